@@ -1,0 +1,17 @@
+"""The errors that pffbench raises on purpose, each with the exit status it ends the program with."""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """Something the user can mend: bad input, a missing file, too little space.
+
+    The message is one sentence that says what is wrong, where (file and key) and what is
+    allowed. The program prints it and ends with exit status 2, having created nothing.
+    """
+
+    exit_status = 2
+
+
+class ImpossibleCaseError(UserError):
+    """A case that the chosen backend cannot do; an experiment may ask to skip such cases."""

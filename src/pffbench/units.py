@@ -1,0 +1,81 @@
+"""Sizes and durations as people write them: ``64 MiB``, ``90 s``."""
+
+from __future__ import annotations
+
+import re
+
+from pffbench.errors import UserError
+
+_BINARY = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
+_DECIMAL = {"kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
+_SECONDS = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*")
+
+
+class Size(int):
+    """A number of bytes; in an experiment an integer or text such as ``64 MiB`` or ``1.5 GB``."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, value: object) -> Size:
+        """Read a size.
+
+        Parameters
+        ----------
+        value : object
+            A non-negative integer (bytes) or text with one of the units B, KiB … PiB, kB … PB.
+
+        Raises
+        ------
+        UserError
+            The text is not a size, the unit is unknown, or the size is not whole bytes.
+        """
+        units = _BINARY | _DECIMAL
+        number, unit = _split(value, "size", units, "64 MiB")
+        count = number * units[unit]
+        if count != int(count):
+            raise UserError(f"{value!r} is not a whole number of bytes")
+        return cls(int(count))
+
+    def __str__(self) -> str:
+        for unit in ("PiB", "TiB", "GiB", "MiB", "KiB"):
+            if self >= _BINARY[unit]:
+                return f"{int(self) / _BINARY[unit]:.4g} {unit}"
+        return f"{int(self)} B"
+
+
+class Duration(float):
+    """A number of seconds; in an experiment a number or text such as ``90 s`` or ``2 min``."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, value: object) -> Duration:
+        """Read a duration.
+
+        Parameters
+        ----------
+        value : object
+            A non-negative number (seconds) or text with one of the units ms, s, min, h.
+
+        Raises
+        ------
+        UserError
+            The text is not a duration or the unit is unknown.
+        """
+        number, unit = _split(value, "duration", _SECONDS, "90 s")
+        return cls(number * _SECONDS[unit])
+
+
+def _split(value: object, what: str, units: dict[str, float] | dict[str, int],
+           example: str) -> tuple[float, str]:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise UserError(f"{value!r} is not a {what} (write it like {example!r})")
+    match = _QUANTITY.fullmatch(str(value))
+    if match is None:
+        raise UserError(f"{value!r} is not a {what} (write it like {example!r})")
+    if match[2] not in units:
+        allowed = ", ".join(unit for unit in units if unit)
+        raise UserError(f"{value!r} has the unknown unit {match[2]!r} (allowed: {allowed})")
+    return float(match[1]), match[2]
