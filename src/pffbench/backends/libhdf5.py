@@ -1,0 +1,76 @@
+"""The few functions of the HDF5 C library that h5py does not offer.
+
+They are called in the very library that h5py has loaded, found in the process's own memory map:
+loading one by name could bring in a second HDF5.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from pathlib import Path
+
+# H5D_mpio_actual_io_mode_t of H5Dpublic.h
+_IO_MODES = {
+    0: "independent",
+    1: "chunk independent",
+    2: "chunk collective",
+    3: "chunk mixed",
+    4: "contiguous collective",
+}
+# H5D_mpio_no_collective_cause_t of H5Dpublic.h
+_CAUSES = {
+    0x01: "independent I/O was asked for",
+    0x02: "data type conversion",
+    0x04: "data transforms",
+    0x08: "MPI types were switched off",
+    0x10: "not simple or scalar data spaces",
+    0x20: "neither contiguous nor chunked",
+    0x40: "filters without parallel support",
+    0x80: "an error while checking whether collective I/O is possible",
+}
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        path = line.split()[-1]
+        name = path.rsplit("/", 1)[-1]
+        if name.startswith("libhdf5") and "_hl" not in name and "_cpp" not in name:
+            return ctypes.CDLL(path)
+    raise RuntimeError("h5py has not loaded a shared HDF5 library")
+
+
+def set_collective_metadata(access_list: int) -> None:
+    """Read and write metadata collectively: ``H5Pset_all_coll_metadata_ops`` and its twin.
+
+    Raises
+    ------
+    RuntimeError
+        HDF5 refused.
+    """
+    for function in ("H5Pset_all_coll_metadata_ops", "H5Pset_coll_metadata_write"):
+        call = getattr(_library(), function)
+        call.argtypes = [ctypes.c_int64, ctypes.c_bool]
+        if call(access_list, True) < 0:
+            raise RuntimeError(f"{function} failed")
+
+
+def actual_io_mode(transfer_list: int) -> str:
+    """Name the I/O mode of the last transfer: ``H5Pget_mpio_actual_io_mode``."""
+    mode = ctypes.c_int()
+    call = _library().H5Pget_mpio_actual_io_mode
+    call.argtypes = [ctypes.c_int64, ctypes.POINTER(ctypes.c_int)]
+    if call(transfer_list, ctypes.byref(mode)) < 0:
+        return "unknown"
+    return _IO_MODES.get(mode.value, str(mode.value))
+
+
+def no_collective_cause(transfer_list: int) -> str:
+    """Name why any rank broke collective I/O: ``H5Pget_mpio_no_collective_cause``; or ``""``."""
+    local, everywhere = ctypes.c_uint32(), ctypes.c_uint32()
+    call = _library().H5Pget_mpio_no_collective_cause
+    call.argtypes = [ctypes.c_int64, *[ctypes.POINTER(ctypes.c_uint32)] * 2]
+    if call(transfer_list, ctypes.byref(local), ctypes.byref(everywhere)) < 0:
+        return "unknown"
+    return ", ".join(text for bit, text in _CAUSES.items() if everywhere.value & bit)

@@ -1,0 +1,120 @@
+"""A backend that does nothing, slowly or wrongly on request: it measures the harness itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from pffbench.backends.base import Array, ArraySpec, Backend, Buffer, Call, Capabilities, Store
+from pffbench.case import Options, Settings
+from pffbench.parallel.decomposition import Box
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+Verb = Literal["create", "define", "write", "flush", "close", "open", "arrays", "read"]
+
+
+class NullOptions(Options):
+    """Delays and faults of the `null` backend.
+
+    Parameters
+    ----------
+    delays : dict of str to float
+        Seconds that a verb takes, such as ``{write: 0.01}``.
+    delay_rank : int, optional
+        The only rank that is delayed; all when not given.
+    fail : str, optional
+        The verb that raises an error.
+    fail_rank : int
+        The rank on which it does.
+    """
+
+    delays: dict[Verb, float] = {}  # noqa: RUF012 -- msgspec copies a mutable default
+    delay_rank: int | None = None
+    fail: Verb | None = None
+    fail_rank: int = 0
+
+
+class Null(Backend):
+    """Keeps nothing and takes as long as it is told to."""
+
+    name = "null"
+    summary = "does nothing, with settable delays and faults: measures the harness"
+    suffix = ".null"
+    capabilities = Capabilities(
+        codecs=frozenset({"none", "gzip", "zstd", "blosc"}), formatted=False, keeps_data=False
+    )
+    options_type = NullOptions
+
+    def __init__(self, options: Options, settings: Settings) -> None:
+        super().__init__(options, settings)
+        from mpi4py import MPI
+
+        assert isinstance(options, NullOptions)
+        self._faults = Faults(options, int(MPI.COMM_WORLD.rank))
+
+    def create(self, path: str, comm: MPI.Comm | None) -> Store:
+        self._faults("create")
+        return NullStore(self._faults)
+
+    def open(self, path: str, comm: MPI.Comm | None) -> Store:
+        self._faults("open")
+        return NullStore(self._faults)
+
+
+class Faults:
+    """Sleeps or raises when a verb comes by that is to be slow or to fail on this rank."""
+
+    def __init__(self, options: NullOptions, rank: int) -> None:
+        slow = options.delay_rank in (None, rank)
+        self._delays = dict(options.delays) if slow else {}
+        self._fail = options.fail if options.fail_rank == rank else None
+
+    def __call__(self, verb: Verb) -> None:
+        if delay := self._delays.get(verb):
+            time.sleep(delay)
+        if verb == self._fail:
+            raise OSError(f"{verb} was told to fail on this rank")
+
+
+class NullStore(Store):
+    """Nothing, opened."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+
+    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
+        self._faults("define")
+        return {spec.name: NullArray(self._faults) for spec in specs}
+
+    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
+        self._faults("arrays")
+        return {spec.name: NullArray(self._faults) for spec in specs}
+
+    def files(self) -> set[str]:
+        return set()
+
+    def flush(self) -> None:
+        self._faults("flush")
+
+    def close(self) -> None:
+        self._faults("close")
+
+
+class NullArray(Array):
+    """Nothing, indexed."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+
+    def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
+        return lambda: self._faults("write")
+
+    def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
+        def read() -> Buffer:
+            self._faults("read")
+            return out
+
+        return read

@@ -1,0 +1,292 @@
+"""Zarr directory stores through zarr-python, formats 2 and 3."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+
+from pffbench.backends.base import (
+    Array,
+    ArraySpec,
+    Backend,
+    Buffer,
+    Call,
+    Capabilities,
+    Cuts,
+    Store,
+    StoredAs,
+)
+from pffbench.case import ChunkShape, Options, Parameters, Settings
+from pffbench.parallel.decomposition import Box, Shape, nearest_aligned
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+class ZarrOptions(Options):
+    """Options of Zarr; every default is what zarr-python does by itself.
+
+    Parameters
+    ----------
+    format : {3, 2}
+        Version of the Zarr format.
+    shards : list of int, optional
+        Shard shape (format 3): one file holds the chunks of a shard.
+    concurrency : int, optional
+        Most transfers that one call has under way at a time (``async.concurrency``).
+    write_empty_chunks : bool, optional
+        Whether chunks that hold nothing but the fill value are written. The library's default
+        is no, which compares every chunk with the fill value; ``matched`` writes them.
+    """
+
+    format: Literal[3, 2] = 3
+    shards: ChunkShape | None = None
+    concurrency: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    write_empty_chunks: bool | None = None
+
+
+class Zarr(Backend):
+    """Arrays of a group in a directory; a chunk or a shard is a file."""
+
+    name = "zarr"
+    summary = "Zarr directory store through zarr-python (no MPI inside)"
+    suffix = ".zarr"
+    libraries = ("zarr", "numcodecs")
+    capabilities = Capabilities(
+        transfers=frozenset({"independent"}),
+        codecs=frozenset({"none", "gzip", "zstd", "blosc"}),
+    )
+    options_type = ZarrOptions
+
+    def __init__(self, options: Options, settings: Settings) -> None:
+        super().__init__(options, settings)
+        import zarr
+
+        assert isinstance(options, ZarrOptions)
+        self._zarr = zarr
+        default = zarr.config.defaults[0]["async"]["concurrency"]
+        # Set for the whole process, so each case sets its own.
+        zarr.config.set({"async.concurrency": options.concurrency or default})
+
+    @classmethod
+    def refuse(
+        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
+    ) -> str | None:
+        assert isinstance(options, ZarrOptions)
+        if options.shards is not None and options.format == 2:
+            return "Zarr format 2 has no shards (format: 3)"
+        for spec in specs:
+            if spec.chunks == "contiguous":
+                return "a Zarr array is always chunked; name a chunk shape, block or auto"
+            if reason := _refuse_shards(options.shards, spec):
+                return reason
+            if spec.owner is None and any(cuts) and (reason := _refuse_sharing(options, spec, cuts)):
+                return reason
+        return None
+
+    def create(self, path: str, comm: MPI.Comm | None) -> Store:
+        """Let rank 0 create the group; ranks that create one together destroy each other's."""
+        assert isinstance(self.options, ZarrOptions)
+        if comm is None or comm.rank == 0:
+            group = self._zarr.create_group(path, zarr_format=self.options.format)
+        if comm is not None:
+            comm.Barrier()
+            if comm.rank != 0:
+                group = self._zarr.open_group(path, mode="r+")
+        return ZarrStore(self._zarr, group, path, comm, self.options, created=True)
+
+    def open(self, path: str, comm: MPI.Comm | None) -> Store:
+        assert isinstance(self.options, ZarrOptions)
+        group = self._zarr.open_group(path, mode="r")
+        return ZarrStore(self._zarr, group, path, comm, self.options, created=False)
+
+    def describe(self, path: str) -> StoredAs:
+        _, array = next(self._zarr.open_group(path, mode="r").arrays())
+        more = {"format": str(array.metadata.zarr_format)}
+        if array.shards is not None:
+            more["shards"] = "×".join(map(str, array.shards))
+        codec = ", ".join(map(_codec_name, array.compressors)) or "none"
+        return StoredAs(chunks=array.chunks, codec=codec, fill="never", more=more)
+
+    def notes(self) -> tuple[str, ...]:
+        return ("no library flush: every write goes to a file at once",)
+
+
+def _refuse_shards(shards: Shape | None, spec: ArraySpec) -> str | None:
+    if shards is None:
+        return None
+    if not isinstance(spec.chunks, tuple):
+        return "shards need a chunk shape (chunks: a list, or block)"
+    if len(shards) != len(spec.chunks):
+        return f"shards {list(shards)} and chunks {list(spec.chunks)} differ in their number of axes"
+    if any(s % c for s, c in zip(shards, spec.chunks, strict=True)):
+        return f"shards {list(shards)} are not multiples of the chunks {list(spec.chunks)}"
+    return None
+
+
+def _refuse_sharing(options: ZarrOptions, spec: ArraySpec, cuts: Cuts) -> str | None:
+    """Refuse chunks that two ranks would write to: each would undo the other's write unnoticed."""
+    unit, what = (options.shards, "shard") if options.shards else (spec.chunks, "chunk")
+    if unit == "library":
+        return (
+            "Zarr's automatic chunks would be shared by ranks, which loses data; name chunks, "
+            f"such as {[nearest_aligned(n, n, list(c)) for n, c in zip(spec.shape, cuts, strict=True)]}"
+        )  # fmt: skip
+    assert isinstance(unit, tuple)
+    if all(cut % length == 0 for length, axis in zip(unit, cuts, strict=True) for cut in axis):
+        return None
+    legal = [
+        nearest_aligned(length, n, list(axis))
+        for length, n, axis in zip(unit, spec.shape, cuts, strict=True)
+    ]
+    return (
+        f"Zarr {what}s of {list(unit)} would be shared by ranks, which loses data; "
+        f"the nearest legal {what} shape is {legal}"
+    )
+
+
+class ZarrStore(Store):
+    """A group in a directory. zarr-python knows no MPI: ranks keep apart by their chunks."""
+
+    def __init__(self, zarr: Any, group: Any, path: str, comm: MPI.Comm | None,
+                 options: ZarrOptions, created: bool) -> None:  # fmt: skip
+        self._zarr = zarr
+        self._group = group
+        self._path = path
+        self._comm = comm
+        self._options = options
+        self._described: list[str] = [""] if created and self._is_root else []
+        self._chunk_files: set[str] = set()
+
+    @property
+    def _is_root(self) -> bool:
+        return self._comm is None or self._comm.rank == 0
+
+    def files(self) -> set[str]:
+        found = set(self._chunk_files)
+        for name in self._described:
+            directory = os.path.join(self._path, name)
+            found.update(os.path.join(directory, f) for f in os.listdir(directory)
+                         if f == "zarr.json" or f.startswith(".z"))  # fmt: skip
+        return found
+
+    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
+        """Let owners create their arrays and rank 0 those that all ranks write; then open these."""
+        found: dict[str, Array] = {}
+        for spec in specs:
+            mine = spec.owner == self._comm.rank if self._comm and spec.owner is not None else self._is_root
+            if mine:
+                found[spec.name] = self._array(self._create(spec), spec)
+                self._described.append(spec.name)
+        if self._comm is not None and any(spec.owner is None for spec in specs):
+            self._comm.Barrier()
+            found.update(self.arrays(s for s in specs if s.name not in found and s.owner is None))
+        return found
+
+    def _create(self, spec: ArraySpec) -> Any:
+        told: dict[str, Any] = {}
+        if isinstance(spec.chunks, tuple):
+            told["chunks"] = spec.chunks
+        if self._options.shards is not None:
+            told["shards"] = self._options.shards
+        if spec.codec != "library":
+            told["compressors"] = _compressor(self._options.format, spec)
+        write_empty = self._options.write_empty_chunks
+        if write_empty is None and spec.fill == "none":
+            write_empty = True
+        if write_empty is not None:
+            told["config"] = {"write_empty_chunks": write_empty}
+        return self._group.create_array(spec.name, shape=spec.shape, dtype=spec.dtype, **told)
+
+    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
+        return {spec.name: self._array(self._group[spec.name], spec) for spec in specs}
+
+    def _array(self, array: Any, spec: ArraySpec) -> Array:
+        return ZarrArray(array, os.path.join(self._path, spec.name), self._chunk_files)
+
+    def flush(self) -> None:
+        """Do nothing: zarr-python keeps no data back."""
+
+    def close(self) -> None:
+        """Do nothing: a directory store holds no open file."""
+
+
+class ZarrArray(Array):
+    """A Zarr array; each call moves one box through zarr-python."""
+
+    def __init__(self, array: Any, directory: str, written: set[str]) -> None:
+        self._array = array
+        self._directory = directory
+        self._written = written
+
+    def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
+        if box.size == 0:
+            return _nothing
+        self._written.update(self._files(box))
+        return partial(self._array.set_basic_selection, box.slices, buffer)
+
+    def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
+        if box.size == 0:
+            return lambda: out
+        from zarr.buffer.cpu import NDBuffer
+
+        target = NDBuffer.from_numpy_array(out)
+        read = self._array.get_basic_selection
+        slices = box.slices
+
+        def call() -> Buffer:
+            read(slices, out=target)
+            return out
+
+        return call
+
+    def _files(self, box: Box) -> Iterator[str]:
+        grid = self._array.shards or self._array.chunks
+        ranges = [
+            range(a // c, -(-b // c)) for a, b, c in zip(box.start, box.stop, grid, strict=True)
+        ]
+        for place in itertools.product(*ranges):
+            yield os.path.join(self._directory, self._array.metadata.encode_chunk_key(place))
+
+
+def _nothing() -> None:
+    """Move nothing: an empty box touches no chunk."""
+
+
+def _compressor(zarr_format: int, spec: ArraySpec) -> Any:
+    if spec.codec == "none":
+        return None
+    if zarr_format == 2:
+        import numcodecs
+
+        made = {
+            "gzip": lambda: numcodecs.GZip(spec.level),
+            "zstd": lambda: numcodecs.Zstd(spec.level),
+            "blosc": lambda: numcodecs.Blosc("lz4", spec.level, numcodecs.Blosc.SHUFFLE),
+        }
+    else:
+        from zarr import codecs
+
+        made = {
+            "gzip": lambda: codecs.GzipCodec(level=spec.level),
+            "zstd": lambda: codecs.ZstdCodec(level=spec.level),
+            "blosc": lambda: codecs.BloscCodec(cname="lz4", clevel=spec.level, shuffle="shuffle"),
+        }
+    return made[spec.codec]()
+
+
+def _codec_name(codec: Any) -> str:
+    """Return a codec's name and level as its configuration has them, for formats 2 and 3."""
+    if hasattr(codec, "to_dict"):
+        told = codec.to_dict()
+        level = told.get("configuration", {})
+        name = str(told["name"])
+    else:
+        level = codec.get_config()
+        name = str(level["id"])
+    return f"{name} {level.get('level', level.get('clevel', ''))}".strip()

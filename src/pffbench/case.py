@@ -1,0 +1,147 @@
+"""A case: one point of the sweep, which is a backend, a workload and all their parameters."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from pffbench.parallel.decomposition import Shape
+
+Layout = Literal["file_per_process", "own", "shared"]
+Transfer = Literal["independent", "collective"]
+Settings = Literal["matched", "defaults"]
+Durability = Literal["close", "flush", "sync"]
+CacheState = Literal["warm", "shifted", "dropped"]
+Codec = Literal["auto", "none", "gzip", "zstd", "blosc"]
+SourceKind = Literal["uniform", "integers", "constant", "smooth", "file"]
+DType = Literal[
+    "float32", "float64",
+    "int8", "int16", "int32", "int64",
+    "uint8", "uint16", "uint32", "uint64",
+]  # fmt: skip
+Extent = Annotated[int, msgspec.Meta(ge=1)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+ArrayShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=1, max_length=4)]
+ChunkShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=1, max_length=5)]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of a backend's own options; each field's default is the library's default."""
+
+
+class Parameters(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="workload"
+):
+    """What every workload knows; a workload's own parameters derive from it.
+
+    Parameters
+    ----------
+    backend : str
+        Name of the backend.
+    layout : {"shared", "own", "file_per_process"}
+        One array cut over the ranks; every rank its own arrays in one file; a file each.
+    transfer : {"independent", "collective"}
+        How ranks move data in a file that they share.
+    settings : {"matched", "defaults"}
+        ``matched``: equal work for all (same chunks, no fill, no compression unless a codec is
+        named). ``defaults``: each library as a user gets it out of the box.
+    dtype : str, optional
+        Element type; ``float32``, or that of the file with ``source: file``.
+    source : {"uniform", "integers", "constant", "smooth", "file"}
+        Where the data come from.
+    file, variable : str, optional
+        With ``source: file``: the user's file and the variable in it.
+    chunks : {"auto", "block", "contiguous"} or list of int
+        ``block``: one chunk is what one rank holds. ``auto``: ``block`` in ``matched``, the
+        library's choice in ``defaults``.
+    codec : {"auto", "none", "gzip", "zstd", "blosc"}
+        ``auto``: none in ``matched``, the library's choice in ``defaults``.
+    level : int, optional
+        Level of the codec; 4 for gzip, 3 for zstd, 5 for blosc when not given.
+    durability : {"close", "flush", "sync"}
+        How far writing goes: until close; with a library flush before it; with the bytes and
+        directories on the device after it.
+    cache : {"warm", "shifted", "dropped"}
+        State of the page cache before reading.
+    """
+
+    backend: str
+    layout: Layout = "shared"
+    transfer: Transfer = "independent"
+    settings: Settings = "matched"
+    dtype: DType | None = None
+    source: SourceKind = "uniform"
+    file: str | None = None
+    variable: str | None = None
+    chunks: Literal["auto", "block", "contiguous"] | ChunkShape = "auto"
+    codec: Codec = "auto"
+    level: Annotated[int, msgspec.Meta(ge=0, le=22)] | None = None
+    durability: Durability = "close"
+    cache: CacheState = "warm"
+
+    @property
+    def workload(self) -> str:
+        """Name of the workload."""
+        return str(self.__struct_config__.tag)
+
+
+#: Ways of doing the same work: cases that differ in nothing else are compared with each other.
+_WAYS = frozenset({"backend", "settings", "transfer"})
+#: What means nothing to raw bytes.
+_FORMAT_ONLY = frozenset({"chunks", "codec", "level"})
+
+
+@dataclass(frozen=True)
+class Case:
+    """One point of the sweep, with a name that stays the same from run to run.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Parameters of the workload.
+    options : Options
+        Options of the backend.
+    roofline : bool
+        Whether pffbench added the case by itself, to show what the raw bytes cost.
+    """
+
+    parameters: Parameters
+    options: Options
+    roofline: bool = False
+
+    @property
+    def id(self) -> str:
+        """Readable name with a digest of all parameters; equal cases have equal names."""
+        p = self.parameters
+        digest = _digest([msgspec.to_builtins(p), msgspec.to_builtins(self.options)])
+        return f"{p.backend}.{p.workload}.{p.layout}.{p.transfer}.{p.settings}.{digest}"
+
+    @property
+    def group(self) -> str:
+        """Name of the comparison that the case belongs to: same work, done in other ways."""
+        return self._work_without(_WAYS)
+
+    @property
+    def roofline_group(self) -> str:
+        """Name of the raw transfer that bounds the case: same bytes, same blocks, same cache."""
+        return self._work_without(_WAYS | _FORMAT_ONLY)
+
+    def _work_without(self, ignored: frozenset[str]) -> str:
+        p = self.parameters
+        work = {k: v for k, v in msgspec.to_builtins(p).items() if k not in ignored}
+        return f"{p.workload}.{p.layout}.{_digest(work)}"
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:8]
+
+
+def itemsize(dtype: str) -> int:
+    """Bytes of one element of a type that an experiment may name."""
+    return int("".join(c for c in dtype if c.isdigit())) // 8
+
+
+__all__ = ["ArrayShape", "Case", "Options", "Parameters", "Shape", "itemsize"]

@@ -1,0 +1,1 @@
+"""Clock, agreement, topology and decomposition: what the ranks of a job do together."""

@@ -1,0 +1,100 @@
+"""Agreement on errors: when one rank fails, all ranks leave the step together."""
+
+from __future__ import annotations
+
+import socket
+import traceback
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from pffbench.parallel.quiet import quiet_barrier
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong on the lowest rank that failed, and on how many ranks it did."""
+
+    phase: str
+    rank: int
+    host: str
+    error: str
+    traceback: str
+    ranks_failed: int
+
+    def __str__(self) -> str:
+        others = f" and {self.ranks_failed - 1} more" if self.ranks_failed > 1 else ""
+        return f"{self.phase} failed on rank {self.rank} ({self.host}){others}: {self.error}"
+
+
+class PhaseFailedError(Exception):
+    """Raised on every rank when any rank failed in a step; carries the same failure everywhere."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+def agree(comm: MPI.Comm, phase: str, error: BaseException | None) -> None:
+    """Tell all ranks whether this one failed; collective.
+
+    Raises
+    ------
+    PhaseFailedError
+        On every rank, when at least one rank brought an error.
+    """
+    from mpi4py import MPI  # here, so that planning a run never loads MPI
+
+    lowest = np.array(comm.size if error is None else comm.rank, dtype=np.int64)
+    comm.Allreduce(MPI.IN_PLACE, lowest, op=MPI.MIN)
+    if lowest == comm.size:
+        return
+    ranks_failed = comm.allreduce(error is not None)
+    failure = None
+    if comm.rank == lowest:
+        assert error is not None
+        failure = Failure(
+            phase=phase,
+            rank=comm.rank,
+            host=socket.gethostname(),
+            error=f"{type(error).__name__}: {error}",
+            traceback="".join(traceback.format_exception(error)),
+            ranks_failed=ranks_failed,
+        )
+    failure = comm.bcast(failure, root=int(lowest))
+    assert failure is not None
+    raise PhaseFailedError(failure) from error
+
+
+class AgreedStep:
+    """An untimed step that all ranks leave together, with or without an error.
+
+    Examples
+    --------
+    >>> with AgreedStep(comm, "buffers"):  # doctest: +SKIP
+    ...     buffer = make_buffer()
+    """
+
+    def __init__(self, comm: MPI.Comm, name: str) -> None:
+        self._comm = comm
+        self._name = name
+
+    def __enter__(self) -> AgreedStep:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> Literal[False]:
+        if isinstance(error, PhaseFailedError):  # all ranks carry it already
+            return False
+        quiet_barrier(self._comm)
+        agree(self._comm, self._name, error if isinstance(error, Exception) else None)
+        return False

@@ -1,0 +1,153 @@
+"""Cutting an array over ranks: process grids, the blocks of each rank, and boxes of indices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Shape = tuple[int, ...]
+Decomposition = Literal["slab", "pencil", "block"]
+Distribution = Literal["block", "balanced"]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangular part of an array (in HDF5 words: a hyperslab with stride 1).
+
+    Parameters
+    ----------
+    start : tuple of int
+        Index of the first element along each axis.
+    shape : tuple of int
+        Number of elements along each axis; a zero makes the box empty.
+    """
+
+    start: Shape
+    shape: Shape
+
+    @property
+    def stop(self) -> Shape:
+        """Index past the last element along each axis."""
+        return tuple(a + n for a, n in zip(self.start, self.shape, strict=True))
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """The box as a NumPy index."""
+        return tuple(slice(a, b) for a, b in zip(self.start, self.stop, strict=True))
+
+    def split(self, limit: int) -> Iterator[Box]:
+        """Cut the box along its first long axis into boxes of at most ``limit`` elements.
+
+        The boxes come in C order and are contiguous parts of a C-ordered buffer of the box,
+        so that each of them can be moved straight from its part of that buffer.
+        """
+        if self.size <= limit:
+            yield self
+            return
+        axis = next(i for i, n in enumerate(self.shape) if n > 1)
+        step = max(1, limit // math.prod(self.shape[axis + 1 :]))
+        for first in range(0, self.shape[axis], step):
+            extent = min(step, self.shape[axis] - first)
+            start = (*self.start[:axis], self.start[axis] + first, *self.start[axis + 1 :])
+            yield from Box(start, (*self.shape[:axis], extent, *self.shape[axis + 1 :])).split(limit)
+
+
+def process_grid(ranks: int, ndim: int, decomposition: Decomposition) -> Shape:
+    """Arrange ranks in a grid over the axes of an array.
+
+    A slab cuts the first axis, a pencil the first two, a block all of them. The factors are as
+    equal as they can be and do not grow from axis to axis, as ``MPI_Dims_create`` makes them.
+
+    Raises
+    ------
+    ValueError
+        The array has too few axes for the decomposition.
+    """
+    cut = {"slab": 1, "pencil": 2, "block": ndim}[decomposition]
+    if cut > ndim:
+        raise ValueError(f"a {decomposition} decomposition needs {cut} axes, the array has {ndim}")
+    return (*_factors(ranks, cut), *(1 for _ in range(ndim - cut)))
+
+
+def _factors(number: int, count: int) -> Shape:
+    """Return ``count`` factors of ``number`` with the smallest largest factor, in falling order."""
+    if count == 1:
+        return (number,)
+    divisors = [d for d in range(1, number + 1) if number % d == 0]
+    root = number ** (1 / count)
+    first = min(d for d in divisors if d >= root - 1e-9)
+    best: Shape | None = None
+    # The smallest divisor at or above the root is not always the best one (48 over 3 axes), so
+    # each larger one is looked at until it alone exceeds the best spread found.
+    for divisor in (d for d in divisors if d >= first):
+        if best is not None and divisor >= best[0]:
+            break
+        rest = _factors(number // divisor, count - 1)
+        candidate = tuple(sorted((divisor, *rest), reverse=True))
+        if best is None or candidate < best:
+            best = candidate
+    assert best is not None
+    return best
+
+
+def rank_box(shape: Shape, grid: Shape, rank: int, distribution: Distribution = "block") -> Box:
+    """Return the part of an array that a rank holds.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the whole array.
+    grid : tuple of int
+        Process grid; ranks are laid out in it in C order, as ``MPI_Cart_create`` does.
+    rank : int
+        The rank, 0 … product of the grid - 1.
+    distribution : {"block", "balanced"}
+        ``block`` is the BLOCK distribution of HPF and ScaLAPACK: ``ceil(n / p)`` elements to
+        each rank, the last ones fewer or none; its boundaries fall on multiples of one number,
+        so chunks can be aligned to them. ``balanced``: the parts differ by at most one element.
+    """
+    start, extent = [], []
+    coordinates = _coordinates(grid, rank)
+    for n, parts, place in zip(shape, grid, coordinates, strict=True):
+        if distribution == "block":
+            block = -(-n // parts)
+            first, last = min(n, place * block), min(n, (place + 1) * block)
+        else:
+            first, last = place * n // parts, (place + 1) * n // parts
+        start.append(first)
+        extent.append(last - first)
+    return Box(tuple(start), tuple(extent))
+
+
+def _coordinates(grid: Shape, rank: int) -> Shape:
+    place = []
+    for parts in reversed(grid):
+        rank, here = divmod(rank, parts)
+        place.append(here)
+    return tuple(reversed(place))
+
+
+def boundaries(n: int, parts: int, distribution: Distribution) -> list[int]:
+    """Return the inner boundaries between the parts of an axis, those at its ends left out."""
+    starts = {rank_box((n,), (parts,), r, distribution).start[0] for r in range(1, parts)}
+    return sorted(starts - {0, n})
+
+
+def nearest_aligned(chunk: int, n: int, inner: list[int]) -> int:
+    """Return the chunk length nearest to ``chunk`` that no boundary cuts.
+
+    Along an axis of ``n`` elements with the inner boundaries ``inner`` a chunk belongs to one
+    rank alone when every boundary is a multiple of the chunk length.
+    """
+    if not inner:
+        return min(chunk, n)
+    common = math.gcd(*inner)
+    divisors = [d for d in range(1, common + 1) if common % d == 0]
+    return min(divisors, key=lambda d: (abs(d - chunk), -d))

@@ -1,0 +1,119 @@
+"""Which ranks share a node, and which rank reads what another node wrote."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The ranks of a job and the nodes that they run on; equal on all ranks.
+
+    Parameters
+    ----------
+    hosts : tuple of str
+        Host name of every rank.
+    nodes : tuple of int
+        Node number of every rank: ranks with the same number share memory and page cache.
+    """
+
+    hosts: tuple[str, ...]
+    nodes: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return len(self.nodes)
+
+    @property
+    def node_count(self) -> int:
+        """Number of nodes."""
+        return len(set(self.nodes))
+
+    @property
+    def ranks_per_node(self) -> tuple[int, ...]:
+        """Number of ranks on each node, in the order of the nodes' numbers."""
+        return tuple(self.nodes.count(node) for node in sorted(set(self.nodes)))
+
+    def partner(self, rank: int) -> int:
+        """Return the rank whose data ``rank`` reads in the cache state ``shifted``.
+
+        Ranks are ordered by node and shifted by the largest number of ranks on one node, so
+        with equally filled nodes the partner always sits on the next node. On one node the
+        shift is by one rank: another writer, but the same page cache.
+        """
+        order = sorted(range(self.size), key=lambda r: (self.nodes[r], r))
+        shift = max(self.ranks_per_node) if self.node_count > 1 else 1
+        return order[(order.index(rank) + shift) % self.size]
+
+
+@dataclass(frozen=True)
+class Team:
+    """A job's communicator with that of this rank's node.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+        All ranks of the job.
+    node : mpi4py.MPI.Comm
+        The ranks on this rank's node.
+    topology : Topology
+        Who runs where.
+    """
+
+    comm: MPI.Comm
+    node: MPI.Comm
+    topology: Topology = field(repr=False)
+
+    @classmethod
+    def of(cls, comm: MPI.Comm) -> Team:
+        """Find out which ranks share a node; collective."""
+        from mpi4py import MPI
+
+        node = comm.Split_type(MPI.COMM_TYPE_SHARED, key=comm.rank)
+        leader = node.bcast(comm.rank, root=0)
+        placed = comm.allgather((socket.gethostname(), leader))
+        numbers = {lead: i for i, lead in enumerate(sorted({lead for _, lead in placed}))}
+        topology = Topology(
+            hosts=tuple(host for host, _ in placed),
+            nodes=tuple(numbers[lead] for _, lead in placed),
+        )
+        return cls(comm, node, topology)
+
+    @property
+    def rank(self) -> int:
+        """This rank."""
+        return int(self.comm.rank)
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return int(self.comm.size)
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this is rank 0, which gathers and records."""
+        return self.rank == 0
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this is the lowest rank of its node."""
+        return bool(self.node.rank == 0)
+
+    def share_on_node(self, items: Iterable[T]) -> list[T]:
+        """Deal the items that any rank of this node named out to the node's ranks.
+
+        Each item goes to exactly one rank of the node, so that work on a file that several
+        ranks wrote to is done once per node. Collective over the node.
+        """
+        named = self.node.allgather(list(items))
+        unique = sorted({item for part in named for item in part}, key=str)
+        return unique[self.node.rank :: self.node.size]
