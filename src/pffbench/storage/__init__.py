@@ -1,0 +1,1 @@
+"""The file system under test: scratch directory, page cache, durability, what it is."""

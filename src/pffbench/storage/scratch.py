@@ -1,0 +1,295 @@
+"""The scratch directory: made, filled and removed by one run, and by no other.
+
+Everything that a run writes to the file system under test lies in one directory that carries a
+marker with the run's id. Nothing is removed unless the marker is there and names the run, and no
+symbolic link on the way is followed: paths are walked one name at a time from the open directory.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import re
+import shutil
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pffbench.errors import UserError
+from pffbench.storage.filesystem import nearest_existing
+
+_MARKER = ".pffbench-run"
+_PREFIX = "pffbench-"
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A scratch directory that some run left behind, with what its marker says."""
+
+    path: str
+    run_id: str
+    host: str
+    user: str
+    pid: int
+    date: str
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """The scratch directory of one run.
+
+    Attributes
+    ----------
+    directory : str
+        Its absolute path.
+    run_id : str
+        The id that its marker must carry.
+    """
+
+    directory: str
+    run_id: str
+
+    @classmethod
+    def create(cls, parent: str, run_id: str, *, create_parent: bool = False) -> Scratch:
+        """Make the directory and its marker; one rank does this, the others `attach`.
+
+        Parameters
+        ----------
+        parent : str
+            The directory to make it in, on the file system under test.
+        run_id : str
+            Letters, digits, ``.``, ``_`` and ``-``; becomes part of the name.
+        create_parent : bool
+            Make a missing parent too; meant for the default place only.
+
+        Raises
+        ------
+        UserError
+            The parent is missing, no directory or not writable; or the directory exists already.
+        """
+        if not _PLAIN_NAME.fullmatch(run_id):
+            raise UserError(f"the run id {run_id!r} has other characters than letters, digits, "
+                            "'.', '_' and '-'")
+        real_parent = Path(parent).resolve()
+        directory = real_parent / (_PREFIX + run_id)
+        _check_parent(real_parent, create_parent)
+        try:
+            if create_parent:
+                real_parent.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(mode=0o700)
+            _mark(directory, run_id)
+        except FileExistsError:
+            raise UserError(f"the scratch directory {directory} exists already") from None
+        except OSError as error:
+            raise UserError(f"the scratch directory {directory} cannot be made: "
+                            f"{error.strerror}") from None
+        return cls(str(directory), run_id)
+
+    @classmethod
+    def attach(cls, path: str, run_id: str) -> Scratch:
+        """Use a directory that another rank created.
+
+        Raises
+        ------
+        UserError
+            It does not exist or does not carry the marker of this run.
+        """
+        scratch = cls(str(Path(path).absolute()), run_id)
+        with scratch._opened():
+            return scratch
+
+    def path(self, *names: str) -> str:
+        """Return the path of a file or directory below the scratch directory.
+
+        Raises
+        ------
+        ValueError
+            A name is empty, ``.``, ``..`` or contains a slash.
+        """
+        for name in names:
+            if name in {"", ".", ".."} or "/" in name or "\0" in name:
+                raise ValueError(f"{name!r} is not a plain file name")
+        return "/".join([self.directory, *names])
+
+    def remove(self, path: str, *, missing_ok: bool = False) -> None:
+        """Remove one file, or one directory with all below it.
+
+        Of a symbolic link the link itself is removed.
+
+        Parameters
+        ----------
+        path : str
+            Strictly inside the scratch directory.
+        missing_ok : bool
+            Do nothing when there is nothing.
+
+        Raises
+        ------
+        ValueError
+            The path lies outside, or is the directory itself or its marker.
+        UserError
+            The scratch directory does not carry the marker of this run.
+        OSError
+            Something on the way is missing, a symbolic link, or cannot be removed.
+        """
+        *parents, name = self._names_of(path)
+        with self._opened() as top:
+            try:
+                with _descended(top, parents) as fd:
+                    _remove_entry(name, fd)
+            except FileNotFoundError:
+                if not missing_ok:
+                    raise
+
+    def destroy(self) -> None:
+        """Remove the whole directory; the marker goes last, so that a rest can still be found.
+
+        Raises
+        ------
+        UserError
+            It is missing or does not carry the marker of this run.
+        OSError
+            Something in it cannot be removed.
+        """
+        with self._opened() as top:
+            with os.scandir(top) as entries:
+                names = [entry.name for entry in entries if entry.name != _MARKER]
+            for name in names:
+                _remove_entry(name, top)
+            os.unlink(_MARKER, dir_fd=top)
+            Path(self.directory).rmdir()
+
+    def _names_of(self, path: str) -> list[str]:
+        names = path.removeprefix(self.directory + "/").split("/")
+        if self.path(*names) != path or names == [_MARKER]:
+            raise ValueError(f"{path!r} is not a file or directory of {self.directory}")
+        return names
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        """Open the directory and make sure that it is this run's own."""
+        try:
+            fd = os.open(self.directory, _OPEN_DIRECTORY)
+        except OSError as error:
+            raise UserError(f"the scratch directory {self.directory} cannot be opened: "
+                            f"{error.strerror}") from None
+        try:
+            if _read_marker(fd).get("run_id") != self.run_id:
+                raise UserError(f"{self.directory} does not carry the marker of the run "
+                                f"{self.run_id}, so nothing in it is touched")
+            yield fd
+        finally:
+            os.close(fd)
+
+
+def find_leftovers(parent: str) -> list[Leftover]:
+    """List the marked directories of other or earlier runs, sorted by path.
+
+    Symbolic links and directories that cannot be read are passed over.
+
+    Raises
+    ------
+    OSError
+        The parent cannot be read.
+    """
+    found = []
+    with os.scandir(Path(parent).resolve()) as entries:
+        for entry in entries:
+            if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False):
+                found += _leftover_at(entry.path)
+    return sorted(found, key=lambda leftover: leftover.path)
+
+
+def _leftover_at(path: str) -> list[Leftover]:
+    try:
+        fd = os.open(path, _OPEN_DIRECTORY)
+    except OSError:
+        return []
+    try:
+        marker = _read_marker(fd)
+        return [Leftover(path, str(marker["run_id"]), str(marker["host"]), str(marker["user"]),
+                         int(str(marker["pid"])), str(marker["date"]))]
+    except (KeyError, ValueError):
+        return []
+    finally:
+        os.close(fd)
+
+
+def _check_parent(parent: Path, may_be_made: bool) -> None:
+    try:
+        nearest = Path(nearest_existing(str(parent)))
+    except OSError as error:
+        raise UserError(f"the scratch parent {parent} cannot be reached: "
+                        f"{error.strerror}") from None
+    if not nearest.is_dir():
+        raise UserError(f"the scratch parent {parent} cannot be used: {nearest} is not a directory")
+    if nearest != parent and not may_be_made:
+        raise UserError(f"the scratch parent {parent} does not exist "
+                        f"(the nearest directory that does is {nearest})")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise UserError(f"the scratch parent {nearest} is not writable")
+
+
+def _mark(directory: Path, run_id: str) -> None:
+    try:
+        _write_marker(directory, run_id)
+    except OSError:  # the device is full: leave no directory that nobody may remove
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+
+
+def _write_marker(directory: Path, run_id: str) -> None:
+    facts = {"run_id": run_id, "host": socket.gethostname(), "user": _user(), "pid": os.getpid(),
+             "date": datetime.now(UTC).isoformat(timespec="seconds")}
+    fd = os.open(directory / _MARKER, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        json.dump(facts, file)
+        file.flush()
+        os.fsync(fd)
+
+
+def _read_marker(directory_fd: int) -> dict[str, object]:
+    """Return what the marker says; empty when there is none, or none that can be read."""
+    try:
+        fd = os.open(_MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory_fd)
+        with os.fdopen(fd, encoding="utf-8") as file:
+            facts = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user id without an account, as in some containers
+        return str(os.getuid())
+
+
+@contextmanager
+def _descended(top: int, names: list[str]) -> Iterator[int]:
+    """Open a directory below `top` name by name; a symbolic link on the way is an error."""
+    fd = os.dup(top)
+    try:
+        for name in names:
+            deeper = os.open(name, _OPEN_DIRECTORY, dir_fd=fd)
+            os.close(fd)
+            fd = deeper
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _remove_entry(name: str, directory_fd: int) -> None:
+    mode = os.stat(name, dir_fd=directory_fd, follow_symlinks=False).st_mode
+    if stat.S_ISDIR(mode):
+        shutil.rmtree(name, dir_fd=directory_fd)  # walks by descriptors, follows no link
+    else:
+        os.unlink(name, dir_fd=directory_fd)
