@@ -1,0 +1,300 @@
+"""What is recorded about a run, and that recording it costs little and never fails."""
+
+import json
+import os
+import re
+import socket
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import pffbench
+from pffbench.results.hosts import as_ranges, memory_limit
+from pffbench.results.provenance import (
+    environment_facts,
+    host_facts,
+    rank_facts,
+    slurm_facts,
+    software_facts,
+)
+from pffbench.results.software import checkout_facts, spack_hash
+
+
+def seconds(function, *arguments):
+    start = time.perf_counter()
+    function(*arguments)
+    return time.perf_counter() - start
+
+
+def in_new_process(code, **environ):
+    """Run code in a process of its own, which has imported nothing; return what it prints."""
+    source = str(Path(pffbench.__file__).parents[1])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                          timeout=60, env={**os.environ, "PYTHONPATH": source, **environ})
+    return json.loads(done.stdout)
+
+
+# Ranks and hosts
+
+
+def test_rank_facts_are_those_of_this_process():
+    facts = rank_facts()
+    assert facts["host"] == socket.gethostname()
+    assert facts["pid"] == os.getpid()
+    assert facts["cpus"] == len(os.sched_getaffinity(0))
+    assert facts["affinity"] == as_ranges(os.sched_getaffinity(0))
+
+
+def test_binding_shows(tmp_path):
+    core = max(os.sched_getaffinity(0))
+    facts = in_new_process(
+        "import json, os; from pffbench.results.hosts import rank_facts;"
+        f"os.sched_setaffinity(0, [{core}]); print(json.dumps(rank_facts()))")
+    assert (facts["affinity"], facts["cpus"]) == (str(core), 1)
+
+
+def test_facts_can_be_written_and_are_cheap():
+    everything = [rank_facts(), host_facts(), software_facts(["h5py"]), environment_facts({})]
+    assert json.loads(json.dumps(everything)) == everything
+    assert min(seconds(rank_facts) for _ in range(5)) < 0.005
+    assert min(seconds(host_facts) + seconds(software_facts, ["h5py"]) for _ in range(3)) < 0.3
+
+
+def test_host_facts():
+    facts = host_facts()
+    assert facts["threads"] >= 1
+    assert 0 < facts["memory_available_bytes"] <= facts["memory_bytes"]
+    assert len(facts["load_average"]) == 3
+    assert facts["kernel"] == os.uname().release
+    assert facts["vm"]["dirty_ratio"] is None or 0 <= facts["vm"]["dirty_ratio"] <= 100
+
+
+@pytest.mark.parametrize(("numbers", "expected"), [
+    (set(), ""), ({5}, "5"), ({0, 1, 2, 3, 8, 10, 11}, "0-3,8,10-11")])
+def test_ranges(numbers, expected):
+    assert as_ranges(numbers) == expected
+
+
+def test_the_tightest_limit_above_a_process_counts_version_2(tmp_path):
+    step = tmp_path / "system.slice" / "job_7" / "step_0"
+    step.mkdir(parents=True)
+    (step / "memory.max").write_text("max\n")
+    (step.parent / "memory.max").write_text("1073741824\n")
+    (step.parent.parent / "memory.max").write_text("4294967296\n")
+    assert memory_limit("0::/system.slice/job_7/step_0\n", tmp_path) == 2**30
+
+
+def test_the_tightest_limit_above_a_process_counts_version_1(tmp_path):
+    job = tmp_path / "memory" / "slurm" / "job_7"
+    job.mkdir(parents=True)
+    (job / "memory.limit_in_bytes").write_text("2147483648\n")
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("9223372036854771712\n")
+    text = "4:memory:/slurm/job_7\n2:cpu,cpuacct:/\n1:name=systemd:/a:b\n0::/\n"
+    assert memory_limit(text, tmp_path) == 2**31
+
+
+def test_no_limit(tmp_path):
+    assert memory_limit("0::/\n", tmp_path) is None
+    assert memory_limit("", tmp_path) is None
+
+
+# Software
+
+
+def test_no_library_is_imported_to_be_described():
+    facts = in_new_process(
+        "import json, sys; from pffbench.results.software import software_facts;"
+        "facts = software_facts(['h5py', 'zarr', 'netCDF4', 'mpi4py', 'no_such_thing']);"
+        "names = ['h5py', 'zarr', 'netCDF4', 'mpi4py', 'numpy'];"
+        "print(json.dumps([facts, [name for name in names if name in sys.modules]]))")
+    described, imported = facts
+    assert imported == []
+    assert described["libraries"]["no_such_thing"] == {"version": None, "imported": False}
+    assert described["libraries"]["numpy"]["version"]
+    assert not described["libraries"]["numpy"]["imported"]
+
+
+def test_an_imported_hdf5_is_described():
+    pytest.importorskip("h5py")
+    facts = in_new_process(
+        "import json, h5py; from pffbench.results.software import software_facts;"
+        "print(json.dumps(software_facts(['h5py'])))")
+    h5py = facts["libraries"]["h5py"]
+    assert h5py["imported"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", h5py["hdf5"])
+    assert isinstance(h5py["mpi"], bool)
+    assert len(facts["loaded"]["libhdf5"]) == 1
+
+
+def test_zarr_and_netcdf4_are_described():
+    pytest.importorskip("zarr")
+    pytest.importorskip("netCDF4")
+    facts = in_new_process(
+        "import json, zarr, numcodecs, netCDF4; from pffbench.results.software import *;"
+        "print(json.dumps(software_facts(['zarr', 'numcodecs', 'netCDF4'])))")["libraries"]
+    assert facts["zarr"]["concurrency"] >= 1
+    assert facts["netCDF4"]["netcdf_c"]
+    assert facts["netCDF4"]["parallel4"] in (True, False)
+    assert not any("error" in library for library in facts.values())
+
+
+def git(directory, *arguments):
+    subprocess.run(["git", "-C", str(directory), "-c", "user.name=x", "-c", "user.email=x@x",
+                    *arguments], check=True, capture_output=True)
+
+
+def test_a_checkout_names_its_commit_and_whether_it_was_changed(tmp_path):
+    (tmp_path / "code.py").write_text("1\n")
+    assert checkout_facts(tmp_path) == {"commit": None, "dirty": None}
+    git(tmp_path, "init")
+    assert checkout_facts(tmp_path) == {"commit": None, "dirty": None}
+    git(tmp_path, "add", "code.py")
+    git(tmp_path, "commit", "-m", "x")
+    clean = checkout_facts(tmp_path)
+    assert re.fullmatch("[0-9a-f]{40}", clean["commit"])
+    assert clean["dirty"] is False
+    (tmp_path / "code.py").write_text("2\n")
+    assert checkout_facts(tmp_path) == {"commit": clean["commit"], "dirty": True}
+
+
+def test_an_installation_below_somebodys_repository_is_no_checkout(tmp_path):
+    (tmp_path / "notes").write_text("x")
+    git(tmp_path, "init")
+    git(tmp_path, "add", "notes")
+    git(tmp_path, "commit", "-m", "x")
+    (tmp_path / "venv").mkdir()
+    (tmp_path / "venv" / "code.py").write_text("1\n")
+    assert checkout_facts(tmp_path / "venv") == {"commit": None, "dirty": None}
+
+
+def test_without_git_there_is_no_commit(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert checkout_facts(Path(pffbench.__file__).parent) == {"commit": None, "dirty": None}
+
+
+def test_the_spack_hash_is_found_through_a_view(tmp_path):
+    digest = "abcdefghijklmnopqrstuvwxyz234567"
+    prefix = tmp_path / f"py-h5py-3.12.1-{digest}"
+    module = prefix / "lib" / "h5py" / "__init__.py"
+    module.parent.mkdir(parents=True)
+    module.touch()
+    view = tmp_path / "view.py"
+    view.symlink_to(module)
+    assert spack_hash(view) is None
+    (prefix / ".spack").mkdir()
+    assert spack_hash(view) == digest
+
+
+# MPI-IO
+
+
+MPI_IO = """
+import json
+from mpi4py import MPI
+from pffbench.results.mpiio import hints_of, mpi_io_facts
+facts = mpi_io_facts(MPI.COMM_SELF, {directory!r})
+info = MPI.Info.Create()
+info.Set("cb_nodes", "1")
+mode = MPI.MODE_CREATE | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE
+file = MPI.File.Open(MPI.COMM_SELF, {file!r}, mode, info)
+facts["set"] = hints_of(file)
+file.Close()
+print(json.dumps(facts))
+"""
+
+
+@pytest.mark.parametrize(("requested", "expected"), [
+    ("", "ompio|romio.*"), ("ompio", "ompio"), ("^ompio", "romio.*")])
+def test_the_mpi_io_component_is_the_one_that_serves_the_file(requested, expected, tmp_path):
+    pytest.importorskip("mpi4py")
+    code = MPI_IO.format(directory=str(tmp_path), file=str(tmp_path / "file"))
+    facts = in_new_process(code, OMPI_MCA_io=requested)
+    if facts["library"] != "Open MPI":
+        expected = "romio"
+    assert re.fullmatch(expected, facts["component"])
+    assert facts["found_by"] in ("open file", "library")
+    assert facts["set"]["cb_nodes"] == "1"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_probe_that_cannot_be_opened_is_recorded(tmp_path):
+    pytest.importorskip("mpi4py")
+    code = MPI_IO.format(directory=str(tmp_path / "missing"), file=str(tmp_path / "file"))
+    facts = in_new_process(code)
+    assert "could not be opened" in facts["error"]
+
+
+# Environment and Slurm
+
+
+def test_only_variables_that_matter_are_kept_and_no_secret():
+    kept = environment_facts({
+        "OMPI_MCA_io": "romio321", "HDF5_USE_FILE_LOCKING": "FALSE", "LOADEDMODULES": "hdf5",
+        "PYTHONPATH": "/x", "SLURM_JWT": "abc", "PMIX_SERVER_TOKEN": "abc",
+        "PFFBENCH_API_KEY": "abc", "SLURM_password": "abc", "HOME": "/home/x",
+        "AWS_SECRET_ACCESS_KEY": "abc", "EDITOR": "vi"})
+    assert kept["OMPI_MCA_io"] == "romio321"
+    assert set(kept) == {"OMPI_MCA_io", "HDF5_USE_FILE_LOCKING", "LOADEDMODULES", "PYTHONPATH",
+                         "SLURM_JWT", "PMIX_SERVER_TOKEN", "PFFBENCH_API_KEY", "SLURM_password"}
+    assert "abc" not in kept.values()
+    assert kept["SLURM_JWT"] == "<hidden>"
+
+
+JOB = {"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "main", "SLURM_JOB_NUM_NODES": "4",
+       "SLURM_UNHEARD_OF": "x"}
+SCONTROL = """JobId=7 JobName=two words UserId=x(1) Restarts=1 TimeLimit=00:10:00 \
+SubmitTime=2024-05-01T10:00:00 EligibleTime=2024-05-01T10:00:01 StartTime=2024-05-01T10:01:30 \
+EndTime=Unknown NodeList=node[1-3] TRES=cpu=4,mem=1G,node=4 NtasksPerN:B:S:C=0:0:*:* \
+Comment=a b = c Command=/x/job script.sh WorkDir=/x"""
+
+
+@pytest.fixture
+def scontrol(tmp_path, monkeypatch):
+    def write(script):
+        path = tmp_path / "scontrol"
+        path.write_text("#!/bin/sh\n" + script)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return write
+
+
+def test_outside_of_slurm_there_is_nothing_to_say():
+    assert slurm_facts({"SLURM_CONF": "/etc/slurm.conf"}) == {}
+
+
+def test_a_job_is_described_with_its_wait(scontrol):
+    scontrol(f'[ "$*" = "show job -o 7" ] && cat <<"END"\n{SCONTROL}\nEND\n')
+    facts = slurm_facts(JOB)
+    assert facts["job_partition"] == "main"
+    assert "unheard_of" not in facts
+    job = facts["scontrol"]
+    assert job["Command"] == "/x/job script.sh"
+    assert job["TRES"] == "cpu=4,mem=1G,node=4"
+    assert job["NodeList"] == "node[1-3]"
+    assert job["Comment"] == "a b = c"
+    assert facts["queue_wait_s"] == 90
+
+
+@pytest.mark.parametrize(("script", "expected"), [
+    ("echo slurm_load_jobs error >&2; exit 1", "scontrol failed: slurm_load_jobs error"),
+    ("exec sleep 5", "no answer within 0.2 s"),
+])
+def test_a_failing_scontrol_is_recorded(script, expected, scontrol):
+    scontrol(script)
+    facts = slurm_facts(JOB, timeout=0.2)
+    assert expected in facts["scontrol"]
+    assert facts["job_id"] == "7"
+
+
+def test_a_missing_scontrol_is_recorded(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert slurm_facts(JOB)["scontrol"] == "unknown: scontrol not found"
+
+
+def test_a_job_without_a_start_time_has_no_wait(scontrol):
+    scontrol("echo JobId=7 SubmitTime=2024-05-01T10:00:00 StartTime=Unknown")
+    assert slurm_facts(JOB)["queue_wait_s"] is None
