@@ -88,10 +88,9 @@ class Parameters(
         return str(self.__struct_config__.tag)
 
 
-#: Ways of doing the same work: cases that differ in nothing else are compared with each other.
-_WAYS = frozenset({"backend", "settings", "transfer"})
-#: What means nothing to raw bytes.
-_FORMAT_ONLY = frozenset({"chunks", "codec", "level"})
+#: Ways of doing the same work: cases that differ in nothing else are compared with each other,
+#: and with the raw bytes, to which chunks and codecs mean nothing.
+_WAYS = frozenset({"backend", "settings", "transfer", "chunks", "codec", "level"})
 
 
 @dataclass(frozen=True)
@@ -121,17 +120,9 @@ class Case:
 
     @property
     def group(self) -> str:
-        """Name of the comparison that the case belongs to: same work, done in other ways."""
-        return self._work_without(_WAYS)
-
-    @property
-    def roofline_group(self) -> str:
-        """Name of the raw transfer that bounds the case: same bytes, same blocks, same cache."""
-        return self._work_without(_WAYS | _FORMAT_ONLY)
-
-    def _work_without(self, ignored: frozenset[str]) -> str:
+        """Name of the comparison that the case belongs to: same bytes in the same boxes."""
         p = self.parameters
-        work = {k: v for k, v in msgspec.to_builtins(p).items() if k not in ignored}
+        work = {k: v for k, v in msgspec.to_builtins(p).items() if k not in _WAYS}
         return f"{p.workload}.{p.layout}.{_digest(work)}"
 
 

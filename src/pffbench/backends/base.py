@@ -228,6 +228,8 @@ Cuts = tuple[tuple[int, ...], ...]
 
 #: Largest number of bytes in one transfer; longer ones are split.
     call_limit: ClassVar[int | None] = None
+    #: Whether each chunk is a file of its own.
+    file_per_chunk: ClassVar[bool] = False
 
     def __init__(self, options: Options, settings: Settings) -> None:
         self.options = options

@@ -62,6 +62,7 @@ class Zarr(Backend):
         codecs=frozenset({"none", "gzip", "zstd", "blosc"}),
     )
     options_type = ZarrOptions
+    file_per_chunk = True
 
     def __init__(self, options: Options, settings: Settings) -> None:
         super().__init__(options, settings)

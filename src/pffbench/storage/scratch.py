@@ -118,6 +118,20 @@ class Scratch:
                 raise ValueError(f"{name!r} is not a plain file name")
         return "/".join([self.directory, *names])
 
+    def make_directory(self, name: str) -> str:
+        """Make a directory for one repetition in the scratch directory and return its path.
+
+        Raises
+        ------
+        ValueError
+            The name is not a plain one.
+        FileExistsError
+            It exists, and nothing is ever put over what is there.
+        """
+        path = self.path(name)
+        os.mkdir(path, 0o700)  # noqa: PTH102 -- the one call whose mode the umask may only narrow
+        return path
+
     def remove(self, path: str, *, missing_ok: bool = False) -> None:
         """Remove one file, or one directory with all below it.
 

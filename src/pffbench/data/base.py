@@ -1,0 +1,72 @@
+"""What a source of data is, and the element types that there are."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pffbench.errors import UserError
+
+Array = npt.NDArray[Any]
+
+DTYPES = (
+    "float32", "float64",
+    "int8", "int16", "int32", "int64",
+    "uint8", "uint16", "uint32", "uint64",
+)  # fmt: skip
+
+
+class Source(Protocol):
+    """Values as a pure function of seed, array number and global index.
+
+    The value of an element never depends on which box it is asked for in, so any rank can make
+    or check any part of an array. Sources keep scratch memory: an instance serves one thread.
+    """
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type, in native byte order."""
+
+    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+        """Fill a box of a logical array.
+
+        Parameters
+        ----------
+        out : ndarray
+            Filled in place; C-contiguous, of this source's dtype; its shape is the box's extent.
+        array : int
+            Number of the logical array, 0 or more.
+        start : tuple of int
+            Global index of the box's first element.
+        shape : tuple of int
+            Global shape of the array; the box must lie inside it.
+
+        Raises
+        ------
+        ValueError
+            The box leaves the shape, or `out` is not as described.
+        """
+
+
+def check_dtype(name: str) -> np.dtype[Any]:
+    """Turn the name of an element type into a dtype.
+
+    Raises
+    ------
+    UserError
+        The name is not one of `DTYPES`.
+    """
+    if name not in DTYPES:
+        raise UserError(f"dtype {name!r} is not one of {', '.join(DTYPES)}")
+    return np.dtype(name)
+
+
+def check_out(out: Array, dtype: np.dtype[Any]) -> None:
+    """Raise ValueError unless `out` is a C-contiguous array of `dtype`."""
+    if out.dtype != dtype or not out.flags.c_contiguous:
+        raise ValueError(
+            f"the buffer must be C-contiguous {dtype}, not "
+            f"{out.dtype} with strides {out.strides} and shape {out.shape}"
+        )

@@ -1,0 +1,197 @@
+"""Open one variable of a file in any of the formats that are read, told by their signatures.
+
+Only the library of the file's own format is imported, and only here. All files are opened
+read-only by one process.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pffbench.errors import UserError
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_NPY = b"\x93NUMPY"
+_CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
+_ZARR = ("zarr.json", ".zarray", ".zgroup")
+#: How netCDF-4 names the dataset of a dimension that has no coordinate variable.
+_BARE_DIMENSION = b"This is a netCDF dimension but not a netCDF variable"
+#: Most names that an error message lists.
+_LISTED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An opened variable.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file.
+    name : str
+        The variable's name within it; empty where it has none.
+    shape, dtype
+        As stored; the byte order may be foreign.
+    chunks : tuple of int or None
+        The boxes that it is stored in, if it is.
+    array : object
+        Takes a tuple of slices, gives an ndarray of stored values.
+    close : callable
+        Closes the file.
+    """
+
+    path: Path
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    chunks: tuple[int, ...] | None
+    array: Any
+    close: Callable[[], object]
+
+    def __str__(self) -> str:
+        return f"{self.path}: variable {self.name!r}" if self.name else str(self.path)
+
+
+def open_variable(path: Path, variable: str | None) -> Variable:
+    """Open a variable.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        An HDF5, netCDF or .npy file, or the directory of a Zarr group or array.
+    variable : str or None
+        Its name, with the groups before it; None takes the only one.
+
+    Raises
+    ------
+    UserError
+        The file does not exist or cannot be read, is of no known format, or has no such
+        variable, or several and none is named.
+    """
+    try:
+        return _reader(path)(path, None if variable is None else variable.strip("/"))
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"{path}: cannot be read ({reason})") from error
+
+
+def _reader(path: Path) -> Callable[[Path, str | None], Variable]:
+    """Find the function that reads this file, by its first bytes or what is in the directory."""
+    if not path.exists():
+        raise UserError(f"{path}: there is no such file")
+    if path.is_dir():
+        if any((path / name).is_file() for name in _ZARR):
+            return _open_zarr
+        raise UserError(f"{path}: the directory holds no Zarr group or array ({', '.join(_ZARR)})")
+    with path.open("rb") as stream:
+        head = stream.read(8)
+        if head.startswith(_CLASSIC):
+            return _open_classic
+        if head.startswith(_NPY):
+            return _open_npy
+        # An HDF5 file may begin after a user block of 512 bytes or any double of that.
+        size = path.stat().st_size
+        offset = 0
+        while offset + len(_HDF5) <= size:
+            stream.seek(offset)
+            if stream.read(len(_HDF5)) == _HDF5:
+                return _open_hdf5
+            offset = max(512, 2 * offset)
+    raise UserError(f"{path}: is neither HDF5, netCDF, .npy nor a Zarr directory")
+
+
+def _choose(path: Path, names: Iterable[str], variable: str | None) -> str:
+    """Settle which variable is meant."""
+    there = sorted(names)
+    if variable is not None and variable in there:
+        return variable
+    listed = ", ".join(there[:_LISTED]) + (", ..." if len(there) > _LISTED else "")
+    if not there:
+        raise UserError(f"{path}: there is no variable in the file")
+    if variable is None:
+        if len(there) == 1:
+            return there[0]
+        raise UserError(f"{path}: name one of its variables with the key 'variable' ({listed})")
+    near = difflib.get_close_matches(variable, there, n=1)
+    hint = f", did you mean {near[0]!r}?" if near else ""
+    raise UserError(f"{path}: has no variable {variable!r}{hint} (there are: {listed})")
+
+
+def _no_name(path: Path, variable: str | None) -> None:
+    if variable:
+        raise UserError(
+            f"{path}: is a single array without a name, so 'variable' must not be given"
+            f" (it is {variable!r})"
+        )
+
+
+def _open_npy(path: Path, variable: str | None) -> Variable:
+    _no_name(path, variable)
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    return Variable(path, "", array.shape, array.dtype, None, array, lambda: None)
+
+
+def _open_hdf5(path: Path, variable: str | None) -> Variable:
+    """Open HDF5 and netCDF-4 alike: the values of both are HDF5 datasets."""
+    import h5py
+
+    file = h5py.File(path, "r")
+    try:
+        found = file.get(variable) if variable else None
+        if not isinstance(found, h5py.Dataset):
+            names: list[str] = []
+
+            def visit(name: str, item: object) -> None:
+                if isinstance(item, h5py.Dataset) and not _is_bare_dimension(item.attrs):
+                    names.append(name)
+
+            file.visititems(visit)
+            variable = _choose(path, names, variable)
+            found = file[variable]
+        name = str(variable)
+        return Variable(path, name, found.shape or (), found.dtype, found.chunks, found, file.close)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _is_bare_dimension(attributes: Mapping[str, Any]) -> bool:
+    name = attributes.get("NAME", b"")
+    return isinstance(name, bytes) and name.startswith(_BARE_DIMENSION)
+
+
+def _open_classic(path: Path, variable: str | None) -> Variable:
+    import netCDF4
+
+    file = netCDF4.Dataset(path, "r")
+    try:
+        file.set_auto_maskandscale(False)
+        name = _choose(path, file.variables, variable)
+        found = file.variables[name]
+        return Variable(path, name, found.shape, np.dtype(found.dtype), None, found, file.close)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _open_zarr(path: Path, variable: str | None) -> Variable:
+    import zarr
+
+    found = zarr.open(path, mode="r")
+    name = ""
+    if isinstance(found, zarr.Array):
+        _no_name(path, variable)
+    else:
+        members = dict(found.members(max_depth=None))
+        arrays = {key: item for key, item in members.items() if isinstance(item, zarr.Array)}
+        name = _choose(path, arrays, variable)
+        found = arrays[name]
+    return Variable(
+        path, name, found.shape, np.dtype(found.dtype), found.chunks, found, lambda: None
+    )

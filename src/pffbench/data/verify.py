@@ -1,0 +1,138 @@
+"""Compare what was read with what the source says it should be, byte by byte."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from pffbench.data.base import Array, Source
+from pffbench.data.keyed import Keyed
+from pffbench.data.tiling import check_box
+
+#: Bytes generated and compared at a time: small enough to stay in a second-level cache.
+_BLOCK_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Where a box first differs from its source.
+
+    Parameters
+    ----------
+    array : int
+        Number of the logical array.
+    index : tuple of int
+        Global index of the first wrong element, in C order.
+    expected, got : str
+        The two values as text, with their bytes in hexadecimal where the text is the same, or
+        the two types where the type itself is wrong.
+    count : int
+        Number of wrong elements in this box.
+    """
+
+    array: int
+    index: tuple[int, ...]
+    expected: str
+    got: str
+    count: int
+
+
+def verify(
+    source: Source, got: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]
+) -> Mismatch | None:
+    """Compare a box with its source.
+
+    Bytes are compared, so NaNs equal themselves and -0.0 is not 0.0. The expected values are
+    made in blocks of at most 1 MiB; there is never a second copy of the box.
+
+    Parameters
+    ----------
+    source : Source
+        Says what the values should be.
+    got : ndarray
+        The box that was read, in any memory layout.
+    array : int
+        Number of the logical array.
+    start : tuple of int
+        Global index of the box's first element.
+    shape : tuple of int
+        Global shape of the array.
+
+    Returns
+    -------
+    Mismatch or None
+        None if every byte is right. An array of another type or byte order than the source's is
+        wrong in every element.
+
+    Raises
+    ------
+    ValueError
+        The box leaves the shape.
+    """
+    check_box(start, got.shape, shape)
+    if got.size == 0:
+        return None
+    dtype = source.dtype
+    if got.dtype != dtype:
+        return Mismatch(array, start, f"values of {dtype}", f"values of {got.dtype}", got.size)
+    quick = isinstance(source, Keyed) and got.flags.c_contiguous
+    if quick and source.matches(got, array, start, shape):
+        return None
+    return _compare(source, got, array, start, shape)
+
+
+def _compare(
+    source: Source, got: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]
+) -> Mismatch | None:
+    """Compare with any source, block by block, and find out what is wrong."""
+    dtype = source.dtype
+    capacity = max(1, _BLOCK_BYTES // dtype.itemsize)
+    # A bytearray, because its startswith is memcmp: twice as quick as comparing with numpy.
+    memory = bytearray(min(capacity, got.size) * dtype.itemsize)
+    expected = np.frombuffer(memory, dtype=dtype)
+    first: tuple[tuple[int, ...], str, str] | None = None
+    count = 0
+    for block in _blocks(got.shape, capacity):
+        part = np.ascontiguousarray(got[block])
+        offset = tuple(s + b.start for s, b in zip(start, block, strict=True))
+        right = expected[: part.size].reshape(part.shape)
+        source.fill(right, array, offset, shape)
+        if memory.startswith(part.data):
+            continue
+        unsigned = np.dtype(f"u{dtype.itemsize}")
+        differs = right.view(unsigned) != part.view(unsigned)
+        if first is None:
+            at = tuple(int(i) for i in np.unravel_index(differs.argmax(), part.shape))
+            index = tuple(o + i for o, i in zip(offset, at, strict=True))
+            first = (index, *_texts(right[at], part[at]))
+        count += int(np.count_nonzero(differs))
+    return None if first is None else Mismatch(array, *first, count)
+
+
+def _blocks(extent: tuple[int, ...], capacity: int) -> Iterator[tuple[slice, ...]]:
+    """Cut a box, in C order, into blocks of at most `capacity` elements that are contiguous."""
+    axis = 0
+    while axis < len(extent) - 1 and math.prod(extent[axis + 1 :]) > capacity:
+        axis += 1
+    step = max(1, capacity // math.prod(extent[axis + 1 :]))
+    rest = tuple(slice(0, count) for count in extent[axis + 1 :])
+    for outer in itertools.product(*map(range, extent[:axis])):
+        for begin in range(0, extent[axis], step):
+            cut = slice(begin, min(begin + step, extent[axis]))
+            yield (*(slice(i, i + 1) for i in outer), cut, *rest)
+
+
+def _texts(expected: np.generic, got: np.generic) -> tuple[str, str]:
+    """Both values as text that tells them apart."""
+    texts = str(expected), str(got)
+    if texts[0] != texts[1]:
+        return texts
+    return _with_bytes(expected), _with_bytes(got)
+
+
+def _with_bytes(value: np.generic) -> str:
+    return f"{value} (bytes {value.tobytes().hex()})"

@@ -1,0 +1,1 @@
+"""What to run: the schema of an experiment, its expansion into cases, and what they cost."""

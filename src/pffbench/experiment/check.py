@@ -1,0 +1,148 @@
+"""What is possible: every case is checked before anything is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+
+import msgspec
+
+from pffbench.backends.registry import backend_class
+from pffbench.case import Case, Parameters
+from pffbench.data import Source, make_source
+from pffbench.errors import ImpossibleCaseError, UserError
+from pffbench.experiment.load import LoadedExperiment
+from pffbench.experiment.schema import Experiment
+from pffbench.workloads.base import cuts_of
+from pffbench.workloads.registry import workload
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cases that will run.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What was asked for.
+    ranks : int
+        For how many ranks it was checked.
+    cases : tuple of Case
+        What will run, in the order of the first block.
+    left_out : tuple of (str, str)
+        Names of the cases that are impossible and may be skipped, each with the reason.
+    """
+
+    experiment: Experiment
+    ranks: int
+    cases: tuple[Case, ...]
+    left_out: tuple[tuple[str, str], ...]
+
+
+def make_plan(loaded: LoadedExperiment, ranks: int) -> Plan:
+    """Check all cases for a number of ranks.
+
+    Raises
+    ------
+    UserError
+        A case makes no sense, or is impossible and the experiment does not skip such cases.
+    """
+    cases: list[Case] = []
+    left_out: list[tuple[str, str]] = []
+    sources: dict[tuple[str | None, ...], Source] = {}
+    for where, raw in loaded.cases:
+        try:
+            case = _with_source(raw, where, sources)
+            check_case(case, ranks, where)
+        except ImpossibleCaseError as error:
+            if loaded.experiment.impossible == "refuse" and not raw.roofline:
+                raise
+            left_out.append((raw.id, str(error).removeprefix(f"{where}: ")))
+        else:
+            cases.append(case)
+    if not cases:
+        raise UserError(f"{loaded.path}: all {len(left_out)} cases are impossible, the first one "
+                        f"because: {left_out[0][1]}")  # fmt: skip
+    return Plan(loaded.experiment, ranks, tuple(_together(cases)), tuple(left_out))
+
+
+def _together(cases: Iterable[Case]) -> list[Case]:
+    """Bring the cases of a comparison side by side, so that drift over time hits them alike."""
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        groups.setdefault(case.group, []).append(case)
+    return [case for group in groups.values() for case in group]
+
+
+def check_case(case: Case, ranks: int, where: str) -> None:
+    """Refuse a case that cannot be run.
+
+    Raises
+    ------
+    ImpossibleCaseError
+        The backend cannot do it.
+    UserError
+        Its parameters make no sense together.
+    """
+    p = case.parameters
+    access_pattern = workload(p.workload)
+    if reason := access_pattern.check(p, ranks):
+        raise UserError(f"{where}: {reason}")
+    if reason := _beyond(p):
+        raise ImpossibleCaseError(f"{where}: {reason}")
+    backend = backend_class(p.backend)
+    missing = [name for name in backend.libraries if find_spec(name) is None]
+    if missing:
+        raise ImpossibleCaseError(
+            f"{where}: backend {p.backend} needs the Python package {missing[0]}, which is not "
+            "installed (see pffbench doctor)"
+        )
+    # The arrays of one rank are of one or two kinds (the last one smaller): look at each kind.
+    kinds = {replace(s, name="", number=0, origin=(), offset=0, owner=s.owner and 0): s
+             for s in access_pattern.arrays(p, ranks, 0)}  # fmt: skip
+    cuts = cuts_of(access_pattern, p, ranks) if p.layout == "shared" else ()
+    if reason := backend.refuse(p, case.options, list(kinds.values()), cuts):
+        raise ImpossibleCaseError(f"{where}: {reason}")
+
+
+def _beyond(p: Parameters) -> str | None:
+    """Say which ability the backend lacks, or None."""
+    can = backend_class(p.backend).capabilities
+    if p.layout not in can.layouts:
+        return f"backend {p.backend} cannot do layout {p.layout} (it can: {_list(can.layouts)})"
+    if p.layout == "file_per_process":
+        if p.transfer == "collective":
+            return "layout file_per_process shares no file, so transfer must be independent"
+    elif p.transfer not in can.transfers:
+        return f"backend {p.backend} cannot do transfer {p.transfer} (it can: {_list(can.transfers)})"
+    if p.codec not in ("auto", *can.codecs):
+        return f"backend {p.backend} cannot do codec {p.codec} (it can: {_list(can.codecs)})"
+    return None
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _with_source(
+    case: Case, where: str, known: dict[tuple[str | None, ...], Source]
+) -> Case:
+    """Fill in the type, and the shape where none is given, of the user's own file."""
+    p = case.parameters
+    if p.source != "file":
+        if p.file is not None or p.variable is not None:
+            raise UserError(f"{where}.file: file and variable go with source: file only")
+        return replace(case, parameters=msgspec.structs.replace(p, dtype=p.dtype or "float32"))
+    if p.file is None:
+        raise UserError(f"{where}.file: missing; source: file takes its data from this file")
+    key = (p.dtype, p.file, p.variable)
+    try:
+        source = known[key] = known.get(key) or make_source("file", *key[:1], 0, *key[1:])
+    except UserError as error:
+        raise UserError(f"{where}.file: {error}") from None
+    filled: dict[str, object] = {"dtype": str(source.dtype)}
+    shape = getattr(source, "shape", None)
+    if hasattr(p, "shape") and p.shape is None and getattr(p, "shape_per_rank", None) is None:
+        filled["shape"] = shape
+    return replace(case, parameters=msgspec.structs.replace(p, **filled))

@@ -1,0 +1,92 @@
+"""From plain data to typed records, with errors that name the file, the key and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from pffbench.errors import UserError
+from pffbench.units import Duration, Size
+
+S = TypeVar("S", bound=msgspec.Struct)
+_PATH = re.compile(r"(?P<what>.*?)(?: - at `\$?(?P<path>[^`]*)`)?", re.DOTALL)
+
+
+def to_struct(data: dict[str, Any], kind: type[S], where: str) -> S:
+    """Make a typed record of plain data.
+
+    Parameters
+    ----------
+    data : dict
+        What an experiment says.
+    kind : type
+        The record.
+    where : str
+        File and key that the data stand at, such as ``exp.yaml: cases[2]``.
+
+    Raises
+    ------
+    UserError
+        A key is unknown, or a value has the wrong type or is not allowed.
+    """
+    check_keys(data, kind.__struct_fields__, where, tag=kind.__struct_config__.tag_field)
+    try:
+        return msgspec.convert(data, kind, dec_hook=_decode)
+    except msgspec.ValidationError as error:
+        raise UserError(_explained(str(error), kind, where, data)) from None
+
+
+def check_keys(
+    data: dict[str, Any], allowed: Iterable[str], where: str, tag: str | None = None
+) -> None:
+    """Refuse keys that do not exist, and say which ones do.
+
+    Raises
+    ------
+    UserError
+        A key is unknown.
+    """
+    names = [*([tag] if tag else []), *allowed]
+    for key in data:
+        if key not in names:
+            near = difflib.get_close_matches(str(key), names, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise UserError(f"{join(where, str(key))}: unknown key ({hint}allowed: {', '.join(names)})")
+
+
+def join(where: str, key: str) -> str:
+    """Return the place of a key inside another place."""
+    return f"{where} {key}" if where.endswith(":") else f"{where}.{key}"
+
+
+def allowed_words(kind: Any) -> tuple[str, ...]:
+    """Return the words that a type allows: those of the Literal types in it."""
+    if get_origin(kind) is Literal:
+        return tuple(str(word) for word in get_args(kind))
+    return tuple(word for part in get_args(kind) for word in allowed_words(part))
+
+
+def _explained(message: str, kind: type[msgspec.Struct], where: str, data: dict[str, Any]) -> str:
+    match = _PATH.fullmatch(message)
+    assert match is not None
+    path = (match["path"] or "").lstrip(".")
+    what = match["what"]
+    key = re.split(r"[.\[]", path)[0] if path else ""
+    words = allowed_words(get_type_hints(kind, include_extras=True).get(key))
+    allowed = f" (allowed: {', '.join(words)})" if words else ""
+    given = f"; it is {data[key]!r}" if key in data else ""
+    place = join(where, path) if path else where
+    return f"{place}: {what.replace('`', '')}{given}{allowed}"
+
+
+def _decode(kind: type, value: Any) -> Any:
+    if kind in (Size, Duration):
+        try:
+            return kind.parse(value)
+        except UserError as error:
+            raise ValueError(str(error)) from None  # msgspec adds the place to a ValueError
+    raise NotImplementedError(kind)

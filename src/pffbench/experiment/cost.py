@@ -1,0 +1,127 @@
+"""What a case costs in bytes, files and memory, estimated before it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from pffbench.backends.base import ArraySpec
+from pffbench.backends.registry import backend_class
+from pffbench.case import Case, itemsize
+from pffbench.errors import UserError
+from pffbench.experiment.check import Plan
+from pffbench.units import Size
+from pffbench.workloads.registry import workload
+
+#: Room for what a format adds to the data: metadata, and file system blocks that are not full.
+_FORMAT_OVERHEAD = 1.1
+_BLOCK = 4096
+#: Copies of the rank's buffer at the worst moment: its own, and one that the library makes.
+_COPIES = 2
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one repetition of a case takes.
+
+    Parameters
+    ----------
+    nbytes : int
+        Bytes of array data, all ranks.
+    arrays : int
+        Arrays that are defined, all ranks.
+    files : int
+        Files on disk, as far as can be told beforehand.
+    space : int
+        Bytes on disk, an upper estimate.
+    memory : int
+        Bytes of memory on the rank that needs most, beside the libraries themselves.
+    """
+
+    nbytes: int
+    arrays: int
+    files: int
+    space: int
+    memory: int
+
+
+def cost_of(case: Case, ranks: int, budget: int) -> Cost:
+    """Estimate what a case takes.
+
+    Parameters
+    ----------
+    case : Case
+        A case that has been checked.
+    ranks : int
+        Number of ranks.
+    budget : int
+        Bytes that the buffers of a rank may take.
+    """
+    p = case.parameters
+    backend = backend_class(p.backend)
+    volume = workload(p.workload).volume(p, ranks)
+    if not backend.capabilities.keeps_data:
+        return Cost(volume.nbytes, volume.arrays, 0, 0, _COPIES * budget)
+    files = ranks if p.layout == "file_per_process" else 1
+    specs = workload(p.workload).arrays(p, ranks, 0)
+    if backend.file_per_chunk and specs:
+        files += volume.arrays * (1 + _chunks(specs[0]))
+    space = int(volume.nbytes * _FORMAT_OVERHEAD) + files * _BLOCK
+    largest = max((a.nbytes for a in workload(p.workload).writes(p, ranks, 0)), default=0)
+    per_rank = -(-volume.nbytes // ranks)
+    memory = _COPIES * max(largest, min(budget, per_rank))
+    return Cost(volume.nbytes, volume.arrays, files, space, memory)
+
+
+def _chunks(spec: ArraySpec) -> int:
+    """Count the chunks of an array; where the library chooses them, assume 1 MiB each."""
+    if not isinstance(spec.chunks, tuple):
+        return max(1, prod(spec.shape) * itemsize(spec.dtype) // 2**20)
+    return prod(-(-n // c) for n, c in zip(spec.shape, spec.chunks, strict=True))
+
+
+@dataclass(frozen=True)
+class Room:
+    """What there is on the machine.
+
+    Parameters
+    ----------
+    scratch : str
+        The directory where files will be made.
+    free_space, free_files : int, int or None
+        Bytes and files that fit there; None where the file system does not count files.
+    free_memory : int
+        Bytes that each rank may take, on the node that has least for each.
+    """
+
+    scratch: str
+    free_space: int
+    free_files: int | None
+    free_memory: int
+
+
+def check_room(plan: Plan, room: Room) -> None:
+    """Refuse an experiment that does not fit on the machine.
+
+    Raises
+    ------
+    UserError
+        A case needs more space, files or memory than there are.
+    """
+    for case in plan.cases:
+        cost = cost_of(case, plan.ranks, plan.experiment.memory)
+        if cost.space > room.free_space:
+            raise UserError(
+                f"{case.id} needs about {Size(cost.space)} in {room.scratch}, where "
+                f"{Size(room.free_space)} are free; choose smaller shapes or another --scratch"
+            )
+        if room.free_files is not None and cost.files > room.free_files:
+            raise UserError(
+                f"{case.id} makes about {cost.files} files in {room.scratch}, where "
+                f"{room.free_files} more fit; choose larger chunks or another --scratch"
+            )
+        if cost.memory > room.free_memory:
+            raise UserError(
+                f"{case.id} needs about {Size(cost.memory)} of memory on each rank, where "
+                f"{Size(room.free_memory)} are free; choose smaller shapes or fewer ranks a node"
+            )

@@ -1,0 +1,211 @@
+"""Reading an experiment: YAML, overrides of the command line, expansion into cases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from pffbench.case import Case, Parameters
+from pffbench.errors import UserError
+from pffbench.experiment.convert import join, to_struct
+from pffbench.experiment.schema import Experiment
+from pffbench.experiment.sweep import MOST_CASES, expand, with_roofline
+from pffbench.workloads.registry import workload, workload_names
+
+#: An experiment is a page of text; anything larger is the wrong file.
+LARGEST_FILE = 2**20
+#: Values in it, aliases counted each time: stops texts that grow without end when read.
+MOST_VALUES = 1_000_000
+
+
+@dataclass(frozen=True)
+class LoadedExperiment:
+    """An experiment and its cases, before they are checked for a number of ranks.
+
+    Parameters
+    ----------
+    path : str
+        The file, for messages.
+    experiment : Experiment
+        What it says.
+    cases : tuple of (str, Case)
+        The cases in the order of the file, each with the place that it comes from.
+    """
+
+    path: str
+    experiment: Experiment
+    cases: tuple[tuple[str, Case], ...]
+
+
+def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedExperiment:
+    """Read an experiment file and expand it.
+
+    Parameters
+    ----------
+    path : str, optional
+        The YAML file; the built-in default experiment when not given.
+    overrides : sequence of str
+        ``key=value`` pairs; a key of the experiment or of its cases, values in YAML.
+
+    Raises
+    ------
+    UserError
+        The file cannot be read, or something in it is unknown or not allowed.
+    """
+    name, text = _text(path)
+    data = _parsed(text, name)
+    for override in overrides:
+        _override(data, override)
+    return from_data(data, name)
+
+
+def from_data(data: dict[str, Any], name: str) -> LoadedExperiment:
+    """Make an experiment of plain data, such as a results directory keeps.
+
+    Raises
+    ------
+    UserError
+        Something in it is unknown or not allowed.
+    """
+    experiment = to_struct(data, Experiment, f"{name}:")
+    cases: list[tuple[str, Case]] = []
+    seen: set[str] = set()
+    for number, entry in enumerate(experiment.cases):
+        where = f"{name}: cases[{number}]"
+        for case in expand(_merged(experiment.common, entry), where):
+            if case.id not in seen:
+                seen.add(case.id)
+                cases.append((where, case))
+        if len(cases) > MOST_CASES:
+            raise UserError(f"{where}: more than {MOST_CASES} cases in all")
+    if experiment.roofline:
+        places = {case.id: where for where, case in cases}
+        complete = with_roofline([case for _, case in cases])
+        cases = [(places.get(case.id, f"{name}: roofline"), case) for case in complete]
+    return LoadedExperiment(name, experiment, tuple(cases))
+
+
+def _merged(common: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+    """Put an entry's keys over the common ones; backend options are merged key by key."""
+    merged = {**common, **entry}
+    for key, value in common.items():
+        if isinstance(value, dict) and isinstance(entry.get(key), dict):
+            merged[key] = {**value, **entry[key]}
+    return merged
+
+
+def _text(path: str | None) -> tuple[str, str]:
+    if path is None:
+        return "built-in default", files("pffbench").joinpath("default.yaml").read_text()
+    file = Path(path)
+    try:
+        if file.stat().st_size > LARGEST_FILE:
+            raise UserError(f"{path}: larger than 1 MiB, which no experiment is")
+        return path, file.read_text()
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: not a text file") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain data only, and no key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]  # type: ignore[no-untyped-call]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} stands here twice", node.start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
+def _parsed(text: str, name: str) -> dict[str, Any]:
+    try:
+        data = yaml.load(text, Loader=_Loader)  # noqa: S506 -- a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = "" if mark is None else f" line {mark.line + 1}:"
+        raise UserError(f"{name}:{place} not valid YAML: {error.problem}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UserError(f"{name}: not valid YAML: {error}") from None
+    if not isinstance(data, dict):
+        raise UserError(f"{name}: an experiment is a mapping with at least name and cases")
+    _check_amount(data, name)
+    return data
+
+
+def _check_amount(data: Any, name: str) -> None:
+    """Count values with all aliases followed, and stop early: they may be endless."""
+    stack, seen = [data], 0
+    while stack:
+        value = stack.pop()
+        seen += 1
+        if seen > MOST_VALUES:
+            raise UserError(f"{name}: more than {MOST_VALUES} values, which no experiment has")
+        if isinstance(value, dict):
+            stack += value.values()
+        elif isinstance(value, list):
+            stack += value
+
+
+def _override(data: dict[str, Any], override: str) -> None:
+    """Set a key of the experiment, or one of all its cases."""
+    key, equals, text = override.partition("=")
+    place = f"--set {override}"
+    if not equals or not key:
+        raise UserError(f"{place}: write it as key=value, such as repetitions=3")
+    try:
+        value = yaml.load(text, Loader=_Loader)  # noqa: S506 -- a SafeLoader
+    except yaml.YAMLError:
+        raise UserError(f"{place}: {text!r} is not valid YAML") from None
+    if key in Experiment.__struct_fields__:
+        data[key] = value
+        return
+    if key.split(".")[0] not in _case_keys():
+        allowed = ", ".join([*Experiment.__struct_fields__, *sorted(_case_keys())])
+        raise UserError(f"{place}: unknown key {key!r} (allowed: {allowed})")
+    cases = data.get("cases")
+    for entry in cases if isinstance(cases, list) else []:
+        if isinstance(entry, dict):
+            _put(entry, key.split("."), value)
+
+
+def _put(entry: dict[str, Any], path: list[str], value: Any) -> None:
+    for part in path[:-1]:
+        below = entry.get(part)
+        entry[part] = dict(below) if isinstance(below, dict) else {}
+        entry = entry[part]
+    entry[path[-1]] = value
+
+
+def _case_keys() -> set[str]:
+    from pffbench.backends.registry import backend_names
+
+    kinds: list[type[Parameters]] = [workload(name).parameters_type for name in workload_names()]
+    fields = {field for kind in kinds for field in kind.__struct_fields__}
+    return fields | {"workload", *backend_names()}
+
+
+def to_plain(experiment: Experiment) -> dict[str, Any]:
+    """Return an experiment as plain data, the form in which a results directory keeps it."""
+    plain: dict[str, Any] = msgspec.to_builtins(experiment, enc_hook=_encode)
+    return plain
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    raise NotImplementedError(type(value))
+
+
+__all__ = ["LoadedExperiment", "from_data", "join", "load_experiment", "to_plain"]

@@ -1,0 +1,110 @@
+"""The typed schema of an experiment, and its JSON Schema for editors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from pffbench.backends.registry import backend_class, backend_names
+from pffbench.case import Count
+from pffbench.units import Duration, Size
+from pffbench.workloads.registry import workload, workload_names
+
+NonNegative = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to run: cases to sweep, how often, and when to stop.
+
+    Parameters
+    ----------
+    name : str
+        Short name; the results directory is named after it.
+    question : str
+        The question that the experiment answers, in a sentence.
+    cases : list
+        Each entry is a mapping of a case's parameters. Any scalar may be a list: lists are
+        swept, all combinations, or in step with each other when ``zip`` names them.
+    common : dict
+        Parameters of all entries; an entry's own ones come first.
+    repetitions : int
+        Repetitions that count.
+    warmup : int
+        Repetitions before them that are kept in the raw data and left out of the statistics.
+    seed : int
+        Seed of the data.
+    roofline : bool
+        Whether raw transfers of the same bytes are run beside the formats.
+    impossible : {"refuse", "skip"}
+        What happens to cases that a backend cannot do.
+    memory : Size
+        Bytes that the buffers of a rank may take; a larger single call takes what it needs.
+    time_budget : Duration, optional
+        No new block of repetitions begins when it would end later than this many seconds.
+    target_interval : float, optional
+        Stop when the 95 % interval of every median is narrower than this part of the median.
+    """
+
+    name: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+    question: str = ""
+    cases: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=1000)]
+    common: dict[str, Any] = {}  # noqa: RUF012 -- msgspec copies a mutable default
+    repetitions: Count = 5
+    warmup: NonNegative = 1
+    seed: NonNegative = 1
+    roofline: bool = True
+    impossible: Literal["refuse", "skip"] = "refuse"
+    memory: Size = Size(64 * 2**20)
+    time_budget: Duration | None = None
+    target_interval: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of an experiment file, with all backends' and workloads' keys.
+
+    A scalar may always be a list of scalars, which is swept; the schema says so.
+    """
+    schema: dict[str, Any] = msgspec.json.schema(Experiment, schema_hook=_schema_of)
+    experiment = schema["$defs"]["Experiment"]
+    entries = [_entry_schema(name, schema["$defs"]) for name in workload_names()]
+    experiment["properties"]["cases"]["items"] = {"anyOf": entries}
+    merged = {k: v for entry in entries for k, v in entry["properties"].items()}
+    experiment["properties"]["common"] = {"type": "object", "properties": merged}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _entry_schema(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a case entry of one workload, sweeps and backend options included."""
+    made = msgspec.json.schema(workload(name).parameters_type, schema_hook=_schema_of)
+    own = next(iter(made["$defs"].values()))
+    properties = {key: _swept(value) for key, value in own["properties"].items()}
+    properties["backend"] = _swept({"enum": list(backend_names())})
+    for backend in backend_names():
+        options = msgspec.json.schema(backend_class(backend).options_type, schema_hook=_schema_of)
+        fields = next(iter(options["$defs"].values()))
+        definitions[f"{backend}-options"] = {
+            **fields, "properties": {k: _swept(v) for k, v in fields["properties"].items()},
+        }  # fmt: skip
+        properties[backend] = {"$ref": f"#/$defs/{backend}-options"}
+    names = {"type": "array", "items": {"type": "string"}}
+    properties["zip"] = {"anyOf": [names, {"type": "array", "items": names}]}
+    return {"type": "object", "title": f"workload {name}", "properties": properties,
+            "additionalProperties": False}  # fmt: skip
+
+
+def _swept(schema: dict[str, Any]) -> dict[str, Any]:
+    default = {"default": schema["default"]} if "default" in schema else {}
+    one = {key: value for key, value in schema.items() if key != "default"}
+    return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}], **default}
+
+
+def _schema_of(kind: type) -> dict[str, Any]:
+    """Return the JSON Schema of the types that are this project's own."""
+    if kind is Size:
+        return {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}],
+                "description": "bytes, or text such as '64 MiB'"}  # fmt: skip
+    if kind is Duration:
+        return {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}],
+                "description": "seconds, or text such as '90 s'"}  # fmt: skip
+    raise NotImplementedError(kind)

@@ -1,0 +1,117 @@
+"""Bringing one repetition's times and observations from all ranks to rank 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pffbench.backends.base import StoredAs
+from pffbench.case import Case
+from pffbench.parallel.topology import Team
+from pffbench.storage.cachestate import CacheProof
+from pffbench.storage.durable import DiskUsage
+
+if TYPE_CHECKING:
+    from pffbench.workloads.cycle import Cycle
+
+Matrix = np.ndarray[Any, Any]
+#: Mismatches that are kept of each rank; one is enough to make a run invalid.
+_MOST_MISMATCHES = 3
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """One repetition of a case, as rank 0 has it from all ranks.
+
+    Parameters
+    ----------
+    case : Case
+        What ran.
+    number : int
+        Number of the repetition, warm-ups included.
+    position : int
+        Place in the order of its block.
+    started : datetime
+        When it began, by the clock of rank 0.
+    phases : tuple of str
+        Names of the phases.
+    own, synced : array of float64, shape (phases, ranks)
+        Seconds.
+    nbytes, operations : array of int64, shape (phases, ranks)
+        What each rank moved and how many calls it made.
+    peak_memory : array of int64, shape (ranks,)
+        Bytes.
+    mismatches : tuple of str
+        What was read and is not what was written, in words.
+    verified_bytes : int
+        Bytes that were compared, over all ranks.
+    cache : CacheProof or None
+        State of the page cache before reading.
+    disk : DiskUsage or None
+        What lay on disk after closing.
+    stored_as : StoredAs or None
+        How the arrays were really stored.
+    facts : dict of str to str
+        What the library said about the transfers, of all ranks.
+    """
+
+    case: Case
+    number: int
+    position: int
+    started: datetime
+    phases: tuple[str, ...]
+    own: Matrix
+    synced: Matrix
+    nbytes: Matrix
+    operations: Matrix
+    peak_memory: Matrix
+    mismatches: tuple[str, ...]
+    verified_bytes: int
+    cache: CacheProof | None
+    disk: DiskUsage | None
+    stored_as: StoredAs | None
+    facts: dict[str, str]
+
+
+def gather(
+    team: Team, cycle: Cycle, number: int, position: int, started: datetime, peak: int
+) -> Repetition | None:
+    """Gather a repetition on rank 0; collective, None on the other ranks."""
+    times = cycle.clock.times
+    here = np.array([[t.own, t.synced, t.nbytes, t.operations] for t in times], dtype=np.float64)
+    everywhere = np.empty((team.size, *here.shape)) if team.is_root else None
+    team.comm.Gather(here, everywhere, root=0)
+    observed = cycle.observed
+    words = tuple(f"rank {team.rank}: {m}" for m in observed.mismatches[:_MOST_MISMATCHES])
+    told = (peak, words, observed.verified_bytes, tuple(sorted(observed.facts.items())))
+    all_told = team.comm.gather(told, root=0)
+    if everywhere is None or all_told is None:
+        return None
+    by_kind = everywhere.transpose(2, 1, 0)
+    return Repetition(
+        case=cycle.case,
+        number=number,
+        position=position,
+        started=started,
+        phases=tuple(t.phase for t in times),
+        own=by_kind[0],
+        synced=by_kind[1],
+        nbytes=by_kind[2].astype(np.int64),
+        operations=by_kind[3].astype(np.int64),
+        peak_memory=np.array([p for p, _, _, _ in all_told], dtype=np.int64),
+        mismatches=tuple(word for _, words, _, _ in all_told for word in words),
+        verified_bytes=sum(n for _, _, n, _ in all_told),
+        cache=observed.cache,
+        disk=observed.disk,
+        stored_as=observed.stored_as,
+        facts=_united([dict(facts) for _, _, _, facts in all_told]),
+    )
+
+
+def _united(parts: list[dict[str, str]]) -> dict[str, str]:
+    """Join what the ranks said; where they differ, all answers are kept."""
+    keys = sorted({key for part in parts for key in part})
+    return {key: " | ".join(sorted({p[key] for p in parts if key in p})) for key in keys}

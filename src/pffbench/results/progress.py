@@ -1,0 +1,121 @@
+"""Telling how far a run is: a bar on a terminal, plain lines with the time in a batch log."""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+from pffbench.case import Case
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+
+Style = Literal["auto", "bar", "plain", "none"]
+
+
+class Progress(ABC):
+    """Tells people about a run; used on rank 0."""
+
+    @abstractmethod
+    def repetition(self, case: Case, number: int) -> None:
+        """Tell that a repetition is recorded."""
+
+    @abstractmethod
+    def message(self, text: str) -> None:
+        """Tell something that happened."""
+
+    def close(self) -> None:
+        """Leave the terminal clean."""
+
+
+class Silence(Progress):
+    """Says nothing."""
+
+    def repetition(self, case: Case, number: int) -> None:
+        return
+
+    def message(self, text: str) -> None:
+        return
+
+
+class Lines(Progress):
+    """Plain lines with time stamps: one for every block, and every message."""
+
+    def __init__(self, cases: int, blocks: int) -> None:
+        self._cases = cases
+        self._blocks = blocks
+        self._count = 0
+        self._begin = datetime.now()
+
+    def repetition(self, case: Case, number: int) -> None:
+        self._count += 1
+        total = self._cases * self._blocks
+        if self._count % self._cases == 0 or self._count == total:
+            elapsed = (datetime.now() - self._begin).total_seconds()
+            left = elapsed / self._count * (total - self._count)
+            self.message(f"block {number + 1} of {self._blocks} done, about {left:.0f} s left")
+
+    def message(self, text: str) -> None:
+        print(f"{datetime.now():%Y-%m-%d %H:%M:%S} {text}", flush=True)
+
+
+class Bar(Progress):
+    """A live bar with the time left."""
+
+    def __init__(self, cases: int, blocks: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        self._bar: RichProgress = RichProgress(
+            TextColumn("{task.description:42.42}"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+            transient=True,
+            # Drawn by hand after each repetition: a refreshing thread would run inside phases.
+            auto_refresh=False,
+        )
+        self._task = self._bar.add_task("starting", total=cases * blocks)
+        self._bar.start()
+
+    def repetition(self, case: Case, number: int) -> None:
+        name = case.id.rsplit(".", 1)[0]
+        self._bar.update(self._task, advance=1, description=name)
+        self._bar.refresh()
+
+    def message(self, text: str) -> None:
+        self._bar.console.print(text, highlight=False)
+
+    def close(self) -> None:
+        self._bar.stop()
+
+
+def make_progress(style: Style, cases: int, blocks: int) -> Progress:
+    """Return what tells about a run in the style asked for."""
+    if style == "auto":
+        style = "bar" if on_terminal(os.environ) else "plain"
+    if style == "bar":
+        return Bar(cases, blocks)
+    return Lines(cases, blocks) if style == "plain" else Silence()
+
+
+def on_terminal(environ: Mapping[str, str]) -> bool:
+    """Whether a person is watching.
+
+    Open MPI's mpiexec gives its ranks a terminal of their own even when its output goes into a
+    file, so there the output of the parent process is looked at.
+    """
+    if not sys.stdout.isatty():
+        return False
+    if "OMPI_COMM_WORLD_SIZE" not in environ:
+        return True
+    try:
+        target = os.readlink(f"/proc/{os.getppid()}/fd/1")  # noqa: PTH115 -- a link of /proc
+    except OSError:
+        return False
+    return target.startswith(("/dev/pts/", "/dev/tty"))

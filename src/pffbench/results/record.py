@@ -1,0 +1,92 @@
+"""`run.json`: what was run, where and how, replaced as a whole whenever it changes."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+#: Version of the layout of a results directory; a reader refuses what it does not know.
+SCHEMA_VERSION = 1
+
+
+@dataclass
+class RunRecord:
+    """All that `run.json` holds.
+
+    Parameters
+    ----------
+    run_id : str
+        Identifies the run; the marker of its scratch directory carries it too.
+    name, question : str
+        From the experiment.
+    status : {"running", "finished", "interrupted"}
+        How the run stands.
+    valid : bool or None
+        The verdict, None while running.
+    reasons : list of str
+        Why the run is not valid.
+    experiment : dict
+        The experiment with all defaults filled in.
+    cases : dict
+        For each case: parameters, options, cost, how it was stored and transferred, failure.
+    floor, startup, topology, provenance : dict
+        Measured and collected at the start.
+    """
+
+    run_id: str
+    name: str
+    question: str
+    command: list[str]
+    ranks: int
+    started: str
+    experiment: dict[str, Any]
+    experiment_file: str
+    cases: dict[str, dict[str, Any]]
+    left_out: list[dict[str, str]]
+    scratch: str
+    topology: dict[str, Any]
+    floor: dict[str, float]
+    startup: dict[str, Any]
+    provenance: dict[str, Any]
+    schema_version: int = SCHEMA_VERSION
+    status: str = "running"
+    valid: bool | None = None
+    reasons: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    finished: str | None = None
+    blocks: int = 0
+    resumed: list[str] = field(default_factory=list)
+
+    def save(self, directory: str | Path) -> None:
+        """Replace `run.json` in a way that leaves either the old or the new one whole."""
+        path = Path(directory) / "run.json"
+        new = path.with_suffix(".json.new")
+        with new.open("w", encoding="utf-8") as file:
+            json.dump(vars(self), file, indent=1, allow_nan=False, default=str)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> RunRecord:
+        """Read the record of a run.
+
+        Raises
+        ------
+        ValueError
+            There is none, or this version of pffbench does not know its layout.
+        """
+        path = Path(directory) / "run.json"
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ValueError(f"{directory} is no results directory: {error.strerror}: {path}") from None
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path} is not valid JSON: {error}") from None
+        if not isinstance(data, dict) or data.get("schema_version") != SCHEMA_VERSION:
+            raise ValueError(f"{path} has another layout than version {SCHEMA_VERSION}, which is known here")
+        return cls(**data)

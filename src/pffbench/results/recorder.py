@@ -1,0 +1,197 @@
+"""What rank 0 keeps of a run: the raw files as it goes on, the verdict at its end."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pffbench.case import Case
+from pffbench.parallel.agreement import Failure
+from pffbench.parallel.clock import Floor
+from pffbench.parallel.topology import Topology
+from pffbench.results.gather import Repetition
+from pffbench.results.progress import Progress
+from pffbench.results.ranks import RanksFile
+from pffbench.results.record import RunRecord
+from pffbench.results.samples import Sample, SamplesLog
+from pffbench.results.statistics import spread
+from pffbench.workloads.registry import workload
+
+#: Most reasons of one kind that are listed.
+_MOST_REASONS = 20
+
+
+class Recorder:
+    """Writes the results directory, on rank 0.
+
+    Parameters
+    ----------
+    directory : str
+        The results directory; it exists.
+    record : RunRecord
+        What `run.json` says; the recorder keeps it up to date.
+    topology : Topology
+        Who runs where.
+    floor : Floor
+        What the harness itself costs.
+    warmup : int
+        Repetitions that do not count.
+    progress : Progress
+        Where to tell how far the run is.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        record: RunRecord,
+        topology: Topology,
+        floor: Floor,
+        warmup: int,
+        progress: Progress,
+    ) -> None:
+        self.directory = directory
+        self.run_record = record
+        self._topology = topology
+        self._floor = floor
+        self._warmup = warmup
+        self._progress = progress
+        self._samples = SamplesLog(str(Path(directory) / "samples.csv"))
+        self._ranks = RanksFile(str(Path(directory) / "ranks.h5"), topology.hosts)
+        self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+        record.save(directory)
+
+    def record(self, repetition: Repetition) -> None:
+        """Append a repetition to the raw files and put them on the device."""
+        reasons = self._reasons_against(repetition)
+        samples = list(self._samples_of(repetition, valid=not reasons))
+        self._ranks.append(
+            repetition.case.id,
+            repetition.number,
+            repetition.phases,
+            repetition.own,
+            repetition.synced,
+            repetition.nbytes,
+            repetition.peak_memory,
+        )
+        self._samples.append(samples)  # last: with its rows the repetition counts as finished
+        if repetition.number >= self._warmup:
+            for sample in samples:
+                self._seconds[sample.case, sample.phase].append(sample.own_max)
+        self._note_facts(repetition, reasons)
+        self._progress.repetition(repetition.case, repetition.number)
+
+    def _samples_of(self, r: Repetition, valid: bool) -> list[Sample]:
+        p = r.case.parameters
+        ranks = self._topology.size
+        arrays = workload(p.workload).volume(p, ranks).arrays
+        common: dict[str, Any] = {
+            "case": r.case.id, "repetition": r.number, "warmup": r.number < self._warmup,
+            "position": r.position, "backend": p.backend, "workload": p.workload,
+            "layout": p.layout, "transfer": p.transfer, "settings": p.settings,
+            "group": r.case.group, "ranks": ranks, "nodes": self._topology.node_count,
+            "arrays": arrays, "peak_memory": int(r.peak_memory.max()), "valid": valid,
+            "started": r.started.isoformat(timespec="milliseconds"),
+        }  # fmt: skip
+        return [self._sample(r, i, phase, common) for i, phase in enumerate(r.phases)]
+
+    def _sample(self, r: Repetition, i: int, phase: str, common: dict[str, Any]) -> Sample:
+        own = r.own[i]
+        slowest = int(np.argmax(own))
+        reads = phase == "read"
+        closed = phase == "close"
+        return Sample(
+            **common,
+            phase=phase,
+            operations=int(r.operations[i].sum()),
+            bytes=int(r.nbytes[i].sum()),
+            own_max=float(own.max()),
+            own_median=float(np.median(own)),
+            own_min=float(own.min()),
+            synced_max=float(r.synced[i].max()),
+            slowest_rank=slowest,
+            slowest_host=self._topology.hosts[slowest],
+            below_resolution=bool(own.max() < self._floor.resolution),
+            cache=_cache_state(r) if reads else "",
+            resident=_finite(r.cache.fraction) if reads and r.cache is not None else None,
+            disk_bytes=r.disk.stored if closed and r.disk is not None else None,
+            disk_files=r.disk.files if closed and r.disk is not None else None,
+        )
+
+    def _reasons_against(self, r: Repetition) -> list[str]:
+        """Say what makes the repetition invalid."""
+        reasons = [f"{r.case.id} repetition {r.number}: {m}" for m in r.mismatches]
+        if r.cache is not None and r.cache.wanted == "dropped" and not r.cache.proved:
+            if not math.isnan(r.cache.fraction):
+                reasons.append(
+                    f"{r.case.id} repetition {r.number}: the cache was to be dropped, but "
+                    f"{r.cache.fraction:.1%} of the pages were resident before reading"
+                )
+        return reasons
+
+    def _note_facts(self, r: Repetition, reasons: list[str]) -> None:
+        entry = self.run_record.cases[r.case.id]
+        changed = bool(reasons)
+        if r.stored_as is not None:
+            entry["stored_as"] = asdict(r.stored_as)
+            changed = True
+        if r.disk is not None and "disk" not in entry:
+            entry["disk"] = r.disk._asdict()
+            changed = True
+        if r.facts and entry.get("transfer_facts") != r.facts:
+            entry["transfer_facts"] = r.facts
+            changed = True
+        if len(self.run_record.reasons) < _MOST_REASONS:
+            self.run_record.reasons += reasons
+        if changed:
+            self.run_record.save(self.directory)
+        for reason in reasons:
+            self._progress.message(f"INVALID: {reason}")
+
+    def fail(self, case: Case, repetition: int, failure: Failure) -> None:
+        """Note that a case failed; it is not run again."""
+        self.run_record.cases[case.id]["failure"] = {"repetition": repetition, **asdict(failure)}
+        self.run_record.reasons.append(f"{case.id} repetition {repetition}: {failure}")
+        self.run_record.save(self.directory)
+        self._progress.message(f"FAILED: {case.id}: {failure}")
+
+    def remark(self, text: str) -> None:
+        """Note something about the run that does not make it invalid."""
+        self.run_record.remarks.append(text)
+        self._progress.message(text)
+
+    def widest_interval(self, warmup: int) -> float:
+        """Return the widest interval of a median as a part of it, over cases and phases.
+
+        Phases below resolution are left out: their spread is the harness's.
+        """
+        widest = 0.0
+        for seconds in self._seconds.values():
+            found = spread(seconds)
+            if found.median >= self._floor.resolution:
+                widest = max(widest, found.relative_interval)
+        return widest
+
+    def finish(self, complete: bool) -> None:
+        """Give the verdict and write it down."""
+        record = self.run_record
+        record.status = "finished" if complete else "interrupted"
+        record.valid = not record.reasons
+        record.finished = datetime.now(UTC).isoformat(timespec="seconds")
+        record.save(self.directory)
+
+
+def _cache_state(r: Repetition) -> str:
+    """Return the state asked for when it is proved, else that it is not."""
+    if r.cache is None:
+        return ""
+    return r.cache.wanted if r.cache.proved else "unproved"
+
+
+def _finite(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,166 @@
+"""`samples.csv`: one row per case, repetition and phase; appended and synced, never rewritten."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+#: The phase that ends a repetition: a repetition without it was cut short.
+LAST_PHASE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One phase of one repetition, over all ranks. `docs/results.md` tells of every column."""
+
+    case: str
+    repetition: int
+    warmup: bool
+    position: int
+    phase: str
+    backend: str
+    workload: str
+    layout: str
+    transfer: str
+    settings: str
+    group: str
+    ranks: int
+    nodes: int
+    arrays: int
+    operations: int
+    bytes: int
+    own_max: float
+    own_median: float
+    own_min: float
+    synced_max: float
+    slowest_rank: int
+    slowest_host: str
+    below_resolution: bool
+    cache: str
+    resident: float | None
+    peak_memory: int
+    disk_bytes: int | None
+    disk_files: int | None
+    valid: bool
+    started: str
+
+
+COLUMNS = tuple(field.name for field in fields(Sample))
+
+
+class SamplesLog:
+    """Appends samples; each repetition is on the device before the next one begins.
+
+    Parameters
+    ----------
+    path : str
+        The file; it is begun with a header when it does not exist.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        if not Path(path).exists():
+            self._append([COLUMNS])
+
+    def append(self, samples: Iterable[Sample]) -> None:
+        """Write the rows of one repetition with one call and sync them."""
+        self._append(_texts(sample) for sample in samples)
+
+    def _append(self, rows: Iterable[Iterable[str]]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        with open(self._path, "a", encoding="utf-8") as file:  # noqa: PTH123
+            file.write(text.getvalue())
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _texts(sample: Sample) -> Iterator[str]:
+    for value in asdict(sample).values():
+        if value is None:
+            yield ""
+        elif isinstance(value, bool):
+            yield str(value).lower()
+        elif isinstance(value, float):
+            yield repr(value)
+        else:
+            yield str(value)
+
+
+def read_samples(path: str | Path) -> list[Sample]:
+    """Read all whole rows; a torn last line, as a killed run leaves it, is left out.
+
+    Raises
+    ------
+    ValueError
+        The file is not a table of samples, or a row in its midst is broken.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    lines = text.splitlines()
+    if text and not text.endswith("\n"):
+        lines.pop()
+    rows = list(csv.reader(lines))
+    if not rows or tuple(rows[0]) != COLUMNS:
+        raise ValueError(f"{path} is not a table of samples of this version of pffbench")
+    kinds = get_type_hints(Sample)
+    return [_sample(row, kinds, path, number) for number, row in enumerate(rows[1:], start=2)]
+
+
+def _sample(row: list[str], kinds: dict[str, Any], path: str | Path, number: int) -> Sample:
+    try:
+        values = {name: _value(text, kinds[name])
+                  for name, text in zip(COLUMNS, row, strict=True)}  # fmt: skip
+    except ValueError as error:
+        raise ValueError(f"{path} line {number}: {error}") from None
+    return Sample(**values)
+
+
+def _value(text: str, kind: Any) -> Any:
+    if kind is str:
+        return text
+    if kind is bool:
+        return {"true": True, "false": False}[text]
+    if kind is int:
+        return int(text)
+    if kind is float:
+        return float(text)
+    if text == "":
+        return None
+    return int(text) if kind == (int | None) else float(text)
+
+
+def finished(samples: Iterable[Sample]) -> set[tuple[str, int]]:
+    """Return the repetitions, as case and number, of which all phases are recorded."""
+    return {(s.case, s.repetition) for s in samples if s.phase == LAST_PHASE}
+
+
+def drop_unfinished(path: str) -> str | None:
+    """Cut the rows of a repetition that was not finished off the end, keeping them beside.
+
+    Returns
+    -------
+    str or None
+        The file that the cut text was put into, None when there was nothing to cut.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    whole = finished(read_samples(path))
+    kept, cut = [], []
+    for line in text.splitlines(keepends=True):
+        cells = next(csv.reader([line]))
+        header = tuple(cells) == COLUMNS
+        complete = len(cells) == len(COLUMNS) and line.endswith("\n")
+        (kept if header or (complete and (cells[0], int(cells[1])) in whole) else cut).append(line)
+    if not cut:
+        return None
+    aside = Path(path + ".unfinished")
+    with aside.open("a", encoding="utf-8") as file:
+        file.write("".join(cut).rstrip("\n") + "\n")
+    new = Path(path + ".new")
+    new.write_text("".join(kept), encoding="utf-8")
+    new.replace(path)
+    return str(aside)

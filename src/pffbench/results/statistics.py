@@ -1,0 +1,148 @@
+"""The statistics of a run: spread, intervals, ratios and what spoils them (rule 7 of the method).
+
+SciPy is imported where it is needed: only rank 0 does statistics, and not before its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Values = np.ndarray[Any, np.dtype[np.float64]]
+
+_RESAMPLES = 2000
+_CONFIDENCE = 0.95
+#: A modified z-score above this is an outlier (Iglewicz and Hoaglin, 1993).
+OUTLIER_SCORE = 3.5
+#: A spread above this part of the mean is worth a warning, as pyperf has it.
+LARGE_CV = 0.10
+#: The first repetition is slow when it takes longer than the median by this factor.
+SLOW_FIRST = 1.5
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The distribution of one quantity over repetitions.
+
+    Parameters
+    ----------
+    n : int
+        Number of repetitions.
+    minimum, median, maximum : float
+        Of the values.
+    mad : float
+        Median absolute deviation from the median, not scaled.
+    low, high : float
+        Bounds of the 95 % bootstrap interval of the median; NaN for a single value.
+    cv : float
+        Standard deviation over mean; NaN for a single value.
+    """
+
+    n: int
+    minimum: float
+    median: float
+    maximum: float
+    mad: float
+    low: float
+    high: float
+    cv: float
+
+    @property
+    def relative_interval(self) -> float:
+        """Width of the interval as a part of the median."""
+        return (self.high - self.low) / self.median if self.median else float("nan")
+
+
+def spread(values: Sequence[float] | Values) -> Spread:
+    """Describe values; the bootstrap is seeded, so the same values give the same interval."""
+    v: Values = np.asarray(values, dtype=np.float64)
+    median = float(np.median(v))
+    low, high = interval_of_median(v)
+    mean = float(v.mean())
+    cv = float(v.std(ddof=1)) / mean if v.size > 1 and mean > 0 else float("nan")
+    mad = float(np.median(np.abs(v - median)))
+    return Spread(v.size, float(v.min()), median, float(v.max()), mad, low, high, cv)
+
+
+def interval_of_median(values: Values) -> tuple[float, float]:
+    """Return the 95 % percentile bootstrap interval of the median (`scipy.stats.bootstrap`)."""
+    if values.size < 2:
+        return float("nan"), float("nan")
+    if np.ptp(values) == 0.0:
+        return float(values[0]), float(values[0])
+    from scipy.stats import bootstrap
+
+    found = bootstrap(
+        (values,),
+        np.median,
+        axis=-1,
+        n_resamples=_RESAMPLES,
+        confidence_level=_CONFIDENCE,
+        method="percentile",
+        vectorized=True,
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    return float(found.low), float(found.high)
+
+
+def geometric_mean(values: Values, axis: int = 0) -> Values:
+    """Return the geometric mean along an axis, the mean for ratios."""
+    mean: Values = np.exp(np.mean(np.log(values), axis=axis))
+    return mean
+
+
+@dataclass(frozen=True)
+class Warning_:
+    """Something that makes a number less trustworthy, as a value that is stored with it.
+
+    Parameters
+    ----------
+    code : str
+        Stable name, for programs.
+    message : str
+        What was seen, for people.
+    """
+
+    code: str
+    message: str
+
+
+def warnings_for(values: Sequence[float], warmup: Sequence[float], resolution: float) -> list[Warning_]:
+    """Find what spoils the values of one phase of one case.
+
+    Parameters
+    ----------
+    values : sequence of float
+        Seconds of the repetitions that count.
+    warmup : sequence of float
+        Seconds of the warm-up repetitions.
+    resolution : float
+        Seconds under which the harness itself shows.
+    """
+    found: list[Warning_] = []
+    v: Values = np.asarray(values, dtype=np.float64)
+    median = float(np.median(v))
+    if median < resolution:
+        return [Warning_("below_resolution", f"{median:.2g} s is under 100 times the floor")]
+    if v.size < 3:
+        found.append(Warning_("few_repetitions", f"only {v.size} repetitions"))
+    elif float(v.std(ddof=1)) > LARGE_CV * float(v.mean()):
+        found.append(Warning_("large_spread", f"CV {v.std(ddof=1) / v.mean():.0%}"))
+    if v.size >= 5 and (outliers := int(np.sum(modified_z_scores(v) > OUTLIER_SCORE))):
+        found.append(Warning_("outliers", f"{outliers} of {v.size} repetitions are outliers"))
+    if warmup and warmup[0] > SLOW_FIRST * median:
+        found.append(Warning_("slow_first", f"the first one took {warmup[0] / median:.1f} times longer"))
+    return found
+
+
+def modified_z_scores(values: Values) -> Values:
+    """Return 0.6745 |x - median| / MAD; zeros where all deviations vanish."""
+    deviation = np.abs(values - np.median(values))
+    mad = float(np.median(deviation))
+    if mad == 0.0:
+        return np.zeros_like(values)
+    scores: Values = 0.6745 * deviation / mad
+    return scores

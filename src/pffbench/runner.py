@@ -1,0 +1,250 @@
+"""The one loop: for each block of repetitions, for each case: run, gather, record."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import FrameType
+from typing import Any
+
+from pffbench.backends.base import Store
+from pffbench.backends.registry import backend_class
+from pffbench.case import Case
+from pffbench.data import Source, make_source
+from pffbench.experiment.check import Plan
+from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError
+from pffbench.parallel.clock import Floor, PhaseClock, collector_off
+from pffbench.parallel.quiet import quiet_barrier
+from pffbench.parallel.topology import Team
+from pffbench.results.gather import gather
+from pffbench.results.memory import PeakMemory
+from pffbench.results.recorder import Recorder
+from pffbench.storage.scratch import Scratch
+from pffbench.workloads.cycle import Cycle
+from pffbench.workloads.registry import workload
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How to run, beside what to run.
+
+    Parameters
+    ----------
+    fail_fast : bool
+        Stop at the first case that fails, instead of going on with the others.
+    drop_hook : str, optional
+        The site's command that drops the page cache of a node.
+    """
+
+    fail_fast: bool = False
+    drop_hook: str | None = None
+
+
+@dataclass
+class Runner:
+    """Runs a plan on all ranks; every method is collective.
+
+    Parameters
+    ----------
+    team : Team
+        The ranks.
+    plan : Plan
+        What to run.
+    scratch : Scratch
+        Where to make files.
+    floor : Floor
+        What the harness itself costs.
+    recorder : Recorder or None
+        Where rank 0 records; None on the other ranks.
+    rules : Rules
+        How to run.
+    done : set of (str, int)
+        Repetitions that a resumed run has already; the same on all ranks.
+    """
+
+    team: Team
+    plan: Plan
+    scratch: Scratch
+    floor: Floor
+    recorder: Recorder | None
+    rules: Rules
+    done: frozenset[tuple[str, int]] = frozenset()
+    _failed: set[str] = field(default_factory=set)
+    _inspected: set[str] = field(default_factory=set)
+    _sources: dict[Any, Source] = field(default_factory=dict)
+    #: Stores that could not be closed because not all ranks had them open; kept, since letting
+    #: go of one closes it, and a collective close that some ranks miss waits for ever.
+    _abandoned: list[Store] = field(default_factory=list)
+
+    def run(self) -> bool:
+        """Run all blocks; return whether the run came to its end, not stopped by a signal."""
+        experiment = self.plan.experiment
+        blocks = experiment.warmup + experiment.repetitions
+        with _StopSignals() as stop:
+            begin = time.monotonic()
+            for block in range(blocks):
+                for position, case in enumerate(rotated(self.plan.cases, block)):
+                    if case.id in self._failed or (case.id, block) in self.done:
+                        continue
+                    self._repetition(case, block, position)
+                    if self._any(stop.asked):
+                        return False
+                    if self._failed and self.rules.fail_fast:
+                        return True
+                if self._enough(block + 1, time.monotonic() - begin):
+                    return True
+        return True
+
+    def _repetition(self, case: Case, block: int, position: int) -> None:
+        cycle: Cycle | None = None
+        peak = PeakMemory()
+        started = datetime.now(UTC)
+        try:
+            cycle = self._prepared(case, block)
+            with collector_off():
+                peak.reset()
+                cycle.workload.run(cycle)
+            with AgreedStep(self.team.comm, "cleaning"):
+                if self.team.is_root:
+                    self.scratch.remove(self.scratch.path(cycle.directory))
+            self._inspected.add(case.id)
+            self._record(cycle, block, position, started, peak.read())
+        except PhaseFailedError as error:
+            self._fail(case, block, error.failure, cycle)
+
+    def _prepared(self, case: Case, block: int) -> Cycle:
+        """Make everything ready that a repetition needs, off the timer."""
+        p = case.parameters
+        directory = f"{block:04d}-{case.id}"
+        with AgreedStep(self.team.comm, f"import of {p.backend}"):
+            backend = backend_class(p.backend)(case.options, p.settings)
+        with AgreedStep(self.team.comm, "data source"):
+            source = self._source(case)
+        with AgreedStep(self.team.comm, "scratch"):
+            if self.team.is_root:
+                self.scratch.make_directory(directory)
+        return Cycle(
+            team=self.team,
+            case=case,
+            workload=workload(p.workload),
+            backend=backend,
+            source=source,
+            scratch=self.scratch,
+            directory=directory,
+            clock=PhaseClock(self.team.comm),
+            memory=int(self.plan.experiment.memory),
+            drop_hook=self.rules.drop_hook,
+            inspect=case.id not in self._inspected,
+        )
+
+    def _source(self, case: Case) -> Source:
+        p = case.parameters
+        key = (p.source, p.dtype, p.file, p.variable)
+        if key not in self._sources:
+            self._sources[key] = make_source(
+                p.source, p.dtype, self.plan.experiment.seed, p.file, p.variable
+            )
+        return self._sources[key]
+
+    def _record(
+        self, cycle: Cycle, block: int, position: int, started: datetime, peak: int
+    ) -> None:
+        repetition = gather(self.team, cycle, block, position, started, peak)
+        with AgreedStep(self.team.comm, "recording"):
+            if self.recorder is not None:
+                assert repetition is not None
+                self.recorder.record(repetition)
+
+    def _fail(self, case: Case, block: int, failure: Failure, cycle: Cycle | None) -> None:
+        """End a case on all ranks: note why, close what can be closed, remove its files."""
+        self._failed.add(case.id)
+        if self.recorder is not None:
+            self.recorder.fail(case, block, failure)
+        if cycle is not None:
+            self._close(cycle)
+        quiet_barrier(self.team.comm)
+        if self.team.is_root and cycle is not None:
+            self.scratch.remove(self.scratch.path(cycle.directory), missing_ok=True)
+        quiet_barrier(self.team.comm)
+
+    def _close(self, cycle: Cycle) -> None:
+        counts = self.team.comm.allgather(len(cycle.open_stores))
+        if cycle.comm is not None and len(set(counts)) > 1:
+            self._abandoned += cycle.open_stores
+            return
+        for store in cycle.open_stores:
+            try:
+                store.close()
+            except Exception:  # noqa: BLE001 -- the failure that led here is already recorded
+                self._abandoned.append(store)
+
+    def _any(self, here: bool) -> bool:
+        return any(self.team.comm.allgather(here))
+
+    def _enough(self, blocks: int, seconds: float) -> bool:
+        """Decide on rank 0, for all, whether to stop before the next block."""
+        decision = self.recorder is not None and self._decide(blocks, seconds)
+        return bool(self.team.comm.bcast(decision))
+
+    def _decide(self, blocks: int, seconds: float) -> bool:
+        experiment, recorder = self.plan.experiment, self.recorder
+        assert recorder is not None
+        if blocks >= experiment.warmup + experiment.repetitions:
+            return True
+        if blocks <= experiment.warmup:  # there is nothing to judge by yet
+            return False
+        budget = experiment.time_budget
+        if budget is not None and seconds * (blocks + 1) / blocks > budget:
+            recorder.remark(
+                f"stopped after {blocks - experiment.warmup} of {experiment.repetitions} "
+                f"repetitions: the time budget of {budget:g} s would have been passed"
+            )
+            return True
+        target = experiment.target_interval
+        if target is not None and recorder.widest_interval(experiment.warmup) <= target:
+            recorder.remark(
+                f"stopped after {blocks - experiment.warmup} of {experiment.repetitions} "
+                f"repetitions: every interval is narrower than {target:.0%} of its median"
+            )
+            return True
+        return False
+
+
+def rotated(cases: Sequence[Case], block: int) -> Iterator[Case]:
+    """Yield the cases of a block: group after group, each group begun one case further on.
+
+    So the ways of doing the same work run close together in time, and each of them runs first,
+    second, … equally often.
+    """
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        groups.setdefault(case.group, []).append(case)
+    for group in groups.values():
+        first = block % len(group)
+        yield from group[first:]
+        yield from group[:first]
+
+
+class _StopSignals:
+    """Notes SIGTERM and SIGUSR1, with which batch systems announce the end of a job."""
+
+    _SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _StopSignals:
+        for number in self._SIGNALS:
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)

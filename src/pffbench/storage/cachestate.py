@@ -1,0 +1,118 @@
+"""Bringing about a state of the page cache before reading, and proving it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Literal
+
+from pffbench.parallel.agreement import AgreedStep
+from pffbench.parallel.topology import Team
+from pffbench.storage.pagecache import Residency, evict, residency, warm
+
+#: Pages that may still be resident for a read to count as cold, and that must be for a warm one.
+DROPPED_BELOW = 0.01
+WARM_ABOVE = 0.99
+
+CacheState = Literal["warm", "shifted", "dropped"]
+
+
+@dataclass(frozen=True)
+class CacheProof:
+    """The state of the page cache right before reading; equal on all ranks.
+
+    Parameters
+    ----------
+    wanted : {"warm", "shifted", "dropped"}
+        What the experiment asks for.
+    fraction : float
+        Part of the pages of the files to be read that was resident, 0 to 1; NaN without files.
+    """
+
+    wanted: CacheState
+    fraction: float
+
+    @property
+    def proved(self) -> bool:
+        """Whether the measured fraction agrees with the state asked for."""
+        if self.wanted == "dropped":
+            return self.fraction < DROPPED_BELOW
+        return self.wanted == "shifted" or self.fraction > WARM_ABOVE
+
+
+def bring_about(
+    team: Team,
+    wanted: CacheState,
+    written: AbstractSet[str],
+    to_read: AbstractSet[str],
+    hook: str | None = None,
+) -> CacheProof:
+    """Evict or warm the files and measure what is resident; collective.
+
+    Parameters
+    ----------
+    team : Team
+        The ranks.
+    wanted : {"warm", "shifted", "dropped"}
+        The state asked for. ``warm`` reads what is missing. ``dropped`` writes the files out
+        and evicts them on every node that wrote or will read them. ``shifted`` does nothing:
+        ranks read what others wrote.
+    written, to_read : set of str
+        The files that this rank wrote, and those that it is going to read.
+    hook : str, optional
+        With ``dropped``: a command that each node runs after the eviction, for file systems
+        whose cache ``posix_fadvise`` does not reach.
+
+    Raises
+    ------
+    PhaseFailedError
+        A file could not be read or evicted, or the hook ended with an error, on any rank.
+    """
+    if wanted == "dropped":
+        with AgreedStep(team.comm, "eviction"):
+            evict(team.share_on_node(written | to_read))
+        with AgreedStep(team.comm, "drop hook"):
+            if hook is not None and team.is_leader:
+                run_hook(hook)
+    files = team.share_on_node(to_read)
+    found = _measured(team, files, to_read)
+    if wanted == "warm" and not found > WARM_ABOVE:
+        with AgreedStep(team.comm, "warming"):
+            warm(files)
+        found = _measured(team, files, to_read)
+    return CacheProof(wanted, found)
+
+
+def run_hook(command: str) -> None:
+    """Run the site's command that drops this node's caches.
+
+    Raises
+    ------
+    RuntimeError
+        It ended with an error; the message holds what it printed.
+    """
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, timeout=120, check=False
+    )
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()
+        raise RuntimeError(f"the drop hook {command!r} ended with {done.returncode}: {said}")
+
+
+def _measured(team: Team, files: list[str], to_read: AbstractSet[str]) -> float:
+    """Return the resident part over all nodes.
+
+    Every node counts the files that its ranks read. The pages of one file that all nodes read
+    are counted against its size once, since each byte of it is read on one node only.
+    """
+    here = Residency(0, 0)
+    with AgreedStep(team.comm, "residency"):
+        here = residency(files)
+    counted = team.comm.allgather((here.resident, here.total))
+    everybody = team.comm.allgather(frozenset(to_read) if len(to_read) == 1 else None)
+    one_file = everybody[0] is not None and len(set(everybody)) == 1
+    resident = sum(r for r, _ in counted)
+    totals = [t for _, t in counted]
+    total = max(totals) if one_file else sum(totals)
+    return Residency(min(resident, total), total).fraction

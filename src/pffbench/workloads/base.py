@@ -1,0 +1,196 @@
+"""What a workload is: which arrays there are, and which boxes of them each rank moves."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pffbench.backends.base import ArraySpec, Cuts
+from pffbench.case import Parameters
+from pffbench.parallel.decomposition import Box, Shape
+
+if TYPE_CHECKING:
+    from pffbench.workloads.cycle import Cycle
+
+#: The level of a codec when an experiment names none: each library's own default, except that
+#: gzip has the level 4 that netCDF and HDF5 use, in Zarr too.
+DEFAULT_LEVELS = {"gzip": 4, "zstd": 3, "blosc": 5}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One call of a rank: a box of an array, written or read."""
+
+    spec: ArraySpec
+    box: Box
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of array data that the call moves."""
+        return self.box.size * self.spec.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """What a case amounts to, over all ranks.
+
+    Parameters
+    ----------
+    arrays : int
+        Number of arrays that are defined.
+    nbytes : int
+        Bytes of array data, before compression.
+    """
+
+    arrays: int
+    nbytes: int
+
+
+class Workload(ABC):
+    """An access pattern.
+
+    Its methods are pure functions of the parameters, the number of ranks and a rank, so that a
+    run can be planned, checked and costed without MPI.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    parameters_type: ClassVar[type[Parameters]]
+
+    @abstractmethod
+    def arrays(self, parameters: Any, ranks: int, rank: int) -> list[ArraySpec]:
+        """Return the arrays of the store that a rank opens, in the order of their definition.
+
+        In a shared file these are the arrays of all ranks; in a file per process its own.
+        """
+
+    @abstractmethod
+    def writes(self, parameters: Any, ranks: int, rank: int) -> list[Access]:
+        """Return what a rank writes, one entry a call."""
+
+    @abstractmethod
+    def volume(self, parameters: Any, ranks: int) -> Volume:
+        """Return what the case amounts to, without listing its arrays."""
+
+    def reads(self, parameters: Any, ranks: int, rank: int) -> list[Access]:
+        """Return what a rank reads, one entry a call: by default what it wrote."""
+        return self.writes(parameters, ranks, rank)
+
+    def reads_elsewhere(self, parameters: Any) -> bool:
+        """Whether ranks read other boxes than were written, by another decomposition."""
+        return False
+
+    def check(self, parameters: Any, ranks: int) -> str | None:
+        """Say why the parameters make no sense together, or None."""
+        return None
+
+    def run(self, cycle: Cycle) -> None:
+        """Run one repetition of a case."""
+        from pffbench.workloads.cycle import write_read_cycle
+
+        write_read_cycle(cycle)
+
+
+def own_chunks(parameters: Parameters, shape: Shape,
+               block: Shape) -> Shape | Literal["contiguous", "library"]:  # fmt: skip
+    """Return how an array is to be chunked.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        The case.
+    shape : tuple of int
+        Shape of the stored array.
+    block : tuple of int
+        What the rank with the most holds of it: one chunk with ``chunks: block``.
+    """
+    asked = parameters.chunks
+    if asked == "auto":
+        asked = "block" if parameters.settings == "matched" else "library"
+    if asked == "block":
+        return tuple(min(b, n) for b, n in zip(block, shape, strict=True))
+    if isinstance(asked, tuple):
+        asked = (*(1,) * (len(shape) - len(asked)), *asked)
+        return tuple(min(c, n) for c, n in zip(asked, shape, strict=True))
+    return asked
+
+
+def make_spec(
+    parameters: Parameters,
+    name: str,
+    shape: Shape,
+    *,
+    number: int,
+    offset: int,
+    owner: int | None,
+    block: Shape,
+    origin: Shape | None = None,
+    logical_shape: Shape | None = None,
+) -> ArraySpec:
+    """Make an array's specification from the parameters that all workloads share."""
+    codec = parameters.codec
+    if codec == "auto":
+        codec = "none" if parameters.settings == "matched" else "library"  # type: ignore[assignment]
+    level = DEFAULT_LEVELS.get(codec, 0) if parameters.level is None else parameters.level
+    return ArraySpec(
+        name=name,
+        shape=shape,
+        dtype=parameters.dtype or "float32",
+        number=number,
+        origin=origin or (0,) * len(shape),
+        logical_shape=logical_shape or shape,
+        offset=offset,
+        owner=owner,
+        chunks=own_chunks(parameters, shape, block),
+        codec=codec,  # type: ignore[arg-type]
+        level=level,
+        fill="none" if parameters.settings == "matched" else "library",
+    )
+
+
+def taking_part(
+    specs: Iterable[ArraySpec], parameters: Parameters, rank: int
+) -> Iterator[ArraySpec]:
+    """Yield the arrays on which a rank makes a call.
+
+    Its own, and in collective transfer those of the others too, on which it moves nothing.
+    """
+    collective = parameters.transfer == "collective"
+    return (spec for spec in specs if collective or spec.owner in (rank, None))
+
+
+def cuts_of(workload: Workload, parameters: Parameters, ranks: int) -> Cuts:
+    """Return where the arrays that all ranks write together are cut, for each axis."""
+    boxes: list[tuple[ArraySpec, Box]] = []
+    for rank in range(ranks):
+        accesses = workload.writes(parameters, ranks, rank)
+        boxes += [(a.spec, a.box) for a in accesses[:1] if a.spec.owner is None and a.box.size]
+    if not boxes:
+        return ()
+    shape = boxes[0][0].shape
+    return tuple(
+        tuple(sorted({box.start[axis] for _, box in boxes} - {0}))
+        for axis in range(len(shape))
+    )  # fmt: skip
+
+
+def legal_chunk_axes(parameters: Parameters, axes: Iterable[int]) -> str | None:
+    """Say that a chunk shape has the wrong number of axes, or None."""
+    allowed = tuple(axes)
+    if isinstance(parameters.chunks, tuple) and len(parameters.chunks) not in allowed:
+        wanted = " or ".join(map(str, allowed))
+        return f"chunks {list(parameters.chunks)} must have {wanted} axes, as the array has"
+    return None
+
+
+def too_large_chunks(parameters: Parameters, shape: Shape) -> str | None:
+    """Say that a chunk is larger than the array, or None."""
+    chunks = parameters.chunks
+    if not isinstance(chunks, tuple):
+        return None
+    inner = shape[len(shape) - len(chunks) :]
+    if any(c > n for c, n in zip(chunks, inner, strict=True)):
+        return f"chunks {list(chunks)} are larger than the array {list(inner)}"
+    return None

@@ -1,0 +1,271 @@
+"""The cycle that most workloads run: create, define, write, close, then open, read, remove.
+
+Read `write_read_cycle` first: it is the ladder of phases, and nothing but the library's calls
+stands on a rung. Everything a rung needs is made ready before it, off the timer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pffbench.backends.base import ArraySpec, Backend, Buffer, Store, StoredAs
+from pffbench.case import Case
+from pffbench.data import Source
+from pffbench.data.verify import Mismatch, verify
+from pffbench.parallel.agreement import AgreedStep
+from pffbench.parallel.clock import PhaseClock
+from pffbench.parallel.topology import Team
+from pffbench.storage.cachestate import CacheProof, bring_about
+from pffbench.storage.durable import (
+    DiskUsage,
+    directories_of,
+    disk_usage,
+    sync_directories,
+    sync_files,
+)
+from pffbench.storage.scratch import Scratch
+from pffbench.workloads.base import Access, Workload
+from pffbench.workloads.pieces import Piece, amount, batches, make_buffer, pieces_of
+
+#: What read buffers hold beforehand, so that data left over from writing never pass as read.
+POISON = 0xA5
+
+
+@dataclass
+class Observed:
+    """What one rank saw in one repetition, beside the times."""
+
+    mismatches: list[Mismatch] = field(default_factory=list)
+    verified_bytes: int = 0
+    cache: CacheProof | None = None
+    disk: DiskUsage | None = None
+    stored_as: StoredAs | None = None
+    facts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """All that one repetition of a case needs on one rank.
+
+    Parameters
+    ----------
+    team : Team
+        The ranks.
+    case : Case
+        What is run.
+    workload, backend, source
+        The objects that the case names.
+    scratch : Scratch
+        Where files may be made and removed.
+    directory : str
+        This repetition's own directory in it; it exists and is empty.
+    clock : PhaseClock
+        Times the phases.
+    memory : int
+        Bytes that a rank's buffers may take; more data are moved in batches of this size.
+    drop_hook : str, optional
+        The site's command that drops the page cache of a node.
+    inspect : bool
+        Whether to look at how the arrays are stored.
+    observed : Observed
+        What is found out on the way.
+    open_stores : list of Store
+        The stores that are open, for whoever has to clean up after a failure.
+    """
+
+    team: Team
+    case: Case
+    workload: Workload
+    backend: Backend
+    source: Source
+    scratch: Scratch
+    directory: str
+    clock: PhaseClock
+    memory: int
+    drop_hook: str | None = None
+    inspect: bool = True
+    observed: Observed = field(default_factory=Observed)
+    open_stores: list[Store] = field(default_factory=list)
+
+    @property
+    def alone(self) -> bool:
+        """Whether each rank has a file to itself."""
+        return self.case.parameters.layout == "file_per_process"
+
+    @property
+    def comm(self) -> Any:
+        """The communicator to open stores with, None for a file that one rank has to itself."""
+        return None if self.alone else self.team.comm
+
+    @property
+    def collective(self) -> bool:
+        """Whether data are moved by collective calls."""
+        return self.case.parameters.transfer == "collective"
+
+    @property
+    def reader_of(self) -> int:
+        """The rank whose part this rank reads."""
+        shifted = self.case.parameters.cache == "shifted"
+        return self.team.topology.partner(self.team.rank) if shifted else self.team.rank
+
+    def path(self, rank: int) -> str:
+        """Return the store that a rank writes to."""
+        stem = f"rank-{rank:06d}" if self.alone else "shared"
+        return self.scratch.path(self.directory, stem + self.backend.suffix)
+
+    def hold(self, store: Store) -> Store:
+        """Note that a store is open."""
+        self.open_stores.append(store)
+        return store
+
+    def pieces(self, batch: Sequence[Access], buffer: Buffer) -> list[Piece]:
+        """Return the pieces of a batch for this case's backend and transfer."""
+        return pieces_of(
+            self.team.comm, batch, buffer, self.backend.call_limit, self.collective
+        )
+
+    def step(self, name: str) -> AgreedStep:
+        """Return the context manager of a step that nobody times."""
+        return AgreedStep(self.team.comm, name)
+
+
+def write_read_cycle(cycle: Cycle) -> None:
+    """Write everything, then read it back: one repetition of a case, collective."""
+    written = _write(cycle)
+    with cycle.step("cache"):
+        cycle.observed.cache = _prepare_cache(cycle, written)
+    _read(cycle)
+    _remove(cycle)
+
+
+def _write(cycle: Cycle) -> set[str]:
+    """Create, write and close the store; return the files that this rank wrote to."""
+    p, team, clock = cycle.case.parameters, cycle.team, cycle.clock
+    with cycle.step("plan"):
+        specs = cycle.workload.arrays(p, team.size, team.rank)
+        accesses = cycle.workload.writes(p, team.size, team.rank)
+        path = cycle.path(team.rank)
+        owned = _count_owned(specs, team.rank)
+    with clock.phase("create"):
+        store = cycle.hold(cycle.backend.create(path, cycle.comm))
+    with clock.phase("define", operations=owned):
+        arrays = store.define(specs)
+    for batch in batches(team.comm, accesses, cycle.memory):
+        with cycle.step("data"):
+            pieces = cycle.pieces(batch, make_buffer(batch))
+            for piece in pieces:
+                piece.fill(cycle.source)
+        with cycle.step("preparation"):
+            calls = [piece.writer(arrays, cycle.collective) for piece in pieces]
+        nbytes, operations = amount(pieces)
+        with clock.phase("write", nbytes, operations):
+            for call in calls:
+                call()
+    with cycle.step("facts"):
+        cycle.observed.facts.update(store.transfer_facts())
+    if p.durability != "close":
+        with clock.phase("flush"):
+            store.flush()
+    with clock.phase("close"):
+        store.close()
+    cycle.open_stores.remove(store)
+    with cycle.step("files"):
+        files = store.files()
+    if p.durability == "sync":
+        _sync(cycle, files)
+    with cycle.step("inspection"):
+        _inspect(cycle)
+    return files
+
+
+def _sync(cycle: Cycle, written: set[str]) -> None:
+    """Bring the files and all directories above them to the device, each once per node."""
+    with cycle.step("files"):
+        files = cycle.team.share_on_node(written)
+        root = cycle.scratch.path(cycle.directory)
+        directories = cycle.team.share_on_node(directories_of(written, root))
+    with cycle.clock.phase("sync", operations=len(files) + len(directories)):
+        sync_files(files)
+        sync_directories(directories)
+
+
+def _read(cycle: Cycle) -> None:
+    """Open the store, read, and verify every byte off the timer."""
+    p, team, clock = cycle.case.parameters, cycle.team, cycle.clock
+    with cycle.step("plan"):
+        author = cycle.reader_of
+        specs = cycle.workload.arrays(p, team.size, author)
+        accesses = cycle.workload.reads(p, team.size, author)
+        path = cycle.path(author)
+        owned = _count_owned(specs, author)
+        needed = list(dict.fromkeys(access.spec for access in accesses))
+    with clock.phase("open"):
+        store = cycle.hold(cycle.backend.open(path, cycle.comm))
+    wanted = specs if store.collective_lookup else needed
+    with clock.phase("open_array", operations=owned):
+        arrays = store.arrays(wanted)
+    for batch in batches(team.comm, accesses, cycle.memory):
+        with cycle.step("data"):
+            buffer = make_buffer(batch)
+            buffer.fill(POISON)
+            pieces = cycle.pieces(batch, buffer)
+        with cycle.step("preparation"):
+            calls = [piece.reader(arrays, cycle.collective) for piece in pieces]
+        nbytes, operations = amount(pieces)
+        with clock.phase("read", nbytes, operations):
+            results = [call() for call in calls]
+        with cycle.step("verification"):
+            if cycle.backend.capabilities.keeps_data:
+                _verify(cycle, pieces, results)
+            del results
+    with clock.phase("close_read"):
+        store.close()
+    cycle.open_stores.remove(store)
+
+
+def _remove(cycle: Cycle) -> None:
+    """Remove the store: each rank its own file, or rank 0 the shared one."""
+    team = cycle.team
+    mine = cycle.backend.capabilities.keeps_data and (cycle.alone or team.is_root)
+    with cycle.clock.phase("remove", operations=int(mine)):
+        if mine:
+            cycle.scratch.remove(cycle.path(team.rank))
+
+
+def _count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
+    """Count the arrays that are this rank's to define; rank 0 counts those of all ranks."""
+    return sum(1 for spec in specs if (spec.owner if spec.owner is not None else 0) == rank)
+
+
+def _verify(cycle: Cycle, pieces: Sequence[Piece], results: Sequence[Buffer]) -> None:
+    for piece, got in zip(pieces, results, strict=True):
+        data = np.ascontiguousarray(np.ma.getdata(got))
+        wrong = verify(cycle.source, data.reshape(piece.box.shape), piece.spec.number,
+                       piece.spec.data_start(piece.box), piece.spec.logical_shape)  # fmt: skip
+        if wrong is not None:
+            cycle.observed.mismatches.append(wrong)
+        cycle.observed.verified_bytes += piece.memory.nbytes
+
+
+def _inspect(cycle: Cycle) -> None:
+    """Look, on rank 0, at what has come to be on disk."""
+    if not (cycle.team.is_root and cycle.backend.capabilities.keeps_data):
+        return
+    cycle.observed.disk = disk_usage([cycle.scratch.path(cycle.directory)])
+    if cycle.inspect and cycle.workload.arrays(cycle.case.parameters, cycle.team.size, 0):
+        cycle.observed.stored_as = cycle.backend.describe(cycle.path(0))
+
+
+def _prepare_cache(cycle: Cycle, written: set[str]) -> CacheProof:
+    """Bring about the cache state for the files that this rank is going to read."""
+    comm, cache = cycle.team.comm, cycle.case.parameters.cache
+    to_read = written
+    if cycle.workload.reads_elsewhere(cycle.case.parameters):
+        to_read = set().union(*comm.allgather(written))
+    elif cache == "shifted":
+        to_read = comm.allgather(written)[cycle.reader_of]
+    return bring_about(cycle.team, cache, written, to_read, cycle.drop_hook)

@@ -1,0 +1,120 @@
+"""Workload `datasets`: many datasets of one shape, as the paper that study 1 redoes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from pffbench.backends.base import ArraySpec
+from pffbench.case import ArrayShape, Count, Parameters, itemsize
+from pffbench.parallel.decomposition import Box, rank_box
+from pffbench.workloads.base import (
+    Access,
+    Volume,
+    Workload,
+    legal_chunk_axes,
+    make_spec,
+    taking_part,
+    too_large_chunks,
+)
+
+
+class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
+    """Parameters of the workload `datasets`.
+
+    Parameters
+    ----------
+    shape : list of int, optional
+        Shape of each dataset; with ``source: file`` that of the variable when not given.
+    datasets : int, optional
+        Number of datasets in total (strong scaling).
+    datasets_per_rank : int, optional
+        Number of datasets for each rank (weak scaling). One of the two is needed.
+    """
+
+    shape: ArrayShape | None = None
+    datasets: Count | None = None
+    datasets_per_rank: Count | None = None
+
+
+class Datasets(Workload):
+    """Every rank creates, writes and reads its share of N datasets.
+
+    In the layouts ``file_per_process`` and ``own`` a dataset belongs to one rank; with
+    ``shared`` each dataset is cut over all ranks along its first axis.
+    """
+
+    name = "datasets"
+    summary = "N datasets of one shape, each rank its own or its part of each"
+    parameters_type = DatasetsParameters
+
+    def arrays(
+        self, parameters: DatasetsParameters, ranks: int, rank: int
+    ) -> list[ArraySpec]:
+        alone = parameters.layout == "file_per_process"
+        owners = [rank] if alone else range(ranks)
+        numbers = (n for r in owners for n in self._numbers(parameters, ranks, r))
+        if parameters.layout == "shared":
+            numbers = iter(range(self._total(parameters, ranks)))
+        return list(self._specs(parameters, ranks, numbers))
+
+    def _specs(
+        self, parameters: DatasetsParameters, ranks: int, numbers: Iterator[int]
+    ) -> Iterator[ArraySpec]:
+        shape = parameters.shape
+        assert shape is not None
+        shared = parameters.layout == "shared"
+        block = rank_box(shape, (ranks,) + (1,) * (len(shape) - 1), 0).shape if shared else shape
+        nbytes = prod(shape) * itemsize(parameters.dtype or "float32")
+        owner_of = None if shared else self._owners(parameters, ranks)
+        for place, number in enumerate(numbers):
+            yield make_spec(
+                parameters,
+                f"dataset_{number:06d}",
+                shape,
+                number=number,
+                offset=place * nbytes,
+                owner=None if owner_of is None else owner_of[number],
+                block=block,
+            )
+
+    def writes(self, parameters: DatasetsParameters, ranks: int, rank: int) -> list[Access]:
+        specs = self.arrays(parameters, ranks, rank)
+        return [
+            Access(spec, self._box(spec, ranks, rank))
+            for spec in taking_part(specs, parameters, rank)
+        ]
+
+    def _box(self, spec: ArraySpec, ranks: int, rank: int) -> Box:
+        if spec.owner is None:
+            return rank_box(spec.shape, (ranks,) + (1,) * (len(spec.shape) - 1), rank)
+        mine = spec.owner == rank
+        return spec.whole if mine else Box(spec.whole.start, (0,) * len(spec.shape))
+
+    def volume(self, parameters: DatasetsParameters, ranks: int) -> Volume:
+        total = self._total(parameters, ranks)
+        assert parameters.shape is not None
+        size = itemsize(parameters.dtype or "float32")
+        return Volume(total, total * prod(parameters.shape) * size)
+
+    def check(self, parameters: DatasetsParameters, ranks: int) -> str | None:
+        if parameters.shape is None:
+            return "shape is missing (the shape of each dataset, such as [128, 128])"
+        if (parameters.datasets is None) == (parameters.datasets_per_rank is None):
+            return "give either datasets (in total) or datasets_per_rank"
+        axes = legal_chunk_axes(parameters, [len(parameters.shape)])
+        return axes or too_large_chunks(parameters, parameters.shape)
+
+    @staticmethod
+    def _total(parameters: DatasetsParameters, ranks: int) -> int:
+        if parameters.datasets is not None:
+            return parameters.datasets
+        assert parameters.datasets_per_rank is not None
+        return parameters.datasets_per_rank * ranks
+
+    def _numbers(self, parameters: DatasetsParameters, ranks: int, rank: int) -> range:
+        total = self._total(parameters, ranks)
+        return range(rank * total // ranks, (rank + 1) * total // ranks)
+
+    def _owners(self, parameters: DatasetsParameters, ranks: int) -> list[int]:
+        return [r for r in range(ranks) for _ in self._numbers(parameters, ranks, r)]

@@ -1,0 +1,247 @@
+"""Workload `hyperslab`: global arrays cut over the ranks, with time steps if wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Annotated
+
+import msgspec
+
+from pffbench.backends.base import ArraySpec
+from pffbench.case import ArrayShape, Count, Parameters, itemsize
+from pffbench.parallel.decomposition import (
+    Box,
+    Decomposition,
+    Distribution,
+    Shape,
+    process_grid,
+    rank_box,
+)
+from pffbench.workloads.base import (
+    Access,
+    Volume,
+    Workload,
+    legal_chunk_axes,
+    make_spec,
+    taking_part,
+    too_large_chunks,
+)
+
+Start = Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(min_length=1)]
+
+
+class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"):
+    """Parameters of the workload `hyperslab`.
+
+    Parameters
+    ----------
+    shape : list of int, optional
+        Shape of each global array (strong scaling); with ``source: file`` that of the variable
+        when neither shape is given.
+    shape_per_rank : list of int, optional
+        Shape of what each rank holds (weak scaling). One of the two is needed.
+    arrays : int
+        Number of global arrays.
+    steps : int
+        Number of time steps: an array gets a leading axis of this length and is written and
+        read step by step. Without steps there is no such axis.
+    decomposition : {"slab", "pencil", "block"}
+        Cut along the first axis, the first two, or all.
+    distribution : {"block", "balanced"}
+        How an axis that does not divide evenly is cut, see `rank_box`.
+    read_decomposition : {"slab", "pencil", "block"}, optional
+        Another decomposition for reading (layout ``shared`` only).
+    read_ranks : int, optional
+        Number of ranks that read everything; the others read nothing (layout ``shared`` only).
+    read_start, read_shape : list of int, optional
+        The part of each array that is read (layout ``shared`` only); the whole of it when not
+        given.
+    """
+
+    shape: ArrayShape | None = None
+    shape_per_rank: ArrayShape | None = None
+    arrays: Count = 1
+    steps: Count | None = None
+    decomposition: Decomposition = "slab"
+    distribution: Distribution = "block"
+    read_decomposition: Decomposition | None = None
+    read_ranks: Count | None = None
+    read_start: Start | None = None
+    read_shape: ArrayShape | None = None
+
+
+class Hyperslab(Workload):
+    """Every rank writes and reads its part of global arrays.
+
+    With the layouts ``own`` and ``file_per_process`` the parts are arrays of their own, so the
+    same bytes can be compared in all layouts. A rank whose part is empty has no such array.
+    """
+
+    name = "hyperslab"
+    summary = "global 1-D to 4-D arrays cut over ranks in slabs, pencils or blocks"
+    parameters_type = HyperslabParameters
+
+    def arrays(self, parameters: HyperslabParameters, ranks: int, rank: int) -> list[ArraySpec]:
+        found: list[ArraySpec] = []
+        offset = 0
+        for number in range(parameters.arrays):
+            for owner, part in self._parts(parameters, ranks, rank):
+                spec = self._spec(parameters, ranks, number, owner, part, offset)
+                found.append(spec)
+                offset += spec.nbytes
+        return found
+
+    def _parts(
+        self, p: HyperslabParameters, ranks: int, rank: int
+    ) -> Iterator[tuple[int | None, Box]]:
+        """Yield the parts of a global array that the store has as arrays, each with its owner."""
+        if p.layout == "shared":
+            yield None, _whole(global_shape(p, ranks))
+            return
+        for owner in [rank] if p.layout == "file_per_process" else range(ranks):
+            part = self._part(p, ranks, owner)
+            if part.size:
+                yield owner, part
+
+    def _part(self, p: HyperslabParameters, ranks: int, rank: int) -> Box:
+        shape = global_shape(p, ranks)
+        grid = process_grid(ranks, len(shape), p.decomposition)
+        return rank_box(shape, grid, rank, p.distribution)
+
+    def _spec(
+        self,
+        p: HyperslabParameters,
+        ranks: int,
+        number: int,
+        owner: int | None,
+        part: Box,
+        offset: int,
+    ) -> ArraySpec:
+        block = self._part(p, ranks, 0).shape if owner is None else part.shape
+        steps = () if p.steps is None else (p.steps,)
+        suffix = "" if owner is None else f"_rank_{owner:06d}"
+        return make_spec(
+            p,
+            f"array_{number:03d}{suffix}",
+            (*steps, *part.shape),
+            number=number,
+            offset=offset,
+            owner=owner,
+            block=(*(1 for _ in steps), *block),
+            origin=(*(0 for _ in steps), *part.start),
+            logical_shape=(*steps, *global_shape(p, ranks)),
+        )
+
+    def writes(self, parameters: HyperslabParameters, ranks: int, rank: int) -> list[Access]:
+        return self._accesses(parameters, ranks, rank, self._part(parameters, ranks, rank))
+
+    def reads(self, parameters: HyperslabParameters, ranks: int, rank: int) -> list[Access]:
+        return self._accesses(parameters, ranks, rank, self._read_part(parameters, ranks, rank))
+
+    def _accesses(
+        self, p: HyperslabParameters, ranks: int, rank: int, part: Box
+    ) -> list[Access]:
+        specs = taking_part(self.arrays(p, ranks, rank), p, rank)
+        return [access for spec in specs for access in _step_by_step(p, spec, part, rank)]
+
+    def _read_part(self, p: HyperslabParameters, ranks: int, rank: int) -> Box:
+        """Return the part that a rank reads: its own, or one of the region that is read."""
+        if not self.reads_elsewhere(p):
+            return self._part(p, ranks, rank)
+        region = _region(p, ranks)
+        readers = p.read_ranks or ranks
+        grid = process_grid(readers, len(region.shape), p.read_decomposition or p.decomposition)
+        if rank >= readers:
+            return Box(region.start, (0,) * len(region.shape))
+        part = rank_box(region.shape, grid, rank, p.distribution)
+        start = tuple(a + b for a, b in zip(region.start, part.start, strict=True))
+        return Box(start, part.shape)
+
+    def reads_elsewhere(self, parameters: HyperslabParameters) -> bool:
+        p = parameters
+        return any((p.read_decomposition, p.read_ranks, p.read_start, p.read_shape))
+
+    def volume(self, parameters: HyperslabParameters, ranks: int) -> Volume:
+        p = parameters
+        parts = 1
+        if p.layout != "shared":
+            parts = sum(1 for rank in range(ranks) if self._part(p, ranks, rank).size)
+        elements = prod(global_shape(p, ranks)) * (p.steps or 1)
+        nbytes = p.arrays * elements * itemsize(p.dtype or "float32")
+        return Volume(p.arrays * parts, nbytes)
+
+    def check(self, parameters: HyperslabParameters, ranks: int) -> str | None:
+        p = parameters
+        if (p.shape is None) == (p.shape_per_rank is None):
+            return "give either shape (of the whole array) or shape_per_rank"
+        shape = p.shape or p.shape_per_rank
+        assert shape is not None
+        for key in ("decomposition", "read_decomposition"):
+            needed = {"slab": 1, "pencil": 2, "block": 1, None: 1}[getattr(p, key)]
+            if len(shape) < needed:
+                return f"{key}: a pencil needs 2 axes, the array has {len(shape)}"
+        allowed = [len(shape)] if p.steps is None else [len(shape), len(shape) + 1]
+        return (
+            legal_chunk_axes(p, allowed)
+            or too_large_chunks(p, (*((p.steps,) if p.steps else ()), *self._stored_shape(p, ranks)))
+            or self._check_reading(p, ranks)
+        )
+
+    def _stored_shape(self, p: HyperslabParameters, ranks: int) -> Shape:
+        return global_shape(p, ranks) if p.layout == "shared" else self._part(p, ranks, 0).shape
+
+    def _check_reading(self, p: HyperslabParameters, ranks: int) -> str | None:
+        if not self.reads_elsewhere(p):
+            return None
+        if p.layout != "shared":
+            return "read_decomposition, read_ranks, read_start and read_shape need layout: shared"
+        if p.cache == "shifted":
+            return "cache: shifted reads the partner's part; it allows no other read decomposition"
+        if p.read_ranks is not None and p.read_ranks > ranks:
+            return f"read_ranks is {p.read_ranks}, but there are {ranks} ranks"
+        whole = global_shape(p, ranks)
+        region = _region(p, ranks)
+        if not len(region.start) == len(region.shape) == len(whole):
+            return f"read_start and read_shape need {len(whole)} axes, as the array has"
+        if any(stop > n for stop, n in zip(region.stop, whole, strict=True)):
+            return f"the part to read ends at {list(region.stop)}, the array at {list(whole)}"
+        return None
+
+
+def global_shape(p: HyperslabParameters, ranks: int) -> Shape:
+    """Return the shape of the global arrays, without the axis of time steps."""
+    if p.shape is not None:
+        return p.shape
+    assert p.shape_per_rank is not None
+    grid = process_grid(ranks, len(p.shape_per_rank), p.decomposition)
+    return tuple(g * n for g, n in zip(grid, p.shape_per_rank, strict=True))
+
+
+def _whole(shape: Shape) -> Box:
+    return Box((0,) * len(shape), shape)
+
+
+def _region(p: HyperslabParameters, ranks: int) -> Box:
+    """Return the part of each global array that is read."""
+    whole = global_shape(p, ranks)
+    start = p.read_start or (0,) * len(whole)
+    rest = tuple(n - s for n, s in zip(whole, start, strict=False))
+    return Box(start, p.read_shape or rest)
+
+
+def _step_by_step(
+    p: HyperslabParameters, spec: ArraySpec, part: Box, rank: int
+) -> Iterator[Access]:
+    """Yield one access for each time step; an empty one on an array that is another rank's."""
+    if spec.owner is None:
+        box = part
+    elif spec.owner == rank:
+        box = _whole(part.shape)
+    else:
+        box = Box((0,) * len(part.shape), (0,) * len(part.shape))
+    if p.steps is None:
+        yield Access(spec, box)
+        return
+    for step in range(p.steps):
+        yield Access(spec, Box((step, *box.start), (1 if box.size else 0, *box.shape)))

@@ -1,0 +1,119 @@
+"""What one call moves: accesses cut into batches that fit in memory and calls that fit the library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pffbench.backends.base import Array, ArraySpec, Buffer, Call
+from pffbench.data import Source
+from pffbench.parallel.decomposition import Box
+from pffbench.workloads.base import Access
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A box that one call moves, with the part of the buffer that it is moved from or to."""
+
+    spec: ArraySpec
+    box: Box
+    memory: Buffer
+
+    def fill(self, source: Source) -> None:
+        """Put the data that belong there into the buffer."""
+        source.fill(self.memory, self.spec.number, self.spec.data_start(self.box),
+                    self.spec.logical_shape)  # fmt: skip
+
+    def writer(self, arrays: Mapping[str, Array], collective: bool) -> Call:
+        """Return the call that writes the piece."""
+        return arrays[self.spec.name].writer(self.box, self.memory, collective)
+
+    def reader(self, arrays: Mapping[str, Array], collective: bool) -> Call:
+        """Return the call that reads the piece."""
+        return arrays[self.spec.name].reader(self.box, self.memory, collective)
+
+
+def batches(
+    comm: MPI.Comm, accesses: Sequence[Access], memory: int
+) -> Iterator[Sequence[Access]]:
+    """Cut the accesses into batches that fit in memory, the same number of them on all ranks.
+
+    In a collective transfer the n-th call of every rank must be in the same batch, so the ranks
+    agree on the shortest batch that any of them can take; a single access always fits.
+    """
+    longest = max(comm.allgather(len(accesses)))
+    done = 0
+    while done < longest:
+        fits, nbytes = 0, 0
+        for access in accesses[done:]:
+            nbytes += access.nbytes
+            if fits and nbytes > memory:
+                break
+            fits += 1
+        at_end = done + fits >= len(accesses)
+        agreed = min(comm.allgather(longest - done if at_end else fits))
+        yield accesses[done : done + agreed]
+        done += agreed
+
+
+def make_buffer(batch: Sequence[Access]) -> Buffer:
+    """Return memory for all that a batch moves."""
+    return np.empty(sum(access.nbytes for access in batch), dtype=np.uint8)
+
+
+def pieces_of(
+    comm: MPI.Comm,
+    batch: Sequence[Access],
+    buffer: Buffer,
+    limit: int | None,
+    collective: bool,
+) -> list[Piece]:
+    """Return the pieces of a batch, one for each call, in the order of the calls.
+
+    An access that is longer than one call may move is split. All ranks of a collective transfer
+    must make the same number of calls, so there the ranks with less get empty pieces.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+        The ranks; the function is collective when the transfer is.
+    batch : sequence of Access
+        What this rank moves.
+    buffer : array of uint8
+        Memory of the batch, see `make_buffer`.
+    limit : int or None
+        Most bytes that one call of the library moves.
+    collective : bool
+        Whether the calls are collective.
+    """
+    found: list[Piece] = []
+    done = 0
+    for access in batch:
+        boxes = _split(access, limit)
+        if collective and limit is not None and access.spec.nbytes > limit:
+            most = max(comm.allgather(len(boxes)))
+            boxes += [Box(access.box.start, (0,) * len(access.box.shape))] * (most - len(boxes))
+        for box in boxes:
+            nbytes = box.size * access.spec.itemsize
+            memory = buffer[done : done + nbytes].view(access.spec.dtype).reshape(box.shape)
+            found.append(Piece(access.spec, box, memory))
+            done += nbytes
+    return found
+
+
+def _split(access: Access, limit: int | None) -> list[Box]:
+    if limit is None or access.nbytes <= limit:
+        return [access.box]
+    return list(access.box.split(limit // access.spec.itemsize))
+
+
+def amount(pieces: Sequence[Piece]) -> tuple[int, int]:
+    """Return the bytes and the calls of a batch; calls that move nothing do not count."""
+    nbytes = sum(piece.memory.nbytes for piece in pieces)
+    return nbytes, sum(1 for piece in pieces if piece.memory.size)

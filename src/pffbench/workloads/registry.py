@@ -1,0 +1,43 @@
+"""The known workloads: one line each, plus those that other packages bring."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from pffbench.workloads.base import Workload
+
+_BUILT_IN = {
+    "datasets": "pffbench.workloads.datasets:Datasets",
+    "hyperslab": "pffbench.workloads.hyperslab:Hyperslab",
+}
+
+#: Other packages add a workload through an entry point of this group.
+ENTRY_POINT_GROUP = "pffbench.workloads"
+
+
+@cache
+def _targets() -> dict[str, str]:
+    found = {entry.name: entry.value for entry in entry_points(group=ENTRY_POINT_GROUP)}
+    return {**found, **_BUILT_IN}
+
+
+def workload_names() -> tuple[str, ...]:
+    """Return the names of all workloads."""
+    return tuple(_targets())
+
+
+@cache
+def workload(name: str) -> Workload:
+    """Return a workload.
+
+    Raises
+    ------
+    KeyError
+        There is no workload of that name.
+    """
+    module, _, attribute = _targets()[name].partition(":")
+    found = getattr(import_module(module), attribute)()
+    assert isinstance(found, Workload)
+    return found
