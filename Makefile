@@ -1,0 +1,32 @@
+# pffbench: `make bench` runs the comparison, `make test` the tests. Each makes its own environment first (docs/install.md).
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help env bench test lint lock clean
+
+# MPI processes of `make bench`.
+RANKS ?= 4
+# Further arguments: of pffbench for `make bench`, of pytest for `make test`.
+ARGS ?=
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+env: ## make the environment in .venv, or find that it is ready
+	@setup/bootstrap
+
+bench: ## compare the formats on RANKS=4 processes; ARGS="…" go to pffbench
+	@setup/run bash -c 'exec "$$PFFBENCH_MPIEXEC" -n "$$0" python -m pffbench "$$@"' $(RANKS) $(ARGS)
+
+test: ## run all tests; ARGS="…" go to pytest
+	@setup/run python -m pytest $(ARGS)
+
+lint: ## check style (ruff) and types (mypy)
+	@setup/run ruff check
+	@setup/run mypy
+
+lock: ## refresh the pinned versions
+	@setup/lock
+
+clean: ## remove the environment and what the builds left (.venv and .build)
+	rm -rf .venv .build

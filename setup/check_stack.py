@@ -1,0 +1,202 @@
+"""Tell whether this Python has a working parallel I/O stack: ``mpiexec -n 2 python check_stack.py``.
+
+An import proves little: a serial HDF5 imports as well as a parallel one, and two copies of HDF5 in one process may run for
+hours before they write wrong bytes. So every rank writes and reads its part of a shared file through both libraries.
+One line is printed per problem, and the exit status is 0 only when there is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROWS, COLUMNS = 64, 32
+
+
+def mapped_libraries(pattern: str) -> list[str]:
+    """Shared libraries in this process whose file name matches ``pattern``, as real paths."""
+    found = set()
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        for line in maps:
+            path = line.rstrip("\n").partition("/")[2]
+            if re.match(pattern, path.rpartition("/")[2]):
+                found.add(os.path.realpath("/" + path))
+    return sorted(found)
+
+
+def problems_of_imports() -> list[str]:
+    """Problems that need no communication: missing, serial or doubled libraries."""
+    problems = []
+    for name in ("numpy", "h5py", "netCDF4", "zarr"):
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            problems.append(f"{name} cannot be imported: {type(error).__name__}: {error}")
+    modules = sys.modules
+    if "h5py" in modules and not modules["h5py"].get_config().mpi:
+        problems.append("h5py is built without MPI")
+    if "netCDF4" in modules and not getattr(
+        modules["netCDF4"], "__has_parallel4_support__", False
+    ):
+        problems.append("netCDF4 is built without parallel HDF5 support")
+    for label, pattern in (
+        ("HDF5", r"libhdf5(?!\w*_(hl|cpp|fortran))[\w-]*\.so"),
+        ("MPI", r"lib(mpi|mpich\w*)(-\w+)?\.so"),
+    ):
+        copies = mapped_libraries(pattern)
+        if len(copies) > 1:
+            problems.append(
+                f"{len(copies)} different {label} libraries in one process: " + ", ".join(copies)
+            )
+    return problems
+
+
+def write_and_read(
+    comm: Any, label: str, access: Callable[[str, str, Any, bool], Any], path: str
+) -> str | None:
+    """Write this rank's rows and read its neighbour's, both ways of transfer; None when all bytes are right."""
+    import numpy as np
+
+    def rows_of(rank: int) -> Any:
+        first = rank * ROWS * COLUMNS
+        return np.arange(first, first + ROWS * COLUMNS, dtype="i4").reshape(ROWS, COLUMNS)
+
+    for collective in (False, True):
+        name = f"{label}, {'collective' if collective else 'independent'} transfer"
+        try:
+            access(path, "write", rows_of(comm.rank), collective)
+            comm.Barrier()
+            neighbour = (comm.rank + 1) % comm.size
+            values = access(path, "read", neighbour, collective)
+        except Exception as error:
+            # The other ranks may be waiting inside the library: nothing but an abort ends them.
+            print(f"{name} failed on rank {comm.rank}: {type(error).__name__}: {error}")
+            sys.stdout.flush()
+            comm.Abort(1)
+        right = bool(np.array_equal(values, rows_of(neighbour)))
+        if not comm.allreduce(right, op=_mpi().LAND):
+            return f"{name}: what was read is not what was written"
+        comm.Barrier()
+        if comm.rank == 0:
+            Path(path).unlink()
+        comm.Barrier()
+    return None
+
+
+def _mpi() -> Any:
+    return importlib.import_module("mpi4py.MPI")
+
+
+def h5py_access(path: str, action: str, data: Any, collective: bool) -> Any:
+    """Write this rank's rows (``data``: an array) or read those of rank ``data`` with h5py."""
+    import contextlib
+
+    import h5py
+
+    comm = _mpi().COMM_WORLD
+    with h5py.File(path, "w" if action == "write" else "r", driver="mpio", comm=comm) as file:
+        if action == "write":
+            dataset = file.create_dataset("x", (comm.size * ROWS, COLUMNS), "i4")
+            with dataset.collective if collective else contextlib.nullcontext():
+                dataset[comm.rank * ROWS : (comm.rank + 1) * ROWS] = data
+            return None
+        dataset = file["x"]
+        with dataset.collective if collective else contextlib.nullcontext():
+            return dataset[data * ROWS : (data + 1) * ROWS]
+
+
+def netcdf4_access(path: str, action: str, data: Any, collective: bool) -> Any:
+    """Write this rank's rows (``data``: an array) or read those of rank ``data`` with netCDF4."""
+    import netCDF4
+
+    comm = _mpi().COMM_WORLD
+    mode = "w" if action == "write" else "r"
+    with netCDF4.Dataset(path, mode, parallel=True, comm=comm, info=_mpi().Info()) as file:
+        if action == "write":
+            file.createDimension("y", comm.size * ROWS)
+            file.createDimension("x", COLUMNS)
+            variable = file.createVariable("v", "i4", ("y", "x"))
+            variable.set_collective(collective)
+            variable[comm.rank * ROWS : (comm.rank + 1) * ROWS] = data
+            return None
+        variable = file["v"]
+        variable.set_auto_maskandscale(False)
+        variable.set_collective(collective)
+        return variable[data * ROWS : (data + 1) * ROWS]
+
+
+def check(ranks: int, directory: str) -> list[str]:
+    """All problems of the stack as this rank sees them; the same verdict on every rank."""
+    try:
+        mpi = _mpi()
+    except Exception as error:
+        return [f"mpi4py cannot start MPI: {type(error).__name__}: {error}"]
+    comm = mpi.COMM_WORLD
+    if comm.size != ranks:
+        # Every process would then be a job of its own: all would print, none would find a neighbour.
+        return [
+            f"the launcher started {ranks} ranks but MPI sees {comm.size}: "
+            "the launcher does not belong to the MPI library " + ", ".join(mapped_libraries("libmpi"))
+        ]
+    problems = sorted({text for part in comm.allgather(problems_of_imports()) for text in part})
+    if problems:
+        return problems
+    place = comm.bcast(
+        tempfile.mkdtemp(prefix="check-", dir=directory) if comm.rank == 0 else None
+    )
+    for label, access in (("h5py", h5py_access), ("netCDF4", netcdf4_access)):
+        problem = write_and_read(comm, label, access, os.path.join(place, f"{label}.file"))
+        if problem:
+            problems.append(problem)
+    comm.Barrier()
+    if comm.rank == 0:
+        shutil.rmtree(place, ignore_errors=True)
+    return problems
+
+
+def summary() -> str:
+    """One line that names what was checked."""
+    import h5py
+    import netCDF4
+    import zarr
+
+    library = (_mpi().Get_library_version()).replace("\0", "").splitlines()[0].partition(",")[0]
+    hdf5 = mapped_libraries(r"libhdf5(?!\w*_(hl|cpp|fortran))[\w-]*\.so")
+    return (
+        f"h5py {h5py.__version__} and netCDF4 {netCDF4.__version__} share {', '.join(hdf5)} (HDF5 {h5py.version.hdf5_version}, "
+        f"netCDF-C {netCDF4.__netcdf4libversion__}, {library}); zarr {zarr.__version__}"
+    )
+
+
+def main() -> int:
+    """Run the check; the exit status is its verdict."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--ranks", type=int, default=2, help="ranks that the launcher starts")
+    parser.add_argument("--dir", default=None, help="where the test files go (default: temporary)")
+    parser.add_argument(
+        "--watch", help="write the files that the verdict depends on to this file, one a line"
+    )
+    options = parser.parse_args()
+    problems = check(options.ranks, options.dir)
+    rank = _mpi().COMM_WORLD.rank if "mpi4py.MPI" in sys.modules else 0
+    if rank == 0:
+        for problem in problems:
+            print(problem)
+        if not problems:
+            print(summary())
+            if options.watch:
+                files = mapped_libraries(r"lib(mpi|mpich|hdf5|netcdf)[\w-]*\.so")
+                Path(options.watch).write_text("".join(f"{f}\n" for f in files), "utf-8")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+# shellcheck shell=bash
+# Find the C side: an MPI compiler, a parallel HDF5 and a parallel netCDF-C that belong together.
+#
+# The decision is made by looking at headers and by linking a program, never by the name of a distribution or a module,
+# so that Debian's packages, a cluster's modules and hand-made installations take the same way.
+
+# hdf5_candidates, netcdf_candidates: prefixes worth a look, the user's own words first.
+hdf5_candidates() {
+    local d tool
+    for d in "${HDF5_DIR:-}" "${HDF5_ROOT:-}" "${HDF5_HOME:-}" "${HDF5_PREFIX:-}"; do [[ -z $d ]] || echo "$d"; done
+    if tool=$(type -P h5pcc); then dirname "$(dirname "$tool")"; fi
+    pkg_config_prefixes hdf5-openmpi hdf5-mpich hdf5
+    # Debian keeps its flavours here; on several architectures, hence the pattern.
+    for d in /usr/lib/*/hdf5/openmpi /usr/lib/*/hdf5/mpich /usr/local; do echo "$d"; done
+}
+
+netcdf_candidates() {
+    local d
+    for d in "${NETCDF4_DIR:-}" "${NETCDF_DIR:-}" "${NETCDF_C_HOME:-}" "${NETCDF_C_ROOT:-}" "${NETCDF_ROOT:-}" \
+        "${NETCDF_HOME:-}"; do [[ -z $d ]] || echo "$d"; done
+    if type -P nc-config >/dev/null; then nc-config --prefix; fi
+    pkg_config_prefixes netcdf-pnetcdf netcdf-mpi netcdf
+    for d in /usr/lib/*/netcdf/pnetcdf /usr/lib/*/netcdf/mpi /usr/local; do echo "$d"; done
+}
+
+pkg_config_prefixes() {
+    local name
+    type -P pkg-config >/dev/null || return 0
+    for name in "$@"; do pkg-config --variable=prefix "$name" 2>/dev/null || true; done
+}
+
+mpicc_candidates() {
+    local name
+    # Debian's netCDF belongs to Open MPI even where the alternative `mpicc` has been turned to MPICH.
+    for name in "${MPICC:-}" mpicc mpicc.openmpi mpicc.mpich cc; do
+        [[ -z $name ]] || type -P "$name" || true
+    done
+}
+
+# include_with PREFIX HEADER-PATTERN MACRO: the include directory below a prefix if its header defines MACRO to 1.
+include_with() {
+    # shellcheck disable=SC2086  # the pattern is meant to be expanded (H5pubconf.h, H5pubconf-64.h)
+    grep -qsE "^#define[[:space:]]+$3[[:space:]]+1" "$1/include"/$2 && echo "$1/include"
+}
+
+# library_dir PREFIX NAME: the directory below a prefix that holds libNAME.so.
+library_dir() {
+    local dir
+    for dir in "$1/lib" "$1/lib64" "$1"/lib/*-linux-gnu "$1"; do
+        if [[ -e $dir/lib$2.so ]]; then
+            echo "$dir"
+            return 0
+        fi
+    done
+    return 1
+}
+
+# links_together: can the compiler link one program against all three, and does the program load ONE MPI and ONE HDF5?
+# Two of either in one process crash or, worse, write wrong bytes.
+links_together() {
+    local dir=$BUILD/probe libraries
+    mkdir -p "$dir"
+    cat >"$dir/stack.c" <<'C'
+#include <mpi.h>
+#include <hdf5.h>
+#include <netcdf.h>
+#include <netcdf_par.h>
+int main(int argc, char **argv)
+{
+    int ncid;
+    MPI_Init(&argc, &argv);
+    H5Pset_fapl_mpio(H5Pcreate(H5P_FILE_ACCESS), MPI_COMM_WORLD, MPI_INFO_NULL);
+    nc_create_par("x", NC_NETCDF4, MPI_COMM_WORLD, MPI_INFO_NULL, &ncid);
+    return MPI_Finalize();
+}
+C
+    "$NATIVE_MPICC" -o "$dir/stack" "$dir/stack.c" -I"$NATIVE_HDF5_INCLUDE" -I"$NATIVE_NETCDF_INCLUDE" \
+        -L"$NATIVE_NETCDF_LIB" -L"$NATIVE_HDF5_LIB" -Wl,-rpath,"$NATIVE_NETCDF_LIB" -Wl,-rpath,"$NATIVE_HDF5_LIB" \
+        -lnetcdf -lhdf5 >"$dir/link.log" 2>&1 || return 1
+    # What ldd prints as `libX.so.N => /path (address)`, links resolved.
+    NATIVE_LIBRARIES=$(ldd "$dir/stack" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' |
+        grep -E '/lib(mpi|mpich|hdf5|netcdf)[^/]*\.so' | xargs -r readlink -f | sort -u)
+    libraries=$(printf '%s\n' "$NATIVE_LIBRARIES" | grep -vE '/libhdf5[^/]*_hl|/libmpi_|/libmpifort|/libmpicxx')
+    [[ $(grep -cE '/libhdf5' <<<"$libraries") == 1 && $(grep -cE '/libmpi' <<<"$libraries") == 1 ]]
+}
+
+# find_native: set NATIVE_* to the first combination that works; status 1 when there is none.
+find_native() {
+    local hdf5 netcdf
+    for NATIVE_MPICC in $(mpicc_candidates); do
+        for hdf5 in $(hdf5_candidates | awk '!seen[$0]++'); do
+            NATIVE_HDF5_INCLUDE=$(include_with "$hdf5" 'H5pubconf*.h' H5_HAVE_PARALLEL) || continue
+            NATIVE_HDF5_LIB=$(library_dir "$hdf5" hdf5) || continue
+            for netcdf in $(netcdf_candidates | awk '!seen[$0]++'); do
+                NATIVE_NETCDF_INCLUDE=$(include_with "$netcdf" netcdf_meta.h NC_HAS_PARALLEL4) || continue
+                NATIVE_NETCDF_LIB=$(library_dir "$netcdf" netcdf) || continue
+                if links_together; then
+                    NATIVE_HDF5_VERSION=$(sed -nE 's/^#define[[:space:]]+H5_VERSION[[:space:]]+"(.*)"/\1/p' \
+                        "$NATIVE_HDF5_INCLUDE"/H5pubconf*.h | head -n 1)
+                    NATIVE_NETCDF_VERSION=$(sed -nE 's/^#define[[:space:]]+NC_VERSION[[:space:]]+"([^"]*)".*/\1/p' \
+                        "$NATIVE_NETCDF_INCLUDE/netcdf_meta.h")
+                    find_mpiexec
+                    return 0
+                fi
+            done
+        done
+    done
+    return 1
+}
+
+# The launcher that belongs to the compiler: `mpicc.openmpi` goes with `mpiexec.openmpi`.
+find_mpiexec() {
+    local dir suffix name
+    dir=$(dirname "$NATIVE_MPICC")
+    suffix=${NATIVE_MPICC##*/mpicc}
+    NATIVE_MPIEXEC=
+    for name in "$dir/mpiexec$suffix" "$dir/mpirun$suffix"; do
+        if [[ -x $name ]]; then
+            NATIVE_MPIEXEC=$name
+            return 0
+        fi
+    done
+    NATIVE_MPIEXEC=$(type -P mpiexec || type -P mpirun || type -P srun || true)
+}

@@ -1,0 +1,39 @@
+# shellcheck shell=bash
+# Is the environment that was made last still the right one? This must be fast: every make target asks it first.
+
+# What the environment depends on: this set-up, the project's dependencies, the user's choice of environment, and the files
+# that the last check saw in use (interpreter, MPI, HDF5, netCDF), so that a system update is noticed.
+state_key() {
+    {
+        find "$SETUP" -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+        sha256sum "$ROOT/pyproject.toml"
+        echo "${PFFBENCH_PYTHON:-}|${PFFBENCH_BASE_PYTHON:-}|${PFFBENCH_ENV:-}|${PFFBENCH_MPIEXEC:-}"
+        if [[ ${VIRTUAL_ENV:-} != "$VENV" ]]; then echo "${VIRTUAL_ENV:-}"; fi
+        echo "${CONDA_PREFIX:-}|${SPACK_ENV:-}|${LOADEDMODULES:-}|${MPICC:-}|${HDF5_DIR:-}|${NETCDF4_DIR:-}"
+        if [[ -e $BUILD/watch ]]; then xargs -d '\n' stat -L -c '%n %s %Y' <"$BUILD/watch"; fi
+    } 2>/dev/null | sha256sum
+}
+
+up_to_date() {
+    [[ -e $BUILD/env.sh && -x $VENV/bin/python && $(cat "$BUILD/stamp" 2>/dev/null) == "$(state_key)" ]]
+}
+
+forget_state() { rm -f "$BUILD/stamp"; }
+
+# remember_state: write what `setup/run` needs, then the stamp, last of all.
+remember_state() {
+    "$VENV/bin/python" -I -c 'import os, sys; print(os.path.realpath(sys.executable))' >>"$BUILD/watch"
+    # Installing or removing a package in an active environment changes its directory; look again then.
+    sed -nE "s/^import site; site.addsitedir\('(.*)'\)$/\1/p" "$VENV"/lib/python*/site-packages/active-environment.pth \
+        2>/dev/null >>"$BUILD/watch" || true
+    {
+        echo "# Written by setup/bootstrap; source it to work in the environment of pffbench."
+        printf '. %q\n' "$SETUP/mpi-env.sh"
+        printf 'export PFFBENCH_MPIEXEC=%q\n' "$NATIVE_MPIEXEC"
+        printf 'export VIRTUAL_ENV=%q\n' "$VENV"
+        printf 'export PATH=%q:%q:%s\n' "$VENV/bin" "$(dirname "$NATIVE_MPIEXEC")" "\$PATH"
+        # The private environment is complete; what a module or a shell start-up file put there would only shadow it.
+        if [[ ! -e $BUILD/over-active ]]; then echo 'unset PYTHONPATH PYTHONHOME'; fi
+    } >"$BUILD/env.sh"
+    state_key >"$BUILD/stamp"
+}

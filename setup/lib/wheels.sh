@@ -1,0 +1,90 @@
+# shellcheck shell=bash
+# h5py and netCDF4 compiled against the parallel libraries, once per machine: the wheels are kept in the user's cache.
+
+# pinned NAME: the line `name==version` of a package in requirements.lock.
+pinned() { sed -nE "s/^($1==[^ ;]+).*/\1/Ip" "$SETUP/requirements.lock" | head -n 1; }
+
+# The wheels depend on how they are built, with which Python, and against which libraries - on the contents of these, so that
+# a system update makes a new key. The caches of uv and pip know only name and version and would hand out a serial wheel.
+wheels_key() {
+    {
+        cat "$SETUP/lib/wheels.sh" "$SETUP/netcdf_compat.h" "$SETUP/netcdf_compat" "$SETUP/build-requirements.lock"
+        pinned h5py
+        pinned netcdf4
+        echo "${CFLAGS:-} ${LDFLAGS:-}"
+        "$BASE_PYTHON" -I -c 'import sys, sysconfig; print(sys.version, sysconfig.get_config_var("SOABI"))'
+        echo "$NATIVE_HDF5_LIB $NATIVE_NETCDF_LIB"
+        xargs sha256sum <<<"$NATIVE_LIBRARIES"
+    } | sha256sum | cut -c 1-16
+}
+
+cache_dir() {
+    local dir=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/pffbench
+    if ! mkdir -p "$dir" 2>/dev/null || [[ ! -w $dir ]]; then dir=$BUILD/cache; fi
+    echo "$dir"
+}
+
+# need_wheels: set WHEELS to the directory that holds both wheels, building them when the cache has none for this key.
+need_wheels() {
+    local work jobs status=0 h5py netcdf4
+    WHEELS_KEY=$(wheels_key)
+    WHEELS=$(cache_dir)/wheels/$WHEELS_KEY
+    if compgen -G "$WHEELS/h5py-*.whl" >/dev/null && compgen -G "$WHEELS/netcdf4-*.whl" >/dev/null; then
+        say "h5py and netCDF4 come from wheels built earlier: $WHEELS"
+        return 0
+    fi
+    work=$BUILD/wheels
+    rm -rf "$work"
+    mkdir -p "$work/out"
+    step build-tools "installing the build tools (Cython, setuptools, numpy, …)" build_tools "$work" || exit
+    h5py=$(pinned h5py) netcdf4=$(pinned netcdf4)
+    # Both at once: together they keep two cores busy. Each has its own log.
+    step h5py "building ${h5py/==/ } against parallel HDF5 $NATIVE_HDF5_VERSION" build_h5py "$work" "$h5py" &
+    jobs=$!
+    step netcdf4 "building ${netcdf4/==/ } against parallel netCDF-C $NATIVE_NETCDF_VERSION" \
+        build_netcdf4 "$work" "$netcdf4" || status=$?
+    wait "$jobs" || status=$?
+    if ((status != 0)); then exit "$status"; fi
+    # In one rename, so that another checkout never sees half of it.
+    mkdir -p "$(dirname "$WHEELS")"
+    rm -rf "$WHEELS.new.$$"
+    cp -r "$work/out" "$WHEELS.new.$$"
+    rm -rf "$WHEELS"
+    mv -T "$WHEELS.new.$$" "$WHEELS"
+    rm -rf "$work"
+}
+
+build_tools() {
+    "$UV" venv --python "$BASE_PYTHON" "$1/venv" &&
+        "$UV" pip install --python "$1/venv/bin/python" --no-deps -r "$SETUP/build-requirements.lock"
+}
+
+# build_wheel WORK REQUIREMENT: compile one package from its source release, with nothing taken from or left in a cache.
+build_wheel() {
+    # A rpath, because modules and hand-made installations are not on the loader's path. Giving any CFLAGS drops Python's own
+    # -O2, and without optimisation netCDF4 does not even import.
+    export CC=$NATIVE_MPICC MPICC=$NATIVE_MPICC
+    export CFLAGS="-g0 ${CFLAGS:--O2} ${EXTRA_CFLAGS:-}"
+    export LDFLAGS="${LDFLAGS:-} -Wl,-rpath,$NATIVE_HDF5_LIB -Wl,-rpath,$NATIVE_NETCDF_LIB"
+    export PATH=$1/venv/bin:$PATH DIST_EXTRA_CONFIG=$1/build.cfg
+    printf '[build_ext]\nparallel = %s\n' "$(nproc)" >"$1/build.cfg"
+    python -m pip wheel --disable-pip-version-check --no-deps --no-build-isolation --no-binary :all: --no-cache-dir \
+        --verbose --wheel-dir "$1/out" "$2"
+}
+
+# These two run as steps, hence in processes of their own: what they export stays there.
+build_h5py() {
+    export HDF5_MPI=ON H5PY_SETUP_REQUIRES=0
+    export HDF5_INCLUDEDIR=$NATIVE_HDF5_INCLUDE HDF5_LIBDIR=$NATIVE_HDF5_LIB
+    build_wheel "$@"
+}
+
+build_netcdf4() {
+    # Its own search would take the first nc-config or setup.cfg it meets.
+    export USE_SETUPCFG=0 USE_NCCONFIG=0
+    export HDF5_INCDIR=$NATIVE_HDF5_INCLUDE HDF5_LIBDIR=$NATIVE_HDF5_LIB
+    export NETCDF4_INCDIR=$NATIVE_NETCDF_INCLUDE NETCDF4_LIBDIR=$NATIVE_NETCDF_LIB
+    EXTRA_CFLAGS=$("$SETUP/netcdf_compat" "$NATIVE_MPICC" "$NATIVE_NETCDF_INCLUDE" "$NATIVE_NETCDF_LIB" \
+        "$NATIVE_HDF5_INCLUDE")
+    build_wheel "$@"
+}
