@@ -223,10 +223,7 @@ class Backend(ABC):
     libraries: ClassVar[tuple[str, ...]] = ()
     capabilities: ClassVar[Capabilities]
     options_type: ClassVar[type[Options]] = Options
-    #: Inner boundaries between the ranks' parts, for each axis.
-Cuts = tuple[tuple[int, ...], ...]
-
-#: Largest number of bytes in one transfer; longer ones are split.
+    #: Largest number of bytes in one transfer; longer ones are split.
     call_limit: ClassVar[int | None] = None
     #: Whether each chunk is a file of its own.
     file_per_chunk: ClassVar[bool] = False

@@ -21,7 +21,7 @@ SOURCES = {
     "uniform": "random, incompressible: floats in [0, 1), integers over all bit patterns",
     "integers": "random whole numbers 0 .. 999 (0 .. 99 in one byte): compress moderately",
     "constant": "one value per array, never 0 or a fill value: compresses to almost nothing",
-    "smooth": "a smooth field of waves with two decimals: compresses well",
+    "smooth": "a smooth field of waves with one decimal: compresses well",
     "file": "a variable of the user's own HDF5, netCDF, Zarr or .npy file",
 }
 

@@ -11,25 +11,28 @@ from pffbench.data import hashing
 from pffbench.data.base import Array, check_out
 from pffbench.data.tiling import check_box
 
-#: Every wave is this high on both sides of zero.
-_HEIGHT = 1000
-#: A power of two over 2 * _HEIGHT**2: makes the field positive.
-_POSITIVE = 2**21
-#: Phases are counted modulo primes, so that the field repeats at no power of two.
-_PRIMES = (65521, 65519)
-#: Elements in a scratch buffer.
+#: Waves lie within +-1024, and the field within +-2**21, before it is scaled down.
+_HEIGHT = 1024
+_FIELD = 2**21
+#: Phases are counted modulo primes below 2**16 that no power of two comes close to a multiple of,
+#: so that a block in the wrong place shows.
+_PRIMES = (62171, 62119)
+#: Elements in a scratch buffer, and rows whose leading waves are made in one go.
 _BLOCK = 32 * 1024
+_ROWS = 4096
+
+Vector = npt.NDArray[np.int32]
 
 
 class Smooth:
-    """Sums and products of one-dimensional waves, rounded to two decimals.
+    """Sums and products of one-dimensional waves, rounded to one decimal.
 
     ``carrier(leading) + amplitude(leading) * wave(last)``, where the first two are made of one
     wave along each axis but the last. A wave is the parabola that resembles a sine; its period is
-    between 200 and 1000 elements, and period and phase follow from the seed, the array and the
+    between 1000 and 5000 elements, and period and phase follow from the seed, the array and the
     axis. All waves are computed in integers, so every machine and every box gives the same
-    values: multiples of 0.01 within +-157 as floats, and in integer types the same field as
-    whole numbers, within +-62 in one byte and +-15700 otherwise, and shifted to be positive in
+    values: multiples of 0.1 within +-180 as floats, and in integer types the same field as
+    whole numbers, within +-56 in one byte and +-1800 otherwise, and shifted to be positive in
     unsigned types.
 
     Parameters
@@ -43,8 +46,8 @@ class Smooth:
     def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
         self.dtype = dtype
         self._seed = seed
-        self._shift = np.int32(15 if dtype.itemsize == 1 else 7)
-        self._offset = np.int32(_POSITIVE if dtype.kind == "u" else 0)
+        self._shift = np.int32(15 if dtype.itemsize == 1 else 10)
+        self._offset = np.int32(_FIELD if dtype.kind == "u" else 0)
         self._scratch = np.empty(_BLOCK, dtype=np.int32)
 
     def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
@@ -54,41 +57,52 @@ class Smooth:
         if out.size == 0:
             return
         last = len(shape) - 1
-        wave = self._wave(array, last, 0, start[last], out.shape[last])
-        waves = [
-            [self._wave(array, axis, which, start[axis], out.shape[axis]) for axis in range(last)]
-            for which in (0, 1)
-        ]
         rows = out.reshape(-1, out.shape[last])
-        for column in range(0, out.shape[last], _BLOCK):
-            part = wave[column : column + _BLOCK]
-            step = _BLOCK // part.size
-            for row in range(0, len(rows), step):
-                end = min(row + step, len(rows))
-                index = _unravel(row, end, out.shape[:last])
-                amplitude = _combine(waves[0], index, end - row)
-                carrier = _combine(waves[1], index, end - row)
-                self._rows(rows[row:end, column : column + part.size], part, amplitude, carrier)
+        for begin in range(0, len(rows), _ROWS):
+            part = rows[begin : begin + _ROWS]
+            index = _unravel(begin, begin + len(part), start, out.shape)
+            amplitude, carrier = (self._leading(array, which, index, len(part)) for which in (0, 1))
+            for column in range(0, out.shape[last], _BLOCK):
+                block = part[:, column : column + _BLOCK]
+                first = start[last] + column
+                wave = self._wave(array, last, 0, np.arange(first, first + block.shape[1]))
+                step = _BLOCK // block.shape[1]
+                for row in range(0, len(block), step):
+                    some = slice(row, row + step)
+                    self._rows(block[some], wave, amplitude[some], carrier[some])
 
-    def _wave(
-        self, array: int, axis: int, which: int, start: int, count: int
-    ) -> npt.NDArray[np.int32]:
-        """One wave along an axis, whole numbers within +-`_HEIGHT`, shape (count,)."""
+    def _wave(self, array: int, axis: int, which: int, index: npt.NDArray[np.int64]) -> Vector:
+        """Evaluate one wave at global indices along an axis, which are overwritten."""
         prime = _PRIMES[which]
         key = hashing.stream(self._seed, array, axis, which)
-        step = prime // 1000 + key % (prime // 200 - prime // 1000)
-        phase = (np.arange(start, start + count, dtype=np.int64) * step + (key >> 32)) % prime
-        centred = 2 * phase - prime
-        parabola = centred * (prime - np.abs(centred))
-        wave: npt.NDArray[np.int32] = (parabola * _HEIGHT // (prime**2 // 4)).astype(np.int32)
-        return wave
+        index *= prime // 5000 + key % (prime // 1000 - prime // 5000)
+        index += key >> 32
+        index %= prime
+        # The phase, centred on zero, times what it lacks to half a turn: a parabola each side.
+        index *= 2
+        index -= prime
+        index *= prime - np.abs(index)
+        index >>= 20  # at most prime**2 / 4, which becomes 921
+        return index.astype(np.int32)
+
+    def _leading(
+        self, array: int, which: int, index: list[npt.NDArray[np.int64]], count: int
+    ) -> Vector:
+        """Mean of the waves along the leading axes; `_HEIGHT` where there is no such axis."""
+        if not index:
+            return np.full(count, _HEIGHT, dtype=np.int32)
+        total = np.zeros(count, dtype=np.int32)
+        for axis, along in enumerate(index):
+            total += self._wave(array, axis, which, along.copy())
+        total //= np.int32(len(index))
+        return total
 
     def _rows(
         self,
         out: Array,
-        wave: npt.NDArray[np.int32],
-        amplitude: npt.NDArray[np.int32],
-        carrier: npt.NDArray[np.int32],
+        wave: Vector,
+        amplitude: Vector,
+        carrier: Vector,
     ) -> None:
         """Fill rows, shape (rows, columns), from the wave and one pair of numbers per row."""
         field = self._scratch[: out.size].reshape(out.shape)
@@ -96,25 +110,16 @@ class Smooth:
         np.add(field, (carrier * _HEIGHT + self._offset)[:, np.newaxis], out=field)
         np.right_shift(field, self._shift, out=field)
         if self.dtype.kind == "f":
-            np.divide(field, self.dtype.type(100), out=out, dtype=self.dtype, casting="unsafe")
+            np.divide(field, self.dtype.type(10), out=out, dtype=self.dtype, casting="unsafe")
         else:
             np.copyto(out, field, casting="unsafe")
 
 
-def _unravel(begin: int, end: int, extent: tuple[int, ...]) -> list[npt.NDArray[np.intp]]:
-    """Split the flat range `begin` .. `end` into its indices along each axis."""
-    if not extent:
+def _unravel(
+    begin: int, end: int, start: tuple[int, ...], extent: tuple[int, ...]
+) -> list[npt.NDArray[np.int64]]:
+    """Global indices along each leading axis of the rows `begin` .. `end` of a box."""
+    if len(extent) == 1:
         return []
-    return list(np.unravel_index(np.arange(begin, end), extent))
-
-
-def _combine(
-    waves: list[npt.NDArray[np.int32]], index: list[npt.NDArray[np.intp]], count: int
-) -> npt.NDArray[np.int32]:
-    """Mean of the waves at each leading index; all `_HEIGHT` where there is no leading axis."""
-    if not waves:
-        return np.full(count, _HEIGHT, dtype=np.int32)
-    total = waves[0][index[0]].copy()
-    for wave, along in zip(waves[1:], index[1:], strict=True):
-        total += wave[along]
-    return total // np.int32(len(waves))
+    local = np.unravel_index(np.arange(begin, end), extent[:-1])
+    return [along + first for along, first in zip(local, start[:-1], strict=True)]

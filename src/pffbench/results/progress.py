@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
@@ -17,29 +16,17 @@ if TYPE_CHECKING:
 Style = Literal["auto", "bar", "plain", "none"]
 
 
-class Progress(ABC):
-    """Tells people about a run; used on rank 0."""
+class Progress:
+    """Tells people about a run, on rank 0; this one says nothing."""
 
-    @abstractmethod
     def repetition(self, case: Case, number: int) -> None:
         """Tell that a repetition is recorded."""
 
-    @abstractmethod
     def message(self, text: str) -> None:
         """Tell something that happened."""
 
     def close(self) -> None:
         """Leave the terminal clean."""
-
-
-class Silence(Progress):
-    """Says nothing."""
-
-    def repetition(self, case: Case, number: int) -> None:
-        return
-
-    def message(self, text: str) -> None:
-        return
 
 
 class Lines(Progress):
@@ -101,7 +88,7 @@ def make_progress(style: Style, cases: int, blocks: int) -> Progress:
         style = "bar" if on_terminal(os.environ) else "plain"
     if style == "bar":
         return Bar(cases, blocks)
-    return Lines(cases, blocks) if style == "plain" else Silence()
+    return Lines(cases, blocks) if style == "plain" else Progress()
 
 
 def on_terminal(environ: Mapping[str, str]) -> bool:

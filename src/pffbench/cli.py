@@ -1,0 +1,155 @@
+"""The command line. Nothing here loads MPI or a format's library; `run` does, when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from pffbench import __version__
+from pffbench.errors import UserError
+
+_COMMANDS = {
+    "run": "run an experiment on all ranks (the default command)",
+    "plan": "print the cases of an experiment and what they cost; write nothing",
+    "doctor": "tell what the software and this machine can do, with remedies",
+    "report": "rebuild summary, tables and plots of results directories",
+    "backends": "list the backends and what they can do",
+    "workloads": "list the workloads and their parameters",
+    "schema": "print the JSON Schema of an experiment",
+}
+
+_OVERVIEW = """\
+Compares parallel HDF5, parallel netCDF4 and Zarr, beside raw MPI-IO and POSIX.
+
+  mpiexec -n 4 python -m pffbench                  the default comparison
+  srun -n 64 python -m pffbench run exp.yaml       an experiment, inside an allocation
+  pffbench plan exp.yaml --ranks 64                what it would do
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the program and leave with its exit status.
+
+    0: all went well and the run is valid; 1: a case failed or the run is not valid; 2: the
+    input is wrong and nothing was created; 3: a signal ended the run early.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parsed = make_parser().parse_args(_with_command(given))
+    command = import_module(f"pffbench.commands.{parsed.command}")
+    try:
+        status = command.main(parsed)
+    except UserError as error:
+        print(f"pffbench: {error}", file=sys.stderr)
+        status = error.exit_status
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        sys.stderr.close()
+        status = 0
+    sys.exit(status)
+
+
+def _with_command(arguments: list[str]) -> list[str]:
+    """Put the default command before arguments that name none."""
+    if arguments and (arguments[0] in _COMMANDS or arguments[0] in ("-h", "--help", "--version")):
+        return arguments
+    return ["run", *arguments]
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="pffbench", description=_OVERVIEW, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"pffbench {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    made = {
+        name: commands.add_parser(
+            name, help=text, description=f"{text[0].upper()}{text[1:]}.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        for name, text in _COMMANDS.items()
+    }  # fmt: skip
+    _add_experiment(made["run"])
+    _add_run(made["run"])
+    _add_experiment(made["plan"])
+    made["plan"].add_argument(
+        "--ranks", type=_ranks, metavar="N",
+        help="number of ranks to plan for; inside a Slurm job its tasks, else 1 "
+        "(example: --ranks 64)",
+    )  # fmt: skip
+    _add_doctor(made["doctor"])
+    made["report"].add_argument(
+        "runs", nargs="+", metavar="RUN",
+        help="results directories (example: pffbench-results/default-20260101-120000)",
+    )  # fmt: skip
+    return parser
+
+
+def _add_experiment(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "experiment", nargs="?", metavar="EXPERIMENT.yaml",
+        help="experiment file; the built-in default comparison when not given "
+        "(example: configs/paper/2048x128.yaml)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
+        help="change a key of the experiment, or of all its cases; may be given several times "
+        "(example: --set repetitions=3 --set cache=dropped --set zarr.format=2)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--scratch", metavar="DIR",
+        help="directory on the file system under test; files are made in a new directory below "
+        "it, which is removed at the end; $PFFBENCH_SCRATCH, $SCRATCH or ./pffbench-scratch when "
+        "not given (example: --scratch /lustre/me)",
+    )  # fmt: skip
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--out", metavar="DIR",
+        help="new results directory; ./pffbench-results/NAME-DATE when not given "
+        "(example: --out results/first)",
+    )  # fmt: skip
+    where.add_argument(
+        "--resume", metavar="DIR",
+        help="go on with the run in this results directory, with the same number of ranks and "
+        "the same software (example: --resume results/first)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--fail-fast", action="store_true",
+        help="stop at the first case that fails (example: --fail-fast)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--drop-hook", metavar="COMMAND",
+        help="command that each node runs to drop its caches before reads with cache: dropped "
+        "(example: --drop-hook 'sudo /usr/local/sbin/drop-caches')",
+    )  # fmt: skip
+    parser.add_argument(
+        "--progress", choices=("auto", "bar", "plain", "none"), default="auto",
+        help="how to tell how far the run is; auto draws a bar on a terminal and prints plain "
+        "lines elsewhere (example: --progress plain)",
+    )  # fmt: skip
+
+
+def _add_doctor(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--no-mpi", action="store_true",
+        help="do not start MPI, as on a login node that forbids it (example: --no-mpi)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--scratch", metavar="DIR",
+        help="look at this directory as the file system under test (example: --scratch /lustre/me)",
+    )  # fmt: skip
+
+
+def _ranks(text: str) -> int:
+    try:
+        ranks = int(text)
+    except ValueError:
+        ranks = 0
+    if ranks < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of ranks (1 or more)")
+    return ranks

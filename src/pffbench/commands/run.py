@@ -1,0 +1,95 @@
+"""`pffbench run`: start MPI, agree on what to do, do it, and tell what came out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from pffbench.errors import UserError
+from pffbench.parallel.launcher import launcher_size, needs_yield
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+VALID, NOT_VALID, INTERRUPTED = 0, 1, 3
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run an experiment on all ranks; collective. Return the exit status."""
+    comm = _start_mpi()
+    check_launcher(comm.size)
+    with _abort_on_error(comm):
+        from pffbench.session import Session
+
+        try:
+            session = Session.prepare(comm, arguments)
+        except UserError as error:
+            if comm.rank == 0:
+                print(f"pffbench: {error}", file=sys.stderr, flush=True)
+            return error.exit_status
+        return session.run()
+
+
+def _start_mpi() -> MPI.Intracomm:
+    """Initialise MPI, told to yield the processor when there are more ranks than cores."""
+    if needs_yield(os.environ, len(os.sched_getaffinity(0))):
+        # Ranks that spin would keep others from running: 64 ranks on 2 cores never finish.
+        os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD
+
+
+def seconds_since_start() -> float:
+    """Return how long ago this process was started, in seconds."""
+    return time.time() - psutil.Process().create_time()
+
+
+def check_launcher(size: int) -> None:
+    """Refuse a job whose processes do not know of each other.
+
+    Started by a launcher that does not fit the MPI library, each process is rank 0 of 1 and
+    would run the whole experiment alone, on top of the others.
+
+    Raises
+    ------
+    UserError
+        MPI has another number of ranks than the launcher says it started.
+    """
+    claim = launcher_size(os.environ)
+    if claim is None or claim[0] == size:
+        return
+    number, variable = claim
+    if int(os.environ.get("SLURM_PROCID") or os.environ.get("PMI_RANK") or 0) > 0:
+        sys.exit(UserError.exit_status)  # one process says it for all
+    raise UserError(
+        f"the launcher started {number} processes ({variable}={number}), but MPI knows of {size}: "
+        "launcher and MPI library do not fit together; use the mpiexec of the same MPI, or try "
+        "srun --mpi=pmix or --mpi=pmi2"
+    )
+
+
+class _abort_on_error:  # noqa: N801 -- reads as a word of the with statement
+    """Ends all ranks when one meets an error that nobody expected: the others would wait for it."""
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        self._comm = comm
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: Any) -> None:  # fmt: skip
+        if error is None or isinstance(error, SystemExit):
+            return
+        import traceback
+
+        print(f"pffbench: rank {self._comm.rank} met an unexpected error", file=sys.stderr)
+        traceback.print_exception(error)
+        sys.stderr.flush()
+        self._comm.Abort(NOT_VALID)

@@ -1,0 +1,143 @@
+"""Collecting at the start of a run what `run.json` is to say of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from pffbench.backends.registry import backend_class
+from pffbench.case import Case
+from pffbench.experiment.check import Plan
+from pffbench.experiment.cost import cost_of
+from pffbench.experiment.load import LoadedExperiment, to_plain
+from pffbench.parallel.clock import Floor
+from pffbench.parallel.topology import Team, Topology
+from pffbench.results.provenance import (
+    environment_facts,
+    host_facts,
+    mpi_io_facts,
+    rank_facts,
+    slurm_facts,
+    software_facts,
+)
+from pffbench.results.record import RunRecord
+from pffbench.storage.filesystem import filesystem
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+#: Bytes that each rank copies to find the speed of memory; more than caches hold.
+_COPIED = 32 * 2**20
+
+
+def memory_copy_rate(comm: MPI.Intracomm, rounds: int = 5) -> float:
+    """Time a copy in memory on all ranks at once and return bytes per second together.
+
+    Collective; the result is the same on all ranks. It bounds every transfer from above: a page
+    cache cannot take data faster than memory does.
+    """
+    source = np.ones(_COPIED, dtype=np.uint8)
+    target = np.empty_like(source)
+    seconds = []
+    for _ in range(rounds):
+        comm.Barrier()
+        begin = time.perf_counter()
+        np.copyto(target, source)
+        seconds.append(time.perf_counter() - begin)
+    slowest = max(comm.allgather(sorted(seconds)[rounds // 2]))
+    return _COPIED * int(comm.size) / slowest
+
+
+def collect_provenance(team: Team, plan: Plan, scratch: str) -> dict[str, Any] | None:
+    """Gather on rank 0 what a result would be worthless without; collective, None elsewhere.
+
+    The libraries of all backends of the plan are imported here, so that no phase pays for it
+    and their versions are known.
+    """
+    begin = time.perf_counter()
+    libraries = []
+    for name in sorted({case.parameters.backend for case in plan.cases}):
+        kind = backend_class(name)
+        kind(kind.options_type(), "defaults")
+        libraries += kind.libraries
+    imported = max(team.comm.allgather(time.perf_counter() - begin))
+    ranks = team.comm.gather(rank_facts())
+    hosts = team.comm.gather(host_facts() if team.is_leader else None)
+    if ranks is None or hosts is None:
+        return None
+    from mpi4py import MPI
+
+    used = ["mpi4py", "h5py", *libraries]  # h5py writes ranks.h5 in every run
+    return {
+        "import_seconds": imported,
+        "software": software_facts(dict.fromkeys(used)),
+        "mpi_io": mpi_io_facts(MPI.COMM_SELF, scratch),
+        "filesystem": vars(filesystem(scratch)),
+        "ranks": ranks,
+        "hosts": [facts for facts in hosts if facts is not None],
+        "environment": environment_facts(os.environ),
+        "slurm": slurm_facts(os.environ),
+    }
+
+
+def new_record(
+    plan: Plan,
+    loaded: LoadedExperiment,
+    run_id: str,
+    scratch: str,
+    topology: Topology,
+    floor: Floor,
+    copy_rate: float,
+    startup: dict[str, Any],
+    provenance: dict[str, Any] | None,
+) -> RunRecord:
+    """Make the record of a run that begins."""
+    experiment = plan.experiment
+    return RunRecord(
+        run_id=run_id,
+        name=experiment.name,
+        question=experiment.question,
+        command=sys.orig_argv,
+        ranks=plan.ranks,
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        experiment=to_plain(experiment),
+        experiment_file=loaded.path,
+        cases={case.id: _case_entry(case, plan) for case in plan.cases},
+        left_out=[{"case": name, "reason": reason} for name, reason in plan.left_out],
+        scratch=scratch,
+        topology={
+            "hosts": topology.hosts,
+            "nodes": topology.nodes,
+            "ranks_per_node": topology.ranks_per_node,
+        },
+        floor={
+            "barrier": floor.barrier,
+            "tick": floor.tick,
+            "memory_copy_bytes_per_second": copy_rate,
+        },
+        startup=startup,
+        provenance=provenance or {},
+    )
+
+
+def _case_entry(case: Case, plan: Plan) -> dict[str, Any]:
+    kind = backend_class(case.parameters.backend)
+    cost = cost_of(case, plan.ranks, int(plan.experiment.memory))
+    return {
+        "parameters": {"workload": case.parameters.workload,
+                       **msgspec.to_builtins(case.parameters)},
+        "options": msgspec.to_builtins(case.options, enc_hook=int),
+        "group": case.group,
+        "roofline": case.roofline,
+        "raw": not kind.capabilities.formatted,
+        "verified": kind.capabilities.keeps_data,
+        "caller_buffer": kind.capabilities.caller_buffer,
+        "notes": kind(case.options, case.parameters.settings).notes(),
+        "cost": vars(cost),
+    }  # fmt: skip

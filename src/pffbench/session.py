@@ -1,0 +1,270 @@
+"""A session: from the command line to a verdict, on all ranks.
+
+Everything that can be wrong is looked for first, on rank 0, and told to all ranks; only then is
+anything created.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pffbench.commands.run import INTERRUPTED, NOT_VALID, VALID, seconds_since_start
+from pffbench.errors import UserError
+from pffbench.experiment.check import Plan, make_plan
+from pffbench.experiment.cost import Room, check_room
+from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
+from pffbench.parallel.clock import Floor, measure_floor
+from pffbench.parallel.quiet import quiet_barrier
+from pffbench.parallel.topology import Team
+from pffbench.results.collect import collect_provenance, memory_copy_rate, new_record
+from pffbench.results.progress import Progress, make_progress, on_terminal
+from pffbench.results.record import RunRecord
+from pffbench.results.recorder import Recorder
+from pffbench.results.resume import resumed
+from pffbench.runner import Rules, Runner
+from pffbench.storage.filesystem import filesystem, nearest_existing, same_filesystem
+from pffbench.storage.scratch import Scratch
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What rank 0 has found out and decided; equal on all ranks."""
+
+    loaded: LoadedExperiment
+    plan: Plan
+    run_id: str
+    scratch_parent: str
+    own_scratch_parent: bool
+    out: str
+    done: frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class Session:
+    """A run that has been found possible, with its scratch and results directories made."""
+
+    team: Team
+    decided: Decided
+    scratch: Scratch
+    rules: Rules
+    progress: Progress | None
+    recorder: Recorder | None
+    floor: Floor
+
+    @classmethod
+    def prepare(cls, comm: MPI.Intracomm, arguments: argparse.Namespace) -> Session:
+        """Look for everything that can be wrong, then make what the run needs; collective.
+
+        Raises
+        ------
+        UserError
+            On every rank, when the input is wrong; nothing has been created then.
+        """
+        started = seconds_since_start()
+        team = Team.of(comm)
+        free_memory = _free_memory(team)
+        decided = _on_root(team, lambda: _decide(arguments, team, free_memory))
+        scratch = _make_scratch(team, decided)
+        floor = measure_floor(team.comm)
+        copy_rate = memory_copy_rate(team.comm)
+        facts = collect_provenance(team, decided.plan, scratch.directory)
+        startup = {"seconds_to_main": max(comm.allgather(started))}
+
+        def make_recorder() -> tuple[Progress, Recorder]:
+            record = new_record(decided.plan, decided.loaded, decided.run_id, scratch.directory,
+                                team.topology, floor, copy_rate, startup, facts)  # fmt: skip
+            blocks = decided.plan.experiment.warmup + decided.plan.experiment.repetitions
+            progress = make_progress(arguments.progress, len(decided.plan.cases), blocks)
+            recorder = _recorder(decided, record, team, floor, progress, bool(arguments.resume))
+            return progress, recorder
+
+        made = _made_by_root(team, make_recorder)
+        progress, recorder = made or (None, None)
+        rules = Rules(fail_fast=arguments.fail_fast, drop_hook=arguments.drop_hook)
+        return cls(team, decided, scratch, rules, progress, recorder, floor)
+
+    def run(self) -> int:
+        """Run the plan, remove the scratch directory, tell the verdict; return the exit status."""
+        runner = Runner(self.team, self.decided.plan, self.scratch, self.floor, self.recorder,
+                        self.rules, self.decided.done)  # fmt: skip
+        complete = runner.run()
+        status = VALID
+        if self.recorder is not None:
+            assert self.progress is not None
+            self.progress.close()
+            self._destroy_scratch()
+            self.recorder.finish(complete)
+            status = self._tell(self.recorder)
+        quiet_barrier(self.team.comm)
+        return int(self.team.comm.bcast(status))
+
+    def _destroy_scratch(self) -> None:
+        assert self.recorder is not None
+        try:
+            self.scratch.destroy()
+            if self.decided.own_scratch_parent:
+                Path(self.decided.scratch_parent).rmdir()
+        except OSError as error:  # results are safe; what is left is said, not raised
+            if Path(self.scratch.directory).exists():
+                self.recorder.remark(f"could not remove {self.scratch.directory}: {error}")
+
+    def _tell(self, recorder: Recorder) -> int:
+        from rich.console import Console
+
+        from pffbench.results.summary import summarise
+        from pffbench.results.tables import print_summary, write_summary
+
+        summary = summarise(recorder.directory)
+        write_summary(summary, recorder.directory)
+        watched = on_terminal(os.environ)
+        # Wide enough for a table even where nobody knows the width, such as in a log.
+        console = Console(force_terminal=watched, width=None if watched else 120)
+        print_summary(summary, console)
+        console.print(f"results: {recorder.directory}", highlight=False)
+        if recorder.run_record.status == "interrupted":
+            console.print(f"go on with: pffbench run --resume {recorder.directory}", highlight=False)
+            return INTERRUPTED
+        return VALID if recorder.run_record.valid else NOT_VALID
+
+
+def _on_root(team: Team, decide: Callable[[], T]) -> T:
+    """Let rank 0 decide and tell all ranks, what it decided or why it refuses; collective."""
+    told: tuple[T | None, UserError | None] = (None, None)
+    if team.is_root:
+        try:
+            told = (decide(), None)
+        except UserError as error:
+            told = (None, error)
+    # Others wait asleep: rank 0 may read a large experiment, and spinning would slow it down.
+    quiet_barrier(team.comm)
+    decision, refusal = team.comm.bcast(told)
+    if refusal is not None:
+        raise refusal
+    assert decision is not None
+    result: T = decision
+    return result
+
+
+def _made_by_root(team: Team, make: Callable[[], T]) -> T | None:
+    """Let rank 0 make something that only it keeps; collective."""
+    kept: list[T] = []
+    _on_root(team, lambda: kept.append(make()) or True)
+    return kept[0] if kept else None
+
+
+def _decide(arguments: argparse.Namespace, team: Team, free_memory: int) -> Decided:
+    done: frozenset[tuple[str, int]] = frozenset()
+    if arguments.resume:
+        record, done = resumed(arguments.resume, team)
+        if arguments.experiment or arguments.overrides:
+            raise UserError("--resume goes on with the experiment of the run; it takes no other")
+        loaded = from_data(record.experiment, f"{arguments.resume}/run.json")
+        run_id, out = record.run_id, str(Path(arguments.resume).absolute())
+    else:
+        loaded = load_experiment(arguments.experiment, arguments.overrides)
+        now = datetime.now(UTC)
+        run_id = f"{loaded.experiment.name}-{now:%Y%m%d-%H%M%S}-{os.getpid()}"
+        out = _out(arguments.out, f"{loaded.experiment.name}-{now:%Y%m%d-%H%M%S}")
+    plan = make_plan(loaded, team.size)
+    parent, own = scratch_parent(arguments.scratch)
+    check_scratch(plan, parent, free_memory)
+    return Decided(loaded, plan, run_id, parent, own, out, done)
+
+
+def _out(given: str | None, name: str) -> str:
+    path = Path(given) if given else Path("pffbench-results", name)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UserError(f"--out {path}: already there and not an empty directory; name a new one")
+    existing = nearest_existing(str(path.absolute()))
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UserError(f"--out {path}: {existing} is not writable")
+    return str(path.absolute())
+
+
+def scratch_parent(given: str | None) -> tuple[str, bool]:
+    """Return the directory to make the scratch directory in, and whether it is ours to make."""
+    named = given or os.environ.get("PFFBENCH_SCRATCH") or os.environ.get("SCRATCH")
+    if named:
+        return named, False
+    return str(Path("pffbench-scratch").absolute()), True
+
+
+def check_scratch(plan: Plan, parent: str, free_memory: int) -> None:
+    """Refuse a plan for which there is no room.
+
+    Raises
+    ------
+    UserError
+        Space, files or memory are too few, or the cache cannot be dropped there.
+    """
+    there = filesystem(parent)
+    if there.in_memory and any(c.parameters.cache == "dropped" for c in plan.cases):
+        raise UserError(
+            f"--scratch {parent}: cache: dropped is impossible on {there.type}, which lives in "
+            "memory; choose a directory on a disk"
+        )
+    check_room(plan, Room(parent, there.free_bytes, there.free_inodes, free_memory))
+
+
+def _free_memory(team: Team) -> int:
+    """Return the bytes that each rank may take, on the node that has least; collective."""
+    import psutil
+
+    here = psutil.virtual_memory().available // int(team.node.size)
+    return int(min(team.comm.allgather(here)))
+
+
+def _make_scratch(team: Team, decided: Decided) -> Scratch:
+    """Make the scratch directory on rank 0 and see that every node sees it; collective."""
+    made = _on_root(
+        team,
+        lambda: Scratch.create(
+            decided.scratch_parent, decided.run_id, create_parent=decided.own_scratch_parent
+        ),
+    )
+    blind = None
+    try:
+        Scratch.attach(made.directory, made.run_id)
+    except (UserError, OSError):
+        blind = team.topology.hosts[team.rank]
+    hosts = sorted({host for host in team.comm.allgather(blind) if host is not None})
+    if hosts:
+        if team.is_root:
+            made.destroy()
+        raise UserError(
+            f"--scratch {decided.scratch_parent}: not the same directory on {', '.join(hosts)} as "
+            f"on {team.topology.hosts[0]}; choose one that all nodes share"
+        )
+    return made
+
+
+def _recorder(
+    decided: Decided, record: RunRecord, team: Team, floor: Floor, progress: Progress, resume: bool
+) -> Recorder:
+    out = Path(decided.out)
+    if resume:
+        before = RunRecord.load(out)
+        before.resumed.append(record.started)
+        before.status, before.valid, before.finished = "running", None, None
+        record = before
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--out {out}: cannot be made: {error.strerror}") from None
+    if same_filesystem(str(out), decided.scratch_parent) and not resume:
+        record.remarks.append("results are written to the file system under test, off the timer")
+    warmup = decided.plan.experiment.warmup
+    return Recorder(str(out), record, team.topology, floor, warmup, progress)
+
+
