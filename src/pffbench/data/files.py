@@ -58,10 +58,18 @@ class FileSource:
         self._variable: Variable = open_variable(Path(file), variable)
         self._window: tuple[Box, Array] | None = None
         self.shape: tuple[int, ...] = self._variable.shape
-        native = self._variable.dtype.newbyteorder("=")
-        if native.name not in DTYPES:
-            raise UserError(f"{self._variable} has the type {native}, not {', '.join(DTYPES)}")
-        self.dtype: np.dtype[Any] = np.dtype(native.name)
+        self.dtype: np.dtype[Any] = self._variable.dtype.newbyteorder("=")
+        try:
+            self._check(dtype)
+        except UserError:
+            self.close()
+            raise
+        self.dtype = np.dtype(self.dtype.name)  # without what h5py notes on enumerations
+
+    def _check(self, dtype: np.dtype[Any] | None) -> None:
+        """Raise UserError unless the variable is an array of a supported and expected type."""
+        if self.dtype.name not in DTYPES:
+            raise UserError(f"{self._variable} has the type {self.dtype}, not {', '.join(DTYPES)}")
         if dtype not in (None, self.dtype):
             raise UserError(f"{self._variable} has the type {self.dtype}, not the dtype {dtype}")
         if not self.shape or 0 in self.shape:
@@ -73,7 +81,7 @@ class FileSource:
         Raises
         ------
         UserError
-            The array and the variable differ in the number of axes.
+            The array and the variable differ in the number of axes, or the file is damaged.
         """
         check_out(out, self.dtype)
         if len(shape) != len(self.shape):
@@ -107,7 +115,7 @@ class FileSource:
         whole = self._aligned(box)
         if out.nbytes < _bytes(whole, self.dtype) <= _WINDOW_BYTES:
             self._window = None
-            self._window = (whole, self._variable.array[whole])
+            self._window = (whole, self._variable.read(whole))
             out[...] = _part(box, *self._window)
             return
         step = max(1, _WINDOW_BYTES * len(out) // out.nbytes)
@@ -116,7 +124,7 @@ class FileSource:
         for begin in range(box[0].start, box[0].stop, step):
             end = min(begin + step, box[0].stop)
             rows = slice(begin - box[0].start, end - box[0].start)
-            out[rows] = self._variable.array[(slice(begin, end), *box[1:])]
+            out[rows] = self._variable.read((slice(begin, end), *box[1:]))
 
     def _aligned(self, box: Box) -> Box:
         """Widen a box to whole chunks."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pffbench.data.base import Array
 from pffbench.errors import UserError
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -22,6 +23,8 @@ _CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 _ZARR = ("zarr.json", ".zarray", ".zgroup")
 #: How netCDF-4 names the dataset of a dimension that has no coordinate variable.
 _BARE_DIMENSION = b"This is a netCDF dimension but not a netCDF variable"
+#: What the libraries raise when a file is not as it should be.
+_FAILURES = (OSError, ValueError, KeyError, TypeError, RuntimeError)
 #: Most names that an error message lists.
 _LISTED = 10
 
@@ -54,6 +57,19 @@ class Variable:
     array: Any
     close: Callable[[], object]
 
+    def read(self, box: tuple[slice, ...]) -> Array:
+        """Read a box of stored values.
+
+        Raises
+        ------
+        UserError
+            The library cannot, for instance because a chunk is damaged or its codec is missing.
+        """
+        try:
+            return np.asarray(self.array[box])
+        except _FAILURES as error:
+            raise UserError(f"{self}: cannot be read ({_reason(error)})") from error
+
     def __str__(self) -> str:
         return f"{self.path}: variable {self.name!r}" if self.name else str(self.path)
 
@@ -76,9 +92,13 @@ def open_variable(path: Path, variable: str | None) -> Variable:
     """
     try:
         return _reader(path)(path, None if variable is None else variable.strip("/"))
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"{path}: cannot be read ({reason})") from error
+    except _FAILURES as error:
+        raise UserError(f"{path}: cannot be read ({_reason(error)})") from error
+
+
+def _reason(error: Exception) -> str:
+    """Say in one line what a library complained of."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _reader(path: Path) -> Callable[[Path, str | None], Variable]:
@@ -141,7 +161,7 @@ def _open_hdf5(path: Path, variable: str | None) -> Variable:
     """Open HDF5 and netCDF-4 alike: the values of both are HDF5 datasets."""
     import h5py
 
-    file = h5py.File(path, "r")
+    file = h5py.File(path, "r", locking="best-effort")
     try:
         found = file.get(variable) if variable else None
         if not isinstance(found, h5py.Dataset):

@@ -31,8 +31,8 @@ class Smooth:
     wave along each axis but the last. A wave is the parabola that resembles a sine; its period is
     between 1000 and 5000 elements, and period and phase follow from the seed, the array and the
     axis. All waves are computed in integers, so every machine and every box gives the same
-    values: multiples of 0.1 within +-180 as floats, and in integer types the same field as
-    whole numbers, within +-56 in one byte and +-1800 otherwise, and shifted to be positive in
+    values: multiples of 0.1 within +-200 as floats, and in integer types the same field as
+    whole numbers, within +-63 in one byte and +-2000 otherwise, and shifted to be positive in
     unsigned types.
 
     Parameters
