@@ -66,83 +66,104 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     made = {
         name: commands.add_parser(
-            name, help=text, description=f"{text[0].upper()}{text[1:]}.",
+            name,
+            help=text,
+            description=f"{text[0].upper()}{text[1:]}.",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         for name, text in _COMMANDS.items()
-    }  # fmt: skip
+    }
     _add_experiment(made["run"])
     _add_run(made["run"])
     _add_experiment(made["plan"])
     made["plan"].add_argument(
-        "--ranks", type=_ranks, metavar="N",
+        "--ranks",
+        type=_ranks,
+        metavar="N",
         help="number of ranks to plan for; inside a Slurm job its tasks, else 1 "
         "(example: --ranks 64)",
-    )  # fmt: skip
+    )
     _add_doctor(made["doctor"])
     made["report"].add_argument(
-        "runs", nargs="+", metavar="RUN",
+        "runs",
+        nargs="+",
+        metavar="RUN",
         help="results directories (example: pffbench-results/default-20260101-120000)",
-    )  # fmt: skip
+    )
     return parser
 
 
 def _add_experiment(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "experiment", nargs="?", metavar="EXPERIMENT.yaml",
+        "experiment",
+        nargs="?",
+        metavar="EXPERIMENT.yaml",
         help="experiment file; the built-in default comparison when not given "
         "(example: configs/paper/2048x128.yaml)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="overrides",
         help="change a key of the experiment, or of all its cases; may be given several times "
         "(example: --set repetitions=3 --set cache=dropped --set zarr.format=2)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--scratch", metavar="DIR",
+        "--scratch",
+        metavar="DIR",
         help="directory on the file system under test; files are made in a new directory below "
         "it, which is removed at the end; $PFFBENCH_SCRATCH, $SCRATCH or ./pffbench-scratch when "
         "not given (example: --scratch /lustre/me)",
-    )  # fmt: skip
+    )
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--out", metavar="DIR",
+        "--out",
+        metavar="DIR",
         help="new results directory; ./pffbench-results/NAME-DATE when not given "
         "(example: --out results/first)",
-    )  # fmt: skip
+    )
     where.add_argument(
-        "--resume", metavar="DIR",
+        "--resume",
+        metavar="DIR",
         help="go on with the run in this results directory, with the same number of ranks and "
         "the same software (example: --resume results/first)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--fail-fast", action="store_true",
+        "--fail-fast",
+        action="store_true",
         help="stop at the first case that fails (example: --fail-fast)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--drop-hook", metavar="COMMAND",
+        "--drop-hook",
+        metavar="COMMAND",
         help="command that each node runs to drop its caches before reads with cache: dropped "
         "(example: --drop-hook 'sudo /usr/local/sbin/drop-caches')",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--progress", choices=("auto", "bar", "plain", "none"), default="auto",
+        "--progress",
+        choices=("auto", "bar", "plain", "none"),
+        default="auto",
         help="how to tell how far the run is; auto draws a bar on a terminal and prints plain "
         "lines elsewhere (example: --progress plain)",
-    )  # fmt: skip
+    )
 
 
 def _add_doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--no-mpi", action="store_true",
+        "--no-mpi",
+        action="store_true",
         help="do not start MPI, as on a login node that forbids it (example: --no-mpi)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--scratch", metavar="DIR",
+        "--scratch",
+        metavar="DIR",
         help="look at this directory as the file system under test (example: --scratch /lustre/me)",
-    )  # fmt: skip
+    )
 
 
 def _ranks(text: str) -> int:

@@ -1,4 +1,4 @@
-"""The errors that pffbench raises on purpose, each with the exit status it ends the program with."""
+"""The errors that pffbench raises on purpose, and the exit status that each of them leads to."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import FrameType
 from typing import Any
 
 from pffbench.backends.base import Store
@@ -204,7 +203,7 @@ class Runner:
             )
             return True
         target = experiment.target_interval
-        if target is not None and recorder.widest_interval(experiment.warmup) <= target:
+        if target is not None and recorder.widest_interval() <= target:
             recorder.remark(
                 f"stopped after {blocks - experiment.warmup} of {experiment.repetitions} "
                 f"repetitions: every interval is narrower than {target:.0%} of its median"
@@ -242,7 +241,7 @@ class _StopSignals:
             self._before[number] = signal.signal(number, self._note)
         return self
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _note(self, *_: object) -> None:
         self.asked = True
 
     def __exit__(self, *_: object) -> None:

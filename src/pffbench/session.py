@@ -29,7 +29,7 @@ from pffbench.results.recorder import Recorder
 from pffbench.results.resume import resumed
 from pffbench.runner import Rules, Runner
 from pffbench.storage.filesystem import filesystem, nearest_existing, same_filesystem
-from pffbench.storage.scratch import Scratch
+from pffbench.storage.scratch import Scratch, scratch_parent
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -82,8 +82,17 @@ class Session:
         startup = {"seconds_to_main": max(comm.allgather(started))}
 
         def make_recorder() -> tuple[Progress, Recorder]:
-            record = new_record(decided.plan, decided.loaded, decided.run_id, scratch.directory,
-                                team.topology, floor, copy_rate, startup, facts)  # fmt: skip
+            record = new_record(
+                decided.plan,
+                decided.loaded,
+                decided.run_id,
+                scratch.directory,
+                team.topology,
+                floor,
+                copy_rate,
+                startup,
+                facts,
+            )
             blocks = decided.plan.experiment.warmup + decided.plan.experiment.repetitions
             progress = make_progress(arguments.progress, len(decided.plan.cases), blocks)
             recorder = _recorder(decided, record, team, floor, progress, bool(arguments.resume))
@@ -96,8 +105,15 @@ class Session:
 
     def run(self) -> int:
         """Run the plan, remove the scratch directory, tell the verdict; return the exit status."""
-        runner = Runner(self.team, self.decided.plan, self.scratch, self.floor, self.recorder,
-                        self.rules, self.decided.done)  # fmt: skip
+        runner = Runner(
+            self.team,
+            self.decided.plan,
+            self.scratch,
+            self.floor,
+            self.recorder,
+            self.rules,
+            self.decided.done,
+        )
         complete = runner.run()
         status = VALID
         if self.recorder is not None:
@@ -133,7 +149,9 @@ class Session:
         print_summary(summary, console)
         console.print(f"results: {recorder.directory}", highlight=False)
         if recorder.run_record.status == "interrupted":
-            console.print(f"go on with: pffbench run --resume {recorder.directory}", highlight=False)
+            console.print(
+                f"go on with: pffbench run --resume {recorder.directory}", highlight=False
+            )
             return INTERRUPTED
         return VALID if recorder.run_record.valid else NOT_VALID
 
@@ -159,7 +177,12 @@ def _on_root(team: Team, decide: Callable[[], T]) -> T:
 def _made_by_root(team: Team, make: Callable[[], T]) -> T | None:
     """Let rank 0 make something that only it keeps; collective."""
     kept: list[T] = []
-    _on_root(team, lambda: kept.append(make()) or True)
+
+    def make_and_keep() -> bool:
+        kept.append(make())
+        return True
+
+    _on_root(team, make_and_keep)
     return kept[0] if kept else None
 
 
@@ -190,14 +213,6 @@ def _out(given: str | None, name: str) -> str:
     if not os.access(existing, os.W_OK | os.X_OK):
         raise UserError(f"--out {path}: {existing} is not writable")
     return str(path.absolute())
-
-
-def scratch_parent(given: str | None) -> tuple[str, bool]:
-    """Return the directory to make the scratch directory in, and whether it is ours to make."""
-    named = given or os.environ.get("PFFBENCH_SCRATCH") or os.environ.get("SCRATCH")
-    if named:
-        return named, False
-    return str(Path("pffbench-scratch").absolute()), True
 
 
 def check_scratch(plan: Plan, parent: str, free_memory: int) -> None:
@@ -266,5 +281,3 @@ def _recorder(
         record.remarks.append("results are written to the file system under test, off the timer")
     warmup = decided.plan.experiment.warmup
     return Recorder(str(out), record, team.topology, floor, warmup, progress)
-
-

@@ -68,8 +68,9 @@ class Duration(float):
         return cls(number * _SECONDS[unit])
 
 
-def _split(value: object, what: str, units: dict[str, float] | dict[str, int],
-           example: str) -> tuple[float, str]:
+def _split(
+    value: object, what: str, units: dict[str, float] | dict[str, int], example: str
+) -> tuple[float, str]:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise UserError(f"{value!r} is not a {what} (write it like {example!r})")
     match = _QUANTITY.fullmatch(str(value))

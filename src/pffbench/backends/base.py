@@ -185,9 +185,7 @@ class Store(ABC):
 
     @abstractmethod
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        """Open arrays that exist: those that this rank needs, or all of them where
-        `collective_lookup` says so.
-        """
+        """Open arrays: those that this rank needs, or all where `collective_lookup` says so."""
 
     @abstractmethod
     def flush(self) -> None:
@@ -233,11 +231,11 @@ class Backend(ABC):
         self.settings = settings
 
     @abstractmethod
-    def create(self, path: str, comm: MPI.Comm | None) -> Store:
+    def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Create a store; ``comm`` is None for a file that one rank has to itself."""
 
     @abstractmethod
-    def open(self, path: str, comm: MPI.Comm | None) -> Store:
+    def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Open a store for reading."""
 
     @classmethod

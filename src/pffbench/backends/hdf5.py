@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CHUNK_LIMIT = 2**32 - 1
 
 
-class Hdf5Options(Options):
+class Hdf5Options(Options, frozen=True, kw_only=True):
     """Options of HDF5; every default is what the library does by itself.
 
     Parameters
@@ -87,21 +87,21 @@ class Hdf5(Backend):
     ) -> str | None:
         return refuse_chunks(parameters, specs)
 
-    def create(self, path: str, comm: MPI.Comm | None) -> Store:
+    def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         h5f = self._h5py.h5f
         handle = h5f.create(path.encode(), h5f.ACC_EXCL, fapl=self._access(comm))
         return self._store(handle, path, comm)
 
-    def open(self, path: str, comm: MPI.Comm | None) -> Store:
+    def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         h5f = self._h5py.h5f
         handle = h5f.open(path.encode(), h5f.ACC_RDONLY, fapl=self._access(comm))
         return self._store(handle, path, comm)
 
-    def _store(self, handle: Any, path: str, comm: MPI.Comm | None) -> Store:
+    def _store(self, handle: Any, path: str, comm: MPI.Intracomm | None) -> Store:
         everywhere = comm is not None and self._collective_metadata
         return Hdf5Store(self._h5py, self._h5py.File(handle), path, comm, everywhere)
 
-    def _access(self, comm: MPI.Comm | None) -> Any:
+    def _access(self, comm: MPI.Intracomm | None) -> Any:
         """Return a file access property list; h5py.File cannot set all that is wanted here."""
         from mpi4py import MPI
 
@@ -163,8 +163,9 @@ def refuse_chunks(parameters: Parameters, specs: Sequence[ArraySpec]) -> str | N
 class Hdf5Store(Store):
     """An HDF5 file that ranks have open together, or one rank alone."""
 
-    def __init__(self, h5py: Any, file: Any, path: str, comm: MPI.Comm | None,
-                 collective_lookup: bool) -> None:  # fmt: skip
+    def __init__(
+        self, h5py: Any, file: Any, path: str, comm: MPI.Intracomm | None, collective_lookup: bool
+    ) -> None:
         self._h5py = h5py
         self._file = file
         self._rank = None if comm is None else comm.rank

@@ -31,13 +31,13 @@ class MpiIo(Backend):
     capabilities = Capabilities(formatted=False)
     call_limit = MPI_CALL_LIMIT
 
-    def create(self, path: str, comm: MPI.Comm | None) -> Store:
+    def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         from mpi4py import MPI
 
         mode = MPI.MODE_CREATE | MPI.MODE_RDWR
         return MpiIoStore(path, comm or MPI.COMM_SELF, mode, shared=comm is not None)
 
-    def open(self, path: str, comm: MPI.Comm | None) -> Store:
+    def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         from mpi4py import MPI
 
         return MpiIoStore(path, comm or MPI.COMM_SELF, MPI.MODE_RDONLY, shared=comm is not None)
@@ -46,7 +46,7 @@ class MpiIo(Backend):
 class MpiIoStore(Store):
     """A plain file; it describes nothing, so arrays lie where their specifications say."""
 
-    def __init__(self, path: str, comm: MPI.Comm, mode: int, shared: bool) -> None:
+    def __init__(self, path: str, comm: MPI.Intracomm, mode: int, shared: bool) -> None:
         from mpi4py import MPI
 
         self._file = MPI.File.Open(comm, path, mode)
@@ -73,7 +73,7 @@ class MpiIoStore(Store):
 class MpiIoArray(Array):
     """A stretch of the file, moved by explicit offset or through a subarray view."""
 
-    def __init__(self, file: MPI.File, comm: MPI.Comm | None, spec: ArraySpec) -> None:
+    def __init__(self, file: MPI.File, comm: MPI.Intracomm | None, spec: ArraySpec) -> None:
         self._file = file
         self._comm = comm
         self._spec = spec
@@ -89,7 +89,8 @@ class MpiIoArray(Array):
     def _transfer(self, call: Any, box: Box, buffer: Buffer) -> Call:
         from mpi4py import MPI
 
-        memory = [buffer, buffer.size, MPI._typedict[buffer.dtype.char]]
+        element = MPI._typedict[buffer.dtype.char]
+        memory = [buffer, buffer.size, element]
         if not self._needs_view(box):
             first = 0 if box.size == 0 else self._spec.byte_offset(box)
 
@@ -99,8 +100,7 @@ class MpiIoArray(Array):
 
             return move
 
-        file_type = _subarray(box, self._spec, memory[2])
-        element = memory[2]
+        file_type = _subarray(box, self._spec, element)
 
         def move_through_view() -> Buffer:
             # Setting the view is a part of moving a box that is not contiguous, as HDF5 does it.

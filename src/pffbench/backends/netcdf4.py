@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-class NetCdf4Options(Options):
+class NetCdf4Options(Options, frozen=True, kw_only=True):
     """Options of netCDF-4; every default is what the library does by itself.
 
     Parameters
@@ -74,13 +74,13 @@ class NetCdf4(Backend):
     ) -> str | None:
         return refuse_chunks(parameters, specs)
 
-    def create(self, path: str, comm: MPI.Comm | None) -> Store:
+    def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(path, "w", comm, clobber=False, format="NETCDF4")
 
-    def open(self, path: str, comm: MPI.Comm | None) -> Store:
+    def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(path, "r", comm)
 
-    def _store(self, path: str, mode: str, comm: MPI.Comm | None, **told: Any) -> Store:
+    def _store(self, path: str, mode: str, comm: MPI.Intracomm | None, **told: Any) -> Store:
         from mpi4py import MPI
 
         if comm is not None:
@@ -108,8 +108,14 @@ class NetCdf4(Backend):
 class NetCdf4Store(Store):
     """A netCDF-4 file that ranks have open together, or one rank alone."""
 
-    def __init__(self, dataset: Any, path: str, comm: MPI.Comm | None, options: NetCdf4Options,
-                 settings: Settings) -> None:  # fmt: skip
+    def __init__(
+        self,
+        dataset: Any,
+        path: str,
+        comm: MPI.Intracomm | None,
+        options: NetCdf4Options,
+        settings: Settings,
+    ) -> None:
         self._dataset = dataset
         self._path = path
         self._shared = comm is not None

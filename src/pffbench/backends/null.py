@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Verb = Literal["create", "define", "write", "flush", "close", "open", "arrays", "read"]
 
 
-class NullOptions(Options):
+class NullOptions(Options, frozen=True, kw_only=True):
     """Delays and faults of the `null` backend.
 
     Parameters
@@ -55,11 +55,11 @@ class Null(Backend):
         assert isinstance(options, NullOptions)
         self._faults = Faults(options, int(MPI.COMM_WORLD.rank))
 
-    def create(self, path: str, comm: MPI.Comm | None) -> Store:
+    def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         self._faults("create")
         return NullStore(self._faults)
 
-    def open(self, path: str, comm: MPI.Comm | None) -> Store:
+    def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         self._faults("open")
         return NullStore(self._faults)
 

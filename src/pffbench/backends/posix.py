@@ -26,10 +26,10 @@ class Posix(Backend):
         formatted=False,
     )
 
-    def create(self, path: str, comm: MPI.Comm | None) -> Store:
+    def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return PosixStore(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
-    def open(self, path: str, comm: MPI.Comm | None) -> Store:
+    def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return PosixStore(path, os.O_RDONLY)
 
 
@@ -75,7 +75,7 @@ class PosixArray(Array):
 
 
 def _bytes(buffer: Buffer) -> memoryview:
-    return memoryview(buffer.reshape(-1).view("u1"))
+    return buffer.reshape(-1).view("u1").data
 
 
 def _write(descriptor: int, data: memoryview, offset: int) -> None:

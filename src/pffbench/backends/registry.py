@@ -44,5 +44,6 @@ def backend_class(name: str) -> type[Backend]:
     """
     module, _, attribute = _targets()[name].partition(":")
     found = getattr(import_module(module), attribute)
+    assert isinstance(found, type)
     assert issubclass(found, Backend)
     return found

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-class ZarrOptions(Options):
+class ZarrOptions(Options, frozen=True, kw_only=True):
     """Options of Zarr; every default is what zarr-python does by itself.
 
     Parameters
@@ -86,11 +86,15 @@ class Zarr(Backend):
                 return "a Zarr array is always chunked; name a chunk shape, block or auto"
             if reason := _refuse_shards(options.shards, spec):
                 return reason
-            if spec.owner is None and any(cuts) and (reason := _refuse_sharing(options, spec, cuts)):
+            if (
+                spec.owner is None
+                and any(cuts)
+                and (reason := _refuse_sharing(options, spec, cuts))
+            ):
                 return reason
         return None
 
-    def create(self, path: str, comm: MPI.Comm | None) -> Store:
+    def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Let rank 0 create the group; ranks that create one together destroy each other's."""
         assert isinstance(self.options, ZarrOptions)
         if comm is None or comm.rank == 0:
@@ -101,7 +105,7 @@ class Zarr(Backend):
                 group = self._zarr.open_group(path, mode="r+")
         return ZarrStore(self._zarr, group, path, comm, self.options, created=True)
 
-    def open(self, path: str, comm: MPI.Comm | None) -> Store:
+    def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         assert isinstance(self.options, ZarrOptions)
         group = self._zarr.open_group(path, mode="r")
         return ZarrStore(self._zarr, group, path, comm, self.options, created=False)
@@ -124,7 +128,9 @@ def _refuse_shards(shards: Shape | None, spec: ArraySpec) -> str | None:
     if not isinstance(spec.chunks, tuple):
         return "shards need a chunk shape (chunks: a list, or block)"
     if len(shards) != len(spec.chunks):
-        return f"shards {list(shards)} and chunks {list(spec.chunks)} differ in their number of axes"
+        return (
+            f"shards {list(shards)} and chunks {list(spec.chunks)} differ in their number of axes"
+        )
     if any(s % c for s, c in zip(shards, spec.chunks, strict=True)):
         return f"shards {list(shards)} are not multiples of the chunks {list(spec.chunks)}"
     return None
@@ -134,10 +140,11 @@ def _refuse_sharing(options: ZarrOptions, spec: ArraySpec, cuts: Cuts) -> str | 
     """Refuse chunks that two ranks would write to: each would undo the other's write unnoticed."""
     unit, what = (options.shards, "shard") if options.shards else (spec.chunks, "chunk")
     if unit == "library":
+        legal = [nearest_aligned(n, n, list(c)) for n, c in zip(spec.shape, cuts, strict=True)]
         return (
             "Zarr's automatic chunks would be shared by ranks, which loses data; name chunks, "
-            f"such as {[nearest_aligned(n, n, list(c)) for n, c in zip(spec.shape, cuts, strict=True)]}"
-        )  # fmt: skip
+            f"such as {legal}"
+        )
     assert isinstance(unit, tuple)
     if all(cut % length == 0 for length, axis in zip(unit, cuts, strict=True) for cut in axis):
         return None
@@ -154,8 +161,15 @@ def _refuse_sharing(options: ZarrOptions, spec: ArraySpec, cuts: Cuts) -> str | 
 class ZarrStore(Store):
     """A group in a directory. zarr-python knows no MPI: ranks keep apart by their chunks."""
 
-    def __init__(self, zarr: Any, group: Any, path: str, comm: MPI.Comm | None,
-                 options: ZarrOptions, created: bool) -> None:  # fmt: skip
+    def __init__(
+        self,
+        zarr: Any,
+        group: Any,
+        path: str,
+        comm: MPI.Intracomm | None,
+        options: ZarrOptions,
+        created: bool,
+    ) -> None:
         self._zarr = zarr
         self._group = group
         self._path = path
@@ -172,15 +186,22 @@ class ZarrStore(Store):
         found = set(self._chunk_files)
         for name in self._described:
             directory = os.path.join(self._path, name)
-            found.update(os.path.join(directory, f) for f in os.listdir(directory)
-                         if f == "zarr.json" or f.startswith(".z"))  # fmt: skip
+            found.update(
+                os.path.join(directory, f)
+                for f in os.listdir(directory)
+                if f == "zarr.json" or f.startswith(".z")
+            )
         return found
 
     def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
         """Let owners create their arrays and rank 0 those that all ranks write; then open these."""
         found: dict[str, Array] = {}
         for spec in specs:
-            mine = spec.owner == self._comm.rank if self._comm and spec.owner is not None else self._is_root
+            mine = (
+                spec.owner == self._comm.rank
+                if self._comm and spec.owner is not None
+                else self._is_root
+            )
             if mine:
                 found[spec.name] = self._array(self._create(spec), spec)
                 self._described.append(spec.name)

@@ -47,7 +47,7 @@ def _start_mpi() -> MPI.Intracomm:
 
 def seconds_since_start() -> float:
     """Return how long ago this process was started, in seconds."""
-    return time.time() - psutil.Process().create_time()
+    return time.time() - float(psutil.Process().create_time())
 
 
 def check_launcher(size: int) -> None:
@@ -83,8 +83,9 @@ class _abort_on_error:  # noqa: N801 -- reads as a word of the with statement
     def __enter__(self) -> None:
         return
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: Any) -> None:  # fmt: skip
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: Any
+    ) -> None:
         if error is None or isinstance(error, SystemExit):
             return
         import traceback

@@ -77,5 +77,11 @@ def make_source(
 
 
 __all__ = [
-    "DTYPES", "SOURCES", "FileSource", "Mismatch", "Source", "make_source", "verify",
-]  # fmt: skip
+    "DTYPES",
+    "SOURCES",
+    "FileSource",
+    "Mismatch",
+    "Source",
+    "make_source",
+    "verify",
+]

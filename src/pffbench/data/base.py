@@ -12,10 +12,17 @@ from pffbench.errors import UserError
 Array = npt.NDArray[Any]
 
 DTYPES = (
-    "float32", "float64",
-    "int8", "int16", "int32", "int64",
-    "uint8", "uint16", "uint32", "uint64",
-)  # fmt: skip
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+)
 
 
 class Source(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from typing import Any
 
 import msgspec
 
@@ -62,8 +63,10 @@ def make_plan(loaded: LoadedExperiment, ranks: int) -> Plan:
         else:
             cases.append(case)
     if not cases:
-        raise UserError(f"{loaded.path}: all {len(left_out)} cases are impossible, the first one "
-                        f"because: {left_out[0][1]}")  # fmt: skip
+        raise UserError(
+            f"{loaded.path}: all {len(left_out)} cases are impossible, the first one "
+            f"because: {left_out[0][1]}"
+        )
     return Plan(loaded.experiment, ranks, tuple(_together(cases)), tuple(left_out))
 
 
@@ -99,8 +102,10 @@ def check_case(case: Case, ranks: int, where: str) -> None:
             "installed (see pffbench doctor)"
         )
     # The arrays of one rank are of one or two kinds (the last one smaller): look at each kind.
-    kinds = {replace(s, name="", number=0, origin=(), offset=0, owner=s.owner and 0): s
-             for s in access_pattern.arrays(p, ranks, 0)}  # fmt: skip
+    kinds = {
+        replace(s, name="", number=0, origin=(), offset=0, owner=s.owner and 0): s
+        for s in access_pattern.arrays(p, ranks, 0)
+    }
     cuts = cuts_of(access_pattern, p, ranks) if p.layout == "shared" else ()
     if reason := backend.refuse(p, case.options, list(kinds.values()), cuts):
         raise ImpossibleCaseError(f"{where}: {reason}")
@@ -115,7 +120,9 @@ def _beyond(p: Parameters) -> str | None:
         if p.transfer == "collective":
             return "layout file_per_process shares no file, so transfer must be independent"
     elif p.transfer not in can.transfers:
-        return f"backend {p.backend} cannot do transfer {p.transfer} (it can: {_list(can.transfers)})"
+        return (
+            f"backend {p.backend} cannot do transfer {p.transfer} (it can: {_list(can.transfers)})"
+        )
     if p.codec not in ("auto", *can.codecs):
         return f"backend {p.backend} cannot do codec {p.codec} (it can: {_list(can.codecs)})"
     return None
@@ -125,9 +132,7 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
 
 
-def _with_source(
-    case: Case, where: str, known: dict[tuple[str | None, ...], Source]
-) -> Case:
+def _with_source(case: Case, where: str, known: dict[tuple[str | None, ...], Source]) -> Case:
     """Fill in the type, and the shape where none is given, of the user's own file."""
     p = case.parameters
     if p.source != "file":
@@ -141,8 +146,14 @@ def _with_source(
         source = known[key] = known.get(key) or make_source("file", *key[:1], 0, *key[1:])
     except UserError as error:
         raise UserError(f"{where}.file: {error}") from None
-    filled: dict[str, object] = {"dtype": str(source.dtype)}
+    filled: dict[str, Any] = {"dtype": str(source.dtype)}
     shape = getattr(source, "shape", None)
     if hasattr(p, "shape") and p.shape is None and getattr(p, "shape_per_rank", None) is None:
         filled["shape"] = shape
+    wanted = filled.get("shape") or getattr(p, "shape", None) or getattr(p, "shape_per_rank", None)
+    if shape is not None and wanted is not None and len(shape) != len(wanted):
+        raise UserError(
+            f"{where}.shape: {list(wanted)} has {len(wanted)} axes, the variable in {p.file} has "
+            f"{len(shape)}: {list(shape)}"
+        )
     return replace(case, parameters=msgspec.structs.replace(p, **filled))

@@ -55,7 +55,9 @@ def check_keys(
         if key not in names:
             near = difflib.get_close_matches(str(key), names, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
-            raise UserError(f"{join(where, str(key))}: unknown key ({hint}allowed: {', '.join(names)})")
+            raise UserError(
+                f"{join(where, str(key))}: unknown key ({hint}allowed: {', '.join(names)})"
+            )
 
 
 def join(where: str, key: str) -> str:

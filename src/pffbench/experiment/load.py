@@ -118,7 +118,7 @@ class _Loader(yaml.SafeLoader):
     """Plain data only, and no key twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]  # type: ignore[no-untyped-call]
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for key in keys:
             if keys.count(key) > 1:
                 raise yaml.constructor.ConstructorError(
@@ -129,7 +129,7 @@ class _Loader(yaml.SafeLoader):
 
 def _parsed(text: str, name: str) -> dict[str, Any]:
     try:
-        data = yaml.load(text, Loader=_Loader)  # noqa: S506 -- a SafeLoader
+        data = yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = "" if mark is None else f" line {mark.line + 1}:"
@@ -163,7 +163,7 @@ def _override(data: dict[str, Any], override: str) -> None:
     if not equals or not key:
         raise UserError(f"{place}: write it as key=value, such as repetitions=3")
     try:
-        value = yaml.load(text, Loader=_Loader)  # noqa: S506 -- a SafeLoader
+        value = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError:
         raise UserError(f"{place}: {text!r} is not valid YAML") from None
     if key in Experiment.__struct_fields__:

@@ -49,13 +49,13 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     name: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     question: str = ""
     cases: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=1000)]
-    common: dict[str, Any] = {}  # noqa: RUF012 -- msgspec copies a mutable default
+    common: dict[str, Any] = {}
     repetitions: Count = 5
     warmup: NonNegative = 1
     seed: NonNegative = 1
     roofline: bool = True
     impossible: Literal["refuse", "skip"] = "refuse"
-    memory: Size = Size(64 * 2**20)
+    memory: Size = msgspec.field(default_factory=lambda: Size(64 * 2**20))
     time_budget: Duration | None = None
     target_interval: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
 
@@ -84,13 +84,18 @@ def _entry_schema(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
         options = msgspec.json.schema(backend_class(backend).options_type, schema_hook=_schema_of)
         fields = next(iter(options["$defs"].values()))
         definitions[f"{backend}-options"] = {
-            **fields, "properties": {k: _swept(v) for k, v in fields["properties"].items()},
-        }  # fmt: skip
+            **fields,
+            "properties": {k: _swept(v) for k, v in fields["properties"].items()},
+        }
         properties[backend] = {"$ref": f"#/$defs/{backend}-options"}
     names = {"type": "array", "items": {"type": "string"}}
     properties["zip"] = {"anyOf": [names, {"type": "array", "items": names}]}
-    return {"type": "object", "title": f"workload {name}", "properties": properties,
-            "additionalProperties": False}  # fmt: skip
+    return {
+        "type": "object",
+        "title": f"workload {name}",
+        "properties": properties,
+        "additionalProperties": False,
+    }
 
 
 def _swept(schema: dict[str, Any]) -> dict[str, Any]:
@@ -102,9 +107,13 @@ def _swept(schema: dict[str, Any]) -> dict[str, Any]:
 def _schema_of(kind: type) -> dict[str, Any]:
     """Return the JSON Schema of the types that are this project's own."""
     if kind is Size:
-        return {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}],
-                "description": "bytes, or text such as '64 MiB'"}  # fmt: skip
+        return {
+            "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}],
+            "description": "bytes, or text such as '64 MiB'",
+        }
     if kind is Duration:
-        return {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}],
-                "description": "seconds, or text such as '90 s'"}  # fmt: skip
+        return {
+            "anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}],
+            "description": "seconds, or text such as '90 s'",
+        }
     raise NotImplementedError(kind)

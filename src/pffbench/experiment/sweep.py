@@ -87,9 +87,7 @@ def _values(key: str, value: Any) -> list[Any]:
     return value
 
 
-def _points(
-    flat: Mapping[str, Any], zips: list[list[str]], where: str
-) -> Iterator[dict[str, Any]]:
+def _points(flat: Mapping[str, Any], zips: list[list[str]], where: str) -> Iterator[dict[str, Any]]:
     """Yield one plain mapping for each point of the sweep, in the order of the keys."""
     zipped = {key for group in zips for key in group}
     axes: list[list[dict[str, Any]]] = []
@@ -100,7 +98,9 @@ def _points(
         group = next((g for g in zips if g[0] == key), None)
         if group is not None:
             lists = [_values(k, flat[k]) for k in group]
-            axes.append([dict(zip(group, values, strict=True)) for values in zip(*lists, strict=True)])
+            axes.append(
+                [dict(zip(group, values, strict=True)) for values in zip(*lists, strict=True)]
+            )
     if any(not axis for axis in axes):
         raise UserError(f"{where}: an empty list sweeps nothing; give at least one value")
     count = 1
@@ -126,7 +126,9 @@ def _known(point: Mapping[str, Any], key: str, names: tuple[str, ...], where: st
     if key not in point:
         raise UserError(f"{where}: {key} is missing (allowed: {', '.join(names)})")
     if point[key] not in names:
-        raise UserError(f"{join(where, key)}: unknown {key} {point[key]!r} (allowed: {', '.join(names)})")
+        raise UserError(
+            f"{join(where, key)}: unknown {key} {point[key]!r} (allowed: {', '.join(names)})"
+        )
     return str(point[key])
 
 

@@ -40,7 +40,7 @@ class PhaseFailedError(Exception):
         self.failure = failure
 
 
-def agree(comm: MPI.Comm, phase: str, error: BaseException | None) -> None:
+def agree(comm: MPI.Intracomm, phase: str, error: BaseException | None) -> None:
     """Tell all ranks whether this one failed; collective.
 
     Raises
@@ -80,7 +80,7 @@ class AgreedStep:
     ...     buffer = make_buffer()
     """
 
-    def __init__(self, comm: MPI.Comm, name: str) -> None:
+    def __init__(self, comm: MPI.Intracomm, name: str) -> None:
         self._comm = comm
         self._name = name
 

@@ -59,13 +59,13 @@ class PhaseClock:
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm
+    comm : mpi4py.MPI.Intracomm
         The ranks that take part; every phase is collective over it.
     now : callable
         The clock, in seconds; tests put a made-up one here.
     """
 
-    def __init__(self, comm: MPI.Comm, now: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, comm: MPI.Intracomm, now: Callable[[], float] = time.perf_counter) -> None:
         self._comm = comm
         self._now = now
         self._times: dict[str, PhaseTime] = {}
@@ -145,7 +145,7 @@ class Floor:
         return 100 * max(self.barrier, self.tick)
 
 
-def measure_floor(comm: MPI.Comm, rounds: int = 51) -> Floor:
+def measure_floor(comm: MPI.Intracomm, rounds: int = 51) -> Floor:
     """Time empty phases and the clock's tick; collective, the result is the same on all ranks."""
     costs = []
     for _ in range(rounds):

@@ -56,7 +56,9 @@ class Box:
         for first in range(0, self.shape[axis], step):
             extent = min(step, self.shape[axis] - first)
             start = (*self.start[:axis], self.start[axis] + first, *self.start[axis + 1 :])
-            yield from Box(start, (*self.shape[:axis], extent, *self.shape[axis + 1 :])).split(limit)
+            yield from Box(start, (*self.shape[:axis], extent, *self.shape[axis + 1 :])).split(
+                limit
+            )
 
 
 def process_grid(ranks: int, ndim: int, decomposition: Decomposition) -> Shape:

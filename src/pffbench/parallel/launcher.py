@@ -12,10 +12,14 @@ from collections.abc import Mapping
 
 # In this order: an mpiexec inside a Slurm allocation starts one helper task per node through
 # srun, and the ranks inherit that step's variables beside those of their own launcher.
-_SIZES = ("OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "PALS_SIZE",
-          "FLUX_JOB_SIZE")
-_LOCAL_SIZES = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
-                "PMI_LOCAL_SIZE", "PALS_LOCAL_SIZE")
+_SIZES = ("OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "PALS_SIZE", "FLUX_JOB_SIZE")
+_LOCAL_SIZES = (
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "MV2_COMM_WORLD_LOCAL_SIZE",
+    "MPI_LOCALNRANKS",
+    "PMI_LOCAL_SIZE",
+    "PALS_LOCAL_SIZE",
+)
 _SLURM_SIZE = "SLURM_STEP_NUM_TASKS"
 _SLURM_LOCAL_SIZES = ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
 # Slurm numbers the batch script, the interactive shell and the like from here upwards.

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-def quiet_barrier(comm: MPI.Comm, longest_nap: float = 0.01) -> None:
+def quiet_barrier(comm: MPI.Intracomm, longest_nap: float = 0.01) -> None:
     """Wait for all ranks, asleep between looks.
 
     A blocking barrier spins. With more ranks than cores the spinning ranks take the cores from

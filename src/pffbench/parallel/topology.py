@@ -61,20 +61,20 @@ class Team:
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm
+    comm : mpi4py.MPI.Intracomm
         All ranks of the job.
-    node : mpi4py.MPI.Comm
+    node : mpi4py.MPI.Intracomm
         The ranks on this rank's node.
     topology : Topology
         Who runs where.
     """
 
-    comm: MPI.Comm
-    node: MPI.Comm
+    comm: MPI.Intracomm
+    node: MPI.Intracomm
     topology: Topology = field(repr=False)
 
     @classmethod
-    def of(cls, comm: MPI.Comm) -> Team:
+    def of(cls, comm: MPI.Intracomm) -> Team:
         """Find out which ranks share a node; collective."""
         from mpi4py import MPI
 
@@ -90,7 +90,7 @@ class Team:
 
     @property
     def rank(self) -> int:
-        """This rank."""
+        """The number of this rank."""
         return int(self.comm.rank)
 
     @property

@@ -50,7 +50,7 @@ def memory_copy_rate(comm: MPI.Intracomm, rounds: int = 5) -> float:
         begin = time.perf_counter()
         np.copyto(target, source)
         seconds.append(time.perf_counter() - begin)
-    slowest = max(comm.allgather(sorted(seconds)[rounds // 2]))
+    slowest: float = max(comm.allgather(sorted(seconds)[rounds // 2]))
     return _COPIED * int(comm.size) / slowest
 
 
@@ -61,7 +61,7 @@ def collect_provenance(team: Team, plan: Plan, scratch: str) -> dict[str, Any] |
     and their versions are known.
     """
     begin = time.perf_counter()
-    libraries = []
+    libraries: list[str] = []
     for name in sorted({case.parameters.backend for case in plan.cases}):
         kind = backend_class(name)
         kind(kind.options_type(), "defaults")
@@ -130,8 +130,10 @@ def _case_entry(case: Case, plan: Plan) -> dict[str, Any]:
     kind = backend_class(case.parameters.backend)
     cost = cost_of(case, plan.ranks, int(plan.experiment.memory))
     return {
-        "parameters": {"workload": case.parameters.workload,
-                       **msgspec.to_builtins(case.parameters)},
+        "parameters": {
+            "workload": case.parameters.workload,
+            **msgspec.to_builtins(case.parameters),
+        },
         "options": msgspec.to_builtins(case.options, enc_hook=int),
         "group": case.group,
         "roofline": case.roofline,
@@ -140,4 +142,4 @@ def _case_entry(case: Case, plan: Plan) -> dict[str, Any]:
         "caller_buffer": kind.capabilities.caller_buffer,
         "notes": kind(case.options, case.parameters.settings).notes(),
         "cost": vars(cost),
-    }  # fmt: skip
+    }

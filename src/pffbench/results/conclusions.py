@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pffbench.results.statistics import Spread, geometric_mean, spread
+from pffbench.results.statistics import Spread, Values, geometric_mean, spread
 from pffbench.results.summary import CaseSummary, Summary
 
+#: Fewer blocks than this support no claim.
+_FEWEST_BLOCKS = 3
 _VERBS = {"write_total": "Writing (create to {end})", "read_total": "Reading (open to close)"}
 
 
@@ -23,29 +25,37 @@ def conclusions(summary: Summary) -> list[str]:
 
 
 def _sentence(summary: Summary, phase: str) -> str | None:
+    head = _VERBS[phase].format(end=_end(summary))
     groups = [_best_of_each(cases, phase) for cases in summary.groups.values()]
-    groups = [group for group in groups if group]
+    groups = [group for group in groups if len(group) > 1]
     backends = set.intersection(*(set(g) for g in groups)) if groups else set()
     if len(backends) < 2:
         return None
-    blocks = sorted(set.intersection(
-        *({*g[b].phases[phase].by_block} for g in groups for b in backends)
-    ))  # fmt: skip
-    if not blocks:
-        return None
-    times = {
-        backend: geometric_mean(np.array(
-            [[g[backend].phases[phase].by_block[b] for b in blocks] for g in groups]
-        ))
-        for backend in sorted(backends)
-    }  # fmt: skip
-    order = sorted(times, key=lambda backend: float(np.median(times[backend])))
-    best = order[0]
-    ratios = {other: spread(times[other] / times[best]) for other in order[1:]}
-    end = summary.cases[0].sample and _end(summary)
-    head = _VERBS[phase].format(end=end)
-    over = f" over {len(groups)} comparisons" if len(groups) > 1 else ""
+    long_enough = [g for g in groups if not any(_too_short(g[b], phase) for b in backends)]
+    if not long_enough:
+        return f"{head}: too short to be told apart from the harness; take larger arrays."
+    blocks = sorted(
+        set.intersection(*(set(g[b].phases[phase].by_block) for g in long_enough for b in backends))
+    )
+    if len(blocks) < _FEWEST_BLOCKS:
+        return f"{head}: too few repetitions to compare; take at least {_FEWEST_BLOCKS}."
+    times = {b: _over_groups(long_enough, b, phase, blocks) for b in sorted(backends)}
+    best, *others = sorted(times, key=lambda backend: float(np.median(times[backend])))
+    ratios = {other: spread(times[other] / times[best]) for other in others}
+    over = f" over {len(long_enough)} comparisons" if len(long_enough) > 1 else ""
     return f"{head}{over}: {_verdict(best, ratios)}."
+
+
+def _over_groups(
+    groups: Sequence[Mapping[str, CaseSummary]], backend: str, phase: str, blocks: Sequence[int]
+) -> Values:
+    """Return the geometric mean over comparisons of a backend's times, for each block."""
+    rows = [[g[backend].phases[phase].by_block[b] for b in blocks] for g in groups]
+    return geometric_mean(np.array(rows))
+
+
+def _too_short(case: CaseSummary, phase: str) -> bool:
+    return any(w.code == "below_resolution" for w in case.phases[phase].warnings)
 
 
 def _best_of_each(cases: Sequence[CaseSummary], phase: str) -> dict[str, CaseSummary]:
@@ -64,9 +74,7 @@ def _best_of_each(cases: Sequence[CaseSummary], phase: str) -> dict[str, CaseSum
 
 def _end(summary: Summary) -> str:
     """Tell where writing ends: at close, or with the bytes on the device."""
-    durable = {
-        case["parameters"]["durability"] for case in summary.record.cases.values()
-    }  # fmt: skip
+    durable = {case["parameters"]["durability"] for case in summary.record.cases.values()}
     return "the device" if durable == {"sync"} else "close"
 
 

@@ -16,8 +16,14 @@ from pffbench.results.facts import Facts
 
 _SYS = Path("/sys")
 _CPU = _SYS / "devices/system/cpu"
-_VM_SETTINGS = ("dirty_ratio", "dirty_bytes", "dirty_background_ratio", "dirty_background_bytes",
-                "dirty_expire_centisecs", "dirty_writeback_centisecs")
+_VM_SETTINGS = (
+    "dirty_ratio",
+    "dirty_bytes",
+    "dirty_background_ratio",
+    "dirty_background_bytes",
+    "dirty_expire_centisecs",
+    "dirty_writeback_centisecs",
+)
 _NO_LIMIT = 2**60  # cgroups of version 1 say "no limit" with a number near 2**63
 _BOOST = {  # where a kernel driver says whether the clock may rise, and what it says when it may
     "cpufreq/boost": "1",
@@ -124,9 +130,11 @@ def _limits(mount: Path, path: str, name: str) -> list[int]:
 
 
 def _numa_nodes_of(cores: set[int]) -> str | None:
-    nodes = [int(directory.name.removeprefix("node"))
-             for directory in (_SYS / "devices/system/node").glob("node[0-9]*")
-             if cores & _from_ranges(_read(directory / "cpulist") or "")]
+    nodes = [
+        int(directory.name.removeprefix("node"))
+        for directory in (_SYS / "devices/system/node").glob("node[0-9]*")
+        if cores & _from_ranges(_read(directory / "cpulist") or "")
+    ]
     return as_ranges(nodes) or None
 
 
@@ -151,8 +159,9 @@ def _cpu_model() -> str | None:
 def _sockets() -> int | None:
     packages = {_read(file) for file in _CPU.glob("cpu[0-9]*/topology/physical_package_id")}
     if not packages:
-        packages = set(re.findall(r"^physical id\s*:\s*(\d+)", _read("/proc/cpuinfo") or "",
-                                  re.MULTILINE))
+        packages = set(
+            re.findall(r"^physical id\s*:\s*(\d+)", _read("/proc/cpuinfo") or "", re.MULTILINE)
+        )
     return len(packages) or None
 
 

@@ -136,6 +136,6 @@ def _memory_at(address: int, length: int) -> bytes:
         os.close(fd)
 
 
-def _mpi() -> Any:  # noqa: ANN401 - a module
+def _mpi() -> Any:
     """Return the MPI module that the caller has a communicator of."""
     return sys.modules["mpi4py.MPI"]

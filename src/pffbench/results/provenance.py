@@ -30,30 +30,108 @@ __all__ = [
 ]
 
 _PREFIXES = (
-    "SLURM_", "SLURMD_", "PBS_", "FLUX_",  # batch systems
-    "OMPI_", "OPAL_", "PMIX_", "PMI_", "PRTE_", "MPICH_", "MPIR_CVAR_", "HYDRA_", "I_MPI_", "MV2_",
-    "PALS_", "FI_", "UCX_", "ROMIO_", "CRAY_",  # MPI and its networks
-    "HDF5_", "H5", "NETCDF_", "NC_", "PNETCDF_", "ZARR_", "BLOSC_", "TENSORSTORE_",  # formats
-    "LUSTRE_", "LLAPI_", "LIBLUSTREAPI_", "GPFS_", "BEEGFS_", "DARSHAN_",  # storage
-    "OMP_", "OPENBLAS_", "MKL_", "KMP_", "GOMP_",  # threads
-    "PFFBENCH_", "SPACK_", "PYTHON", "MALLOC_",
+    "SLURM_",
+    "SLURMD_",
+    "PBS_",
+    "FLUX_",  # batch systems
+    "OMPI_",
+    "OPAL_",
+    "PMIX_",
+    "PMI_",
+    "PRTE_",
+    "MPICH_",
+    "MPIR_CVAR_",
+    "HYDRA_",
+    "I_MPI_",
+    "MV2_",
+    "PALS_",
+    "FI_",
+    "UCX_",
+    "ROMIO_",
+    "CRAY_",  # MPI and its networks
+    "HDF5_",
+    "H5",
+    "NETCDF_",
+    "NC_",
+    "PNETCDF_",
+    "ZARR_",
+    "BLOSC_",
+    "TENSORSTORE_",  # formats
+    "LUSTRE_",
+    "LLAPI_",
+    "LIBLUSTREAPI_",
+    "GPFS_",
+    "BEEGFS_",
+    "DARSHAN_",  # storage
+    "OMP_",
+    "OPENBLAS_",
+    "MKL_",
+    "KMP_",
+    "GOMP_",  # threads
+    "PFFBENCH_",
+    "SPACK_",
+    "PYTHON",
+    "MALLOC_",
 )
 _NAMES = {"LOADEDMODULES", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_PRELOAD", "LD_LIBRARY_PATH"}
 _SECRET = re.compile("TOKEN|KEY|PASSW|SECRET|COOKIE|CREDENTIAL|JWT", re.IGNORECASE)
 _HIDDEN = "<hidden>"
 
 _SLURM_VARIABLES = (
-    "JOB_ID", "ARRAY_JOB_ID", "ARRAY_TASK_ID", "STEP_ID", "CLUSTER_NAME", "JOB_PARTITION",
-    "JOB_QOS", "JOB_ACCOUNT", "JOB_NAME", "JOB_USER", "JOB_NODELIST", "JOB_NUM_NODES", "NTASKS",
-    "NTASKS_PER_NODE", "TASKS_PER_NODE", "CPUS_PER_TASK", "CPUS_ON_NODE", "JOB_CPUS_PER_NODE",
-    "MEM_PER_CPU", "MEM_PER_NODE", "TOPOLOGY_ADDR", "RESTART_COUNT", "SUBMIT_HOST", "SUBMIT_DIR",
-    "MPI_TYPE", "CPU_BIND", "DISTRIBUTION", "STEP_NODELIST", "STEP_NUM_TASKS",
+    "JOB_ID",
+    "ARRAY_JOB_ID",
+    "ARRAY_TASK_ID",
+    "STEP_ID",
+    "CLUSTER_NAME",
+    "JOB_PARTITION",
+    "JOB_QOS",
+    "JOB_ACCOUNT",
+    "JOB_NAME",
+    "JOB_USER",
+    "JOB_NODELIST",
+    "JOB_NUM_NODES",
+    "NTASKS",
+    "NTASKS_PER_NODE",
+    "TASKS_PER_NODE",
+    "CPUS_PER_TASK",
+    "CPUS_ON_NODE",
+    "JOB_CPUS_PER_NODE",
+    "MEM_PER_CPU",
+    "MEM_PER_NODE",
+    "TOPOLOGY_ADDR",
+    "RESTART_COUNT",
+    "SUBMIT_HOST",
+    "SUBMIT_DIR",
+    "MPI_TYPE",
+    "CPU_BIND",
+    "DISTRIBUTION",
+    "STEP_NODELIST",
+    "STEP_NUM_TASKS",
     "STEP_TASKS_PER_NODE",
 )
 _SCONTROL_FIELDS = (
-    "SubmitTime", "EligibleTime", "StartTime", "EndTime", "TimeLimit", "Restarts", "Partition",
-    "Account", "QOS", "NodeList", "BatchHost", "NumNodes", "NumCPUs", "NumTasks", "TRES",
-    "AllocTRES", "OverSubscribe", "Features", "Reservation", "Comment", "Command", "WorkDir",
+    "SubmitTime",
+    "EligibleTime",
+    "StartTime",
+    "EndTime",
+    "TimeLimit",
+    "Restarts",
+    "Partition",
+    "Account",
+    "QOS",
+    "NodeList",
+    "BatchHost",
+    "NumNodes",
+    "NumCPUs",
+    "NumTasks",
+    "TRES",
+    "AllocTRES",
+    "OverSubscribe",
+    "Features",
+    "Reservation",
+    "Comment",
+    "Command",
+    "WorkDir",
 )
 _SCONTROL_FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z:/]*)=(.*?)(?=\s+[A-Z][A-Za-z:/]*=|\s*$)")
 
@@ -68,9 +146,11 @@ def environment_facts(environ: Mapping[str, str]) -> Facts:
     environ : mapping
         An environment, such as `os.environ`.
     """
-    return {name: _HIDDEN if _SECRET.search(name) else value
-            for name, value in sorted(environ.items())
-            if name.startswith(_PREFIXES) or name in _NAMES}
+    return {
+        name: _HIDDEN if _SECRET.search(name) else value
+        for name, value in sorted(environ.items())
+        if name.startswith(_PREFIXES) or name in _NAMES
+    }
 
 
 def slurm_facts(environ: Mapping[str, str], timeout: float = 5.0) -> Facts:
@@ -92,8 +172,11 @@ def slurm_facts(environ: Mapping[str, str], timeout: float = 5.0) -> Facts:
     """
     if not environ.get("SLURM_JOB_ID"):
         return {}
-    facts: Facts = {name.lower(): environ["SLURM_" + name]
-                    for name in _SLURM_VARIABLES if "SLURM_" + name in environ}
+    facts: Facts = {
+        name.lower(): environ["SLURM_" + name]
+        for name in _SLURM_VARIABLES
+        if "SLURM_" + name in environ
+    }
     job = _scontrol_job(environ["SLURM_JOB_ID"], timeout)
     facts["scontrol"] = job
     if isinstance(job, dict):
@@ -106,9 +189,15 @@ def _scontrol_job(job_id: str, timeout: float) -> Fact:
     if program is None:
         return "unknown: scontrol not found"
     try:
-        done = subprocess.run([program, "show", "job", "-o", job_id], capture_output=True,
-                              text=True, errors="replace", timeout=timeout,
-                              stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            [program, "show", "job", "-o", job_id],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         return f"unknown: scontrol gave no answer within {timeout:g} s"
     except OSError as error:

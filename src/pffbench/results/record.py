@@ -84,9 +84,13 @@ class RunRecord:
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
-            raise ValueError(f"{directory} is no results directory: {error.strerror}: {path}") from None
+            raise ValueError(
+                f"{directory} is no results directory: {error.strerror}: {path}"
+            ) from None
         except json.JSONDecodeError as error:
             raise ValueError(f"{path} is not valid JSON: {error}") from None
         if not isinstance(data, dict) or data.get("schema_version") != SCHEMA_VERSION:
-            raise ValueError(f"{path} has another layout than version {SCHEMA_VERSION}, which is known here")
+            raise ValueError(
+                f"{path} has another layout than version {SCHEMA_VERSION}, which is known here"
+            )
         return cls(**data)

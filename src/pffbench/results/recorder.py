@@ -21,6 +21,7 @@ from pffbench.results.ranks import RanksFile
 from pffbench.results.record import RunRecord
 from pffbench.results.samples import Sample, SamplesLog
 from pffbench.results.statistics import spread
+from pffbench.storage.cachestate import DROPPED_BELOW
 from pffbench.workloads.registry import workload
 
 #: Most reasons of one kind that are listed.
@@ -91,13 +92,23 @@ class Recorder:
         ranks = self._topology.size
         arrays = workload(p.workload).volume(p, ranks).arrays
         common: dict[str, Any] = {
-            "case": r.case.id, "repetition": r.number, "warmup": r.number < self._warmup,
-            "position": r.position, "backend": p.backend, "workload": p.workload,
-            "layout": p.layout, "transfer": p.transfer, "settings": p.settings,
-            "group": r.case.group, "ranks": ranks, "nodes": self._topology.node_count,
-            "arrays": arrays, "peak_memory": int(r.peak_memory.max()), "valid": valid,
+            "case": r.case.id,
+            "repetition": r.number,
+            "warmup": r.number < self._warmup,
+            "position": r.position,
+            "backend": p.backend,
+            "workload": p.workload,
+            "layout": p.layout,
+            "transfer": p.transfer,
+            "settings": p.settings,
+            "group": r.case.group,
+            "ranks": ranks,
+            "nodes": self._topology.node_count,
+            "arrays": arrays,
+            "peak_memory": int(r.peak_memory.max()),
+            "valid": valid,
             "started": r.started.isoformat(timespec="milliseconds"),
-        }  # fmt: skip
+        }
         return [self._sample(r, i, phase, common) for i, phase in enumerate(r.phases)]
 
     def _sample(self, r: Repetition, i: int, phase: str, common: dict[str, Any]) -> Sample:
@@ -126,12 +137,12 @@ class Recorder:
     def _reasons_against(self, r: Repetition) -> list[str]:
         """Say what makes the repetition invalid."""
         reasons = [f"{r.case.id} repetition {r.number}: {m}" for m in r.mismatches]
-        if r.cache is not None and r.cache.wanted == "dropped" and not r.cache.proved:
-            if not math.isnan(r.cache.fraction):
-                reasons.append(
-                    f"{r.case.id} repetition {r.number}: the cache was to be dropped, but "
-                    f"{r.cache.fraction:.1%} of the pages were resident before reading"
-                )
+        cache = r.cache
+        if cache is not None and cache.wanted == "dropped" and cache.fraction >= DROPPED_BELOW:
+            reasons.append(
+                f"{r.case.id} repetition {r.number}: the cache was to be dropped, but "
+                f"{cache.fraction:.1%} of the pages were resident before reading"
+            )
         return reasons
 
     def _note_facts(self, r: Repetition, reasons: list[str]) -> None:
@@ -165,7 +176,7 @@ class Recorder:
         self.run_record.remarks.append(text)
         self._progress.message(text)
 
-    def widest_interval(self, warmup: int) -> float:
+    def widest_interval(self) -> float:
         """Return the widest interval of a median as a part of it, over cases and phases.
 
         Phases below resolution are left out: their spread is the harness's.

@@ -34,7 +34,9 @@ def resumed(directory: str, team: Team) -> tuple[RunRecord, frozenset[tuple[str,
     except ValueError as error:
         raise UserError(f"--resume {error}") from None
     if record.status == "finished":
-        raise UserError(f"--resume {directory}: the run is finished; there is nothing to go on with")
+        raise UserError(
+            f"--resume {directory}: the run is finished; there is nothing to go on with"
+        )
     if differences := list(_differences(record, team)):
         raise UserError(f"--resume {directory}: not the same run: {'; '.join(differences)}")
     if path.exists():

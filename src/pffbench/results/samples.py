@@ -113,8 +113,7 @@ def read_samples(path: str | Path) -> list[Sample]:
 
 def _sample(row: list[str], kinds: dict[str, Any], path: str | Path, number: int) -> Sample:
     try:
-        values = {name: _value(text, kinds[name])
-                  for name, text in zip(COLUMNS, row, strict=True)}  # fmt: skip
+        values = {name: _value(text, kinds[name]) for name, text in zip(COLUMNS, row, strict=True)}
     except ValueError as error:
         raise ValueError(f"{path} line {number}: {error}") from None
     return Sample(**values)

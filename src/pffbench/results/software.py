@@ -49,8 +49,10 @@ def software_facts(modules: Iterable[str]) -> Facts:
             "compiler": platform.python_compiler(),
             "executable": sys.executable,
         },
-        "pffbench": {"version": pffbench.__version__,
-                     **checkout_facts(Path(pffbench.__file__).parent)},
+        "pffbench": {
+            "version": pffbench.__version__,
+            **checkout_facts(Path(pffbench.__file__).parent),
+        },
         "libraries": {name: _library(name) for name in names},
         "loaded": loaded_libraries(),
     }
@@ -135,8 +137,14 @@ def _mpi4py(_module: ModuleType) -> Facts:
     if mpi is None:
         return {}
     levels = ("SINGLE", "FUNNELED", "SERIALIZED", "MULTIPLE")
-    thread_level = next((name for name in levels if mpi.Is_initialized()
-                         and getattr(mpi, "THREAD_" + name) == mpi.Query_thread()), None)
+    thread_level = next(
+        (
+            name
+            for name in levels
+            if mpi.Is_initialized() and getattr(mpi, "THREAD_" + name) == mpi.Query_thread()
+        ),
+        None,
+    )
     return {
         "mpi_library": mpi.Get_library_version().rstrip("\0\n"),
         "mpi_standard": ".".join(str(part) for part in mpi.Get_version()),
@@ -175,8 +183,10 @@ def _zarr(module: ModuleType) -> Facts:
 
 def _numcodecs(_module: ModuleType) -> Facts:
     blosc = sys.modules.get("numcodecs.blosc")
-    return {"blosc": getattr(blosc, "VERSION_STRING", None),
-            "blosc_threads": blosc.get_nthreads() if blosc is not None else None}
+    return {
+        "blosc": getattr(blosc, "VERSION_STRING", None),
+        "blosc_threads": blosc.get_nthreads() if blosc is not None else None,
+    }
 
 
 _BUILT_WITH: dict[str, Callable[[ModuleType], Facts]] = {
@@ -191,9 +201,15 @@ _BUILT_WITH: dict[str, Callable[[ModuleType], Facts]] = {
 def _git(directory: Path, *arguments: str) -> str | None:
     """Return what git prints; None when there is no git or it refuses."""
     try:
-        done = subprocess.run(["git", "-C", str(directory), *arguments], capture_output=True,
-                              text=True, errors="replace", timeout=_GIT_SECONDS,
-                              stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            ["git", "-C", str(directory), *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_GIT_SECONDS,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None

@@ -95,7 +95,7 @@ def geometric_mean(values: Values, axis: int = 0) -> Values:
 
 
 @dataclass(frozen=True)
-class Warning_:
+class Caveat:
     """Something that makes a number less trustworthy, as a value that is stored with it.
 
     Parameters
@@ -110,7 +110,9 @@ class Warning_:
     message: str
 
 
-def warnings_for(values: Sequence[float], warmup: Sequence[float], resolution: float) -> list[Warning_]:
+def warnings_for(
+    values: Sequence[float], warmup: Sequence[float], resolution: float
+) -> list[Caveat]:
     """Find what spoils the values of one phase of one case.
 
     Parameters
@@ -122,19 +124,21 @@ def warnings_for(values: Sequence[float], warmup: Sequence[float], resolution: f
     resolution : float
         Seconds under which the harness itself shows.
     """
-    found: list[Warning_] = []
+    found: list[Caveat] = []
     v: Values = np.asarray(values, dtype=np.float64)
     median = float(np.median(v))
     if median < resolution:
-        return [Warning_("below_resolution", f"{median:.2g} s is under 100 times the floor")]
+        return [Caveat("below_resolution", f"{median:.2g} s is under 100 times the floor")]
     if v.size < 3:
-        found.append(Warning_("few_repetitions", f"only {v.size} repetitions"))
+        found.append(Caveat("few_repetitions", f"only {v.size} repetitions"))
     elif float(v.std(ddof=1)) > LARGE_CV * float(v.mean()):
-        found.append(Warning_("large_spread", f"CV {v.std(ddof=1) / v.mean():.0%}"))
+        found.append(Caveat("large_spread", f"CV {v.std(ddof=1) / v.mean():.0%}"))
     if v.size >= 5 and (outliers := int(np.sum(modified_z_scores(v) > OUTLIER_SCORE))):
-        found.append(Warning_("outliers", f"{outliers} of {v.size} repetitions are outliers"))
+        found.append(Caveat("outliers", f"{outliers} of {v.size} repetitions are outliers"))
     if warmup and warmup[0] > SLOW_FIRST * median:
-        found.append(Warning_("slow_first", f"the first one took {warmup[0] / median:.1f} times longer"))
+        found.append(
+            Caveat("slow_first", f"the first one took {warmup[0] / median:.1f} times longer")
+        )
     return found
 
 

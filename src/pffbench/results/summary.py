@@ -11,7 +11,7 @@ import numpy as np
 
 from pffbench.results.record import RunRecord
 from pffbench.results.samples import Sample, read_samples
-from pffbench.results.statistics import Spread, Warning_, spread, warnings_for
+from pffbench.results.statistics import Caveat, Spread, spread, warnings_for
 
 #: Sums of phases: what it takes until data are written as durably as asked, or are read.
 TOTALS = {
@@ -42,7 +42,7 @@ class PhaseSummary:
         Time over that of the best case of the comparison, block by block; None for raw bytes.
     roofline : float or None
         Part of the speed of the fastest raw transfer of the same bytes that was reached.
-    warnings : tuple of Warning_
+    warnings : tuple of Caveat
         What makes the numbers less trustworthy.
     """
 
@@ -53,7 +53,7 @@ class PhaseSummary:
     per_array: float
     ratio: Spread | None
     roofline: float | None
-    warnings: tuple[Warning_, ...]
+    warnings: tuple[Caveat, ...]
 
 
 @dataclass(frozen=True)
@@ -133,10 +133,13 @@ def summarise(directory: str | Path) -> Summary:
     for name, rows in by_case.items():
         if any(not row.warmup for row in rows):
             groups[rows[0].group].append(name)
-    return Summary(record, {
-        group: _group([by_case[name] for name in names], record)
-        for group, names in groups.items()
-    })  # fmt: skip
+    return Summary(
+        record,
+        {
+            group: _group([by_case[name] for name in names], record)
+            for group, names in groups.items()
+        },
+    )
 
 
 def _group(cases: Sequence[Sequence[Sample]], record: RunRecord) -> list[CaseSummary]:

@@ -17,16 +17,39 @@ if TYPE_CHECKING:
 
 _MIB = 2**20
 _CSV_COLUMNS = (
-    "case", "group", "backend", "workload", "layout", "transfer", "settings", "cache", "phase",
-    "repetitions", "min_s", "median_s", "max_s", "mad_s", "low_s", "high_s", "cv",
-    "rate_mib_s", "ms_per_array", "ratio", "ratio_low", "ratio_high", "roofline", "warnings",
-)  # fmt: skip
+    "case",
+    "group",
+    "backend",
+    "workload",
+    "layout",
+    "transfer",
+    "settings",
+    "cache",
+    "phase",
+    "repetitions",
+    "min_s",
+    "median_s",
+    "max_s",
+    "mad_s",
+    "low_s",
+    "high_s",
+    "cv",
+    "rate_mib_s",
+    "ms_per_array",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "roofline",
+    "warnings",
+)
 
 
 def headings(cases: Sequence[CaseSummary]) -> list[str]:
     """Return the headings of the table of a comparison."""
     columns = ["backend", "settings", "transfer"]
-    written, read = (["define", "write"], ["open", "read"]) if _many(cases) else (["write"], ["read"])
+    written, read = (
+        (["define", "write"], ["open", "read"]) if _many(cases) else (["write"], ["read"])
+    )
     unit = "ms" if _many(cases) else "MiB/s"
     for names, total in ((written, "write"), (read, "read")):
         columns += [f"{name} {unit}" for name in names]
@@ -38,7 +61,10 @@ def cells(case: CaseSummary, cases: Sequence[CaseSummary]) -> list[str]:
     """Return the cells of a case in the table of its comparison."""
     s = case.sample
     texts = [s.backend, "raw" if case.raw else s.settings, s.transfer]
-    for names, total in ((["define", "write"], "write_total"), (["open_array", "read"], "read_total")):
+    for names, total in (
+        (["define", "write"], "write_total"),
+        (["open_array", "read"], "read_total"),
+    ):
         if _many(cases):
             texts += [_milliseconds(case.phases.get(name)) for name in names]
         else:
@@ -50,17 +76,14 @@ def cells(case: CaseSummary, cases: Sequence[CaseSummary]) -> list[str]:
 
 def stored_lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Say, once for each way that occurs, how the arrays of the formats lie on disk."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, str] = {}
     for case in _ordered(cases):
         if case.raw or not case.stored_as:
             continue
-        s = case.sample
-        size = "" if case.disk_bytes is None else (
-            f", {Size(case.disk_bytes)} in {case.disk_files} file{'s' if case.disk_files != 1 else ''}"
-        )  # fmt: skip
-        names = found.setdefault(f"{s.backend} {s.settings}: {case.stored_as}", [])
-        names.append(size)
-    return [f"{text}{sizes[0]}" for text, sizes in found.items()]
+        plural = "" if case.disk_files == 1 else "s"
+        size = f"{Size(case.disk_bytes or 0)} in {case.disk_files} file{plural}"
+        found.setdefault(f"{case.sample.backend} {case.sample.settings}: {case.stored_as}", size)
+    return [f"{text}, {size}" for text, size in found.items()]
 
 
 def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
@@ -104,6 +127,7 @@ def print_summary(summary: Summary, console: Console) -> None:
 
 def _ordered(cases: Sequence[CaseSummary]) -> list[CaseSummary]:
     """Return formats first, in a fixed order, raw bytes last."""
+
     def key(case: CaseSummary) -> tuple[bool, str, str, str, str]:
         s = case.sample
         return (case.raw, s.backend, s.settings, s.transfer, case.stored_as)
@@ -142,12 +166,23 @@ def _csv_rows(summary: Summary) -> Iterable[dict[str, Any]]:
         s = case.sample
         for p in case.phases.values():
             yield {
-                "case": s.case, "group": s.group, "backend": s.backend, "workload": s.workload,
-                "layout": s.layout, "transfer": s.transfer, "settings": s.settings,
-                "cache": case.cache, "phase": p.phase, "repetitions": p.seconds.n,
-                "min_s": p.seconds.minimum, "median_s": p.seconds.median,
-                "max_s": p.seconds.maximum, "mad_s": p.seconds.mad, "low_s": p.seconds.low,
-                "high_s": p.seconds.high, "cv": p.seconds.cv,
+                "case": s.case,
+                "group": s.group,
+                "backend": s.backend,
+                "workload": s.workload,
+                "layout": s.layout,
+                "transfer": s.transfer,
+                "settings": s.settings,
+                "cache": case.cache,
+                "phase": p.phase,
+                "repetitions": p.seconds.n,
+                "min_s": p.seconds.minimum,
+                "median_s": p.seconds.median,
+                "max_s": p.seconds.maximum,
+                "mad_s": p.seconds.mad,
+                "low_s": p.seconds.low,
+                "high_s": p.seconds.high,
+                "cv": p.seconds.cv,
                 "rate_mib_s": None if p.rate is None else p.rate / _MIB,
                 "ms_per_array": p.per_array * 1e3,
                 "ratio": None if p.ratio is None else p.ratio.median,
@@ -155,7 +190,7 @@ def _csv_rows(summary: Summary) -> Iterable[dict[str, Any]]:
                 "ratio_high": None if p.ratio is None else p.ratio.high,
                 "roofline": p.roofline,
                 "warnings": "; ".join(w.message for w in p.warnings),
-            }  # fmt: skip
+            }
 
 
 def _markdown(summary: Summary) -> Iterable[str]:
@@ -163,8 +198,11 @@ def _markdown(summary: Summary) -> Iterable[str]:
     yield f"# {record.name}"
     if record.question:
         yield from ("", record.question)
-    yield from ("", f"{record.ranks} ranks on {len(set(record.topology['nodes']))} node(s), "
-                f"{record.started}.", "")  # fmt: skip
+    yield from (
+        "",
+        f"{record.ranks} ranks on {len(set(record.topology['nodes']))} node(s), {record.started}.",
+        "",
+    )
     yield from (f"- {text}" for text in [*conclusions(summary), *_closing(summary)])
     for cases in summary.groups.values():
         yield from ("", f"## {title(cases, summary)}", "")

@@ -153,8 +153,13 @@ def parse_mountinfo(text: str) -> dict[int, Mount]:
         number, _, _, _, mount_point, options, *_ = before.split(" ")
         fs_type, device, super_options = [*after.split(" "), "", ""][:3]
         together = dict.fromkeys(options.split(",") + super_options.split(","))
-        mounts[int(number)] = Mount(int(number), _unescape(mount_point), _unescape(device),
-                                    fs_type, ",".join(option for option in together if option))
+        mounts[int(number)] = Mount(
+            int(number),
+            _unescape(mount_point),
+            _unescape(device),
+            fs_type,
+            ",".join(option for option in together if option),
+        )
     return mounts
 
 
@@ -189,8 +194,15 @@ def _unescape(field: str) -> str:
 def _output(command: list[str], timeout: float) -> str:
     name = Path(command[0]).name
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace",
-                              timeout=timeout, stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         return f"unknown: {name} gave no answer within {timeout:g} s"
     except OSError as error:

@@ -141,8 +141,14 @@ class _Calls:
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
         self.mmap = libc.mmap
         self.mmap.restype = pointer
-        self.mmap.argtypes = [pointer, size, ctypes.c_int, ctypes.c_int, ctypes.c_int,
-                              ctypes.c_int64]
+        self.mmap.argtypes = [
+            pointer,
+            size,
+            ctypes.c_int,
+            ctypes.c_int,
+            ctypes.c_int,
+            ctypes.c_int64,
+        ]
         self.mincore = libc.mincore
         self.mincore.argtypes = [pointer, size, pointer]
         self.munmap = libc.munmap
@@ -158,8 +164,10 @@ class _Calls:
 
 def _resident_pages(calls: _Calls, fd: int, size: int) -> int:
     window = _WINDOW_PAGES * mmap.PAGESIZE
-    return sum(_resident_in(calls, fd, start, min(window, size - start))
-               for start in range(0, size, window))
+    return sum(
+        _resident_in(calls, fd, start, min(window, size - start))
+        for start in range(0, size, window)
+    )
 
 
 def _resident_in(calls: _Calls, fd: int, start: int, length: int) -> int:

@@ -75,8 +75,9 @@ class Scratch:
             The parent is missing, no directory or not writable; or the directory exists already.
         """
         if not _PLAIN_NAME.fullmatch(run_id):
-            raise UserError(f"the run id {run_id!r} has other characters than letters, digits, "
-                            "'.', '_' and '-'")
+            raise UserError(
+                f"the run id {run_id!r} has other characters than letters, digits, '.', '_' and '-'"
+            )
         real_parent = Path(parent).resolve()
         directory = real_parent / (_PREFIX + run_id)
         _check_parent(real_parent, create_parent)
@@ -88,8 +89,9 @@ class Scratch:
         except FileExistsError:
             raise UserError(f"the scratch directory {directory} exists already") from None
         except OSError as error:
-            raise UserError(f"the scratch directory {directory} cannot be made: "
-                            f"{error.strerror}") from None
+            raise UserError(
+                f"the scratch directory {directory} cannot be made: {error.strerror}"
+            ) from None
         return cls(str(directory), run_id)
 
     @classmethod
@@ -192,15 +194,26 @@ class Scratch:
         try:
             fd = os.open(self.directory, _OPEN_DIRECTORY)
         except OSError as error:
-            raise UserError(f"the scratch directory {self.directory} cannot be opened: "
-                            f"{error.strerror}") from None
+            raise UserError(
+                f"the scratch directory {self.directory} cannot be opened: {error.strerror}"
+            ) from None
         try:
             if _read_marker(fd).get("run_id") != self.run_id:
-                raise UserError(f"{self.directory} does not carry the marker of the run "
-                                f"{self.run_id}, so nothing in it is touched")
+                raise UserError(
+                    f"{self.directory} does not carry the marker of the run "
+                    f"{self.run_id}, so nothing in it is touched"
+                )
             yield fd
         finally:
             os.close(fd)
+
+
+def scratch_parent(given: str | None) -> tuple[str, bool]:
+    """Return the directory to make the scratch directory in, and whether it is ours to make."""
+    named = given or os.environ.get("PFFBENCH_SCRATCH") or os.environ.get("SCRATCH")
+    if named:
+        return named, False
+    return str(Path("pffbench-scratch").absolute()), True
 
 
 def find_leftovers(parent: str) -> list[Leftover]:
@@ -228,8 +241,16 @@ def _leftover_at(path: str) -> list[Leftover]:
         return []
     try:
         marker = _read_marker(fd)
-        return [Leftover(path, str(marker["run_id"]), str(marker["host"]), str(marker["user"]),
-                         int(str(marker["pid"])), str(marker["date"]))]
+        return [
+            Leftover(
+                path,
+                str(marker["run_id"]),
+                str(marker["host"]),
+                str(marker["user"]),
+                int(str(marker["pid"])),
+                str(marker["date"]),
+            )
+        ]
     except (KeyError, ValueError):
         return []
     finally:
@@ -240,13 +261,16 @@ def _check_parent(parent: Path, may_be_made: bool) -> None:
     try:
         nearest = Path(nearest_existing(str(parent)))
     except OSError as error:
-        raise UserError(f"the scratch parent {parent} cannot be reached: "
-                        f"{error.strerror}") from None
+        raise UserError(
+            f"the scratch parent {parent} cannot be reached: {error.strerror}"
+        ) from None
     if not nearest.is_dir():
         raise UserError(f"the scratch parent {parent} cannot be used: {nearest} is not a directory")
     if nearest != parent and not may_be_made:
-        raise UserError(f"the scratch parent {parent} does not exist "
-                        f"(the nearest directory that does is {nearest})")
+        raise UserError(
+            f"the scratch parent {parent} does not exist "
+            f"(the nearest directory that does is {nearest})"
+        )
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise UserError(f"the scratch parent {nearest} is not writable")
 
@@ -260,8 +284,13 @@ def _mark(directory: Path, run_id: str) -> None:
 
 
 def _write_marker(directory: Path, run_id: str) -> None:
-    facts = {"run_id": run_id, "host": socket.gethostname(), "user": _user(), "pid": os.getpid(),
-             "date": datetime.now(UTC).isoformat(timespec="seconds")}
+    facts = {
+        "run_id": run_id,
+        "host": socket.gethostname(),
+        "user": _user(),
+        "pid": os.getpid(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
     fd = os.open(directory / _MARKER, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
         json.dump(facts, file)

@@ -93,8 +93,9 @@ class Workload(ABC):
         write_read_cycle(cycle)
 
 
-def own_chunks(parameters: Parameters, shape: Shape,
-               block: Shape) -> Shape | Literal["contiguous", "library"]:  # fmt: skip
+def own_chunks(
+    parameters: Parameters, shape: Shape, block: Shape
+) -> Shape | Literal["contiguous", "library"]:
     """Return how an array is to be chunked.
 
     Parameters
@@ -107,14 +108,14 @@ def own_chunks(parameters: Parameters, shape: Shape,
         What the rank with the most holds of it: one chunk with ``chunks: block``.
     """
     asked = parameters.chunks
-    if asked == "auto":
-        asked = "block" if parameters.settings == "matched" else "library"
-    if asked == "block":
+    if asked == "auto" and parameters.settings == "defaults":
+        return "library"
+    if asked in ("auto", "block"):
         return tuple(min(b, n) for b, n in zip(block, shape, strict=True))
     if isinstance(asked, tuple):
         asked = (*(1,) * (len(shape) - len(asked)), *asked)
         return tuple(min(c, n) for c, n in zip(asked, shape, strict=True))
-    return asked
+    return "contiguous"
 
 
 def make_spec(
@@ -171,9 +172,8 @@ def cuts_of(workload: Workload, parameters: Parameters, ranks: int) -> Cuts:
         return ()
     shape = boxes[0][0].shape
     return tuple(
-        tuple(sorted({box.start[axis] for _, box in boxes} - {0}))
-        for axis in range(len(shape))
-    )  # fmt: skip
+        tuple(sorted({box.start[axis] for _, box in boxes} - {0})) for axis in range(len(shape))
+    )
 
 
 def legal_chunk_axes(parameters: Parameters, axes: Iterable[int]) -> str | None:

@@ -124,9 +124,7 @@ class Cycle:
 
     def pieces(self, batch: Sequence[Access], buffer: Buffer) -> list[Piece]:
         """Return the pieces of a batch for this case's backend and transfer."""
-        return pieces_of(
-            self.team.comm, batch, buffer, self.backend.call_limit, self.collective
-        )
+        return pieces_of(self.team.comm, batch, buffer, self.backend.call_limit, self.collective)
 
     def step(self, name: str) -> AgreedStep:
         """Return the context manager of a step that nobody times."""
@@ -244,8 +242,13 @@ def _count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
 def _verify(cycle: Cycle, pieces: Sequence[Piece], results: Sequence[Buffer]) -> None:
     for piece, got in zip(pieces, results, strict=True):
         data = np.ascontiguousarray(np.ma.getdata(got))
-        wrong = verify(cycle.source, data.reshape(piece.box.shape), piece.spec.number,
-                       piece.spec.data_start(piece.box), piece.spec.logical_shape)  # fmt: skip
+        wrong = verify(
+            cycle.source,
+            data.reshape(piece.box.shape),
+            piece.spec.number,
+            piece.spec.data_start(piece.box),
+            piece.spec.logical_shape,
+        )
         if wrong is not None:
             cycle.observed.mismatches.append(wrong)
         cycle.observed.verified_bytes += piece.memory.nbytes

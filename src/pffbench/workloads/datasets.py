@@ -48,18 +48,14 @@ class Datasets(Workload):
     summary = "N datasets of one shape, each rank its own or its part of each"
     parameters_type = DatasetsParameters
 
-    def arrays(
-        self, parameters: DatasetsParameters, ranks: int, rank: int
-    ) -> list[ArraySpec]:
+    def arrays(self, parameters: DatasetsParameters, ranks: int, rank: int) -> list[ArraySpec]:
         alone = parameters.layout == "file_per_process"
-        owners = [rank] if alone else range(ranks)
-        numbers = (n for r in owners for n in self._numbers(parameters, ranks, r))
-        if parameters.layout == "shared":
-            numbers = iter(range(self._total(parameters, ranks)))
+        everything = range(self._total(parameters, ranks))
+        numbers = self._numbers(parameters, ranks, rank) if alone else everything
         return list(self._specs(parameters, ranks, numbers))
 
     def _specs(
-        self, parameters: DatasetsParameters, ranks: int, numbers: Iterator[int]
+        self, parameters: DatasetsParameters, ranks: int, numbers: range
     ) -> Iterator[ArraySpec]:
         shape = parameters.shape
         assert shape is not None

@@ -139,9 +139,7 @@ class Hyperslab(Workload):
     def reads(self, parameters: HyperslabParameters, ranks: int, rank: int) -> list[Access]:
         return self._accesses(parameters, ranks, rank, self._read_part(parameters, ranks, rank))
 
-    def _accesses(
-        self, p: HyperslabParameters, ranks: int, rank: int, part: Box
-    ) -> list[Access]:
+    def _accesses(self, p: HyperslabParameters, ranks: int, rank: int, part: Box) -> list[Access]:
         specs = taking_part(self.arrays(p, ranks, rank), p, rank)
         return [access for spec in specs for access in _step_by_step(p, spec, part, rank)]
 
@@ -184,7 +182,9 @@ class Hyperslab(Workload):
         allowed = [len(shape)] if p.steps is None else [len(shape), len(shape) + 1]
         return (
             legal_chunk_axes(p, allowed)
-            or too_large_chunks(p, (*((p.steps,) if p.steps else ()), *self._stored_shape(p, ranks)))
+            or too_large_chunks(
+                p, (*((p.steps,) if p.steps else ()), *self._stored_shape(p, ranks))
+            )
             or self._check_reading(p, ranks)
         )
 

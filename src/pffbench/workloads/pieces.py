@@ -1,4 +1,4 @@
-"""What one call moves: accesses cut into batches that fit in memory and calls that fit the library."""
+"""What one call moves: accesses cut into batches for memory and into calls for the library."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ class Piece:
 
     def fill(self, source: Source) -> None:
         """Put the data that belong there into the buffer."""
-        source.fill(self.memory, self.spec.number, self.spec.data_start(self.box),
-                    self.spec.logical_shape)  # fmt: skip
+        source.fill(
+            self.memory, self.spec.number, self.spec.data_start(self.box), self.spec.logical_shape
+        )
 
     def writer(self, arrays: Mapping[str, Array], collective: bool) -> Call:
         """Return the call that writes the piece."""
@@ -40,7 +41,7 @@ class Piece:
 
 
 def batches(
-    comm: MPI.Comm, accesses: Sequence[Access], memory: int
+    comm: MPI.Intracomm, accesses: Sequence[Access], memory: int
 ) -> Iterator[Sequence[Access]]:
     """Cut the accesses into batches that fit in memory, the same number of them on all ranks.
 
@@ -68,7 +69,7 @@ def make_buffer(batch: Sequence[Access]) -> Buffer:
 
 
 def pieces_of(
-    comm: MPI.Comm,
+    comm: MPI.Intracomm,
     batch: Sequence[Access],
     buffer: Buffer,
     limit: int | None,
@@ -81,7 +82,7 @@ def pieces_of(
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm
+    comm : mpi4py.MPI.Intracomm
         The ranks; the function is collective when the transfer is.
     batch : sequence of Access
         What this rank moves.

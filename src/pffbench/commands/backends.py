@@ -1,0 +1,33 @@
+"""`pffbench backends`: what each backend can do, and its options with their defaults."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+from pffbench.backends.base import Backend
+from pffbench.backends.registry import backend_class, backend_names
+from pffbench.commands.describe import fields_of
+
+
+def main(arguments: argparse.Namespace) -> int:  # noqa: ARG001 -- it takes none
+    """List the backends. Return the exit status."""
+    for name in backend_names():
+        print("\n".join(_lines(backend_class(name))))
+    return 0
+
+
+def _lines(kind: type[Backend]) -> Iterator[str]:
+    can = kind.capabilities
+    missing = [library for library in kind.libraries if find_spec(library) is None]
+    state = f" (not installed: {', '.join(missing)})" if missing else ""
+    yield f"{kind.name}: {kind.summary}{state}"
+    yield f"  layouts    {', '.join(sorted(can.layouts))}"
+    yield f"  transfers  {', '.join(sorted(can.transfers))}"
+    yield f"  codecs     {', '.join(sorted(can.codecs))}"
+    if not can.caller_buffer:
+        yield "  reads      return new arrays, whose allocation is part of the read"
+    for line in fields_of(kind.options_type):
+        yield f"  {kind.name}.{line}"
+    yield ""

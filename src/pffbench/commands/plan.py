@@ -1,0 +1,70 @@
+"""`pffbench plan`: what an experiment would do, without doing any of it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from pffbench.experiment.check import Plan, make_plan
+from pffbench.experiment.cost import Cost, cost_of
+from pffbench.experiment.load import load_experiment
+from pffbench.storage.filesystem import filesystem
+from pffbench.storage.scratch import scratch_parent
+from pffbench.units import Size
+
+_HEADINGS = ("case", "data", "arrays", "files", "space", "memory/rank")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Print the cases of an experiment and what they cost. Return the exit status."""
+    _keep_mpi_asleep()
+    ranks = arguments.ranks or int(os.environ.get("SLURM_NTASKS", "1"))
+    plan = make_plan(load_experiment(arguments.experiment, arguments.overrides), ranks)
+    costs = {case.id: cost_of(case, ranks, int(plan.experiment.memory)) for case in plan.cases}
+    console = Console(width=None if os.isatty(1) else 160)
+    console.print(_table(plan, costs))
+    for name, reason in plan.left_out:
+        console.print(f"left out: {name}: {reason}", highlight=False)
+    for line in _totals(plan, costs, arguments.scratch):
+        console.print(line, highlight=False)
+    return 0
+
+
+def _keep_mpi_asleep() -> None:
+    """Keep MPI from being initialised by a parallel h5py, which reads the user's own file."""
+    try:
+        import mpi4py
+    except ImportError:
+        return
+    mpi4py.rc.initialize = False
+    mpi4py.rc.finalize = False
+
+
+def _table(plan: Plan, costs: dict[str, Cost]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for i, heading in enumerate(_HEADINGS):
+        table.add_column(heading, justify="right" if i else "left", no_wrap=True)
+    for case in plan.cases:
+        cost = costs[case.id]
+        note = " (roofline)" if case.roofline else ""
+        table.add_row(f"{case.id}{note}", str(Size(cost.nbytes)), str(cost.arrays),
+                      str(cost.files), str(Size(cost.space)), str(Size(cost.memory)))  # fmt: skip
+    return table
+
+
+def _totals(plan: Plan, costs: dict[str, Cost], scratch: str | None) -> list[str]:
+    experiment = plan.experiment
+    blocks = experiment.warmup + experiment.repetitions
+    written = sum(cost.nbytes for cost in costs.values()) * blocks
+    parent, _ = scratch_parent(scratch)
+    there = filesystem(parent)
+    peak = max(cost.space for cost in costs.values())
+    return [
+        f"{len(plan.cases)} cases on {plan.ranks} ranks, {blocks} times each "
+        f"({experiment.warmup} of them to warm up): {Size(written)} written and read in all",
+        f"at most {Size(peak)} at a time in {parent} ({there.type}, {Size(there.free_bytes)} free)",
+    ]
