@@ -2,13 +2,10 @@
 # Source this: it lets MPI start more ranks than there are cores, in containers, and as root in CI.
 # Everything here can be overridden: a variable that is already set is left as it is.
 
-# Open MPI refuses to run as root unless told twice; a container in CI has no other user. Nobody else is told anything.
+# Open MPI refuses to run as root unless told twice; a container in CI has no other user. Open MPI 5 takes the same two.
 if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT="${OMPI_ALLOW_RUN_AS_ROOT:-1}"
     export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="${OMPI_ALLOW_RUN_AS_ROOT_CONFIRM:-1}"
-    # Open MPI 5 starts through PRRTE, which asks the same under its own name.
-    export PRTE_ALLOW_RUN_AS_ROOT="${PRTE_ALLOW_RUN_AS_ROOT:-1}"
-    export PRTE_ALLOW_RUN_AS_ROOT_CONFIRM="${PRTE_ALLOW_RUN_AS_ROOT_CONFIRM:-1}"
 fi
 
 # A laptop or a CI machine has fewer cores than the tests have ranks. Inside a batch job the scheduler's placement is the
@@ -18,7 +15,7 @@ if [ -z "${SLURM_JOB_ID:-}${PBS_JOBID:-}${LSB_JOBID:-}${COBALT_JOBID:-}" ]; then
     export OMPI_MCA_rmaps_base_oversubscribe="${OMPI_MCA_rmaps_base_oversubscribe:-1}"
     # Binding to cores that a container does not own fails, and pins two ranks to one core when there are more ranks than cores.
     export OMPI_MCA_hwloc_base_binding_policy="${OMPI_MCA_hwloc_base_binding_policy:-none}"
-    # The same two for Open MPI 5 (PRRTE).
+    # The same two for Open MPI 5, which starts its ranks through PRRTE.
     export PRTE_MCA_rmaps_default_mapping_policy="${PRTE_MCA_rmaps_default_mapping_policy:-:oversubscribe}"
     export PRTE_MCA_hwloc_default_binding_policy="${PRTE_MCA_hwloc_default_binding_policy:-none}"
     # A waiting rank must give its core to one that works: without it a barrier of 16 ranks on 2 cores takes hundreds of

@@ -1,23 +1,6 @@
 # shellcheck shell=bash
 # An environment that the user has already made ready: found, checked, used, and never written to.
 
-# active_python: print the Python of the active environment; status 1 when none is active.
-active_python() {
-    if [[ -n ${PFFBENCH_PYTHON:-} ]]; then
-        type -P "$PFFBENCH_PYTHON"
-    elif [[ ${PFFBENCH_ENV:-} == private ]]; then
-        return 1
-    elif [[ -n ${VIRTUAL_ENV:-} && $VIRTUAL_ENV != "$VENV" && -x $VIRTUAL_ENV/bin/python ]]; then
-        echo "$VIRTUAL_ENV/bin/python"
-    elif [[ -n ${SPACK_ENV:-}${LOADEDMODULES:-} ]]; then
-        type -P python3
-    elif [[ -n ${CONDA_PREFIX:-} && -x $CONDA_PREFIX/bin/python ]]; then
-        echo "$CONDA_PREFIX/bin/python"
-    else
-        return 1
-    fi
-}
-
 # use_active: make .venv a thin layer over the active environment. Status 1 when there is none that works.
 use_active() {
     local python log=$BUILD/logs/active.log missing=$BUILD/missing.txt

@@ -20,7 +20,8 @@ show_failure() {
     if grep -qE "$pattern" "$log"; then
         echo "  the errors in it:"
         # `error: subprocess-exited-with-error` and the like are the build tool's echo of the cause.
-        grep -nE -A2 "$pattern" "$log" | grep -vE 'subprocess-exited-with-error|^--$' | head -n 30 | sed 's/^/    /'
+        # sed rather than head: it reads to the end, so that no broken pipe ends this script early.
+        grep -nE -A2 "$pattern" "$log" | grep -vE 'subprocess-exited-with-error|^--$' | sed -n '1,18s/^/    /p'
     fi
     echo "  the last lines of it:"
     tail -n 8 "$log" | sed 's/^/    /'
@@ -28,25 +29,30 @@ show_failure() {
 } >&2
 
 # step NAME TEXT COMMAND…: run a command with its output in a log, show that it is alive, and explain a failure.
+# The command runs in the foreground, so that an interrupt reaches it; in a subshell, so that what it exports stays there.
 step() {
-    local name=$1 text=$2 log begin=$SECONDS pid status=0 beat=0
+    local name=$1 text=$2 log begin=$SECONDS heart status=0
     shift 2
     mkdir -p "$BUILD/logs"
     log=$BUILD/logs/$name.log
     say "$text (log: ${log#"$ROOT"/})"
-    "$@" >"$log" 2>&1 </dev/null &
-    pid=$!
-    # Sleeping in short naps keeps a quick step quick; the heartbeat comes every 20 s.
-    while kill -0 "$pid" 2>/dev/null; do
-        sleep 0.2
-        beat=$((beat + 1))
-        if ((beat % 100 == 0)); then say "  … $name: still working, $((SECONDS - begin)) s"; fi
-    done
-    wait "$pid" || status=$?
+    heartbeat "$name" &
+    heart=$!
+    ("$@") >"$log" 2>&1 </dev/null || status=$?
+    kill "$heart" 2>/dev/null || true
+    wait "$heart" 2>/dev/null || true
     if ((status != 0)); then
         printf '\npffbench set-up: this step failed with status %s: %s\n' "$status" "$text" >&2
         show_failure "$log"
         return "$status"
     fi
     if ((SECONDS - begin >= 5)); then say "  $name: done in $((SECONDS - begin)) s"; fi
+}
+
+# A sign of life every 20 s, in one-second naps: it must not outlive its parent for long, nor hold the terminal.
+heartbeat() {
+    local begin=$SECONDS
+    while sleep 1 && kill -0 $$ 2>/dev/null; do
+        if (((SECONDS - begin) % 20 == 19)); then say "  … $1: still working, $((SECONDS - begin + 1)) s"; fi
+    done
 }

@@ -1,15 +1,38 @@
 # shellcheck shell=bash
 # Is the environment that was made last still the right one? This must be fast: every make target asks it first.
 
+# active_python: print the Python of the active environment; status 1 when none is active.
+active_python() {
+    local kind
+    if [[ -n ${PFFBENCH_PYTHON:-} ]]; then
+        type -P "$PFFBENCH_PYTHON"
+    elif [[ ${PFFBENCH_ENV:-} == private ]]; then
+        return 1
+    elif [[ ${VIRTUAL_ENV:-} == "$VENV" ]]; then
+        # Our own: it stays what it is, a layer over another one or a private one.
+        kind=$(cat "$VENV/.pffbench-kind" 2>/dev/null)
+        if [[ $kind != "over "* ]]; then return 1; fi
+        echo "${kind#over }"
+    elif [[ -n ${VIRTUAL_ENV:-} && -x $VIRTUAL_ENV/bin/python ]]; then
+        echo "$VIRTUAL_ENV/bin/python"
+    elif [[ -n ${SPACK_ENV:-}${LOADEDMODULES:-} ]]; then
+        type -P python3
+    elif [[ -n ${CONDA_PREFIX:-} && -x $CONDA_PREFIX/bin/python ]]; then
+        echo "$CONDA_PREFIX/bin/python"
+    else
+        return 1
+    fi
+}
+
 # What the environment depends on: this set-up, the project's dependencies, the user's choice of environment, and the files
 # that the last check saw in use (interpreter, MPI, HDF5, netCDF), so that a system update is noticed.
 state_key() {
     {
         find "$SETUP" -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
         sha256sum "$ROOT/pyproject.toml"
-        echo "${PFFBENCH_PYTHON:-}|${PFFBENCH_BASE_PYTHON:-}|${PFFBENCH_ENV:-}|${PFFBENCH_MPIEXEC:-}"
-        if [[ ${VIRTUAL_ENV:-} != "$VENV" ]]; then echo "${VIRTUAL_ENV:-}"; fi
-        echo "${CONDA_PREFIX:-}|${SPACK_ENV:-}|${LOADEDMODULES:-}|${MPICC:-}|${HDF5_DIR:-}|${NETCDF4_DIR:-}"
+        active_python || true
+        echo "${PFFBENCH_BASE_PYTHON:-}|${PFFBENCH_MPIEXEC:-}|${MPICC:-}|${HDF5_DIR:-}|${NETCDF4_DIR:-}"
+        echo "${SPACK_ENV:-}|${LOADEDMODULES:-}"
         if [[ -e $BUILD/watch ]]; then xargs -d '\n' stat -L -c '%n %s %Y' <"$BUILD/watch"; fi
     } 2>/dev/null | sha256sum
 }

@@ -24,33 +24,26 @@ cache_dir() {
     echo "$dir"
 }
 
-# need_wheels: set WHEELS to the directory that holds both wheels, building them when the cache has none for this key.
+# need_wheels: set WHEELS to the directory that holds both wheels, building those that the cache lacks for this key.
 need_wheels() {
-    local work jobs status=0 h5py netcdf4
+    local name work=$BUILD/wheels missing=()
     WHEELS_KEY=$(wheels_key)
     WHEELS=$(cache_dir)/wheels/$WHEELS_KEY
-    if compgen -G "$WHEELS/h5py-*.whl" >/dev/null && compgen -G "$WHEELS/netcdf4-*.whl" >/dev/null; then
+    mkdir -p "$WHEELS"
+    for name in netcdf4 h5py; do
+        compgen -G "$WHEELS/$name-*.whl" >/dev/null || missing+=("$name")
+    done
+    if ((${#missing[@]} == 0)); then
         say "h5py and netCDF4 come from wheels built earlier: $WHEELS"
         return 0
     fi
-    work=$BUILD/wheels
     rm -rf "$work"
-    mkdir -p "$work/out"
+    mkdir -p "$work"
     step build-tools "installing the build tools (Cython, setuptools, numpy, …)" build_tools "$work" || exit
-    h5py=$(pinned h5py) netcdf4=$(pinned netcdf4)
-    # Both at once: together they keep two cores busy. Each has its own log.
-    step h5py "building ${h5py/==/ } against parallel HDF5 $NATIVE_HDF5_VERSION" build_h5py "$work" "$h5py" &
-    jobs=$!
-    step netcdf4 "building ${netcdf4/==/ } against parallel netCDF-C $NATIVE_NETCDF_VERSION" \
-        build_netcdf4 "$work" "$netcdf4" || status=$?
-    wait "$jobs" || status=$?
-    if ((status != 0)); then exit "$status"; fi
-    # In one rename, so that another checkout never sees half of it.
-    mkdir -p "$(dirname "$WHEELS")"
-    rm -rf "$WHEELS.new.$$"
-    cp -r "$work/out" "$WHEELS.new.$$"
-    rm -rf "$WHEELS"
-    mv -T "$WHEELS.new.$$" "$WHEELS"
+    for name in "${missing[@]}"; do
+        step "$name" "building $(pinned "$name" | sed 's/==/ /') against HDF5 $NATIVE_HDF5_VERSION and netCDF-C \
+$NATIVE_NETCDF_VERSION" "build_$name" "$work" || exit
+    done
     rm -rf "$work"
 }
 
@@ -59,8 +52,9 @@ build_tools() {
         "$UV" pip install --python "$1/venv/bin/python" --no-deps -r "$SETUP/build-requirements.lock"
 }
 
-# build_wheel WORK REQUIREMENT: compile one package from its source release, with nothing taken from or left in a cache.
+# build_wheel WORK NAME: compile one package from its source release, with nothing taken from or left in a cache.
 build_wheel() {
+    local wheel
     # A rpath, because modules and hand-made installations are not on the loader's path. Giving any CFLAGS drops Python's own
     # -O2, and without optimisation netCDF4 does not even import.
     export CC=$NATIVE_MPICC MPICC=$NATIVE_MPICC
@@ -69,14 +63,18 @@ build_wheel() {
     export PATH=$1/venv/bin:$PATH DIST_EXTRA_CONFIG=$1/build.cfg
     printf '[build_ext]\nparallel = %s\n' "$(nproc)" >"$1/build.cfg"
     python -m pip wheel --disable-pip-version-check --no-deps --no-build-isolation --no-binary :all: --no-cache-dir \
-        --verbose --wheel-dir "$1/out" "$2"
+        --verbose --wheel-dir "$1/$2" "$(pinned "$2")" || return
+    # By a rename, so that another checkout never sees half of it.
+    for wheel in "$1/$2"/*.whl; do
+        cp "$wheel" "$WHEELS/.${wheel##*/}.$$" && mv "$WHEELS/.${wheel##*/}.$$" "$WHEELS/${wheel##*/}"
+    done
 }
 
-# These two run as steps, hence in processes of their own: what they export stays there.
+# These two run as steps, whose exports end with them.
 build_h5py() {
     export HDF5_MPI=ON H5PY_SETUP_REQUIRES=0
     export HDF5_INCLUDEDIR=$NATIVE_HDF5_INCLUDE HDF5_LIBDIR=$NATIVE_HDF5_LIB
-    build_wheel "$@"
+    build_wheel "$1" h5py
 }
 
 build_netcdf4() {
@@ -86,5 +84,5 @@ build_netcdf4() {
     export NETCDF4_INCDIR=$NATIVE_NETCDF_INCLUDE NETCDF4_LIBDIR=$NATIVE_NETCDF_LIB
     EXTRA_CFLAGS=$("$SETUP/netcdf_compat" "$NATIVE_MPICC" "$NATIVE_NETCDF_INCLUDE" "$NATIVE_NETCDF_LIB" \
         "$NATIVE_HDF5_INCLUDE")
-    build_wheel "$@"
+    build_wheel "$1" netcdf4
 }

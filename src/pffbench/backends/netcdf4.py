@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pffbench.backends.base import (
     MPI_CALL_LIMIT,
@@ -80,7 +80,7 @@ class NetCdf4(Backend):
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(path, "r", comm)
 
-    def _store(self, path: str, mode: str, comm: MPI.Intracomm | None, **told: Any) -> Store:
+    def _store(self, path: str, mode: Literal["r", "w"], comm: MPI.Intracomm | None, **told: Any) -> Store:
         from mpi4py import MPI
 
         if comm is not None:

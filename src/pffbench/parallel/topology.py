@@ -63,14 +63,14 @@ class Team:
     ----------
     comm : mpi4py.MPI.Intracomm
         All ranks of the job.
-    node : mpi4py.MPI.Intracomm
+    node : mpi4py.MPI.Comm
         The ranks on this rank's node.
     topology : Topology
         Who runs where.
     """
 
     comm: MPI.Intracomm
-    node: MPI.Intracomm
+    node: MPI.Comm
     topology: Topology = field(repr=False)
 
     @classmethod

@@ -148,7 +148,8 @@ def drop_unfinished(path: str) -> str | None:
     """
     text = Path(path).read_text(encoding="utf-8")
     whole = finished(read_samples(path))
-    kept, cut = [], []
+    kept: list[str] = []
+    cut: list[str] = []
     for line in text.splitlines(keepends=True):
         cells = next(csv.reader([line]))
         header = tuple(cells) == COLUMNS
