@@ -11,6 +11,7 @@ from pffbench.data.base import DTYPES, Source, check_dtype
 from pffbench.data.constant import Constant
 from pffbench.data.files import FileSource
 from pffbench.data.integers import Integers
+from pffbench.data.locate import locate
 from pffbench.data.smooth import Smooth
 from pffbench.data.uniform import uniform
 from pffbench.data.verify import Mismatch, verify
@@ -51,7 +52,7 @@ def make_source(
     seed : int
         Any integer; its low 64 bits count. Kind ``file`` ignores it.
     file, variable : str, optional
-        With kind ``file``: the user's file, and which variable in it (not needed where there is
+        With kind ``file``: the user's file (see `locate`), and which variable in it (not needed where there is
         only one).
 
     Returns
@@ -70,7 +71,7 @@ def make_source(
     if kind == "file":
         if file is None:
             raise UserError("source 'file' needs the key 'file': the path of the user's file")
-        return FileSource(file, variable, None if dtype is None else check_dtype(dtype))
+        return FileSource(locate(file), variable, None if dtype is None else check_dtype(dtype))
     if file is not None or variable is not None:
         raise UserError(f"'file' and 'variable' belong to source 'file', not to source {kind!r}")
     return _GENERATORS[kind](check_dtype(dtype or "float32"), seed)
