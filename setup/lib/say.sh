@@ -21,12 +21,12 @@ show_failure() {
         echo "  the errors in it:"
         # `error: subprocess-exited-with-error` and the like are the build tool's echo of the cause.
         # sed rather than head: it reads to the end, so that no broken pipe ends this script early.
-        grep -nE -A2 "$pattern" "$log" | grep -vE 'subprocess-exited-with-error|^--$' | sed -n '1,18s/^/    /p'
+        grep -nE -A2 "$pattern" "$log" | grep -vE 'subprocess-exited-with-error|^--$' | sed -n '1,18s/^/    /p' | cut -c -240
     fi
     echo "  the last lines of it:"
-    tail -n 8 "$log" | sed 's/^/    /'
+    tail -n 8 "$log" | sed 's/^/    /' | cut -c -240
     echo "  the whole log: $log"
-} >&2
+}
 
 # step NAME TEXT COMMAND…: run a command with its output in a log, show that it is alive, and explain a failure.
 # The command runs in the foreground, so that an interrupt reaches it; in a subshell, so that what it exports stays there.
@@ -42,17 +42,17 @@ step() {
     kill "$heart" 2>/dev/null || true
     wait "$heart" 2>/dev/null || true
     if ((status != 0)); then
-        printf '\npffbench set-up: this step failed with status %s: %s\n' "$status" "$text" >&2
-        show_failure "$log"
+        # In one piece: two steps may run, and fail, side by side.
+        printf '\npffbench set-up: this step failed with status %s: %s\n%s\n' "$status" "$text" "$(show_failure "$log")" >&2
         return "$status"
     fi
     if ((SECONDS - begin >= 5)); then say "  $name: done in $((SECONDS - begin)) s"; fi
 }
 
-# A sign of life every 20 s, in one-second naps: it must not outlive its parent for long, nor hold the terminal.
+# A sign of life every 20 s. Its one-second naps outlive it by as much, so they hold neither a pipe nor the lock.
 heartbeat() {
     local begin=$SECONDS
-    while sleep 1 && kill -0 $$ 2>/dev/null; do
+    while sleep 1 >&- 2>&- 9>&- && kill -0 $$ 2>/dev/null; do
         if (((SECONDS - begin) % 20 == 19)); then say "  … $1: still working, $((SECONDS - begin + 1)) s"; fi
     done
 }

@@ -2,7 +2,7 @@
 # h5py and netCDF4 compiled against the parallel libraries, once per machine: the wheels are kept in the user's cache.
 
 # pinned NAME: the line `name==version` of a package in requirements.lock.
-pinned() { sed -nE "s/^($1==[^ ;]+).*/\1/Ip" "$SETUP/requirements.lock" | head -n 1; }
+pinned() { sed -nE "s/^($1==[^ ;]+).*/\1/Ip" "$SETUP/requirements.lock"; }
 
 # The wheels depend on how they are built, with which Python, and against which libraries - on the contents of these, so that
 # a system update makes a new key. The caches of uv and pip know only name and version and would hand out a serial wheel.
@@ -14,7 +14,7 @@ wheels_key() {
         echo "${CFLAGS:-} ${LDFLAGS:-}"
         "$BASE_PYTHON" -I -c 'import sys, sysconfig; print(sys.version, sysconfig.get_config_var("SOABI"))'
         echo "$NATIVE_HDF5_LIB $NATIVE_NETCDF_LIB"
-        xargs sha256sum <<<"$NATIVE_LIBRARIES"
+        xargs -d '\n' sha256sum <<<"$NATIVE_LIBRARIES"
     } | sha256sum | cut -c 1-16
 }
 
@@ -26,24 +26,28 @@ cache_dir() {
 
 # need_wheels: set WHEELS to the directory that holds both wheels, building those that the cache lacks for this key.
 need_wheels() {
-    local name work=$BUILD/wheels missing=()
+    local name job work=$BUILD/wheels to_build=() jobs=() status=0
     WHEELS_KEY=$(wheels_key)
     WHEELS=$(cache_dir)/wheels/$WHEELS_KEY
     mkdir -p "$WHEELS"
     for name in netcdf4 h5py; do
-        compgen -G "$WHEELS/$name-*.whl" >/dev/null || missing+=("$name")
+        compgen -G "$WHEELS/$name-*.whl" >/dev/null || to_build+=("$name")
     done
-    if ((${#missing[@]} == 0)); then
+    if ((${#to_build[@]} == 0)); then
         say "h5py and netCDF4 come from wheels built earlier: $WHEELS"
         return 0
     fi
     rm -rf "$work"
     mkdir -p "$work"
+    printf '[build_ext]\nparallel = %s\n' "$(nproc)" >"$work/build.cfg"
     step build-tools "installing the build tools (Cython, setuptools, numpy, …)" build_tools "$work" || exit
-    for name in "${missing[@]}"; do
-        step "$name" "building $(pinned "$name" | sed 's/==/ /') against HDF5 $NATIVE_HDF5_VERSION and netCDF-C \
-$NATIVE_NETCDF_VERSION" "build_$name" "$work" || exit
+    # Side by side, since each spends most of its time in one process (Cython); each has its own log and its own report.
+    for name in "${to_build[@]}"; do
+        step "$name" "building $(pinned "$name" | sed 's/==/ /') against HDF5 $NATIVE_HDF5_VERSION" "build_$name" "$work" &
+        jobs+=($!)
     done
+    for job in "${jobs[@]}"; do wait "$job" || status=$?; done
+    if ((status != 0)); then exit "$status"; fi
     rm -rf "$work"
 }
 
@@ -61,7 +65,6 @@ build_wheel() {
     export CFLAGS="-g0 ${CFLAGS:--O2} ${EXTRA_CFLAGS:-}"
     export LDFLAGS="${LDFLAGS:-} -Wl,-rpath,$NATIVE_HDF5_LIB -Wl,-rpath,$NATIVE_NETCDF_LIB"
     export PATH=$1/venv/bin:$PATH DIST_EXTRA_CONFIG=$1/build.cfg
-    printf '[build_ext]\nparallel = %s\n' "$(nproc)" >"$1/build.cfg"
     python -m pip wheel --disable-pip-version-check --no-deps --no-build-isolation --no-binary :all: --no-cache-dir \
         --verbose --wheel-dir "$1/$2" "$(pinned "$2")" || return
     # By a rename, so that another checkout never sees half of it.
