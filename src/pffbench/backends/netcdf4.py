@@ -80,7 +80,9 @@ class NetCdf4(Backend):
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(path, "r", comm)
 
-    def _store(self, path: str, mode: Literal["r", "w"], comm: MPI.Intracomm | None, **told: Any) -> Store:
+    def _store(
+        self, path: str, mode: Literal["r", "w"], comm: MPI.Intracomm | None, **told: Any
+    ) -> Store:
         from mpi4py import MPI
 
         if comm is not None:

@@ -52,8 +52,8 @@ def make_source(
     seed : int
         Any integer; its low 64 bits count. Kind ``file`` ignores it.
     file, variable : str, optional
-        With kind ``file``: the user's file (see `locate`), and which variable in it (not needed where there is
-        only one).
+        With kind ``file``: the user's file (see `locate`), and which variable in it (not needed
+        where there is only one).
 
     Returns
     -------

@@ -18,6 +18,8 @@ TOTALS = {
     "write_total": ("create", "define", "write", "flush", "close", "sync"),
     "read_total": ("open", "open_array", "read", "close_read"),
 }
+#: Parameters that tables have columns for.
+_OWN_COLUMNS = frozenset({"settings", "transfer"})
 #: Phases in which data move: these have rates and a roofline.
 MOVING = ("write", "read", *TOTALS)
 
@@ -66,6 +68,9 @@ class CaseSummary:
         Any sample of it, for what is the same in all of them.
     raw : bool
         Whether it moves raw bytes.
+    variant : str
+        What sets it apart from other cases of the same backend in the comparison, beside
+        settings and transfer, such as ``codec=gzip``; often empty.
     nbytes : int
         Bytes of array data that it writes.
     cache : str
@@ -82,6 +87,7 @@ class CaseSummary:
 
     sample: Sample
     raw: bool
+    variant: str
     nbytes: int
     cache: str
     stored_as: str
@@ -147,7 +153,36 @@ def _group(cases: Sequence[Sequence[Sample]], record: RunRecord) -> list[CaseSum
     raw = {name for name in seconds if record.cases.get(name, {}).get("raw", False)}
     best = {phase: _fastest(seconds, set(seconds) - raw, phase) for phase in _phases(seconds)}
     fastest_raw = {phase: _fastest(seconds, raw, phase) for phase in MOVING}
-    return [_case(rows, seconds, best, fastest_raw, record, rows[0].case in raw) for rows in cases]
+    variants = _variants([rows[0].case for rows in cases], record)
+    return [
+        _case(rows, seconds, best, fastest_raw, record, rows[0].case in raw, variants[rows[0].case])
+        for rows in cases
+    ]
+
+
+def _variants(names: Sequence[str], record: RunRecord) -> dict[str, str]:
+    """Return, for each case, the parameters that its backend was swept over."""
+    told = {
+        name: {**record.cases[name]["parameters"], **record.cases[name]["options"]}
+        for name in names
+        if name in record.cases
+    }
+    swept: dict[str, set[str]] = defaultdict(set)
+    for mine in told.values():
+        same = [other for other in told.values() if other["backend"] == mine["backend"]]
+        swept[mine["backend"]] |= {k for k, v in mine.items() if any(o[k] != v for o in same)}
+    return {
+        name: " ".join(
+            f"{key}={_short(mine[key])}"
+            for key in mine
+            if key in swept[mine["backend"]] - _OWN_COLUMNS
+        )
+        for name, mine in told.items()
+    }
+
+
+def _short(value: object) -> str:
+    return "×".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 Seconds = Mapping[str, Mapping[str, Mapping[int, float]]]
@@ -183,6 +218,7 @@ def _case(
     fastest_raw: Mapping[str, Mapping[int, float] | None],
     record: RunRecord,
     raw: bool,
+    variant: str,
 ) -> CaseSummary:
     first = rows[0]
     entry = record.cases.get(first.case, {})
@@ -213,6 +249,7 @@ def _case(
     return CaseSummary(
         sample=first,
         raw=raw,
+        variant=variant,
         nbytes=nbytes["write"],
         cache=" / ".join(sorted({row.cache for row in reads})),
         stored_as=_stored(entry),

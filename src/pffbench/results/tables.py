@@ -47,6 +47,8 @@ _CSV_COLUMNS = (
 def headings(cases: Sequence[CaseSummary]) -> list[str]:
     """Return the headings of the table of a comparison."""
     columns = ["backend", "settings", "transfer"]
+    if _varied(cases):
+        columns.append("variant")
     written, read = (
         (["define", "write"], ["open", "read"]) if _many(cases) else (["write"], ["read"])
     )
@@ -61,6 +63,8 @@ def cells(case: CaseSummary, cases: Sequence[CaseSummary]) -> list[str]:
     """Return the cells of a case in the table of its comparison."""
     s = case.sample
     texts = [s.backend, "raw" if case.raw else s.settings, s.transfer]
+    if _varied(cases):
+        texts.append(case.variant)
     for names, total in (
         (["define", "write"], "write_total"),
         (["open_array", "read"], "read_total"),
@@ -98,6 +102,11 @@ def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
     )
 
 
+def _varied(cases: Sequence[CaseSummary]) -> bool:
+    """Whether a backend was swept over more than settings and transfer."""
+    return any(case.variant for case in cases)
+
+
 def _many(cases: Sequence[CaseSummary]) -> bool:
     """Whether the time of one array is what matters, not the rate."""
     return cases[0].sample.workload == "datasets"
@@ -112,7 +121,8 @@ def print_summary(summary: Summary, console: Console) -> None:
         console.print(title(cases, summary), style="bold", highlight=False)
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for i, heading in enumerate(headings(cases)):
-            table.add_column(heading, justify="left" if i < 3 else "right", no_wrap=i < 3)
+            words = i < 3 or heading == "variant"
+            table.add_column(heading, justify="left" if words else "right", no_wrap=i < 3)
         for case in _ordered(cases):
             table.add_row(*cells(case, cases), style="dim" if case.raw else None)
         console.print(table)
@@ -130,7 +140,7 @@ def _ordered(cases: Sequence[CaseSummary]) -> list[CaseSummary]:
 
     def key(case: CaseSummary) -> tuple[bool, str, str, str, str]:
         s = case.sample
-        return (case.raw, s.backend, s.settings, s.transfer, case.stored_as)
+        return (case.raw, s.backend, s.settings, s.transfer, case.variant)
 
     return sorted(cases, key=key)
 
