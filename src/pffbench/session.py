@@ -98,7 +98,12 @@ class Session:
             recorder = _recorder(decided, record, team, floor, progress, bool(arguments.resume))
             return progress, recorder
 
-        made = _made_by_root(team, make_recorder)
+        try:
+            made = _made_by_root(team, make_recorder)
+        except UserError:
+            if team.is_root:
+                _destroy(scratch, decided)
+            raise
         progress, recorder = made or (None, None)
         rules = Rules(fail_fast=arguments.fail_fast, drop_hook=arguments.drop_hook)
         return cls(team, decided, scratch, rules, progress, recorder, floor)
@@ -127,13 +132,8 @@ class Session:
 
     def _destroy_scratch(self) -> None:
         assert self.recorder is not None
-        try:
-            self.scratch.destroy()
-            if self.decided.own_scratch_parent:
-                Path(self.decided.scratch_parent).rmdir()
-        except OSError as error:  # results are safe; what is left is said, not raised
-            if Path(self.scratch.directory).exists():
-                self.recorder.remark(f"could not remove {self.scratch.directory}: {error}")
+        if left := _destroy(self.scratch, self.decided):
+            self.recorder.remark(left)
 
     def _tell(self, recorder: Recorder) -> int:
         from rich.console import Console
@@ -154,6 +154,18 @@ class Session:
             )
             return INTERRUPTED
         return VALID if recorder.run_record.valid else NOT_VALID
+
+
+def _destroy(scratch: Scratch, decided: Decided) -> str | None:
+    """Remove the scratch directory; say what could not be removed, since results are safe."""
+    try:
+        scratch.destroy()
+        if decided.own_scratch_parent:
+            Path(decided.scratch_parent).rmdir()
+    except OSError as error:
+        if Path(scratch.directory).exists():
+            return f"could not remove {scratch.directory}: {error}"
+    return None
 
 
 def _on_root(team: Team, decide: Callable[[], T]) -> T:

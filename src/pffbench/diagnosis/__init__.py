@@ -1,0 +1,1 @@
+"""What `pffbench doctor` looks at: one check per module, each a judgement of plain facts."""

@@ -1,0 +1,128 @@
+"""The launcher: whether it and the MPI library belong together."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+
+from pffbench.diagnosis.finding import Finding
+
+TOPIC = "Launcher"
+_SECONDS = 10.0
+
+#: Where each launcher tells a process its number.
+_RANKS = (
+    "OMPI_COMM_WORLD_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "PMI_RANK",
+    "PALS_RANKID",
+    "FLUX_TASK_RANK",
+    "SLURM_PROCID",
+)
+
+
+def speaks_for_all(environ: Mapping[str, str]) -> bool:
+    """Whether this process is the first one of its launcher, as far as the launcher says.
+
+    When launcher and MPI do not fit, every process takes itself for rank 0 of 1; only one of
+    them is to speak.
+    """
+    number = next((environ[name] for name in _RANKS if name in environ), "0")
+    return number.strip() in ("", "0")
+
+
+def judge_launcher(claim: tuple[int, str] | None, size: int, vendor: str) -> Finding:
+    """Tell whether MPI has as many ranks as the launcher started.
+
+    Parameters
+    ----------
+    claim : tuple of int and str, or None
+        The launcher's number and where it says so, from `launcher_size`.
+    size : int
+        Number of ranks that MPI knows of.
+    vendor : str
+        Name of the MPI library.
+    """
+    ranks = "1 rank" if size == 1 else f"{size} ranks"
+    if claim is None:
+        if size == 1:
+            return Finding(TOPIC, "ok", "started alone: 1 rank")
+        return Finding(TOPIC, "ok", f"{ranks}; the launcher leaves no number to compare with")
+    number, variable = claim
+    if number == size:
+        return Finding(TOPIC, "ok", f"{ranks}, as {variable} says")
+    return Finding(
+        TOPIC,
+        "problem",
+        f"the launcher started {number} processes ({variable}={number}) but MPI knows of {size}: "
+        "launcher and MPI library do not belong together",
+        _remedy(variable, vendor),
+    )
+
+
+def judge_slurm_types(types: Sequence[str], vendor: str | None) -> Finding:
+    """Tell which kinds of MPI ``srun`` can start.
+
+    Parameters
+    ----------
+    types : sequence of str
+        What ``srun --mpi=list`` names.
+    vendor : str or None
+        Name of the MPI library, when it is known.
+    """
+    text = f"srun --mpi knows: {', '.join(types) or 'nothing'}"
+    if vendor == "Open MPI" and not any(kind.startswith("pmix") for kind in types):
+        return Finding(
+            TOPIC,
+            "warning",
+            f"{text}; Open MPI needs pmix, so srun would start separate programs of 1 rank",
+            "use mpiexec inside the allocation",
+        )
+    return Finding(TOPIC, "ok", text)
+
+
+def look_at_slurm(vendor: str | None) -> Iterator[Finding]:
+    """Ask ``srun`` which kinds of MPI it can start; nothing where there is no Slurm."""
+    program = shutil.which("srun")
+    if program is None:
+        return
+    try:
+        done = subprocess.run(
+            [program, "--mpi=list"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        text = f"srun --mpi=list gave no answer within {_SECONDS:g} s"
+        yield Finding(TOPIC, "unknown", text)
+        return
+    except OSError as error:
+        yield Finding(TOPIC, "unknown", f"srun --mpi=list: {error.strerror}")
+        return
+    # Slurm up to 21 prints the list to stderr, each line after "srun: ".
+    yield judge_slurm_types(mpi_types(done.stdout + done.stderr), vendor)
+
+
+def mpi_types(text: str) -> list[str]:
+    """Pick the names out of what ``srun --mpi=list`` prints."""
+    names = []
+    for line in text.splitlines():
+        words = line.strip().removeprefix("srun:").strip()
+        if re.fullmatch(r"[a-z][a-z0-9_/]*", words):
+            names.append(words)
+        elif words.startswith("specific pmix plugin versions available:"):
+            names += words.partition(":")[2].replace(",", " ").split()
+    return list(dict.fromkeys(names))
+
+
+def _remedy(variable: str, vendor: str) -> str:
+    if variable.startswith("SLURM_"):
+        kind = "pmix" if vendor == "Open MPI" else "pmi2 or cray_shasta"
+        return f"start with srun --mpi={kind}, or with the mpiexec of {vendor}"
+    return f"start with the mpiexec of {vendor}, the MPI that mpi4py loads (or srun --mpi=pmix)"
