@@ -1,8 +1,9 @@
-"""Tell whether this Python has a working parallel I/O stack: ``mpiexec -n 2 python check_stack.py``.
+"""Tell whether this Python has a working parallel stack: ``mpiexec -n 2 python check_stack.py``.
 
-An import proves little: a serial HDF5 imports as well as a parallel one, and two copies of HDF5 in one process may run for
-hours before they write wrong bytes. So every rank writes and reads its part of a shared file through both libraries.
-One line is printed per problem, and the exit status is 0 only when there is none.
+An import proves little: a serial HDF5 imports as well as a parallel one, and two copies of HDF5 in
+one process may run for hours before they write wrong bytes. So every rank writes and reads its part
+of a shared file through both libraries. One line is printed per problem, and the exit status is 0
+only when there is none.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 ROWS, COLUMNS = 64, 32
 
@@ -24,11 +25,10 @@ ROWS, COLUMNS = 64, 32
 def mapped_libraries(pattern: str) -> list[str]:
     """Shared libraries in this process whose file name matches ``pattern``, as real paths."""
     found = set()
-    with open("/proc/self/maps", encoding="utf-8") as maps:
-        for line in maps:
-            path = line.rstrip("\n").partition("/")[2]
-            if re.match(pattern, path.rpartition("/")[2]):
-                found.add(os.path.realpath("/" + path))
+    for line in Path("/proc/self/maps").read_text("utf-8").splitlines():
+        path = line.partition("/")[2]
+        if re.match(pattern, path.rpartition("/")[2]):
+            found.add(os.path.realpath("/" + path))
     return sorted(found)
 
 
@@ -38,7 +38,7 @@ def problems_of_imports() -> list[str]:
     for name in ("numpy", "h5py", "netCDF4", "zarr"):
         try:
             importlib.import_module(name)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever an import raises is the finding
             problems.append(f"{name} cannot be imported: {type(error).__name__}: {error}")
     modules = sys.modules
     if "h5py" in modules and not modules["h5py"].get_config().mpi:
@@ -62,7 +62,7 @@ def problems_of_imports() -> list[str]:
 def write_and_read(
     comm: Any, label: str, access: Callable[[str, str, Any, bool], Any], path: str
 ) -> str | None:
-    """Write this rank's rows and read its neighbour's, both ways of transfer; None when all bytes are right."""
+    """Write this rank's rows, read its neighbour's, both ways; the problem, or None."""
     import numpy as np
 
     def rows_of(rank: int) -> Any:
@@ -76,7 +76,7 @@ def write_and_read(
             comm.Barrier()
             neighbour = (comm.rank + 1) % comm.size
             values = access(path, "read", neighbour, collective)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - reported, and the job ended, below
             # The other ranks may be waiting inside the library: nothing but an abort ends them.
             print(f"{name} failed on rank {comm.rank}: {type(error).__name__}: {error}")
             sys.stdout.flush()
@@ -118,7 +118,7 @@ def netcdf4_access(path: str, action: str, data: Any, collective: bool) -> Any:
     import netCDF4
 
     comm = _mpi().COMM_WORLD
-    mode = "w" if action == "write" else "r"
+    mode: Literal["w", "r"] = "w" if action == "write" else "r"
     with netCDF4.Dataset(path, mode, parallel=True, comm=comm, info=_mpi().Info()) as file:
         if action == "write":
             file.createDimension("y", comm.size * ROWS)
@@ -137,14 +137,14 @@ def check(ranks: int, directory: str) -> list[str]:
     """All problems of the stack as this rank sees them; the same verdict on every rank."""
     try:
         mpi = _mpi()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a missing libmpi is a RuntimeError
         return [f"mpi4py cannot start MPI: {type(error).__name__}: {error}"]
     comm = mpi.COMM_WORLD
     if comm.size != ranks:
-        # Every process would then be a job of its own: all would print, none would find a neighbour.
+        # Every process would then be a job of its own, and none would find a neighbour.
         return [
-            f"the launcher started {ranks} ranks but MPI sees {comm.size}: "
-            "the launcher does not belong to the MPI library " + ", ".join(mapped_libraries("libmpi"))
+            f"the launcher started {ranks} ranks but MPI sees {comm.size}: the launcher does not "
+            "belong to the MPI library " + ", ".join(mapped_libraries("libmpi"))
         ]
     problems = sorted({text for part in comm.allgather(problems_of_imports()) for text in part})
     if problems:
@@ -153,7 +153,7 @@ def check(ranks: int, directory: str) -> list[str]:
         tempfile.mkdtemp(prefix="check-", dir=directory) if comm.rank == 0 else None
     )
     for label, access in (("h5py", h5py_access), ("netCDF4", netcdf4_access)):
-        problem = write_and_read(comm, label, access, os.path.join(place, f"{label}.file"))
+        problem = write_and_read(comm, label, access, f"{place}/{label}.file")
         if problem:
             problems.append(problem)
     comm.Barrier()
@@ -171,8 +171,9 @@ def summary() -> str:
     library = (_mpi().Get_library_version()).replace("\0", "").splitlines()[0].partition(",")[0]
     hdf5 = mapped_libraries(r"libhdf5(?!\w*_(hl|cpp|fortran))[\w-]*\.so")
     return (
-        f"h5py {h5py.__version__} and netCDF4 {netCDF4.__version__} share {', '.join(hdf5)} (HDF5 {h5py.version.hdf5_version}, "
-        f"netCDF-C {netCDF4.__netcdf4libversion__}, {library}); zarr {zarr.__version__}"
+        f"h5py {h5py.__version__} and netCDF4 {netCDF4.__version__} share {', '.join(hdf5)} "
+        f"(HDF5 {h5py.version.hdf5_version}, netCDF-C {netCDF4.__netcdf4libversion__}, {library}); "
+        f"zarr {zarr.__version__}"
     )
 
 

@@ -1,7 +1,8 @@
-"""Print the locked requirements that the running Python does not have yet; the overlay installs just these.
+"""Print the locked requirements that the running Python does not have yet.
 
-An active environment brings its own MPI, HDF5 and netCDF bindings, and these must stay as they are: where one of them is
-older than ``pyproject.toml`` allows, that is an error (status 1) and not something to install over.
+An active environment brings its own MPI, HDF5 and netCDF bindings, and these must stay as they are:
+where one of them is older than ``pyproject.toml`` allows, that is an error (status 1) and not
+something to install over.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def canonical(name: str) -> str:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return the leading numbers of a version: enough to compare with a floor such as ``>=3.12``."""
+    """Return the leading numbers of a version: enough to compare with a floor."""
     return tuple(int(part) for part in re.findall(r"\d+", re.split(r"[^\d.]", version)[0]))
 
 

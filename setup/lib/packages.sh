@@ -16,8 +16,9 @@ first_available() {
 
 # The distribution's Python if it is new enough, else the oldest one beside it that is (Ubuntu 22.04: python3.11).
 python_package() {
-    local name version
-    version=$(apt-cache show --no-all-versions python3 2>/dev/null | sed -nE 's/^Version: ([0-9]+)\.([0-9]+).*/\1 \2/p')
+    local name version major minor
+    version=$(apt-cache show --no-all-versions python3 2>/dev/null |
+        sed -nE 's/^Version: ([0-9]+)\.([0-9]+).*/\1 \2/p') || version=
     read -r major minor _ <<<"${version:-3 11}"
     if ((major == 3 && minor >= 11)); then
         echo python3

@@ -27,14 +27,16 @@ active_python() {
 # What the environment depends on: this set-up, the project's dependencies, the user's choice of environment, and the files
 # that the last check saw in use (interpreter, MPI, HDF5, netCDF), so that a system update is noticed.
 state_key() {
-    {
+    # The key is the same whoever asks, also where a file is missing and `set -e` would end the list early.
+    (
+        set +e
         find "$SETUP" -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
         sha256sum "$ROOT/pyproject.toml"
-        active_python || true
+        active_python
         echo "${PFFBENCH_BASE_PYTHON:-}|${PFFBENCH_MPIEXEC:-}|${MPICC:-}|${HDF5_DIR:-}|${NETCDF4_DIR:-}"
         echo "${SPACK_ENV:-}|${LOADEDMODULES:-}"
         if [[ -e $BUILD/watch ]]; then xargs -d '\n' stat -L -c '%n %s %Y' <"$BUILD/watch"; fi
-    } 2>/dev/null | sha256sum
+    ) 2>/dev/null | sha256sum
 }
 
 up_to_date() {

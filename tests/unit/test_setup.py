@@ -1,0 +1,337 @@
+"""The set-up's decisions and messages, without network, compilers or installations."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SETUP = ROOT / "setup"
+SCRIPTS = [
+    SETUP / "bootstrap",
+    SETUP / "run",
+    SETUP / "lock",
+    SETUP / "netcdf_compat",
+    SETUP / "mpi-env.sh",
+    ROOT / ".ci" / "run",
+    *sorted((SETUP / "lib").glob("*.sh")),
+]
+
+
+def bash(script, tmp_path, path=None, **variables):
+    """Run a piece of bash that may use the functions of setup/lib, in a directory of its own."""
+    env = {"PATH": path or os.environ["PATH"], "HOME": str(tmp_path), **variables}
+    prelude = (
+        f"set -euo pipefail; SETUP={SETUP}; ROOT={tmp_path};"
+        f"BUILD={tmp_path}/.build; VENV={tmp_path}/.venv;"
+        + "".join(
+            f". {SETUP}/lib/{name}.sh;"
+            for name in ("say", "state", "packages", "python", "native", "wheels", "active")
+        )
+    )
+    return subprocess.run(
+        ["bash", "-c", prelude + script], env=env, capture_output=True, text=True, timeout=60
+    )
+
+
+def program(directory, name, body):
+    directory.mkdir(exist_ok=True)
+    file = directory / name
+    file.write_text(f"#!/bin/bash\n{body}\n")
+    file.chmod(0o755)
+
+
+@pytest.fixture
+def bare_debian(tmp_path):
+    """A PATH with a package system that has nothing installed; returns (PATH, directory)."""
+    tools = tmp_path / "tools"
+    program(tools, "dpkg-query", "exit 1")
+    program(tools, "apt-get", "exit 100")
+    program(tools, "apt-cache", "exit 100")
+    program(tools, "sudo", "exit 1")
+    return f"{tools}:{os.environ['PATH']}", tools
+
+
+# --- the locks
+
+
+def pins(lock):
+    lines = lock.read_text().splitlines()
+    found = {}
+    for line in lines:
+        match = re.fullmatch(r"([a-z0-9][a-z0-9-]*)==([^ ]+)( ; .*)?", line)
+        # A hash, an option or an address would tie the lock to one index.
+        assert match, f"{lock.name} holds more than pins: {line}"
+        found[match[1]] = match[2]
+    return found
+
+
+def test_every_dependency_is_locked_at_an_allowed_version():
+    sys.path.insert(0, str(SETUP))
+    try:
+        import missing
+    finally:
+        sys.path.remove(str(SETUP))
+    locked = pins(SETUP / "requirements.lock")
+    lowest = missing.floors(ROOT / "pyproject.toml")
+    assert lowest["h5py"] == (3, 12)
+    absent = sorted(set(lowest) - set(locked))
+    assert not absent, f"run `make lock`: {absent} are in pyproject.toml and not in the lock"
+    for name, floor in lowest.items():
+        assert missing.numbers(locked[name]) >= floor, name
+
+
+def test_what_is_compiled_against_is_what_runs():
+    run, build = pins(SETUP / "requirements.lock"), pins(SETUP / "build-requirements.lock")
+    for name in ("numpy", "mpi4py"):
+        assert build[name] == run[name]
+    assert "uv" in build
+
+
+# --- the scripts
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.name)
+def test_syntax(script):
+    subprocess.run(["bash", "-n", script], check=True)
+
+
+@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
+def test_shellcheck():
+    command = ["shellcheck", "-x", "-a", *(s for s in SCRIPTS if s.parent.name != "lib")]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout
+
+
+def test_help_lists_every_target():
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split()
+    shown = subprocess.run(["make", "-s", "-C", ROOT], capture_output=True, text=True).stdout
+    for target in targets:
+        assert f"make {target} " in shown
+
+
+# --- what is asked of an administrator
+
+
+def test_without_the_right_one_message_names_the_packages(tmp_path, bare_debian):
+    result = bash(
+        "install_packages yes yes 'They are needed.'",
+        tmp_path,
+        path=bare_debian[0],
+        PFFBENCH_NO_SYSTEM="1",
+    )
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert result.stderr.count("pffbench set-up:") == 1
+    command = re.search(r"^ +apt-get update && apt-get install (.*)", result.stderr, re.M)[1]
+    for name in ("python3-dev", "libopenmpi-dev", "libhdf5-openmpi-dev", "libnetcdf-pnetcdf-dev"):
+        assert name in command.split()
+    assert "PFFBENCH_PYTHON" in result.stderr
+
+
+def test_without_apt_the_message_says_what_is_needed(tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("bash", "cat", "grep", "sed", "id"):
+        (tools / name).symlink_to(shutil.which(name))
+    result = bash("install_packages yes yes 'They are needed.'", tmp_path, path=str(tools))
+    assert result.returncode == 1
+    assert "no apt-get" in result.stderr
+    assert "--enable-parallel" in result.stderr
+
+
+def test_only_what_is_missing_is_asked_for(tmp_path, bare_debian):
+    path, tools = bare_debian
+    program(tools, "dpkg-query", '[[ "$*" == *libnetcdf* ]] || echo "install ok installed"')
+    result = bash("missing_packages yes yes", tmp_path, path=path)
+    assert result.stdout.split() == ["libnetcdf-pnetcdf-dev"]
+
+
+def test_an_installed_flavour_of_netcdf_is_kept(tmp_path, bare_debian):
+    # The two flavours exclude each other: asking for the other one would remove it.
+    path, tools = bare_debian
+    program(tools, "dpkg-query", '[[ "$*" == *-mpi-dev* ]] && echo "install ok installed"')
+    result = bash("missing_packages no yes", tmp_path, path=path)
+    assert not [name for name in result.stdout.split() if "netcdf" in name]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "package"),
+    [("3.10.6-1", "python3.11"), ("3.12.3-0", "python3"), (None, "python3")],
+)
+def test_the_python_package_is_new_enough(tmp_path, bare_debian, distribution, package):
+    path, tools = bare_debian
+    if distribution:
+        answer = f'[[ "$*" != *" python3" ]] || echo "Version: {distribution}"'
+        program(tools, "apt-cache", answer)
+    assert bash("python_package", tmp_path, path=path).stdout.strip() == package
+
+
+# --- failures
+
+
+def test_a_failed_step_shows_the_compilers_error_and_the_log(tmp_path):
+    script = """
+    build() {
+        echo "compiling"
+        echo "src/thing.c:12:3: fatal error: hdf5.h: No such file or directory"
+        for i in {1..4000}; do echo "a traceback of the build tool, line $i"; done
+        return 3
+    }
+    step thing "building thing" build || echo "status $?"
+    """
+    result = bash(script, tmp_path)
+    assert "building thing (log: .build/logs/thing.log)" in result.stdout
+    assert "status 3" in result.stdout
+    assert "fatal error: hdf5.h" in result.stderr
+    assert f"the whole log: {tmp_path}/.build/logs/thing.log" in result.stderr
+    assert len(result.stderr.splitlines()) < 40
+
+
+# --- which environment
+
+
+def state(tmp_path, **variables):
+    return bash("state_key", tmp_path, **variables).stdout
+
+
+def test_the_state_follows_what_it_depends_on(tmp_path):
+    watched = tmp_path / "libhdf5.so"
+    watched.write_text("one")
+    (tmp_path / ".build").mkdir()
+    (tmp_path / ".build" / "watch").write_text(f"{watched}\n")
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / ".pffbench-kind").write_text("private, /usr/bin/python3")
+    before = state(tmp_path)
+    assert before == state(tmp_path)
+    assert before == state(tmp_path, VIRTUAL_ENV=f"{tmp_path}/.venv"), "it is our own"
+    assert before != state(tmp_path, PFFBENCH_PYTHON=sys.executable)
+    assert before != state(tmp_path, LOADEDMODULES="hdf5/1.14")
+    watched.write_text("an update of the system")
+    assert before != state(tmp_path)
+
+
+def test_the_active_environment(tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    program(other / "bin", "python", "exit 1")
+    python = f"{other}/bin/python"
+    own = tmp_path / ".venv"
+    own.mkdir()
+
+    def active(**variables):
+        return bash("active_python || echo none", tmp_path, **variables).stdout.strip()
+
+    assert active() == "none"
+    assert active(VIRTUAL_ENV=str(other)) == python
+    assert active(CONDA_PREFIX=str(other)) == python
+    assert active(VIRTUAL_ENV=str(other), PFFBENCH_ENV="private") == "none"
+    assert active(PFFBENCH_PYTHON=python, PFFBENCH_ENV="private") == python
+    assert active(SPACK_ENV="/some/env") == shutil.which("python3")
+    # A layer over another environment stays one when it is activated itself.
+    (own / ".pffbench-kind").write_text(f"over {python}\n")
+    assert active(VIRTUAL_ENV=str(own)) == python
+    (own / ".pffbench-kind").write_text("private, /usr/bin/python3\n")
+    assert active(VIRTUAL_ENV=str(own)) == "none"
+
+
+def test_an_environment_that_is_not_ours_is_not_removed(tmp_path):
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "precious").touch()
+    result = bash("make_venv private true", tmp_path)
+    assert result.returncode == 1
+    assert "left alone" in result.stderr
+    assert (tmp_path / ".venv" / "precious").exists()
+
+
+def test_old_bindings_of_an_active_environment_are_refused(tmp_path):
+    lock = tmp_path / "lock"
+    lock.write_text("numpy==2.4.6\nno-such-helper==1.0\npytest==9.0\n")
+    project = tmp_path / "pyproject.toml"
+
+    def run(numpy_floor):
+        project.write_text(f'[project]\ndependencies = ["numpy>={numpy_floor}", "pytest>=8"]\n')
+        command = [sys.executable, SETUP / "missing.py", lock, project]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    good, bad = run("2.0"), run("99.1")
+    assert (good.returncode, good.stdout) == (0, "no-such-helper==1.0\n")
+    assert bad.returncode == 1
+    assert "numpy" in bad.stderr
+    assert ">= 99.1" in bad.stderr
+    assert "numpy" not in bad.stdout
+
+
+# --- netCDF-C's header and what it leaves out
+
+
+@pytest.mark.parametrize(
+    ("version", "announced", "linkable", "expected"),
+    [
+        # 4.9.0 as some distributions ship it: the functions without their macros, and no nc_rc_set.
+        ((4, 9), (), ("nc_def_var_bzip2", "nc_def_var_blosc"), {"BZIP2", "BLOSC", "RC"}),
+        # 4.9.2: all there and all announced.
+        ((4, 9), ("NC_HAS_BZ2", "NC_HAS_BLOSC"), ("nc_rc_set",), set()),
+        # 4.8.1: nothing there, nothing needed: netCDF4-python has stand-ins for old releases.
+        ((4, 8), (), (), set()),
+    ],
+)
+def test_compatibility_header(tmp_path, version, announced, linkable, expected):
+    include = tmp_path / "include"
+    include.mkdir()
+    macros = [f"NC_VERSION_MAJOR {version[0]}", f"NC_VERSION_MINOR {version[1]}"]
+    macros += [f"{name} 0" for name in announced]
+    (include / "netcdf_meta.h").write_text("".join(f"#define {macro}\n" for macro in macros))
+    names = "|".join(linkable) or "nothing"
+    # The stand-in for the compiler "links" just the sources that use a named function.
+    search = f'for a; do [[ $a != *.c ]] || exec grep -qE "{names}" "$a"; done; exit 1'
+    program(tmp_path, "cc", search)
+    command = [SETUP / "netcdf_compat", tmp_path / "cc", include, tmp_path, include]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert set(re.findall(r"-DPFFBENCH_NC_(BZIP2|BLOSC|RC)", output)) == expected
+    assert ("netcdf_compat.h" in output) == bool(expected)
+
+
+# --- MPI's variables and the proof of the stack
+
+
+def mpi_variables(tmp_path, **variables):
+    result = bash(f". {SETUP}/mpi-env.sh; env", tmp_path, **variables)
+    return dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
+
+
+def test_mpi_environment(tmp_path):
+    plain = mpi_variables(tmp_path)
+    assert plain["OMPI_MCA_mpi_yield_when_idle"] == "1"
+    assert plain["OMP_NUM_THREADS"] == "1"
+    assert ("OMPI_ALLOW_RUN_AS_ROOT" in plain) == (os.geteuid() == 0)
+    assert mpi_variables(tmp_path, OMP_NUM_THREADS="4")["OMP_NUM_THREADS"] == "4"
+    in_job = mpi_variables(tmp_path, SLURM_JOB_ID="7")
+    assert "OMPI_MCA_rmaps_base_oversubscribe" not in in_job
+
+
+@pytest.mark.parallel
+def test_the_running_environment_passes_the_check(tmp_path):
+    launcher = os.environ.get("PFFBENCH_MPIEXEC") or shutil.which("mpiexec")
+    script = (
+        f". {SETUP}/mpi-env.sh; exec timeout 120 {launcher} -n 2 {sys.executable} "
+        f"{SETUP}/check_stack.py --dir {tmp_path} --watch {tmp_path}/watch"
+    )
+    result = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert re.search(r"^h5py .* and netCDF4 .* share /", result.stdout, re.MULTILINE)
+    assert "libhdf5" in (tmp_path / "watch").read_text()
+
+
+@pytest.mark.parallel
+def test_a_launcher_of_another_mpi_is_named():
+    # What the ranks of a foreign launcher see: each is alone.
+    command = [sys.executable, SETUP / "check_stack.py", "--ranks", "2"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "the launcher started 2 ranks but MPI sees 1" in result.stdout
