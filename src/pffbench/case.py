@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from pffbench.data.base import DType, SourceKind
 from pffbench.parallel.decomposition import Shape
 
 Layout = Literal["file_per_process", "own", "shared"]
@@ -16,19 +17,6 @@ Settings = Literal["matched", "defaults"]
 Durability = Literal["close", "flush", "sync"]
 CacheState = Literal["warm", "shifted", "dropped"]
 Codec = Literal["auto", "none", "gzip", "zstd", "blosc"]
-SourceKind = Literal["uniform", "integers", "constant", "smooth", "file"]
-DType = Literal[
-    "float32",
-    "float64",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
 Extent = Annotated[int, msgspec.Meta(ge=1)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 ArrayShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=1, max_length=4)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+#: Exit statuses of `pffbench run`.
+VALID, NOT_VALID, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 3
+
 
 class UserError(Exception):
     """Something the user can mend: bad input, a missing file, too little space.
@@ -10,7 +13,7 @@ class UserError(Exception):
     allowed. The program prints it and ends with exit status 2, having created nothing.
     """
 
-    exit_status = 2
+    exit_status = WRONG_INPUT
 
 
 class ImpossibleCaseError(UserError):

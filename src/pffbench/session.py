@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pffbench.commands.run import INTERRUPTED, NOT_VALID, VALID, seconds_since_start
-from pffbench.errors import UserError
+from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
 from pffbench.experiment.check import Plan, make_plan
 from pffbench.experiment.cost import Room, check_room
 from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
@@ -71,7 +71,7 @@ class Session:
         UserError
             On every rank, when the input is wrong; nothing has been created then.
         """
-        started = seconds_since_start()
+        started = _seconds_since_start()
         team = Team.of(comm)
         free_memory = _free_memory(team)
         decided = _on_root(team, lambda: _decide(arguments, team, free_memory))
@@ -242,6 +242,13 @@ def check_scratch(plan: Plan, parent: str, free_memory: int) -> None:
             "memory; choose a directory on a disk"
         )
     check_room(plan, Room(parent, there.free_bytes, there.free_inodes, free_memory))
+
+
+def _seconds_since_start() -> float:
+    """Return how long ago this process was started, in seconds."""
+    import psutil
+
+    return time.time() - float(psutil.Process().create_time())
 
 
 def _free_memory(team: Team) -> int:

@@ -10,7 +10,8 @@ import tempfile
 import pytest
 
 from pffbench.errors import UserError
-from pffbench.storage.scratch import Scratch, find_leftovers
+from pffbench.storage.marker import find_leftovers
+from pffbench.storage.scratch import Scratch
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from pffbench.backends.base import (
     Store,
     StoredAs,
 )
+from pffbench.backends.zarr_codecs import codec_name, compressor
 from pffbench.case import ChunkShape, Options, Parameters, Settings
 from pffbench.parallel.decomposition import Box, Shape, nearest_aligned
 
@@ -115,7 +116,7 @@ class Zarr(Backend):
         more = {"format": str(array.metadata.zarr_format)}
         if array.shards is not None:
             more["shards"] = "×".join(map(str, array.shards))
-        codec = ", ".join(map(_codec_name, array.compressors)) or "none"
+        codec = ", ".join(map(codec_name, array.compressors)) or "none"
         return StoredAs(chunks=array.chunks, codec=codec, fill="never", more=more)
 
     def notes(self) -> tuple[str, ...]:
@@ -217,7 +218,7 @@ class ZarrStore(Store):
         if self._options.shards is not None:
             told["shards"] = self._options.shards
         if spec.codec != "library":
-            told["compressors"] = _compressor(self._options.format, spec)
+            told["compressors"] = compressor(self._options.format, spec)
         write_empty = self._options.write_empty_chunks
         if write_empty is None and spec.fill == "none":
             write_empty = True
@@ -278,37 +279,3 @@ class ZarrArray(Array):
 
 def _nothing() -> None:
     """Move nothing: an empty box touches no chunk."""
-
-
-def _compressor(zarr_format: int, spec: ArraySpec) -> Any:
-    if spec.codec == "none":
-        return None
-    if zarr_format == 2:
-        import numcodecs
-
-        made = {
-            "gzip": lambda: numcodecs.GZip(spec.level),
-            "zstd": lambda: numcodecs.Zstd(spec.level),
-            "blosc": lambda: numcodecs.Blosc("lz4", spec.level, numcodecs.Blosc.SHUFFLE),
-        }
-    else:
-        from zarr import codecs
-
-        made = {
-            "gzip": lambda: codecs.GzipCodec(level=spec.level),
-            "zstd": lambda: codecs.ZstdCodec(level=spec.level),
-            "blosc": lambda: codecs.BloscCodec(cname="lz4", clevel=spec.level, shuffle="shuffle"),
-        }
-    return made[spec.codec]()
-
-
-def _codec_name(codec: Any) -> str:
-    """Return a codec's name and level as its configuration has them, for formats 2 and 3."""
-    if hasattr(codec, "to_dict"):
-        told = codec.to_dict()
-        level = told.get("configuration", {})
-        name = str(told["name"])
-    else:
-        level = codec.get_config()
-        name = str(level["id"])
-    return f"{name} {level.get('level', level.get('clevel', ''))}".strip()

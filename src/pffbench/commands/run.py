@@ -5,18 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
-from pffbench.errors import UserError
+from pffbench.errors import NOT_VALID, UserError
 from pffbench.parallel.launcher import launcher_size, needs_yield
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-VALID, NOT_VALID, INTERRUPTED = 0, 1, 3
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -43,11 +38,6 @@ def _start_mpi() -> MPI.Intracomm:
     from mpi4py import MPI
 
     return MPI.COMM_WORLD
-
-
-def seconds_since_start() -> float:
-    """Return how long ago this process was started, in seconds."""
-    return time.time() - float(psutil.Process().create_time())
 
 
 def check_launcher(size: int) -> None:

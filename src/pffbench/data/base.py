@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,9 @@ from pffbench.errors import UserError
 
 Array = npt.NDArray[Any]
 
-DTYPES = (
+#: The kinds of data and the element types, as an experiment names them.
+SourceKind = Literal["uniform", "integers", "constant", "smooth", "file"]
+DType = Literal[
     "float32",
     "float64",
     "int8",
@@ -22,7 +24,8 @@ DTYPES = (
     "uint16",
     "uint32",
     "uint64",
-)
+]
+DTYPES: tuple[str, ...] = get_args(DType)
 
 
 class Source(Protocol):

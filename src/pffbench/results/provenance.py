@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from datetime import datetime
 
+from pffbench.programs import ask
 from pffbench.results.facts import Fact, Facts
 from pffbench.results.hosts import host_facts, rank_facts
 from pffbench.results.mpiio import hints_of, io_component, mpi_io_facts
@@ -188,23 +188,10 @@ def _scontrol_job(job_id: str, timeout: float) -> Fact:
     program = shutil.which("scontrol")
     if program is None:
         return "unknown: scontrol not found"
-    try:
-        done = subprocess.run(
-            [program, "show", "job", "-o", job_id],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"unknown: scontrol gave no answer within {timeout:g} s"
-    except OSError as error:
-        return f"unknown: scontrol: {error.strerror}"
-    if done.returncode:
-        return f"unknown: scontrol failed: {done.stderr.strip()}"
-    fields = dict(_SCONTROL_FIELD.findall(done.stdout.strip()))
+    answer = ask([program, "show", "job", "-o", job_id], timeout)
+    if not answer.ok:
+        return answer.text
+    fields = dict(_SCONTROL_FIELD.findall(answer.text))
     return {name: fields[name] for name in _SCONTROL_FIELDS if name in fields}
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from importlib import metadata
@@ -17,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pffbench
+from pffbench.programs import ask
 from pffbench.results.facts import Fact, Facts
 
 _LOADED = re.compile(r"/lib(hdf5|netcdf|pnetcdf|mpi|blosc2?|sz|zstd)(?=[-_.])[^/]*\.so[^/]*$")
@@ -200,16 +200,5 @@ _BUILT_WITH: dict[str, Callable[[ModuleType], Facts]] = {
 
 def _git(directory: Path, *arguments: str) -> str | None:
     """Return what git prints; None when there is no git or it refuses."""
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(directory), *arguments],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_GIT_SECONDS,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
+    answer = ask(["git", "-C", str(directory), *arguments], _GIT_SECONDS)
+    return answer.text if answer.ok else None

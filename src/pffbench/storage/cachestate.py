@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Literal
 
+from pffbench.case import CacheState
 from pffbench.parallel.agreement import AgreedStep
 from pffbench.parallel.topology import Team
 from pffbench.storage.pagecache import Residency, evict, residency, warm
@@ -14,8 +14,6 @@ from pffbench.storage.pagecache import Residency, evict, residency, warm
 #: Pages that may still be resident for a read to count as cold, and that must be for a warm one.
 DROPPED_BELOW = 0.01
 WARM_ABOVE = 0.99
-
-CacheState = Literal["warm", "shifted", "dropped"]
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+
+from pffbench.programs import ask
 
 _MEMORY_TYPES = {"tmpfs", "ramfs"}
 _OCTAL = re.compile(r"\\([0-7]{3})")
@@ -137,7 +138,7 @@ def striping(fs_type: str, path: str, timeout: float = 5.0) -> str | None:
     for name, *arguments in commands:
         program = shutil.which(name, path=search)
         if program is not None:
-            return _output([program, *arguments, path], timeout)
+            return ask([program, *arguments, path], timeout).text[:_STRIPING_CHARACTERS]
     return f"unknown: {' and '.join(command[0] for command in commands)} not found"
 
 
@@ -189,24 +190,3 @@ def _longest_match(mounts: dict[int, Mount], existing: str) -> Mount:
 
 def _unescape(field: str) -> str:
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), field)
-
-
-def _output(command: list[str], timeout: float) -> str:
-    name = Path(command[0]).name
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"unknown: {name} gave no answer within {timeout:g} s"
-    except OSError as error:
-        return f"unknown: {name}: {error.strerror}"
-    if done.returncode:
-        return f"unknown: {name} failed: {done.stderr.strip()[:_STRIPING_CHARACTERS]}"
-    return done.stdout.strip()[:_STRIPING_CHARACTERS]

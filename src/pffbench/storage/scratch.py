@@ -7,38 +7,20 @@ symbolic link on the way is followed: paths are walked one name at a time from t
 
 from __future__ import annotations
 
-import getpass
-import json
 import os
 import re
 import shutil
-import socket
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from pffbench.errors import UserError
 from pffbench.storage.filesystem import nearest_existing
+from pffbench.storage.marker import MARKER, OPEN_DIRECTORY, PREFIX, mark, read_marker
 
-_MARKER = ".pffbench-run"
-_PREFIX = "pffbench-"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-@dataclass(frozen=True)
-class Leftover:
-    """A scratch directory that some run left behind, with what its marker says."""
-
-    path: str
-    run_id: str
-    host: str
-    user: str
-    pid: int
-    date: str
 
 
 @dataclass(frozen=True)
@@ -79,13 +61,13 @@ class Scratch:
                 f"the run id {run_id!r} has other characters than letters, digits, '.', '_' and '-'"
             )
         real_parent = Path(parent).resolve()
-        directory = real_parent / (_PREFIX + run_id)
+        directory = real_parent / (PREFIX + run_id)
         _check_parent(real_parent, create_parent)
         try:
             if create_parent:
                 real_parent.mkdir(parents=True, exist_ok=True)
             directory.mkdir(mode=0o700)
-            _mark(directory, run_id)
+            mark(directory, run_id)
         except FileExistsError:
             raise UserError(f"the scratch directory {directory} exists already") from None
         except OSError as error:
@@ -176,15 +158,15 @@ class Scratch:
         """
         with self._opened() as top:
             with os.scandir(top) as entries:
-                names = [entry.name for entry in entries if entry.name != _MARKER]
+                names = [entry.name for entry in entries if entry.name != MARKER]
             for name in names:
                 _remove_entry(name, top)
-            os.unlink(_MARKER, dir_fd=top)
+            os.unlink(MARKER, dir_fd=top)
             Path(self.directory).rmdir()
 
     def _names_of(self, path: str) -> list[str]:
         names = path.removeprefix(self.directory + "/").split("/")
-        if self.path(*names) != path or names == [_MARKER]:
+        if self.path(*names) != path or names == [MARKER]:
             raise ValueError(f"{path!r} is not a file or directory of {self.directory}")
         return names
 
@@ -192,13 +174,13 @@ class Scratch:
     def _opened(self) -> Iterator[int]:
         """Open the directory and make sure that it is this run's own."""
         try:
-            fd = os.open(self.directory, _OPEN_DIRECTORY)
+            fd = os.open(self.directory, OPEN_DIRECTORY)
         except OSError as error:
             raise UserError(
                 f"the scratch directory {self.directory} cannot be opened: {error.strerror}"
             ) from None
         try:
-            if _read_marker(fd).get("run_id") != self.run_id:
+            if read_marker(fd).get("run_id") != self.run_id:
                 raise UserError(
                     f"{self.directory} does not carry the marker of the run "
                     f"{self.run_id}, so nothing in it is touched"
@@ -214,47 +196,6 @@ def scratch_parent(given: str | None) -> tuple[str, bool]:
     if named:
         return named, False
     return str(Path("pffbench-scratch").absolute()), True
-
-
-def find_leftovers(parent: str) -> list[Leftover]:
-    """List the marked directories of other or earlier runs, sorted by path.
-
-    Symbolic links and directories that cannot be read are passed over.
-
-    Raises
-    ------
-    OSError
-        The parent cannot be read.
-    """
-    found = []
-    with os.scandir(Path(parent).resolve()) as entries:
-        for entry in entries:
-            if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False):
-                found += _leftover_at(entry.path)
-    return sorted(found, key=lambda leftover: leftover.path)
-
-
-def _leftover_at(path: str) -> list[Leftover]:
-    try:
-        fd = os.open(path, _OPEN_DIRECTORY)
-    except OSError:
-        return []
-    try:
-        marker = _read_marker(fd)
-        return [
-            Leftover(
-                path,
-                str(marker["run_id"]),
-                str(marker["host"]),
-                str(marker["user"]),
-                int(str(marker["pid"])),
-                str(marker["date"]),
-            )
-        ]
-    except (KeyError, ValueError):
-        return []
-    finally:
-        os.close(fd)
 
 
 def _check_parent(parent: Path, may_be_made: bool) -> None:
@@ -275,54 +216,13 @@ def _check_parent(parent: Path, may_be_made: bool) -> None:
         raise UserError(f"the scratch parent {nearest} is not writable")
 
 
-def _mark(directory: Path, run_id: str) -> None:
-    try:
-        _write_marker(directory, run_id)
-    except OSError:  # the device is full: leave no directory that nobody may remove
-        shutil.rmtree(directory, ignore_errors=True)
-        raise
-
-
-def _write_marker(directory: Path, run_id: str) -> None:
-    facts = {
-        "run_id": run_id,
-        "host": socket.gethostname(),
-        "user": _user(),
-        "pid": os.getpid(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    fd = os.open(directory / _MARKER, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        json.dump(facts, file)
-        file.flush()
-        os.fsync(fd)
-
-
-def _read_marker(directory_fd: int) -> dict[str, object]:
-    """Return what the marker says; empty when there is none, or none that can be read."""
-    try:
-        fd = os.open(_MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory_fd)
-        with os.fdopen(fd, encoding="utf-8") as file:
-            facts = json.load(file)
-    except (OSError, ValueError):
-        return {}
-    return facts if isinstance(facts, dict) else {}
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user id without an account, as in some containers
-        return str(os.getuid())
-
-
 @contextmanager
 def _descended(top: int, names: list[str]) -> Iterator[int]:
     """Open a directory below `top` name by name; a symbolic link on the way is an error."""
     fd = os.dup(top)
     try:
         for name in names:
-            deeper = os.open(name, _OPEN_DIRECTORY, dir_fd=fd)
+            deeper = os.open(name, OPEN_DIRECTORY, dir_fd=fd)
             os.close(fd)
             fd = deeper
         yield fd

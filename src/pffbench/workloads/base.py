@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pffbench.backends.base import ArraySpec, Cuts
 from pffbench.case import Parameters
 from pffbench.parallel.decomposition import Box, Shape
+from pffbench.workloads.access import Access
 
 if TYPE_CHECKING:
     from pffbench.workloads.cycle import Cycle
@@ -17,19 +18,6 @@ if TYPE_CHECKING:
 #: The level of a codec when an experiment names none: each library's own default, except that
 #: gzip has the level 4 that netCDF and HDF5 use, in Zarr too.
 DEFAULT_LEVELS = {"gzip": 4, "zstd": 3, "blosc": 5}
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """One call of a rank: a box of an array, written or read."""
-
-    spec: ArraySpec
-    box: Box
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of array data that the call moves."""
-        return self.box.size * self.spec.itemsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +74,9 @@ class Workload(ABC):
         """Say why the parameters make no sense together, or None."""
         return None
 
+    @abstractmethod
     def run(self, cycle: Cycle) -> None:
-        """Run one repetition of a case."""
-        from pffbench.workloads.cycle import write_read_cycle
-
-        write_read_cycle(cycle)
+        """Run one repetition of a case; collective. Most call `write_read_cycle`."""
 
 
 def own_chunks(

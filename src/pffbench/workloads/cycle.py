@@ -28,7 +28,8 @@ from pffbench.storage.durable import (
     sync_files,
 )
 from pffbench.storage.scratch import Scratch
-from pffbench.workloads.base import Access, Workload
+from pffbench.workloads.access import Access
+from pffbench.workloads.base import Workload
 from pffbench.workloads.pieces import Piece, amount, batches, make_buffer, pieces_of
 
 #: What read buffers hold beforehand, so that data left over from writing never pass as read.

@@ -8,8 +8,8 @@ from math import prod
 from pffbench.backends.base import ArraySpec
 from pffbench.case import ArrayShape, Count, Parameters, itemsize
 from pffbench.parallel.decomposition import Box, rank_box
+from pffbench.workloads.access import Access
 from pffbench.workloads.base import (
-    Access,
     Volume,
     Workload,
     legal_chunk_axes,
@@ -17,6 +17,7 @@ from pffbench.workloads.base import (
     taking_part,
     too_large_chunks,
 )
+from pffbench.workloads.cycle import Cycle, write_read_cycle
 
 
 class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
@@ -92,6 +93,9 @@ class Datasets(Workload):
         assert parameters.shape is not None
         size = itemsize(parameters.dtype or "float32")
         return Volume(total, total * prod(parameters.shape) * size)
+
+    def run(self, cycle: Cycle) -> None:
+        write_read_cycle(cycle)
 
     def check(self, parameters: DatasetsParameters, ranks: int) -> str | None:
         if parameters.shape is None:

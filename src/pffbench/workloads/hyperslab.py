@@ -18,8 +18,8 @@ from pffbench.parallel.decomposition import (
     process_grid,
     rank_box,
 )
+from pffbench.workloads.access import Access
 from pffbench.workloads.base import (
-    Access,
     Volume,
     Workload,
     legal_chunk_axes,
@@ -27,6 +27,7 @@ from pffbench.workloads.base import (
     taking_part,
     too_large_chunks,
 )
+from pffbench.workloads.cycle import Cycle, write_read_cycle
 
 Start = Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(min_length=1)]
 
@@ -168,6 +169,9 @@ class Hyperslab(Workload):
         elements = prod(global_shape(p, ranks)) * (p.steps or 1)
         nbytes = p.arrays * elements * itemsize(p.dtype or "float32")
         return Volume(p.arrays * parts, nbytes)
+
+    def run(self, cycle: Cycle) -> None:
+        write_read_cycle(cycle)
 
     def check(self, parameters: HyperslabParameters, ranks: int) -> str | None:
         p = parameters

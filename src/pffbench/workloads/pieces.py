@@ -11,7 +11,7 @@ import numpy as np
 from pffbench.backends.base import Array, ArraySpec, Buffer, Call
 from pffbench.data import Source
 from pffbench.parallel.decomposition import Box
-from pffbench.workloads.base import Access
+from pffbench.workloads.access import Access
 
 if TYPE_CHECKING:
     from mpi4py import MPI
