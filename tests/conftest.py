@@ -1,0 +1,30 @@
+"""What the tests share: directories on a disk, and how property tests run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from pffbench.storage.filesystem import filesystem
+
+# Examples are made from the test's own name, so a failure is the same on every machine; the first
+# example of a process may be slow, because it imports what it tests.
+settings.register_profile("tests", derandomize=True, deadline=None, max_examples=100)
+settings.load_profile("tests")
+
+
+@pytest.fixture(scope="session")
+def disk():
+    """A directory on a disk: the page cache of a file system in memory cannot be dropped."""
+    parents = [tempfile.gettempdir(), "/var/tmp", os.getcwd()]
+    parent = next((p for p in parents if not filesystem(p).in_memory), None)
+    if parent is None:
+        pytest.skip("no directory on a disk: /tmp, /var/tmp and the checkout are all in memory")
+    made = tempfile.mkdtemp(prefix="pffbench-tests-", dir=parent)
+    yield Path(made)
+    shutil.rmtree(made, ignore_errors=True)

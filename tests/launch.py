@@ -1,0 +1,176 @@
+"""Starting pffbench as its users do, under the real mpiexec, and reading what it leaves behind."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+
+import pytest
+import yaml
+
+import pffbench
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PROGRAMS = REPOSITORY / "tests" / "parallel" / "programs"
+#: Where the package lies that the tests are to run, for processes that start elsewhere.
+_SOURCE = str(Path(pffbench.__file__).parents[1])
+_MPI_ENVIRONMENT = REPOSITORY / "setup" / "mpi-env.sh"
+
+
+@cache
+def _mpi_environment():
+    """Return what setup/mpi-env.sh exports, which lets a small machine start many ranks."""
+    text = subprocess.run(
+        ["sh", "-c", '. "$0" && env -0', str(_MPI_ENVIRONMENT)],
+        capture_output=True, text=True, check=True, timeout=30,
+    ).stdout  # fmt: skip
+    return dict(entry.partition("=")[::2] for entry in text.split("\0") if "=" in entry)
+
+
+def environment(**changes):
+    """Return the environment for a new process: None takes a variable away."""
+    found = {**os.environ, **_mpi_environment()}
+    paths = [_SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])]
+    found["PYTHONPATH"] = os.pathsep.join(paths)
+    for name in ("SCRATCH", "PFFBENCH_SCRATCH", "COLUMNS"):
+        found.pop(name, None)
+    found.update({name: value for name, value in changes.items() if value is not None})
+    return {k: v for k, v in found.items() if k not in changes or changes[k] is not None}
+
+
+def mpiexec(ranks):
+    """Return the command that starts this many ranks of what follows it."""
+    program = os.environ.get("PFFBENCH_MPIEXEC") or shutil.which("mpiexec")
+    assert program, "no mpiexec: run the tests with `make test`, which sets everything up"
+    return [program, "-n", str(ranks)]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A process that ended: what it said, and the results directory that it left."""
+
+    status: int
+    stdout: str
+    stderr: str
+    out: Path | None = None
+
+    @property
+    def said(self):
+        """Everything that it printed, for the message of a failed assertion."""
+        return f"exit status {self.status}\n{self.stdout}\n{self.stderr}"
+
+    @cached_property
+    def record(self):
+        """What run.json says."""
+        return json.loads((self.out / "run.json").read_text())
+
+    @cached_property
+    def rows(self):
+        """The rows of samples.csv as plain mappings of text."""
+        with (self.out / "samples.csv").open(newline="") as file:
+            return list(csv.DictReader(file))
+
+    def phases(self, case):
+        """Return the rows of a case by phase, one row for each repetition."""
+        found = defaultdict(list)
+        for row in self.rows:
+            if row["case"] == case:
+                found[row["phase"]].append(row)
+        return dict(found)
+
+    def case(self, **wanted):
+        """Return the name of the one case with these parameters or options."""
+        names = [
+            name
+            for name, entry in self.record["cases"].items()
+            if wanted.items() <= _comparable({**entry["options"], **entry["parameters"]}).items()
+        ]
+        assert len(names) == 1, f"{wanted} fits {names}"
+        return names[0]
+
+
+def _comparable(entry):
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()
+            if not isinstance(v, dict)}  # fmt: skip
+
+
+@dataclass
+class Started:
+    """A process that is running."""
+
+    process: subprocess.Popen
+    out: Path | None
+    command: list = field(repr=False)
+
+    def finish(self, timeout=120):
+        """Wait for the end; a process that does not come to one fails the test."""
+        try:
+            stdout, stderr = self.process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            stdout, stderr = self._stop()
+            pytest.fail(f"no end within {timeout} s: {self.command}\n{stdout}\n{stderr}")
+        return Finished(self.process.returncode, stdout, stderr, self.out)
+
+    def _stop(self):
+        self.process.send_signal(signal.SIGTERM)  # mpiexec passes it on to its ranks
+        try:
+            return self.process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.communicate()
+
+
+def start(command, *, ranks=None, cwd=None, out=None, env=None):
+    """Start a Python program; under mpiexec when ranks are given."""
+    full = [*(mpiexec(ranks) if ranks else []), sys.executable, *map(str, command)]
+    process = subprocess.Popen(
+        full, cwd=cwd, env=environment(**(env or {})), text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    return Started(process, out, full)
+
+
+def run(command, *, timeout=120, **how):
+    """Run a Python program to its end."""
+    return start(command, **how).finish(timeout)
+
+
+def pffbench_cli(*arguments, **how):
+    """Run the command line of pffbench in one process, or under mpiexec when ranks are given."""
+    return run(["-m", "pffbench", *arguments], **how)
+
+
+def write_experiment(directory, **content):
+    """Write an experiment file; what is not given is one repetition of cases that may be skipped."""
+    base = {"name": "test", "repetitions": 1, "warmup": 0, "impossible": "skip", "roofline": False}
+    path = Path(directory) / "experiment.yaml"
+    path.write_text(yaml.safe_dump(base | content, sort_keys=False))
+    return path
+
+
+def start_experiment(directory, ranks, *arguments, program=("-m", "pffbench"), env=None, **content):
+    """Start an experiment in a directory of its own, with its files and its results in it."""
+    path = write_experiment(directory, **content)
+    scratch, out = Path(directory) / "scratch", Path(directory) / "results"
+    scratch.mkdir(exist_ok=True)
+    told = [path, "--out", out, "--scratch", scratch, "--progress", "plain", *arguments]
+    return start([*program, "run", *told], ranks=ranks, cwd=directory, out=out, env=env)
+
+
+def run_experiment(directory, ranks, *arguments, timeout=120, **content):
+    """Run an experiment in a directory of its own to its end."""
+    return start_experiment(directory, ranks, *arguments, **content).finish(timeout)
+
+
+def entries_below(directory):
+    """List everything below a directory, to see that nothing was made."""
+    return sorted(str(path) for path in Path(directory).rglob("*"))
