@@ -1,0 +1,5 @@
+"""Reads results directories of pffbench: frames for notebooks, figures for reports; never MPI."""
+
+from pffbench_analysis.frames import load_ranks, load_samples
+
+__all__ = ["load_ranks", "load_samples"]

@@ -1,0 +1,145 @@
+"""What a figure says in words: what is compared, how to read it, where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pffbench.results.summary import TOTALS, CaseSummary, Summary
+from pffbench.results.tables import title
+from pffbench_analysis.charts import Bar, Chart, keeps_data
+from pffbench_analysis.style import plain
+
+#: Libraries whose versions belong below a figure, by import name; with each the C library it
+#: wraps, by the key in `run.json`.
+_LIBRARIES = {
+    "h5py": "hdf5",
+    "netCDF4": "netcdf_c",
+    "zarr": "",
+    "tensorstore": "",
+    "mpi4py": "mpi_library",
+}
+#: The interval of fewer repetitions is their range, which covers less than 95 %.
+_ENOUGH = 6
+
+
+def heading(cases: Sequence[CaseSummary], summary: Summary, differs: Mapping[str, str]) -> str:
+    """Say what is compared, and in what it differs from the other comparisons of the run."""
+    told = title(cases, summary)
+    more = [f"{key} {value}" for key, value in differs.items() if key not in _IN_TITLE]
+    return plain(", ".join([told, *more]))
+
+
+#: Parameters that the title names already.
+_IN_TITLE = {"workload", "layout", "cache", "durability", "source"}
+
+
+def stamp(summary: Summary) -> str:
+    """Return what is to be stamped over a figure: INVALID, or nothing."""
+    return "INVALID" if summary.record.valid is False or summary.record.reasons else ""
+
+
+def how_to_read(chart: Chart, cases: Sequence[CaseSummary], summary: Summary) -> list[str]:
+    """Explain the marks that occur in a chart."""
+    bars = [bar for panel in chart.panels for bar in panel.drawn]
+    texts = [f"{_bars(chart, cases)} {_repetitions(bars)}"]
+    marks = []
+    if any(bar.settings == "defaults" and not bar.raw for bar in bars):
+        marks.append("Pale: the library's defaults.")
+    if any(bar.transfer == "collective" for bar in bars):
+        marks.append("Hatched: collective.")
+    if chart.roofline and any(bar.roofline for bar in bars):
+        marks.append("Dashed line: the fastest raw transfer of the same bytes.")
+    if any(bar.below_resolution for bar in bars):
+        marks.append("†: under 100 times what the harness itself takes; not to be relied on.")
+    texts += [" ".join(marks)] if marks else []
+    entries = summary.record.cases
+    if any("unproved" in case.cache for case in cases if keeps_data(case, entries)):
+        texts.append("The state of the page cache that was asked for was not proved for each read.")
+    return texts
+
+
+def _bars(chart: Chart, cases: Sequence[CaseSummary]) -> str:
+    if chart.name == "metadata":
+        if cases[0].sample.workload == "datasets":
+            return "Bars: median time of the slowest rank over the number of datasets of all ranks."
+        return "Bars: median time of the slowest rank."
+    if chart.name == "data":
+        return "Bars: bytes of all ranks over the median time of the slowest rank."
+    there = {name for case in cases for name in case.phases}
+    sums = "; ".join(
+        f"{total.replace('_total', ' total')} is {' + '.join(p for p in parts if p in there)}"
+        for total, parts in TOTALS.items()
+    )
+    return f"Bars: median of a sum of phases, each that of its slowest rank: {sums}."
+
+
+def _repetitions(bars: Sequence[Bar]) -> str:
+    counts = sorted({len(bar.points) for bar in bars})
+    if counts == [1]:
+        return "One repetition, no interval."
+    most = f"{counts[0]}–{counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
+    lone = " One repetition, no interval, where there is one dot." if counts[0] == 1 else ""
+    few = " (of so few: their range)" if counts[-1] < _ENOUGH else ""
+    return (
+        f"Whiskers: 95 % bootstrap interval of the median{few}. Dots: the {most} repetitions, the "
+        f"first uppermost.{lone}"
+    )
+
+
+def verdict(summary: Summary, group: str) -> list[str]:
+    """Say what is wrong with a run, and which cases of a comparison gave no result."""
+    record = summary.record
+    texts = []
+    if stamp(summary):
+        more = f" (and {len(record.reasons) - 1} more)" if len(record.reasons) > 1 else ""
+        reason = record.reasons[0] if record.reasons else "see run.json"
+        texts.append(f"INVALID: {reason}{more}")
+    if record.status != "finished":
+        state = "is not at its end" if record.status == "running" else "was interrupted"
+        texts.append(f"The run {state}: repetitions are missing.")
+    there = {case.sample.case for case in summary.groups[group]}
+    missing = sorted(
+        name for name, e in record.cases.items() if e.get("group") == group and name not in there
+    )
+    if missing:
+        texts.append(f"No result: {', '.join(missing)}")
+    return [plain(text) for text in texts]
+
+
+def footnote(summary: Summary) -> str:
+    """Name the run, its ranks, date and versions."""
+    record = summary.record
+    nodes = len(set(record.topology.get("nodes", [0])))
+    parts = [
+        f"run {record.run_id}",
+        f"{_count(record.ranks, 'rank')} on {_count(nodes, 'node')}",
+        record.started.replace("T", " "),
+    ]
+    filesystem = record.provenance.get("filesystem", {}).get("type")
+    if filesystem:
+        parts.append(str(filesystem))
+    return plain("; ".join([*parts, *_versions(record.provenance.get("software", {}))]))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _versions(software: Mapping[str, Any]) -> list[str]:
+    own = software.get("pffbench", {}).get("version")
+    texts = [f"pffbench {own}"] if own else []
+    libraries = software.get("libraries", {})
+    for name, wrapped in _LIBRARIES.items():
+        facts = libraries.get(name)
+        if isinstance(facts, Mapping) and facts.get("version"):
+            texts.append(_version(name, facts, wrapped))
+    return texts
+
+
+def _version(name: str, facts: Mapping[str, Any], wrapped: str) -> str:
+    below = facts.get(wrapped)
+    if wrapped == "mpi_library" and below:
+        return str(below).split(",")[0].replace(" v", " ")
+    inner = {"hdf5": "HDF5", "netcdf_c": "netCDF-C"}.get(wrapped, wrapped)
+    return f"{name} {facts['version']}" + (f" with {inner} {below}" if below else "")

@@ -1,0 +1,280 @@
+"""Draws a chart with matplotlib's objects: no window, no global state."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from pffbench_analysis.charts import Bar, Chart, Panel
+from pffbench_analysis.style import ALARM, INK, PALE_INK, RC, colour, hatch, pale, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Inches; with 100 dots per inch the figure is as wide as a README shows it.
+WIDTH = 9.0
+_PITCH = 0.19
+_LINE = 0.155
+#: Values that lie further apart than this need a logarithmic axis.
+LARGE_RANGE = 30.0
+#: Height of a bar as a part of the room that it has.
+_THICKNESS = 0.74
+_MARGIN = 0.08
+
+
+@dataclass(frozen=True)
+class Words:
+    """The text of a figure.
+
+    Parameters
+    ----------
+    title : str
+        What is compared.
+    notes : list of str
+        How to read it, below.
+    alarms : list of str
+        What is wrong with the run, below and in another colour.
+    footnote : str
+        Where it comes from.
+    stamp : str
+        Stamped over the whole figure when not empty.
+    """
+
+    title: str
+    notes: list[str] = field(default_factory=list)
+    alarms: list[str] = field(default_factory=list)
+    footnote: str = ""
+    stamp: str = ""
+
+
+def draw(chart: Chart, words: Words) -> Figure:
+    """Draw a chart; every axes of the figure is a panel and carries its phase as ``gid``."""
+    with mpl.rc_context(RC):
+        columns = _columns(len(chart.panels))
+        rows = math.ceil(len(chart.panels) / columns)
+        places = bar_places(chart)
+        panel_height = _PITCH * (places[-1] + 1.6) + 0.3
+        top, bottom = _lines_above(chart, words), _lines_below(words)
+        above, below = (
+            _MARGIN + sum(_LINE * size / 8 for _, size in top),
+            _MARGIN + _LINE * len(bottom),
+        )
+        height = above + below + rows * panel_height + 0.45
+        figure = Figure(figsize=(WIDTH, height))
+        FigureCanvasAgg(figure)
+        figure.set_layout_engine(
+            "constrained",
+            rect=(0, below / height, 1, (height - above - below) / height),
+            h_pad=0.04,
+            w_pad=0.05,
+        )
+        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
+        axes = list(grid)
+        for panel, ax in zip(chart.panels, axes, strict=False):
+            _draw_panel(ax, panel, chart, places)
+        for ax in axes[len(chart.panels) :]:
+            ax.set_visible(False)
+        _scale(chart, axes, columns)
+        _write(figure, top, bottom, height, words)
+    return figure
+
+
+def _columns(panels: int) -> int:
+    return min(panels, 2 if panels <= 2 else 3)
+
+
+def bar_places(chart: Chart) -> list[float]:
+    """Return where each case stands, from the top; another backend begins after a gap."""
+    names = [_backend_at(chart, i) for i in range(len(chart.labels))]
+    gaps = np.cumsum([0.0] + [0.35 * (a != b) for a, b in pairwise(names)])
+    return [float(i + gap) for i, gap in enumerate(gaps)]
+
+
+def _backend_at(chart: Chart, place: int) -> str:
+    found = (panel.bars[place] for panel in chart.panels)
+    return next((bar.backend for bar in found if bar is not None), "")
+
+
+def _draw_panel(ax: Axes, panel: Panel, chart: Chart, places: Sequence[float]) -> None:
+    ax.set_gid(panel.heading)
+    ax.set_title(panel.heading, loc="left", fontsize=8.5, fontweight="bold", pad=4)
+    ax.set_yticks(list(places), [plain(label) for label in chart.labels])
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(places[-1] + 0.7, -0.7)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="x", color="#E2E2E2", linewidth=0.6)
+    ax.set_axisbelow(True)
+    for bar, place in zip(panel.bars, places, strict=True):
+        if bar is not None:
+            _draw_bar(ax, bar, place)
+        else:
+            _say(ax, place, "–")
+    raw = [bar.value for bar in panel.drawn if bar.roofline]
+    if chart.roofline and raw:
+        best = max(raw) if chart.more_is_better else min(raw)
+        line = ax.axvline(best, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=2.5)
+        line.set_gid("roofline")
+
+
+def _draw_bar(ax: Axes, bar: Bar, place: float) -> None:
+    own = colour(bar.backend)
+    weak = bar.settings == "defaults" and not bar.raw
+    ax.barh(
+        place,
+        bar.value,
+        height=_THICKNESS,
+        color=pale(own) if weak else own,
+        edgecolor=INK,
+        linewidth=0.5,
+        hatch=hatch(bar.transfer),
+        label=[bar.label],
+        zorder=2,
+    )
+    if not math.isnan(bar.low):
+        ax.errorbar(
+            bar.value,
+            place,
+            xerr=[[bar.value - bar.low], [bar.high - bar.value]],
+            ecolor="black",
+            elinewidth=1.1,
+            capsize=2.5,
+            capthick=1.1,
+            fmt="none",
+            zorder=4,
+        )
+    spread = np.linspace(-0.24, 0.24, len(bar.points)) if len(bar.points) > 1 else np.zeros(1)
+    ax.plot(
+        bar.points,
+        place + spread,
+        linestyle="none",
+        marker="o",
+        markersize=2.9,
+        markerfacecolor="white",
+        markeredgecolor="black",
+        markeredgewidth=0.5,
+        zorder=3,
+    )
+    _say(ax, place, f"{_short(bar.value)}{'†' if bar.below_resolution else ''}")
+
+
+def _say(ax: Axes, place: float, text: str) -> None:
+    """Write a bar's value in the margin on the right."""
+    ax.annotate(
+        text,
+        (1.0, place),
+        xycoords=ax.get_yaxis_transform(),
+        xytext=(3, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=7,
+        color=INK,
+        annotation_clip=False,
+    )
+
+
+def _short(value: float) -> str:
+    """Return a number with three digits; with two where it is very small."""
+    if not 1e-3 <= abs(value) < 1e7:
+        return f"{value:.2g}"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{digits}f}"
+
+
+def _scale(chart: Chart, axes: Sequence[Axes], columns: int) -> None:
+    """Give all panels one axis of values, a logarithmic one where the range demands it."""
+    bars = [bar for panel in chart.panels for bar in panel.drawn]
+    medians = [bar.value for bar in bars if bar.value > 0]
+    marks = [v for b in bars for v in (b.value, b.low, b.high, *b.points) if v > 0]
+    logarithmic = bool(medians) and max(medians) > LARGE_RANGE * min(medians)
+    high = max(marks, default=1.0)
+    for ax in axes:
+        if logarithmic:
+            ax.set_xscale("log", nonpositive="clip")
+    shared = axes[0]  # the axis is shared: what is set on one holds for all
+    if logarithmic:
+        low = min(marks) / 1.8
+        shared.set_xlim(low, high * 1.25)
+        shared.xaxis.set_major_locator(FixedLocator(log_ticks(low, high * 1.25, 5)))
+        shared.xaxis.set_minor_locator(NullLocator())
+    else:
+        shared.set_xlim(0, high * 1.05)
+        shared.xaxis.set_major_locator(MaxNLocator(5))
+    shared.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    note = ", logarithmic axis" if logarithmic else ""
+    for i, ax in enumerate(axes[: len(chart.panels)]):
+        if i + columns >= len(chart.panels):
+            ax.set_xlabel(f"{chart.unit}{note}", fontsize=8)
+            ax.tick_params(axis="x", labelbottom=True)
+
+
+def log_ticks(low: float, high: float, most: int) -> list[float]:
+    """Return round numbers between two bounds: 1-2-5, 1-3, decades or fewer, to fit."""
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for factors in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [f * 10.0**e for e in exponents for f in factors if low <= f * 10.0**e <= high]
+        if len(ticks) <= most:
+            return ticks
+    return ticks[:: math.ceil(len(ticks) / most)]
+
+
+Line = tuple[str, float]
+
+
+def _lines_above(chart: Chart, words: Words) -> list[Line]:
+    wrapped = textwrap.wrap(plain(words.title), 122) or [""]
+    return [(chart.heading, 11.0), *((line, 8.5) for line in wrapped)]
+
+
+def _lines_below(words: Words) -> list[tuple[str, str]]:
+    texts = [(text, ALARM) for text in words.alarms]
+    texts += [(text, INK) for text in words.notes]
+    texts += [(words.footnote, PALE_INK)] if words.footnote else []
+    return [
+        (line, ink)
+        for text, ink in texts
+        for line in textwrap.wrap(plain(text), 168, max_lines=4, placeholder=" …")
+    ]
+
+
+def _write(
+    figure: Figure,
+    top: Sequence[Line],
+    bottom: Sequence[tuple[str, str]],
+    height: float,
+    words: Words,
+) -> None:
+    left = 0.09 / WIDTH
+    y = height - _MARGIN
+    for text, size in top:
+        weight = "bold" if size > 10 else "normal"
+        figure.text(left, y / height, text, fontsize=size, fontweight=weight, va="top")
+        y -= _LINE * size / 8
+    y = _LINE * len(bottom)
+    for text, ink in bottom:
+        figure.text(left, y / height, text, fontsize=7.2, color=ink, va="top")
+        y -= _LINE
+    if words.stamp:
+        figure.text(
+            0.5,
+            0.5,
+            words.stamp,
+            fontsize=64,
+            fontweight="bold",
+            color=ALARM,
+            alpha=0.35,
+            rotation=20,
+            ha="center",
+            va="center",
+            zorder=10,
+            gid="stamp",
+        )

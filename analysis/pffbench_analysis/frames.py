@@ -1,0 +1,136 @@
+"""Raw results as pandas frames, for notebooks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pffbench.results.record import RunRecord
+from pffbench.results.samples import COLUMNS, read_samples
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def load_samples(run: str | Path) -> pd.DataFrame:
+    """Read `samples.csv` of a results directory.
+
+    Parameters
+    ----------
+    run : str or Path
+        Results directory.
+
+    Returns
+    -------
+    DataFrame
+        One row for each case, repetition and phase, warm-ups included (select them away with
+        ``frame[~frame.warmup]``). The columns are those of `samples.csv`, times in seconds;
+        ``started`` is a time stamp, ``resident``, ``disk_bytes`` and ``disk_files`` are missing
+        (``NaN``, ``NA``) where they do not apply.
+
+    Raises
+    ------
+    ValueError
+        The directory holds no run that this version of pffbench can read.
+    """
+    import pandas as pd
+
+    RunRecord.load(run)
+    try:
+        samples = read_samples(Path(run) / "samples.csv")
+    except OSError as error:
+        raise ValueError(f"{error.filename} cannot be read: {error.strerror}") from None
+    frame = pd.DataFrame([asdict(sample) for sample in samples], columns=list(COLUMNS))
+    frame["started"] = pd.to_datetime(frame["started"], utc=True)
+    kinds = {"resident": "float64", "disk_bytes": "Int64", "disk_files": "Int64"}
+    return frame.astype(kinds)
+
+
+def load_ranks(run: str | Path, case: str) -> pd.DataFrame:
+    """Read every rank's times of one case from `ranks.h5`.
+
+    Parameters
+    ----------
+    run : str or Path
+        Results directory.
+    case : str
+        Name of the case, as in the column ``case`` of `samples.csv`.
+
+    Returns
+    -------
+    DataFrame
+        One row for each repetition, phase and rank with the columns ``repetition``, ``phase``,
+        ``rank``, ``host``, ``own`` and ``synced`` (seconds), ``bytes`` (that this rank moved)
+        and ``peak_memory`` (bytes, over the whole repetition). Warm-ups are included: their
+        numbers are below ``experiment.warmup`` of `run.json`. Of a repetition that a resumed
+        run did again only the last is kept.
+
+    Raises
+    ------
+    ValueError
+        The file cannot be read, or there is no such case in it.
+    """
+    import pandas as pd
+
+    path = Path(run) / "ranks.h5"
+    with _mpi_asleep():
+        import h5py
+    try:
+        with h5py.File(path, "r") as file:
+            if case not in file or case == "host":
+                known = ", ".join(sorted(set(file) - {"host"}))
+                raise ValueError(f"{path} has no case {case!r} (it has: {known})")
+            columns = _columns(file, file[case])
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    frame = pd.DataFrame(columns)
+    return frame.drop_duplicates(["repetition", "phase", "rank"], keep="last", ignore_index=True)
+
+
+def _columns(file: Any, group: Any) -> dict[str, np.ndarray[Any, Any]]:
+    phases = [str(phase) for phase in group.attrs["phases"]]
+    own = group["own"][:]
+    shape = own.shape
+
+    def along(values: Any, axis: int) -> np.ndarray[Any, Any]:
+        """Repeat values that belong to one axis over the others."""
+        at = [1, 1, 1]
+        at[axis] = -1
+        return np.broadcast_to(np.asarray(values).reshape(at), shape).ravel()
+
+    memory = group["peak_memory"][:][:, np.newaxis, :]
+    return {
+        "repetition": along(group["repetition"][:], 0),
+        "phase": along(np.array(phases, dtype=object), 1),
+        "rank": along(np.arange(shape[2]), 2),
+        "host": along(np.array(file["host"].asstr()[:], dtype=object), 2),
+        "own": own.ravel(),
+        "synced": group["synced"][:].ravel(),
+        "bytes": group["bytes"][:].ravel(),
+        "peak_memory": np.broadcast_to(memory, shape).ravel(),
+    }
+
+
+@contextmanager
+def _mpi_asleep() -> Iterator[None]:
+    """Keep an h5py that was built with MPI from initialising it, which nobody needs to read."""
+    if "mpi4py.MPI" in sys.modules:
+        yield
+        return
+    try:
+        import mpi4py
+    except ImportError:
+        yield
+        return
+    before = mpi4py.rc.initialize
+    mpi4py.rc.initialize = False
+    try:
+        yield
+    finally:
+        mpi4py.rc.initialize = before

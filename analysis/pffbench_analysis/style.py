@@ -1,0 +1,67 @@
+"""How figures look: one colour for each backend everywhere, and text as it was given."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+#: The palette of Okabe and Ito (2008), safe for colour-blind readers; raw bytes are greys.
+_COLOURS = {
+    "hdf5": "#0072B2",
+    "netcdf4": "#E69F00",
+    "zarr": "#009E73",
+    "tensorstore": "#D55E00",
+    "pnetcdf": "#CC79A7",
+    "zip": "#56B4E9",
+    "memmap": "#F0E442",
+    "mpiio": "#999999",
+    "posix": "#4D4D4D",
+    "null": "#DDDDDD",
+}
+#: For backends of other packages: Paul Tol's muted colours, also safe.
+_OTHERS = ("#332288", "#882255", "#44AA99", "#AA4499", "#DDCC77", "#88CCEE", "#117733", "#CC6677")
+
+INK = "#222222"
+PALE_INK = "#666666"
+ALARM = "#D55E00"
+#: Settings of matplotlib under which figures are made: text is never taken for mathematics, and
+#: the names inside an SVG are the same each time.
+RC: Any = {
+    "text.parse_math": False,
+    "svg.hashsalt": "pffbench",
+    "svg.fonttype": "path",
+    "font.family": "DejaVu Sans",
+    "font.size": 8.0,
+    "axes.edgecolor": PALE_INK,
+    "axes.linewidth": 0.7,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "hatch.linewidth": 0.7,
+    "axes.unicode_minus": False,
+}
+
+
+def colour(backend: str) -> str:
+    """Return the colour of a backend, the same in every figure of every run."""
+    if backend in _COLOURS:
+        return _COLOURS[backend]
+    number = int.from_bytes(hashlib.sha256(backend.encode()).digest()[:4], "big")
+    return _OTHERS[number % len(_OTHERS)]
+
+
+def pale(colour_: str) -> tuple[float, float, float]:
+    """Return a colour mixed with white, which stands for a library's defaults."""
+    red, green, blue = (int(colour_[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return (red + 1.2) / 2.2, (green + 1.2) / 2.2, (blue + 1.2) / 2.2
+
+
+def hatch(transfer: str) -> str:
+    """Return the hatch of a transfer: collective ones are hatched."""
+    return "////" if transfer == "collective" else ""
+
+
+def plain(text: str) -> str:
+    """Return text without what neither a font nor XML can show."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
