@@ -155,6 +155,14 @@ def test_only_what_is_missing_is_asked_for(tmp_path, bare_debian):
     assert result.stdout.split() == ["libnetcdf-pnetcdf-dev"]
 
 
+def test_nothing_is_asked_for_when_all_packages_are_there(tmp_path, bare_debian):
+    path, tools = bare_debian
+    program(tools, "dpkg-query", 'echo "install ok installed"')
+    script = "install_packages yes yes 'They are needed.'"
+    result = bash(script, tmp_path, path=path, PFFBENCH_NO_SYSTEM="1")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
 def test_an_installed_flavour_of_netcdf_is_kept(tmp_path, bare_debian):
     # The two flavours exclude each other: asking for the other one would remove it.
     path, tools = bare_debian
