@@ -242,7 +242,9 @@ def _lines_below(words: Words) -> list[tuple[str, str]]:
     return [
         (line, ink)
         for text, ink in texts
-        for line in textwrap.wrap(plain(text), 168, max_lines=4, placeholder=" …")
+        for line in textwrap.wrap(
+            plain(text), 162, max_lines=4, placeholder=" …", break_on_hyphens=False
+        )
     ]
 
 
