@@ -11,8 +11,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from pffbench.errors import UserError
+from pffbench.results.exports import write_summary
 from pffbench.results.summary import Summary, summarise
-from pffbench.results.tables import write_summary
 from pffbench_analysis.captions import footnote, heading, how_to_read, stamp, verdict
 from pffbench_analysis.charts import charts, differences
 from pffbench_analysis.figures import Words, draw

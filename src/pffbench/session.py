@@ -138,8 +138,9 @@ class Session:
     def _tell(self, recorder: Recorder) -> int:
         from rich.console import Console
 
+        from pffbench.results.exports import write_summary
         from pffbench.results.summary import summarise
-        from pffbench.results.tables import print_summary, write_summary
+        from pffbench.results.terminal import print_summary
 
         summary = summarise(recorder.directory)
         write_summary(summary, recorder.directory)

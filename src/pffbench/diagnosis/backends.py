@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import partial
+from importlib.util import find_spec
 
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.diagnosis.finding import Finding, looked_at
@@ -41,9 +43,26 @@ def look_at_backends(broken: Collection[str]) -> Iterator[Finding]:
         Import names of libraries that cannot be imported.
     """
     for name in backend_names():
-        yield from looked_at(TOPIC, lambda name=name: [_look_at(name, broken)])  # type: ignore[misc]
+        yield from looked_at(TOPIC, partial(_look_at, name, broken))
 
 
-def _look_at(name: str, broken: Collection[str]) -> Finding:
+def absent_libraries() -> frozenset[str]:
+    """Find the libraries of all backends that are not installed, without importing one."""
+    return frozenset(
+        library
+        for name in backend_names()
+        for library in _libraries_of(name)
+        if find_spec(library) is None
+    )
+
+
+def _look_at(name: str, broken: Collection[str]) -> Iterator[Finding]:
     missing = [library for library in backend_class(name).libraries if library in broken]
-    return judge_backend(name, missing, any(library in REQUIRED for library in missing))
+    yield judge_backend(name, missing, any(library in REQUIRED for library in missing))
+
+
+def _libraries_of(name: str) -> tuple[str, ...]:
+    try:
+        return backend_class(name).libraries
+    except Exception:  # noqa: BLE001 -- a backend of another package; `look_at_backends` tells
+        return ()

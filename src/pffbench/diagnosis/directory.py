@@ -73,6 +73,12 @@ def judge_sight(blind: list[str], first: str) -> Iterator[Finding]:
         )
 
 
+def judge_refusal(error: Exception) -> Finding:
+    """Tell why no file can be made there."""
+    remedy = "name a directory that exists and is writable with --scratch"
+    return Finding(TOPIC, "problem", str(error), remedy)
+
+
 def judge_eviction(fraction: float, in_memory: bool) -> Finding:
     """Tell whether the page cache can be dropped, so that a read comes from the device.
 

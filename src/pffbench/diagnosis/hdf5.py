@@ -27,12 +27,11 @@ def judge_copies(copies: Mapping[str, Sequence[str]], h5py: str, netcdf4: str) -
     h5py, netcdf4 : str
         Versions of HDF5 that the two report.
     """
-    for name in ("libhdf5", "libmpi"):
-        paths = copies.get(name, ())
-        if len(paths) > 1:
-            text = f"{len(paths)} different copies of {name} in one process: {', '.join(paths)}"
-            yield Finding(TOPIC, "problem", text, MAKE_ENV)
     paths = copies.get("libhdf5", ())
+    for name, files in {"HDF5": paths, "MPI": _same_named(copies.get("libmpi", ()))}.items():
+        if len(files) > 1:
+            text = f"{len(files)} different copies of {name} in one process: {', '.join(files)}"
+            yield Finding(TOPIC, "problem", text, MAKE_ENV)
     if h5py != netcdf4:
         text = f"h5py uses HDF5 {h5py}, netCDF4 uses HDF5 {netcdf4}"
         yield Finding(TOPIC, "problem", text, MAKE_ENV)
@@ -84,6 +83,11 @@ def look_at_hdf5(
         yield from judge_copies(copies, version, str(netcdf4.facts.get("hdf5")))
     at_build = str(h5py.facts.get("hdf5_at_build", version))
     yield from judge_hdf5(version, at_build, has_subfiling(copies.get("libhdf5", ())))
+
+
+def _same_named(paths: Sequence[str]) -> list[str]:
+    """Keep the MPI library itself: its parts for other languages are files of their own."""
+    return [path for path in paths if path.rpartition("/")[2].startswith("libmpi.so")]
 
 
 def has_subfiling(paths: Sequence[str]) -> bool | None:

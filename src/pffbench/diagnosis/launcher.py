@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 
 from pffbench.diagnosis.finding import Finding
+from pffbench.programs import ask
 
 TOPIC = "Launcher"
 _SECONDS = 10.0
@@ -85,28 +85,14 @@ def judge_slurm_types(types: Sequence[str], vendor: str | None) -> Finding:
 
 def look_at_slurm(vendor: str | None) -> Iterator[Finding]:
     """Ask ``srun`` which kinds of MPI it can start; nothing where there is no Slurm."""
-    program = shutil.which("srun")
-    if program is None:
+    if shutil.which("srun") is None:
         return
-    try:
-        done = subprocess.run(
-            [program, "--mpi=list"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        text = f"srun --mpi=list gave no answer within {_SECONDS:g} s"
-        yield Finding(TOPIC, "unknown", text)
-        return
-    except OSError as error:
-        yield Finding(TOPIC, "unknown", f"srun --mpi=list: {error.strerror}")
-        return
-    # Slurm up to 21 prints the list to stderr, each line after "srun: ".
-    yield judge_slurm_types(mpi_types(done.stdout + done.stderr), vendor)
+    # Older versions of Slurm print the list to standard error.
+    answer = ask(["sh", "-c", "exec srun --mpi=list 2>&1"], _SECONDS)
+    if answer.ok:
+        yield judge_slurm_types(mpi_types(answer.text), vendor)
+    else:
+        yield Finding(TOPIC, "unknown", f"what srun --mpi=list would say: {answer.text}")
 
 
 def mpi_types(text: str) -> list[str]:

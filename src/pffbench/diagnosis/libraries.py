@@ -125,5 +125,7 @@ def _details(library: Library) -> str:
         return f"with MPI, on HDF5 {facts.get('hdf5')}"
     if library.name == "netCDF4":
         more = ", PnetCDF" if facts.get("pnetcdf") else ""
-        return f"with parallel4{more}, on netCDF-C {facts.get('netcdf_c')}, HDF5 {facts.get('hdf5')}"
+        return (
+            f"with parallel4{more}, on netCDF-C {facts.get('netcdf_c')}, HDF5 {facts.get('hdf5')}"
+        )
     return ""

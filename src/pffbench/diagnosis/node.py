@@ -52,9 +52,7 @@ def by_node(findings: Iterable[tuple[str, Finding]]) -> Iterator[Finding]:
             yield finding
         else:
             named = f"all {len(where)} nodes" if len(where) == len(everywhere) else _names(where)
-            yield Finding(
-                finding.topic, finding.status, f"{named}: {finding.text}", finding.remedy
-            )
+            yield Finding(finding.topic, finding.status, f"{named}: {finding.text}", finding.remedy)
 
 
 def _hardware(node: Facts, threads: int) -> str:

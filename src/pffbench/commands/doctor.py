@@ -1,0 +1,60 @@
+"""`pffbench doctor`: what the software and this machine can do, with a remedy for each problem."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from pffbench.diagnosis.finding import MAKE_ENV, Finding, count
+from pffbench.diagnosis.report import print_report
+from pffbench.errors import NOT_VALID, VALID
+
+HEALTHY, PROBLEMS = VALID, NOT_VALID
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Examine, alone or on all ranks, and print what was found. Return the exit status."""
+    try:
+        if arguments.no_mpi:
+            from pffbench.diagnosis.alone import examine_alone
+
+            return _tell(examine_alone(arguments.scratch))
+        return _with_mpi(arguments.scratch)
+    except ImportError as error:  # something so basic that the checks themselves need it
+        return _tell([Finding("Libraries", "problem", f"{error}", MAKE_ENV)])
+
+
+def _with_mpi(scratch: str | None) -> int:
+    from pffbench.diagnosis.launcher import speaks_for_all
+    from pffbench.parallel.launcher import needs_yield
+
+    if needs_yield(os.environ, len(os.sched_getaffinity(0))):
+        os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")  # as `pffbench run` does it
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        return _without_mpi4py(scratch, error) if speaks_for_all(os.environ) else PROBLEMS
+    if MPI.COMM_WORLD.size == 1 and not speaks_for_all(os.environ):
+        return PROBLEMS  # one process tells for all of them that they do not know of each other
+    from pffbench.diagnosis.together import Examination
+    from pffbench.parallel.topology import Team
+
+    team = Team.of(MPI.COMM_WORLD)
+    found = Examination(team, scratch, print_report).run()
+    status = _tell(found) if team.is_root else HEALTHY
+    return int(team.comm.bcast(status))
+
+
+def _without_mpi4py(scratch: str | None, error: Exception) -> int:
+    from pffbench.diagnosis.alone import examine_alone
+
+    text = f"mpi4py.MPI cannot be loaded: {type(error).__name__}: {error}"
+    found = examine_alone(scratch, "not looked at without mpi4py")
+    return _tell([*found, Finding("MPI", "problem", text, MAKE_ENV)])
+
+
+def _tell(found: list[Finding]) -> int:
+    print_report(found)
+    sys.stdout.flush()
+    return PROBLEMS if count(found, "problem") else HEALTHY

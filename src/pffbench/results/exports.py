@@ -1,0 +1,128 @@
+"""The summary as files: `summary.csv` for programs, `summary.md` for people."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pffbench.results.conclusions import conclusions
+from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
+from pffbench.results.tables import closing, columns_of, ordered, stored_lines, title
+
+_MIB = 2**20
+_CSV_COLUMNS = (
+    "case",
+    "group",
+    "backend",
+    "workload",
+    "layout",
+    "transfer",
+    "settings",
+    "cache",
+    "phase",
+    "repetitions",
+    "min_s",
+    "median_s",
+    "max_s",
+    "mad_s",
+    "low_s",
+    "high_s",
+    "cv",
+    "rate_mib_s",
+    "ms_per_array",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "roofline",
+    "warnings",
+)
+
+
+def write_summary(summary: Summary, directory: str | Path) -> None:
+    """Write `summary.csv` and `summary.md` into a results directory."""
+    place = Path(directory)
+    with (place / "summary.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, _CSV_COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(_csv_rows(summary))
+    (place / "summary.md").write_text("\n".join(_markdown(summary)) + "\n", encoding="utf-8")
+
+
+def _csv_rows(summary: Summary) -> Iterable[dict[str, Any]]:
+    for case in summary.cases:
+        s = case.sample
+        for p in case.phases.values():
+            yield {
+                "case": s.case,
+                "group": s.group,
+                "backend": s.backend,
+                "workload": s.workload,
+                "layout": s.layout,
+                "transfer": s.transfer,
+                "settings": s.settings,
+                "cache": case.cache,
+                "phase": p.phase,
+                "repetitions": p.seconds.n,
+                "min_s": p.seconds.minimum,
+                "median_s": p.seconds.median,
+                "max_s": p.seconds.maximum,
+                "mad_s": p.seconds.mad,
+                "low_s": p.seconds.low,
+                "high_s": p.seconds.high,
+                "cv": p.seconds.cv,
+                "rate_mib_s": None if p.rate is None else p.rate / _MIB,
+                "ms_per_array": p.per_array * 1e3,
+                "ratio": None if p.ratio is None else p.ratio.median,
+                "ratio_low": None if p.ratio is None else p.ratio.low,
+                "ratio_high": None if p.ratio is None else p.ratio.high,
+                "roofline": p.roofline,
+                "warnings": "; ".join(w.message for w in p.warnings),
+            }
+
+
+def _markdown(summary: Summary) -> Iterable[str]:
+    record = summary.record
+    yield f"# {record.name}"
+    if record.question:
+        yield from ("", record.question)
+    yield from (
+        "",
+        f"{record.ranks} ranks on {len(set(record.topology['nodes']))} node(s), {record.started}.",
+        "",
+    )
+    yield from (f"- {text}" for text in [*conclusions(summary), *closing(summary)])
+    for cases in summary.groups.values():
+        yield from ("", f"## {title(cases, summary)}", "")
+        columns = columns_of(cases)
+        yield f"| {' | '.join(c.heading for c in columns)} |"
+        yield f"| {' | '.join('---' if c.is_text else '---:' for c in columns)} |"
+        yield from (f"| {' | '.join(c.cell(case) for c in columns)} |" for case in ordered(cases))
+        yield ""
+        yield from (f"- {text}" for text in stored_lines(cases))
+        yield from ("", "Every phase, median seconds of the slowest rank (95 % interval):", "")
+        yield from _phase_table(ordered(cases))
+    warned = [(c, p) for c in summary.cases for p in c.phases.values() if p.warnings]
+    if warned:
+        yield from ("", "## Warnings", "")
+        for case, p in warned:
+            yield f"- {case.sample.case} {p.phase}: {'; '.join(w.message for w in p.warnings)}"
+
+
+def _phase_table(cases: Sequence[CaseSummary]) -> Iterable[str]:
+    names = list(dict.fromkeys(name for case in cases for name in case.phases))
+    yield f"| case | {' | '.join(names)} |"
+    yield f"| --- | {' | '.join('---:' for _ in names)} |"
+    for case in cases:
+        row = " | ".join(_with_interval(case.phases.get(name)) for name in names)
+        yield f"| {case.sample.case} | {row} |"
+
+
+def _with_interval(found: PhaseSummary | None) -> str:
+    if found is None:
+        return ""
+    s = found.seconds
+    interval = "" if math.isnan(s.low) else f" ({s.low:.3g}–{s.high:.3g})"
+    return f"{s.median:.3g}{interval}"

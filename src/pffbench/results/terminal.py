@@ -1,0 +1,47 @@
+"""The summary on a terminal or in a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from pffbench.results.conclusions import conclusions
+from pffbench.results.summary import CaseSummary, Summary
+from pffbench.results.tables import Column, closing, columns_of, ordered, stored_lines, title
+
+
+def print_summary(summary: Summary, console: Console) -> None:
+    """Print the tables, how arrays lie on disk, the conclusions and the verdict."""
+    for cases in summary.groups.values():
+        console.print(title(cases, summary), style="bold", highlight=False)
+        for table in _tables(cases, console):
+            console.print(table)
+        for text in stored_lines(cases):
+            console.print(f"  {text}", style="dim", highlight=False)
+        console.print()
+    for text in conclusions(summary):
+        console.print(f"• {text}", highlight=False)
+    for text in closing(summary):
+        console.print(text, highlight=False)
+
+
+def _tables(cases: Sequence[CaseSummary], console: Console) -> list[Table]:
+    """Return one table, or one for writing and one for reading where the terminal is narrow."""
+    columns = columns_of(cases)
+    whole = _table(columns, cases)
+    if console.measure(whole, options=console.options.update(width=1000)).maximum <= console.width:
+        return [whole]
+    parts = [[c for c in columns if c.part in ("case", part)] for part in ("write", "read")]
+    return [_table(part, cases) for part in parts]
+
+
+def _table(columns: Sequence[Column], cases: Sequence[CaseSummary]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in columns:
+        table.add_column(column.heading, justify="left" if column.is_text else "right")
+    for case in ordered(cases):
+        table.add_row(*(c.cell(case) for c in columns), style="dim" if case.raw else None)
+    return table
