@@ -31,6 +31,9 @@ class PhaseTime:
         Bytes of array data that this rank moved (before compression).
     operations : int
         Library calls of this rank that the phase consists of, such as datasets written.
+    parts : tuple of float
+        The same seconds as `own` for each time that the phase was entered: data that are moved
+        in batches enter it once a batch.
     """
 
     phase: str
@@ -38,6 +41,7 @@ class PhaseTime:
     synced: float
     nbytes: int
     operations: int
+    parts: tuple[float, ...]
 
     def __add__(self, other: PhaseTime) -> PhaseTime:
         return PhaseTime(
@@ -46,6 +50,7 @@ class PhaseTime:
             self.synced + other.synced,
             self.nbytes + other.nbytes,
             self.operations + other.operations,
+            self.parts + other.parts,
         )
 
 
@@ -118,6 +123,7 @@ class _Phase:
                 synced - self._begin,
                 self._nbytes,
                 self._operations,
+                (end - self._begin,),
             )
         )
         return False

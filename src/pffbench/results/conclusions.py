@@ -11,6 +11,8 @@ from pffbench.results.summary import CaseSummary, Summary
 
 #: Fewer blocks than this support no claim.
 _FEWEST_BLOCKS = 3
+#: With fewer values no interval of a median covers it with 95 %: 1 - 2 / 2**5 is 94 %.
+_FEWEST_FOR_INTERVAL = 6
 _VERBS = {"write_total": "Writing (create to {end})", "read_total": "Reading (open to close)"}
 
 
@@ -82,14 +84,19 @@ def _verdict(best: str, ratios: dict[str, Spread]) -> str:
     same = [name for name, ratio in ratios.items() if not ratio.low > 1]
     slower = {name: ratio for name, ratio in ratios.items() if ratio.low > 1}
     told = ", ".join(
-        f"{name} takes {r.median:.2f} times as long (95 % interval {r.low:.2f}–{r.high:.2f})"
-        for name, r in slower.items()
+        f"{name} takes {r.median:.2f} times as long ({_interval(r)})" for name, r in slower.items()
     )
     if not slower:
         return f"no difference beyond noise between {_and([best, *same])}"
     if same:
         return f"no difference beyond noise between {_and([best, *same])}; {told}"
     return f"{best} is fastest; {told}"
+
+
+def _interval(ratio: Spread) -> str:
+    """Name the interval by what it is: of fewer than six values it is just their range."""
+    name = "95 % interval" if ratio.n >= _FEWEST_FOR_INTERVAL else f"range of {ratio.n} blocks"
+    return f"{name} {ratio.low:.2f}–{ratio.high:.2f}"
 
 
 def _and(names: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,8 @@ class Repetition:
         When it began, by the clock of rank 0.
     phases : tuple of str
         Names of the phases.
+    job : array of float64, shape (phases,)
+        Seconds of the slowest rank, batch by batch: ranks wait for each other between batches.
     own, synced : array of float64, shape (phases, ranks)
         Seconds.
     nbytes, operations : array of int64, shape (phases, ranks)
@@ -63,6 +66,7 @@ class Repetition:
     position: int
     started: datetime
     phases: tuple[str, ...]
+    job: Matrix
     own: Matrix
     synced: Matrix
     nbytes: Matrix
@@ -84,6 +88,7 @@ def gather(
     here = np.array([[t.own, t.synced, t.nbytes, t.operations] for t in times], dtype=np.float64)
     everywhere = np.empty((team.size, *here.shape)) if team.is_root else None
     team.comm.Gather(here, everywhere, root=0)
+    job = _job_seconds(team, [t.parts for t in times])
     observed = cycle.observed
     words = tuple(f"rank {team.rank}: {m}" for m in observed.mismatches[:_MOST_MISMATCHES])
     told = (peak, words, observed.verified_bytes, tuple(sorted(observed.facts.items())))
@@ -97,6 +102,7 @@ def gather(
         position=position,
         started=started,
         phases=tuple(t.phase for t in times),
+        job=job,
         own=by_kind[0],
         synced=by_kind[1],
         nbytes=by_kind[2].astype(np.int64),
@@ -109,6 +115,16 @@ def gather(
         stored_as=observed.stored_as,
         facts=_united([dict(facts) for _, _, _, facts in all_told]),
     )
+
+
+def _job_seconds(team: Team, parts: Sequence[tuple[float, ...]]) -> Matrix:
+    """Add up, for each phase, the slowest rank of each batch; collective."""
+    from mpi4py import MPI
+
+    slowest = np.array([second for phase in parts for second in phase], dtype=np.float64)
+    team.comm.Allreduce(MPI.IN_PLACE, slowest, op=MPI.MAX)
+    begins = np.cumsum([0, *(len(phase) for phase in parts[:-1])])
+    return np.add.reduceat(slowest, begins)
 
 
 def _united(parts: list[dict[str, str]]) -> dict[str, str]:

@@ -66,11 +66,12 @@ class RanksFile:
             group = file.require_group(case)
             if "phases" not in group.attrs:
                 group.attrs["phases"] = list(phases)
-            _append(group, "own", own)
-            _append(group, "synced", synced)
-            _append(group, "bytes", nbytes)
-            _append(group, "peak_memory", peak_memory)
-            _append(group, "repetition", np.array(repetition, dtype=np.int64))
+            row = _row_of(group, repetition)
+            _put(group, "own", row, own)
+            _put(group, "synced", row, synced)
+            _put(group, "bytes", row, nbytes)
+            _put(group, "peak_memory", row, peak_memory)
+            _put(group, "repetition", row, np.array(repetition, dtype=np.int64))
         descriptor = os.open(self._path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -78,7 +79,13 @@ class RanksFile:
             os.close(descriptor)
 
 
-def _append(group: Any, name: str, values: np.ndarray[Any, Any]) -> None:
+def _row_of(group: Any, repetition: int) -> int:
+    """Return the row of a repetition: a new one, or that of a run which was killed in it."""
+    known = [] if "repetition" not in group else group["repetition"][:].tolist()
+    return known.index(repetition) if repetition in known else len(known)
+
+
+def _put(group: Any, name: str, row: int, values: np.ndarray[Any, Any]) -> None:
     if name not in group:
         group.create_dataset(
             name,
@@ -88,5 +95,5 @@ def _append(group: Any, name: str, values: np.ndarray[Any, Any]) -> None:
             dtype=values.dtype,
         )
     dataset = group[name]
-    dataset.resize(dataset.shape[0] + 1, axis=0)
-    dataset[-1] = values
+    dataset.resize(max(dataset.shape[0], row + 1), axis=0)
+    dataset[row] = values

@@ -57,7 +57,6 @@ class RunRecord:
     reasons: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     finished: str | None = None
-    blocks: int = 0
     resumed: list[str] = field(default_factory=list)
 
     def save(self, directory: str | Path) -> None:
@@ -93,4 +92,7 @@ class RunRecord:
             raise ValueError(
                 f"{path} has another layout than version {SCHEMA_VERSION}, which is known here"
             )
-        return cls(**data)
+        try:
+            return cls(**data)
+        except TypeError as error:
+            raise ValueError(f"{path} is not a record of a run: {error}") from None

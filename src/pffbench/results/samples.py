@@ -123,7 +123,9 @@ def _value(text: str, kind: Any) -> Any:
     if kind is str:
         return text
     if kind is bool:
-        return {"true": True, "false": False}[text]
+        if text not in ("true", "false"):
+            raise ValueError(f"{text!r} is neither true nor false")
+        return text == "true"
     if kind is int:
         return int(text)
     if kind is float:

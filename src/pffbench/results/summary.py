@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pffbench.results.record import RunRecord
-from pffbench.results.samples import Sample, read_samples
+from pffbench.results.samples import Sample, finished, read_samples
 from pffbench.results.statistics import Caveat, Spread, spread, warnings_for
 
 #: Sums of phases: what it takes until data are written as durably as asked, or are read.
@@ -132,9 +132,11 @@ def summarise(directory: str | Path) -> Summary:
         samples = read_samples(path)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    whole = finished(samples)
     by_case: dict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
-        by_case[sample.case].append(sample)
+        if (sample.case, sample.repetition) in whole:
+            by_case[sample.case].append(sample)
     groups: dict[str, list[str]] = defaultdict(list)
     for name, rows in by_case.items():
         if any(not row.warmup for row in rows):
@@ -151,8 +153,9 @@ def summarise(directory: str | Path) -> Summary:
 def _group(cases: Sequence[Sequence[Sample]], record: RunRecord) -> list[CaseSummary]:
     seconds = {rows[0].case: _seconds(rows) for rows in cases}
     raw = {name for name in seconds if record.cases.get(name, {}).get("raw", False)}
+    moving = {name for name in raw if record.cases[name].get("verified", False)}
     best = {phase: _fastest(seconds, set(seconds) - raw, phase) for phase in _phases(seconds)}
-    fastest_raw = {phase: _fastest(seconds, raw, phase) for phase in MOVING}
+    fastest_raw = {phase: _fastest(seconds, moving, phase) for phase in MOVING}
     variants = _variants([rows[0].case for rows in cases], record)
     return [
         _case(rows, seconds, best, fastest_raw, record, rows[0].case in raw, variants[rows[0].case])
@@ -170,7 +173,7 @@ def _variants(names: Sequence[str], record: RunRecord) -> dict[str, str]:
     swept: dict[str, set[str]] = defaultdict(set)
     for mine in told.values():
         same = [other for other in told.values() if other["backend"] == mine["backend"]]
-        swept[mine["backend"]] |= {k for k, v in mine.items() if any(o[k] != v for o in same)}
+        swept[mine["backend"]] |= {k for k, v in mine.items() if any(o.get(k) != v for o in same)}
     return {
         name: " ".join(
             f"{key}={_short(mine[key])}"
