@@ -29,11 +29,12 @@ _MPI_ENVIRONMENT = REPOSITORY / "setup" / "mpi-env.sh"
 @cache
 def _mpi_environment():
     """Return what setup/mpi-env.sh exports, which lets a small machine start many ranks."""
-    text = subprocess.run(
-        ["sh", "-c", '. "$0" && env -0', str(_MPI_ENVIRONMENT)],
-        capture_output=True, text=True, check=True, timeout=30,
-    ).stdout  # fmt: skip
-    return dict(entry.partition("=")[::2] for entry in text.split("\0") if "=" in entry)
+    command = ["sh", "-c", '. "$0" && env -0', str(_MPI_ENVIRONMENT)]
+    # os.environ is given, because MPI, which netCDF4 starts in the process of the tests, puts
+    # variables beside it that make an mpiexec below it fail without a word.
+    told = subprocess.run(command, capture_output=True, check=True, timeout=30, env=os.environ)
+    entries = told.stdout.decode().split("\0")
+    return dict(entry.partition("=")[::2] for entry in entries if "=" in entry)
 
 
 def environment(**changes):
@@ -150,7 +151,7 @@ def pffbench_cli(*arguments, **how):
 
 
 def write_experiment(directory, **content):
-    """Write an experiment file; what is not given is one repetition of cases that may be skipped."""
+    """Write an experiment file: one repetition, no warm-up, and what is given."""
     base = {"name": "test", "repetitions": 1, "warmup": 0, "impossible": "skip", "roofline": False}
     path = Path(directory) / "experiment.yaml"
     path.write_text(yaml.safe_dump(base | content, sort_keys=False))

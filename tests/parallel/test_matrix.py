@@ -196,9 +196,9 @@ def test_the_library_says_which_transfer_it_really_used(matrix):
 
 
 def test_the_table_tells_how_defaults_are_stored(matrix):
-    lines = matrix.stdout.splitlines()
-    kinds = {kind: [line for line in lines if line.strip().startswith(kind)] for kind in
-             ("zarr defaults:", "zarr matched:", "netcdf4 defaults:", "netcdf4 matched:")}  # fmt: skip
+    lines = [line.strip() for line in matrix.stdout.splitlines()]
+    names = ("zarr defaults:", "zarr matched:", "netcdf4 defaults:", "netcdf4 matched:")
+    kinds = {name: [line for line in lines if line.startswith(name)] for name in names}
     assert kinds["zarr defaults:"]
     assert all("codec zstd" in line for line in kinds["zarr defaults:"])
     assert kinds["netcdf4 defaults:"]

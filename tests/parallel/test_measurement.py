@@ -1,0 +1,176 @@
+"""The clock, the statistics of a phase and the order of cases, seen through the null backend.
+
+Asleep for a known time on a known rank, the null backend tells what each column must hold.
+"""
+
+import csv
+import json
+from collections import Counter, defaultdict
+
+import h5py
+import numpy as np
+import pytest
+from launch import run_experiment
+
+pytestmark = pytest.mark.parallel
+
+RANKS = 3
+SLOW = 1
+#: Seconds that each verb takes on the slow rank; all differ, so that none can pass for another.
+DELAYS = {"create": 0.10, "define": 0.12, "write": 0.30, "flush": 0.14, "close": 0.16,
+          "open": 0.18, "arrays": 0.20, "read": 0.24}  # fmt: skip
+PHASES = {"create": "create", "define": "define", "write": "write", "flush": "flush",
+          "close": "close", "open": "open", "open_array": "arrays", "read": "read",
+          "close_read": "close"}  # fmt: skip
+NULL = {"workload": "hyperslab", "backend": "null", "shape_per_rank": [4, 4]}
+
+
+@pytest.fixture(scope="module")
+def delayed(tmp_path_factory):
+    """One slow case in a group of four, four times after a warm-up; and a group of one."""
+    ways = {"transfer": ["independent", "collective"], "settings": ["matched", "defaults"]}
+    slow = NULL | {"layout": "own", "durability": "flush",
+                   "null": {"delays": DELAYS, "delay_rank": SLOW}}  # fmt: skip
+    return run_experiment(
+        tmp_path_factory.mktemp("delayed"), RANKS, repetitions=3, warmup=1,
+        cases=[NULL | ways, slow], timeout=180,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def slow(delayed):
+    assert delayed.status == 0, delayed.said
+    return delayed.phases(delayed.case(layout="own"))
+
+
+def test_a_delay_shows_in_its_own_phase(slow):
+    for phase, verb in PHASES.items():
+        for row in slow[phase]:
+            assert DELAYS[verb] <= float(row["own_max"]) < 5 * DELAYS[verb], phase
+
+
+def test_the_slow_rank_is_named_with_its_host(slow, delayed):
+    for phase in PHASES:
+        for row in slow[phase]:
+            assert int(row["slowest_rank"]) == SLOW
+            assert row["slowest_host"] == delayed.record["topology"]["hosts"][SLOW]
+
+
+def test_the_other_ranks_are_not_charged_for_the_slow_one(slow):
+    fastest = min(float(row["own_min"]) for row in slow["write"])
+    middle = min(float(row["own_median"]) for row in slow["write"])
+    assert fastest <= middle < DELAYS["write"] / 5
+
+
+def test_the_phase_lasts_as_long_for_all_ranks(slow, delayed):
+    with h5py.File(delayed.out / "ranks.h5") as file:
+        group = file[delayed.case(layout="own")]
+        write = list(group.attrs["phases"]).index("write")
+        synced, own = group["synced"][:, write], group["own"][:, write]
+    assert synced.shape == (4, RANKS)
+    assert np.all(synced >= own)
+    assert np.all(np.median(synced, axis=0) > DELAYS["write"] / 2)
+    for row, by_rank, own_by_rank in zip(slow["write"], synced, own, strict=True):
+        assert float(row["synced_max"]) == by_rank.max()
+        assert float(row["own_max"]) == own_by_rank.max()
+        assert float(row["own_min"]) == own_by_rank.min()
+        assert float(row["own_median"]) == np.median(own_by_rank)
+
+
+def test_phases_come_in_order(slow):
+    assert list(slow) == [*PHASES, "remove"]
+
+
+def test_the_warm_up_is_kept_and_flagged(slow):
+    for rows in slow.values():
+        assert [(int(row["repetition"]), row["warmup"]) for row in rows] == [
+            (0, "true"), (1, "false"), (2, "false"), (3, "false"),
+        ]  # fmt: skip
+
+
+def test_the_summary_leaves_the_warm_up_out(slow, delayed):
+    with (delayed.out / "summary.csv").open(newline="") as file:
+        rows = {(r["case"], r["phase"]): r for r in csv.DictReader(file)}
+    row = rows[delayed.case(layout="own"), "write"]
+    counted = [float(r["own_max"]) for r in slow["write"] if r["warmup"] == "false"]
+    assert int(row["repetitions"]) == 3
+    assert float(row["median_s"]) == pytest.approx(np.median(counted), rel=1e-12)
+    assert float(row["max_s"]) == max(counted)
+    total = [
+        sum(float(slow[phase][i]["own_max"]) for phase in ("create", "define", "write", "flush",
+                                                           "close"))
+        for i in (1, 2, 3)
+    ]  # fmt: skip
+    row = rows[delayed.case(layout="own"), "write_total"]
+    assert float(row["median_s"]) == pytest.approx(np.median(total), rel=1e-12)
+
+
+def test_short_phases_are_marked_as_below_resolution(delayed):
+    floor = delayed.record["floor"]
+    assert floor["barrier"] > 0
+    assert floor["tick"] > 0
+    resolution = 100 * max(floor["barrier"], floor["tick"])
+    for row in delayed.rows:
+        assert row["below_resolution"] == str(float(row["own_max"]) < resolution).lower()
+    assert "true" in {row["below_resolution"] for row in delayed.rows}
+
+
+def test_each_case_of_a_group_is_first_equally_often(delayed):
+    blocks = defaultdict(dict)
+    for row in delayed.rows:
+        if row["layout"] == "shared":
+            blocks[int(row["repetition"])][row["case"]] = int(row["position"]), row["started"]
+    orders = [sorted(block, key=block.get) for _, block in sorted(blocks.items())]
+    assert Counter(order[0] for order in orders) == Counter(orders[0])
+    assert orders == [orders[0][i:] + orders[0][:i] for i in range(4)]
+
+
+def test_positions_are_the_order_in_time(delayed):
+    for block in range(4):
+        rows = {r["case"]: r for r in delayed.rows if int(r["repetition"]) == block}
+        by_position = sorted(rows.values(), key=lambda r: int(r["position"]))
+        assert [int(r["position"]) for r in by_position] == list(range(5))
+        assert [r["started"] for r in by_position] == sorted(r["started"] for r in by_position)
+
+
+def test_nothing_was_kept_so_nothing_claims_a_cache_state(delayed):
+    assert {row["cache"] for row in delayed.rows if row["phase"] == "read"} == {"unproved"}
+    assert {row["resident"] for row in delayed.rows} == {""}
+
+
+def test_run_json_tells_what_ran_and_where(delayed):
+    record = delayed.record
+    assert record["status"] == "finished"
+    assert record["ranks"] == RANKS == len(record["topology"]["hosts"])
+    assert record["finished"] >= record["started"]
+    assert record["experiment"]["repetitions"] == 3
+    assert json.loads((delayed.out / "run.json").read_text())["schema_version"] == 1
+    assert any("pffbench" in word for word in record["command"])
+    for entry in record["cases"].values():
+        assert entry["verified"] is False  # null keeps nothing
+
+
+def test_too_short_phases_support_no_conclusion(delayed):
+    assert "is fastest" not in delayed.stdout
+
+
+def test_a_time_budget_ends_the_run_early_and_says_so(tmp_path):
+    done = run_experiment(
+        tmp_path, 2, repetitions=50, warmup=0, time_budget="2 s",
+        cases=[NULL | {"null": {"delays": {"write": 0.2}}}],
+    )  # fmt: skip
+    assert done.status == 0, done.said
+    blocks = {int(row["repetition"]) for row in done.rows}
+    assert 1 <= len(blocks) < 11
+    assert any("time budget of 2 s" in remark for remark in done.record["remarks"])
+    assert f"stopped after {len(blocks)} of 50 repetitions" in done.stdout
+
+
+def test_a_run_stops_when_its_intervals_are_narrow(tmp_path):
+    done = run_experiment(
+        tmp_path, 1, repetitions=40, warmup=0, target_interval=0.9,
+        cases=[NULL | {"null": {"delays": {"write": 0.05}}}],
+    )  # fmt: skip
+    assert done.status == 0, done.said
+    assert len({row["repetition"] for row in done.rows}) < 40
+    assert any("every interval is narrower than 90%" in r for r in done.record["remarks"])
