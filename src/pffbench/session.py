@@ -23,6 +23,7 @@ from pffbench.parallel.clock import Floor, measure_floor
 from pffbench.parallel.quiet import quiet_barrier
 from pffbench.parallel.topology import Team
 from pffbench.results.collect import collect_provenance, memory_copy_rate, new_record
+from pffbench.results.hosts import rank_facts
 from pffbench.results.progress import Progress, make_progress, on_terminal
 from pffbench.results.record import RunRecord
 from pffbench.results.recorder import Recorder
@@ -256,7 +257,11 @@ def _free_memory(team: Team) -> int:
     """Return the bytes that each rank may take, on the node that has least; collective."""
     import psutil
 
-    here = psutil.virtual_memory().available // int(team.node.size)
+    available = psutil.virtual_memory().available
+    limit = rank_facts()["memory_limit_bytes"]  # of the container or the job, where there is one
+    if isinstance(limit, int):
+        available = min(available, limit)
+    here = available // int(team.node.size)
     return int(min(team.comm.allgather(here)))
 
 

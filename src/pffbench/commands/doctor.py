@@ -41,7 +41,7 @@ def _with_mpi(scratch: str | None) -> int:
     from pffbench.parallel.topology import Team
 
     team = Team.of(MPI.COMM_WORLD)
-    found = Examination(team, scratch, print_report).run()
+    found = Examination(team, scratch).run()
     status = _tell(found) if team.is_root else HEALTHY
     return int(team.comm.bcast(status))
 

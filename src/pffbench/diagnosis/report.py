@@ -51,6 +51,14 @@ def lines_of(findings: Iterable[Finding], width: int | None) -> Iterator[tuple[s
                 yield from ((line, None) for line in _broken(head, finding.remedy, width))
 
 
+def as_text(findings: Iterable[Finding]) -> str:
+    """Write findings and the verdict as plain text that can be printed here."""
+    found = list(findings)
+    lines = [line for line, _ in lines_of(found, None)]
+    encoding = sys.stdout.encoding or "ascii"
+    return _encodable("\n".join([*lines, verdict(found)]), encoding)
+
+
 def print_report(findings: Iterable[Finding]) -> None:
     """Print findings and the verdict to standard output."""
     found = list(findings)

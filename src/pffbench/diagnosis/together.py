@@ -28,7 +28,9 @@ from pffbench.diagnosis import (
     trial,
 )
 from pffbench.diagnosis.finding import Finding, looked_at
+from pffbench.diagnosis.report import as_text
 from pffbench.diagnosis.views import RankView, failing_imports, look_around, ranks_by_node
+from pffbench.diagnosis.watch import Watch
 from pffbench.errors import UserError
 from pffbench.parallel.agreement import AgreedStep, PhaseFailedError
 from pffbench.parallel.clock import measure_floor
@@ -49,16 +51,11 @@ class Examination:
         The ranks.
     given : str or None
         The scratch parent that the user named.
-    report : callable
-        Prints what has been found; called here only when a call never returns.
     """
 
-    def __init__(
-        self, team: Team, given: str | None, report: Callable[[list[Finding]], object]
-    ) -> None:
+    def __init__(self, team: Team, given: str | None) -> None:
         self._team = team
         self._given = given
-        self._report = report
         self._broken: set[str] = set()
         self.found: list[Finding] = []
 
@@ -146,20 +143,19 @@ class Examination:
         return sorted({name for name in self._team.comm.allgather(blind) if name is not None})
 
     def _try_backends(self, scratch: Scratch) -> None:
-        def tell(stuck: Finding) -> None:
-            self._report([*self.found, stuck])
-            scratch.destroy()  # nobody else can: the process ends after this
+        with Watch(scratch if self._team.is_root else None) as watch:
+            for name in backend_names():
+                attempt = partial(self._try_backend, name, scratch.directory, watch)
+                self._together(trial.TOPIC, attempt)
 
-        for name in backend_names():
-            self._together(trial.TOPIC, partial(self._try_backend, name, scratch.directory, tell))
-
-    def _try_backend(
-        self, name: str, directory: str, tell: Callable[[Finding], object]
-    ) -> Iterator[Finding]:
+    def _try_backend(self, name: str, directory: str, watch: Watch) -> Iterator[Finding]:
         with AgreedStep(self._team.comm, f"loading the backend {name}"):
             kind = backend_class(name)
         if self._broken.isdisjoint(kind.libraries):
-            yield from trial.try_backend(self._team, kind, directory, tell)
+            yield from trial.try_backend(self._team, kind, directory, watch, self._text_with)
+
+    def _text_with(self, last: Finding) -> str:
+        return as_text([*self.found, last])
 
     def _measure_floor(self) -> list[Finding]:
         return [clock.judge_floor(measure_floor(self._team.comm), self._team.size)]

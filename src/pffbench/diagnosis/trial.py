@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -46,7 +45,11 @@ def ways_of(can: Capabilities) -> list[Way]:
 
 
 def try_backend(
-    team: Team, kind: type[Backend], directory: str, tell: Callable[[Finding], object]
+    team: Team,
+    kind: type[Backend],
+    directory: str,
+    watch: Watch,
+    text_with: Callable[[Finding], str],
 ) -> Iterator[Finding]:
     """Try all that a backend can do with a shared file; collective, equal on all ranks.
 
@@ -58,14 +61,16 @@ def try_backend(
         A backend whose libraries can be imported.
     directory : str
         Where the files go; whoever made it removes it.
-    tell : callable
-        Tells, on rank 0, what was found when a call never returns; the process ends after it.
+    watch : Watch
+        Ends the job when a call never returns.
+    text_with : callable
+        Writes what rank 0 has found until now, together with a last finding.
     """
     worked = []
     for number, way in enumerate(ways_of(kind.capabilities)):
         path = f"{directory}/{kind.name}-{number}{kind.suffix}"
         stuck = _never_returned(kind.summary, way, team.size)
-        with Watch(_SECONDS, partial(tell, stuck) if team.is_root else None):
+        with watch.limit(_SECONDS, text_with(stuck) if team.is_root else ""):
             try:
                 with AgreedStep(team.comm, "import"):
                     backend = kind(kind.options_type(), "matched")

@@ -1,45 +1,55 @@
 """An end to calls that never return.
 
 When one rank does not take part in a collective call of a library, the others wait in it for
-ever and no Python code of theirs runs on. A thread of each rank sees that and ends the process.
+ever. The library may keep Python's lock meanwhile, so that no thread of the process can say
+anything; hence a process of its own looks on, tells what is known, and ends rank 0, whereupon the
+launcher ends the others. Where it does not, they end themselves a little later.
 """
 
 from __future__ import annotations
 
 import faulthandler
+import json
 import os
+import subprocess
 import sys
-import threading
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import TracebackType
 
-_STATUS = 1
-#: Seconds that the other ranks live on, so that the launcher does not kill the one that tells.
+import pffbench
+from pffbench.storage.scratch import Scratch
+
+#: Seconds that a rank lives on, so that the launcher does not end the one that tells.
 _GRACE = 5.0
 
 
 class Watch:
-    """Ends this process when the statements under it take too long.
+    """Ends this process when a call takes too long.
 
     Parameters
     ----------
-    seconds : float
-        How long they may take.
-    tell : callable, optional
-        Called before the end; given on the one rank that reports.
+    scratch : Scratch, optional
+        Given on the one rank that tells: the directory to remove before the end.
     """
 
-    def __init__(self, seconds: float, tell: Callable[[], object] | None = None) -> None:
-        self._seconds = seconds
-        self._tell = tell
-        wait = seconds if tell is not None else seconds + _GRACE
-        self._timer = threading.Timer(wait, self._end)
-        self._timer.daemon = True
+    def __init__(self, scratch: Scratch | None) -> None:
+        self._scratch = scratch
+        self._onlooker: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Watch:
-        self._timer.start()
-        # A library that keeps Python's lock keeps the timer from running; this one needs no lock.
-        faulthandler.dump_traceback_later(self._seconds + 3 * _GRACE, exit=True)
+        if self._scratch is not None:
+            root = str(Path(pffbench.__file__).parents[1])
+            inherited = os.environ.get("PYTHONPATH")
+            paths = os.pathsep.join(filter(None, [root, inherited]))
+            with suppress(OSError):  # no process can be made: then the end comes without a word
+                self._onlooker = subprocess.Popen(
+                    [sys.executable, "-m", "pffbench.diagnosis.onlooker", str(os.getpid())],
+                    stdin=subprocess.PIPE,
+                    text=True,
+                    env={**os.environ, "PYTHONPATH": paths},
+                )
         return self
 
     def __exit__(
@@ -48,13 +58,43 @@ class Watch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        faulthandler.cancel_dump_traceback_later()
-        self._timer.cancel()
+        if self._onlooker is not None:
+            assert self._onlooker.stdin is not None
+            with suppress(OSError):
+                self._onlooker.stdin.close()
+            self._onlooker.wait()
 
-    def _end(self) -> None:
-        try:
-            if self._tell is not None:
-                self._tell()
-            sys.stdout.flush()
-        finally:
-            os._exit(_STATUS)  # the main thread is stuck in a library and cannot be asked to leave
+    @contextmanager
+    def limit(self, seconds: float, text: str) -> Iterator[None]:
+        """Give what stands under it some seconds.
+
+        Parameters
+        ----------
+        seconds : float
+            How long it may take.
+        text : str
+            What the rank that tells prints when it takes longer.
+        """
+        self._say(seconds=seconds, text=text)
+        # The other ranks end without a word: one of them has told everything.
+        with Path(os.devnull).open("w") as nowhere:
+            faulthandler.dump_traceback_later(seconds + _GRACE, exit=True, file=nowhere)
+            try:
+                yield
+            finally:
+                faulthandler.cancel_dump_traceback_later()
+        self._say(seconds=None, text="")
+
+    def _say(self, *, seconds: float | None, text: str) -> None:
+        if self._onlooker is None or self._scratch is None:
+            return
+        message = {
+            "seconds": seconds,
+            "text": text,
+            "directory": self._scratch.directory,
+            "run_id": self._scratch.run_id,
+        }
+        assert self._onlooker.stdin is not None
+        with suppress(OSError):  # it was ended from outside; the limit still holds
+            self._onlooker.stdin.write(json.dumps(message) + "\n")
+            self._onlooker.stdin.flush()

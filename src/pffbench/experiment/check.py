@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
@@ -11,11 +12,10 @@ import msgspec
 
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Parameters
-from pffbench.data import Source, make_source
+from pffbench.data import FileSource, make_source
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.schema import Experiment
-from pffbench.workloads.base import cuts_of
 from pffbench.workloads.registry import workload
 
 
@@ -51,17 +51,18 @@ def make_plan(loaded: LoadedExperiment, ranks: int) -> Plan:
     """
     cases: list[Case] = []
     left_out: list[tuple[str, str]] = []
-    sources: dict[tuple[str | None, ...], Source] = {}
-    for where, raw in loaded.cases:
-        try:
-            case = _with_source(raw, where, sources)
-            check_case(case, ranks, where)
-        except ImpossibleCaseError as error:
-            if loaded.experiment.impossible == "refuse" and not raw.roofline:
-                raise
-            left_out.append((raw.id, str(error).removeprefix(f"{where}: ")))
-        else:
-            cases.append(case)
+    with ExitStack() as stack:
+        files = _Files(stack)
+        for where, raw in loaded.cases:
+            try:
+                case = _with_source(raw, where, files)
+                check_case(case, ranks, where)
+            except ImpossibleCaseError as error:
+                if loaded.experiment.impossible == "refuse" and not raw.roofline:
+                    raise
+                left_out.append((raw.id, str(error).removeprefix(f"{where}: ")))
+            else:
+                cases.append(case)
     if not cases:
         raise UserError(
             f"{loaded.path}: all {len(left_out)} cases are impossible, the first one "
@@ -106,7 +107,7 @@ def check_case(case: Case, ranks: int, where: str) -> None:
         replace(s, name="", number=0, origin=(), offset=0, owner=s.owner and 0): s
         for s in access_pattern.arrays(p, ranks, 0)
     }
-    cuts = cuts_of(access_pattern, p, ranks) if p.layout == "shared" else ()
+    cuts = access_pattern.cuts(p, ranks) if p.layout == "shared" else ()
     if reason := backend.refuse(p, case.options, list(kinds.values()), cuts):
         raise ImpossibleCaseError(f"{where}: {reason}")
 
@@ -132,7 +133,31 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
 
 
-def _with_source(case: Case, where: str, known: dict[tuple[str | None, ...], Source]) -> Case:
+class _Files:
+    """The user's own files, each opened once while a plan is made."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._known: dict[tuple[str | None, ...], FileSource] = {}
+
+    def open(self, p: Parameters) -> FileSource:
+        """Open the file and variable of a case.
+
+        Raises
+        ------
+        UserError
+            There is no such file or variable, or it cannot serve as data.
+        """
+        key = (p.dtype, p.file, p.variable)
+        if key not in self._known:
+            source = make_source("file", p.dtype, 0, p.file, p.variable)
+            assert isinstance(source, FileSource)
+            self._stack.callback(source.close)
+            self._known[key] = source
+        return self._known[key]
+
+
+def _with_source(case: Case, where: str, files: _Files) -> Case:
     """Fill in the type, and the shape where none is given, of the user's own file."""
     p = case.parameters
     if p.source != "file":
@@ -141,19 +166,17 @@ def _with_source(case: Case, where: str, known: dict[tuple[str | None, ...], Sou
         return replace(case, parameters=msgspec.structs.replace(p, dtype=p.dtype or "float32"))
     if p.file is None:
         raise UserError(f"{where}.file: missing; source: file takes its data from this file")
-    key = (p.dtype, p.file, p.variable)
     try:
-        source = known[key] = known.get(key) or make_source("file", *key[:1], 0, *key[1:])
+        source = files.open(p)
     except UserError as error:
         raise UserError(f"{where}.file: {error}") from None
     filled: dict[str, Any] = {"dtype": str(source.dtype)}
-    shape = getattr(source, "shape", None)
-    if hasattr(p, "shape") and p.shape is None and getattr(p, "shape_per_rank", None) is None:
-        filled["shape"] = shape
-    wanted = filled.get("shape") or getattr(p, "shape", None) or getattr(p, "shape_per_rank", None)
-    if shape is not None and wanted is not None and len(shape) != len(wanted):
+    wanted = getattr(p, "shape", None) or getattr(p, "shape_per_rank", None)
+    if wanted is None:
+        filled["shape"] = source.shape
+    elif len(source.shape) != len(wanted):
         raise UserError(
             f"{where}.shape: {list(wanted)} has {len(wanted)} axes, the variable in {p.file} has "
-            f"{len(shape)}: {list(shape)}"
+            f"{len(source.shape)}: {list(source.shape)}"
         )
     return replace(case, parameters=msgspec.structs.replace(p, **filled))

@@ -136,10 +136,18 @@ def _coordinates(grid: Shape, rank: int) -> Shape:
     return tuple(reversed(place))
 
 
-def boundaries(n: int, parts: int, distribution: Distribution) -> list[int]:
-    """Return the inner boundaries between the parts of an axis, those at its ends left out."""
+def boundaries(
+    shape: Shape, grid: Shape, distribution: Distribution = "block"
+) -> tuple[tuple[int, ...], ...]:
+    """Return, for each axis, where one rank's part ends and the next one's begins."""
+    return tuple(
+        _inner_boundaries(n, parts, distribution) for n, parts in zip(shape, grid, strict=True)
+    )
+
+
+def _inner_boundaries(n: int, parts: int, distribution: Distribution) -> tuple[int, ...]:
     starts = {rank_box((n,), (parts,), r, distribution).start[0] for r in range(1, parts)}
-    return sorted(starts - {0, n})
+    return tuple(sorted(starts - {0, n}))
 
 
 def nearest_aligned(chunk: int, n: int, inner: list[int]) -> int:

@@ -137,6 +137,12 @@ class Recorder:
     def _reasons_against(self, r: Repetition) -> list[str]:
         """Say what makes the repetition invalid."""
         reasons = [f"{r.case.id} repetition {r.number}: {m}" for m in r.mismatches]
+        read = int(r.nbytes[r.phases.index("read")].sum()) if "read" in r.phases else 0
+        keeps_data = self.run_record.cases[r.case.id]["verified"]
+        if keeps_data and r.verified_bytes != read:
+            reasons.append(
+                f"{r.case.id} repetition {r.number}: {r.verified_bytes} of {read} bytes verified"
+            )
         cache = r.cache
         if cache is not None and cache.wanted == "dropped" and cache.fraction >= DROPPED_BELOW:
             reasons.append(
@@ -157,6 +163,8 @@ class Recorder:
         if r.facts and entry.get("transfer_facts") != r.facts:
             entry["transfer_facts"] = r.facts
             changed = True
+            if cause := r.facts.get("hdf5_no_collective_cause"):
+                self.remark(f"{r.case.id}: HDF5 broke collective transfer: {cause}")
         if len(self.run_record.reasons) < _MOST_REASONS:
             self.run_record.reasons += reasons
         if changed:

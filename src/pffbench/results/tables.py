@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from pffbench.results.record import RunRecord
 from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
 from pffbench.units import Size
 
@@ -114,7 +115,8 @@ def closing(summary: Summary) -> list[str]:
     count = sum(len(case.phases) for case in summary.cases)
     warned = [(c, p) for c in summary.cases for p in c.phases.values() if p.warnings]
     codes = sorted({w.code for _, p in warned for w in p.warnings})
-    texts = [f"remark: {remark}" for remark in record.remarks]
+    texts = [_floor(record), *_memory(record)]
+    texts += [f"remark: {remark}" for remark in record.remarks]
     if warned:
         named = ", ".join(codes).replace("_", " ")
         texts.append(f"warnings: {len(warned)} of {count} phases ({named}); see summary.md")
@@ -123,6 +125,31 @@ def closing(summary: Summary) -> list[str]:
     if record.valid and record.status == "interrupted":
         verdict = "VALID so far, but interrupted"
     return [*texts, verdict]
+
+
+def _floor(record: RunRecord) -> str:
+    """Tell what the harness itself costs, and how fast memory is."""
+    floor = record.floor
+    copy = Size(floor["memory_copy_bytes_per_second"])
+    return (
+        f"floor: an empty barrier takes {floor['barrier'] * 1e3:.3g} ms, the clock ticks every "
+        f"{floor['tick'] * 1e9:.0f} ns; all ranks together copy {copy}/s in memory"
+    )
+
+
+def _memory(record: RunRecord) -> Iterator[str]:
+    """Tell the largest case's data on a node against the node's memory."""
+    totals = [host.get("memory_bytes") for host in record.provenance.get("hosts", [])]
+    known = [total for total in totals if isinstance(total, int)]
+    if not known or not record.cases:
+        return
+    largest = max(case["cost"]["nbytes"] for case in record.cases.values())
+    most = max(record.topology["ranks_per_node"]) / record.ranks
+    data = Size(largest * most)
+    yield (
+        f"data: at most {data} on a node with {Size(min(known))} of memory "
+        f"({data / min(known):.1%}): what is not synced or dropped stays in memory"
+    )
 
 
 def _rate(found: PhaseSummary) -> str:

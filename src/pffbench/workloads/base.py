@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pffbench.backends.base import ArraySpec, Cuts
 from pffbench.case import Parameters
-from pffbench.parallel.decomposition import Box, Shape
+from pffbench.parallel.decomposition import Shape
 from pffbench.workloads.access import Access
 
 if TYPE_CHECKING:
@@ -57,6 +57,10 @@ class Workload(ABC):
     @abstractmethod
     def writes(self, parameters: Any, ranks: int, rank: int) -> list[Access]:
         """Return what a rank writes, one entry a call."""
+
+    @abstractmethod
+    def cuts(self, parameters: Any, ranks: int) -> Cuts:
+        """Return where the arrays that all ranks write together are cut, for each axis."""
 
     @abstractmethod
     def volume(self, parameters: Any, ranks: int) -> Volume:
@@ -146,20 +150,6 @@ def taking_part(
     """
     collective = parameters.transfer == "collective"
     return (spec for spec in specs if collective or spec.owner in (rank, None))
-
-
-def cuts_of(workload: Workload, parameters: Parameters, ranks: int) -> Cuts:
-    """Return where the arrays that all ranks write together are cut, for each axis."""
-    boxes: list[tuple[ArraySpec, Box]] = []
-    for rank in range(ranks):
-        accesses = workload.writes(parameters, ranks, rank)
-        boxes += [(a.spec, a.box) for a in accesses[:1] if a.spec.owner is None and a.box.size]
-    if not boxes:
-        return ()
-    shape = boxes[0][0].shape
-    return tuple(
-        tuple(sorted({box.start[axis] for _, box in boxes} - {0})) for axis in range(len(shape))
-    )
 
 
 def legal_chunk_axes(parameters: Parameters, axes: Iterable[int]) -> str | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from pffbench.backends.base import ArraySpec
+from pffbench.backends.base import ArraySpec, Cuts
 from pffbench.case import ArrayShape, Count, Parameters, itemsize
-from pffbench.parallel.decomposition import Box, rank_box
+from pffbench.parallel.decomposition import Box, boundaries, rank_box
 from pffbench.workloads.access import Access
 from pffbench.workloads.base import (
     Volume,
@@ -87,6 +87,11 @@ class Datasets(Workload):
             return rank_box(spec.shape, (ranks,) + (1,) * (len(spec.shape) - 1), rank)
         mine = spec.owner == rank
         return spec.whole if mine else Box(spec.whole.start, (0,) * len(spec.shape))
+
+    def cuts(self, parameters: DatasetsParameters, ranks: int) -> Cuts:
+        shape = parameters.shape
+        assert shape is not None
+        return boundaries(shape, (ranks,) + (1,) * (len(shape) - 1), "block")
 
     def volume(self, parameters: DatasetsParameters, ranks: int) -> Volume:
         total = self._total(parameters, ranks)

@@ -8,13 +8,14 @@ from typing import Annotated
 
 import msgspec
 
-from pffbench.backends.base import ArraySpec
+from pffbench.backends.base import ArraySpec, Cuts
 from pffbench.case import ArrayShape, Count, Parameters, itemsize
 from pffbench.parallel.decomposition import (
     Box,
     Decomposition,
     Distribution,
     Shape,
+    boundaries,
     process_grid,
     rank_box,
 )
@@ -160,6 +161,13 @@ class Hyperslab(Workload):
     def reads_elsewhere(self, parameters: HyperslabParameters) -> bool:
         p = parameters
         return any((p.read_decomposition, p.read_ranks, p.read_start, p.read_shape))
+
+    def cuts(self, parameters: HyperslabParameters, ranks: int) -> Cuts:
+        p = parameters
+        shape = global_shape(p, ranks)
+        grid = process_grid(ranks, len(shape), p.decomposition)
+        steps: Cuts = () if p.steps is None else ((),)
+        return (*steps, *boundaries(shape, grid, p.distribution))
 
     def volume(self, parameters: HyperslabParameters, ranks: int) -> Volume:
         p = parameters
