@@ -1,0 +1,182 @@
+"""`pffbench doctor` as its users call it: under mpiexec, alone, and where MPI must not start."""
+
+import os
+
+import pytest
+
+from launch import entries_below, environment, pffbench_cli, run
+
+pytestmark = pytest.mark.parallel
+
+
+def doctor(directory, *arguments, ranks=None, **env):
+    return pffbench_cli("doctor", *arguments, ranks=ranks, cwd=directory, env=env)
+
+
+def hidden(tmp_path, name, when="True"):
+    """Return a search path on which a library cannot be imported when a condition holds."""
+    stubs = tmp_path / "stubs"
+    stubs.mkdir(exist_ok=True)
+    (stubs / f"{name}.py").write_text(
+        f"if {when}:\n    raise ImportError('{name} is hidden')\n"
+        f"import sys\nsys.path.remove({str(stubs)!r})\ndel sys.modules[{name!r}]\nimport {name}\n"
+    )
+    return os.pathsep.join([str(stubs), environment()["PYTHONPATH"]])
+
+
+def assert_no_traceback(finished):
+    assert "Traceback" not in finished.stdout + finished.stderr, finished.said
+
+
+@pytest.mark.parametrize("ranks", [None, 1, 3])
+def test_parallel_io_is_proved_and_nothing_stays_behind(tmp_path, ranks):
+    done = doctor(tmp_path, ranks=ranks)
+    assert done.status == 0, done.said
+    who = f"{ranks} ranks" if ranks == 3 else "1 rank"
+    for summary in ("HDF5 through h5py", "netCDF-4 through netCDF4-python"):
+        (line,) = [text for text in done.stdout.splitlines() if summary in text]
+        assert "parallel writes and reads work (independent, collective" in line
+        assert f"{who}, all verified" in line
+    assert done.stdout.splitlines()[-1].startswith("0 problems, ")
+    assert done.stdout.count("h5py and netCDF4 share") == 1  # one rank speaks for all
+    assert "\x1b" not in done.stdout
+    assert_no_traceback(done)
+    assert entries_below(tmp_path) == []
+
+
+def test_a_scratch_directory_of_the_user_is_left_as_it_was(tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    done = doctor(tmp_path, "--scratch", scratch, ranks=2)
+    assert done.status == 0, done.said
+    assert str(scratch) in done.stdout
+    assert entries_below(tmp_path) == [str(scratch)]
+
+
+@pytest.mark.parametrize("how", [{"ranks": 2}, {}])
+def test_a_scratch_directory_that_is_not_there_is_a_problem(tmp_path, how):
+    arguments = [] if how else ["--no-mpi"]
+    done = doctor(tmp_path, "--scratch", tmp_path / "missing", *arguments, **how)
+    assert done.status == 1, done.said
+    assert "missing does not exist" in done.stdout
+    assert "writable with --scratch" in done.stdout
+    assert_no_traceback(done)
+    assert entries_below(tmp_path) == []
+
+
+def test_no_mpi_loads_neither_mpi_nor_the_libraries_bound_to_it(tmp_path):
+    program = (
+        "import sys; from pffbench.cli import main\n"
+        "try: main(['doctor', '--no-mpi'])\n"
+        "finally: print('loaded:', *(m for m in ('mpi4py', 'h5py', 'netCDF4') if m in sys.modules))"
+    )
+    done = run(["-c", program], cwd=tmp_path)
+    assert done.status == 0, done.said
+    assert done.stdout.splitlines()[-1] == "loaded:"
+    assert "built for MPI by the look of its binaries" in done.stdout
+    assert "not looked at with --no-mpi" in done.stdout
+    assert entries_below(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "when", ["True", "__import__('mpi4py.MPI').MPI.COMM_WORLD.rank == 1"], ids=["all", "one"]
+)
+def test_a_library_that_does_not_load_is_a_problem_with_a_remedy(tmp_path, when):
+    done = doctor(tmp_path, ranks=3, PYTHONPATH=hidden(tmp_path, "netCDF4", when))
+    assert done.status == 1, done.said
+    lines = done.stdout.splitlines()
+    at = next(i for i, line in enumerate(lines) if "netCDF4 is hidden" in line)
+    assert "problem" in lines[at]
+    assert "make env" in lines[at + 1]
+    assert "netcdf4: cannot run without netCDF4" in done.stdout
+    assert "HDF5 through h5py: parallel writes and reads work" in done.stdout
+    assert_no_traceback(done)
+
+
+@pytest.mark.parametrize("name", ["psutil", "msgspec", "rich", "mpi4py"])
+def test_even_what_the_doctor_needs_itself_may_be_missing(tmp_path, name):
+    done = doctor(tmp_path, PYTHONPATH=hidden(tmp_path, name))
+    assert_no_traceback(done)
+    assert "problem" in done.stdout.splitlines()[-1]
+    if name != "rich":  # only a terminal needs it
+        assert done.status == 1, done.said
+        assert f"{name} is hidden" in done.stdout
+        assert "make env" in done.stdout
+
+
+def test_processes_that_do_not_know_of_each_other_are_a_problem(tmp_path):
+    first = doctor(tmp_path, MV2_COMM_WORLD_SIZE="3", MV2_COMM_WORLD_RANK="0")
+    assert first.status == 1, first.said
+    assert "the launcher started 3 processes" in first.stdout
+    assert "start with" in first.stdout
+    other = doctor(tmp_path, MV2_COMM_WORLD_SIZE="3", MV2_COMM_WORLD_RANK="1")
+    assert other.status == 1, other.said
+    assert other.stdout == ""
+
+
+TRIAL = """
+import sys
+from mpi4py import MPI
+from pffbench.backends.null import Null, NullOptions
+from pffbench.diagnosis.trial import Way, round_trip
+from pffbench.diagnosis.watch import Watch
+from pffbench.parallel.agreement import PhaseFailedError
+from pffbench.parallel.topology import Team
+from pffbench.storage.scratch import Scratch
+
+team = Team.of(MPI.COMM_WORLD)
+backend = Null(NullOptions({options}), "matched")
+scratch = Scratch.create(".", "trial") if team.is_root else None
+with Watch(scratch) as watch, watch.limit({seconds}, "told"):
+    try:
+        round_trip(team, backend, "nowhere", Way("collective", "collective"))
+    except PhaseFailedError as error:
+        sys.stdout.write(f"rank {{team.rank}}: {{error}}\\n")
+if scratch is not None:
+    scratch.destroy()
+"""
+
+
+def test_a_rank_that_fails_in_the_trial_lets_no_other_wait(tmp_path):
+    program = TRIAL.format(options="fail='write', fail_rank=1", seconds=60)
+    done = run(["-c", program], ranks=3, cwd=tmp_path)
+    assert done.status == 0, done.said
+    assert done.stdout.count("writing failed on rank 1") == 3
+
+
+def test_bytes_that_come_back_wrong_are_noticed(tmp_path):
+    program = TRIAL.format(options="", seconds=60)  # it keeps nothing, so nothing comes back
+    done = run(["-c", program], ranks=2, cwd=tmp_path)
+    assert done.status == 0, done.said
+    assert done.stdout.count("2048 of 2048 numbers read are not those written") == 2
+
+
+def test_a_call_that_never_returns_is_told_and_ended(tmp_path):
+    program = TRIAL.format(options="delays={'write': 300}, delay_rank=1", seconds=2)
+    done = run(["-c", program], ranks=2, cwd=tmp_path, timeout=60)
+    assert done.status != 0, done.said
+    assert done.stdout == "told\n"
+    assert entries_below(tmp_path) == []
+
+
+STUCK = """
+import time
+from mpi4py import MPI
+from pffbench.backends.hdf5 import Hdf5
+from pffbench.cli import main
+from pffbench.diagnosis import trial
+
+trial._SECONDS = 3
+if MPI.COMM_WORLD.rank == 1:
+    Hdf5.create = lambda *_: time.sleep(300)
+main(["doctor"])
+"""
+
+
+def test_when_a_library_never_returns_the_findings_are_printed_and_the_files_removed(tmp_path):
+    done = run(["-c", STUCK], ranks=2, cwd=tmp_path, timeout=60)
+    assert done.status != 0, done.said
+    assert "h5py and netCDF4 share" in done.stdout
+    assert "HDF5 through h5py: independent transfer by 2 ranks did not end" in done.stdout
+    assert done.stdout.count("1 problem, ") == 1
+    assert entries_below(tmp_path / "pffbench-scratch") == []
