@@ -24,6 +24,7 @@ from pffbench.diagnosis.finding import Finding, count, looked_at
 from pffbench.diagnosis.libraries import Library
 from pffbench.diagnosis.versions import numbers
 from pffbench.parallel.clock import Floor
+from pffbench.parallel.launcher import speaks_for_all
 from pffbench.storage.filesystem import FileSystem
 
 
@@ -361,7 +362,7 @@ def test_the_remedy_for_singletons_fits_launcher_and_library():
     ],
 )
 def test_only_the_first_of_many_singletons_speaks(environ, speaks):
-    assert launcher.speaks_for_all(environ) is speaks
+    assert speaks_for_all(environ) is speaks
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """The description of a file system, for the real ones of this machine and for made-up mounts."""
 
 import os
-from pathlib import Path
 import stat
+from pathlib import Path
 
 import pytest
 

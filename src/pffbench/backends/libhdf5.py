@@ -31,12 +31,16 @@ _CAUSES = {
 }
 
 
+#: Libraries that come with HDF5 and are not it.
+_COMPANIONS = ("_hl", "_cpp", "_fortran", "_tools")
+
+
 @cache
 def _library() -> ctypes.CDLL:
     for line in Path("/proc/self/maps").read_text().splitlines():
         path = line.split()[-1]
         name = path.rsplit("/", 1)[-1]
-        if name.startswith("libhdf5") and "_hl" not in name and "_cpp" not in name:
+        if name.startswith("libhdf5") and not any(part in name for part in _COMPANIONS):
             return ctypes.CDLL(path)
     raise RuntimeError("h5py has not loaded a shared HDF5 library")
 

@@ -26,21 +26,18 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _with_mpi(scratch: str | None) -> int:
-    from pffbench.diagnosis.launcher import speaks_for_all
-    from pffbench.parallel.launcher import needs_yield
+    from pffbench.parallel.launcher import speaks_for_all, start_mpi
 
-    if needs_yield(os.environ, len(os.sched_getaffinity(0))):
-        os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")  # as `pffbench run` does it
     try:
-        from mpi4py import MPI
+        comm = start_mpi()
     except (ImportError, RuntimeError) as error:
         return _without_mpi4py(scratch, error) if speaks_for_all(os.environ) else PROBLEMS
-    if MPI.COMM_WORLD.size == 1 and not speaks_for_all(os.environ):
+    if comm.size == 1 and not speaks_for_all(os.environ):
         return PROBLEMS  # one process tells for all of them that they do not know of each other
     from pffbench.diagnosis.together import Examination
     from pffbench.parallel.topology import Team
 
-    team = Team.of(MPI.COMM_WORLD)
+    team = Team.of(comm)
     found = Examination(team, scratch).run()
     status = _tell(found) if team.is_root else HEALTHY
     return int(team.comm.bcast(status))

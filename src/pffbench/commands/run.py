@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pffbench.errors import NOT_VALID, UserError
-from pffbench.parallel.launcher import launcher_size, needs_yield
+from pffbench.parallel.launcher import launcher_size, speaks_for_all, start_mpi
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run an experiment on all ranks; collective. Return the exit status."""
-    comm = _start_mpi()
+    comm = start_mpi()
     check_launcher(comm.size)
     with _abort_on_error(comm):
         from pffbench.session import Session
@@ -28,16 +28,6 @@ def main(arguments: argparse.Namespace) -> int:
                 print(f"pffbench: {error}", file=sys.stderr, flush=True)
             return error.exit_status
         return session.run()
-
-
-def _start_mpi() -> MPI.Intracomm:
-    """Initialise MPI, told to yield the processor when there are more ranks than cores."""
-    if needs_yield(os.environ, len(os.sched_getaffinity(0))):
-        # Ranks that spin would keep others from running: 64 ranks on 2 cores never finish.
-        os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
-    from mpi4py import MPI
-
-    return MPI.COMM_WORLD
 
 
 def check_launcher(size: int) -> None:
@@ -55,8 +45,8 @@ def check_launcher(size: int) -> None:
     if claim is None or claim[0] == size:
         return
     number, variable = claim
-    if int(os.environ.get("SLURM_PROCID") or os.environ.get("PMI_RANK") or 0) > 0:
-        sys.exit(UserError.exit_status)  # one process says it for all
+    if not speaks_for_all(os.environ):
+        sys.exit(UserError.exit_status)
     raise UserError(
         f"the launcher started {number} processes ({variable}={number}), but MPI knows of {size}: "
         "launcher and MPI library do not fit together; use the mpiexec of the same MPI, or try "

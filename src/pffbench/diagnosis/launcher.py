@@ -4,33 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from pffbench.diagnosis.finding import Finding
 from pffbench.programs import ask
 
 TOPIC = "Launcher"
 _SECONDS = 10.0
-
-#: Where each launcher tells a process its number.
-_RANKS = (
-    "OMPI_COMM_WORLD_RANK",
-    "MV2_COMM_WORLD_RANK",
-    "PMI_RANK",
-    "PALS_RANKID",
-    "FLUX_TASK_RANK",
-    "SLURM_PROCID",
-)
-
-
-def speaks_for_all(environ: Mapping[str, str]) -> bool:
-    """Whether this process is the first one of its launcher, as far as the launcher says.
-
-    When launcher and MPI do not fit, every process takes itself for rank 0 of 1; only one of
-    them is to speak.
-    """
-    number = next((environ[name] for name in _RANKS if name in environ), "0")
-    return number.strip() in ("", "0")
 
 
 def judge_launcher(claim: tuple[int, str] | None, size: int, vendor: str) -> Finding:

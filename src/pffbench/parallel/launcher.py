@@ -7,8 +7,13 @@ in the environment, gives that away.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 # In this order: an mpiexec inside a Slurm allocation starts one helper task per node through
 # srun, and the ranks inherit that step's variables beside those of their own launcher.
@@ -19,6 +24,15 @@ _LOCAL_SIZES = (
     "MPI_LOCALNRANKS",
     "PMI_LOCAL_SIZE",
     "PALS_LOCAL_SIZE",
+)
+# Where each launcher tells a process its number.
+_RANKS = (
+    "OMPI_COMM_WORLD_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "PMI_RANK",
+    "PALS_RANKID",
+    "FLUX_TASK_RANK",
+    "SLURM_PROCID",
 )
 _SLURM_SIZE = "SLURM_STEP_NUM_TASKS"
 _SLURM_LOCAL_SIZES = ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
@@ -65,6 +79,16 @@ def ranks_on_node(environ: Mapping[str, str]) -> int | None:
     return max(counts, default=None)
 
 
+def speaks_for_all(environ: Mapping[str, str]) -> bool:
+    """Whether this process is the first one of its launcher, as far as the launcher says.
+
+    When launcher and MPI do not fit, every process takes itself for rank 0 of 1; only one of
+    them is to speak.
+    """
+    number = next((environ[name] for name in _RANKS if name in environ), "0")
+    return number.strip() in ("", "0")
+
+
 def needs_yield(environ: Mapping[str, str], cpus: int) -> bool:
     """Whether ranks must give up their core while they wait, because there are more of them.
 
@@ -101,3 +125,16 @@ def _counts_per_node(text: str) -> list[int]:
 
 def _whole_number(text: str | None) -> int | None:
     return int(text) if text is not None and re.fullmatch(r"[0-9]+", text) else None
+
+
+def start_mpi() -> MPI.Intracomm:
+    """Initialise MPI and return all its ranks.
+
+    Open MPI is told to yield the processor when there are more ranks than cores: ranks that spin
+    would keep others from running, and 64 ranks on 2 cores would never finish.
+    """
+    if needs_yield(os.environ, len(os.sched_getaffinity(0))):
+        os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD

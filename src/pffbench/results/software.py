@@ -20,7 +20,8 @@ from pffbench.programs import ask
 from pffbench.results.facts import Fact, Facts
 
 _LOADED = re.compile(r"/lib(hdf5|netcdf|pnetcdf|mpi|blosc2?|sz|zstd)(?=[-_.])[^/]*\.so[^/]*$")
-_COMPANION = re.compile(r"/lib[^/]*_(hl|cxx|cpp|fortran)[-_.]")  # comes with its library
+# Comes with its library.
+_COMPANION = re.compile(r"/lib[^/]*_(hl|cxx|cpp|fortran|mpifh|usempi[a-z0-9_]*)[-_.]")
 _SPACK_PREFIX = re.compile(r"-([a-z0-9]{32})$")
 _GIT_SECONDS = 5.0
 
