@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import xarray
 import zarr
-from launch import PROGRAMS, run, write_experiment
 
+from launch import PROGRAMS, run, write_experiment
 from pffbench.data import make_source
 
 pytestmark = pytest.mark.parallel
