@@ -63,7 +63,8 @@ def a_run(directory, cases, repetitions=4, speed=None, **record):
         "ranks": RANKS, "started": "2026-01-01T12:00:00+00:00", "experiment": {},
         "experiment_file": "some.yaml", "cases": entries, "left_out": [], "scratch": "",
         "topology": {"hosts": ["a", "b"], "nodes": [0, 1], "ranks_per_node": [1, 1]},
-        "floor": {"barrier": 1e-7, "tick": 1e-8}, "startup": {}, "provenance": {},
+        "floor": {"barrier": 1e-7, "tick": 1e-8, "memory_copy_bytes_per_second": 1e9},
+        "startup": {}, "provenance": {},
         "status": "finished", "valid": True,
     }  # fmt: skip
     RunRecord(**(given | record)).save(directory)
