@@ -2,6 +2,7 @@
 
 import os
 import re
+from itertools import pairwise
 
 import pytest
 import yaml
@@ -25,8 +26,10 @@ def shared(**changes):
 
 #: What the experiment says, and what the message must say; it always names the file.
 EXPERIMENTS = {
-    "unknown key": (case(layuot="own"), r"cases\[0\]\.layuot: unknown key \(did you mean 'layout'\?"),
-    "unknown key at the top": ({**case(), "repetition": 3}, r"repetition: unknown key .*repetitions"),
+    "unknown key": (case(layuot="own"),
+                    r"cases\[0\]\.layuot: unknown key \(did you mean 'layout'\?"),
+    "unknown key at the top": ({**case(), "repetition": 3},
+                               r"repetition: unknown key .*repetitions"),
     "unknown option": (case(hdf5={"alignmnt": 4}), r"hdf5\.alignmnt: unknown key .*'alignment'"),
     "negative size": (case(shape_per_rank=[4, -4]), r"shape_per_rank.*>= 1"),
     "size of nothing": (case(shape_per_rank=[]), r"shape_per_rank|empty list"),
@@ -50,7 +53,8 @@ EXPERIMENTS = {
                          r"file_per_process shares no file, so transfer must be independent"),
     "codec that is not there": (case(backend="hdf5", codec="blosc"),
                                 r"hdf5 cannot do codec blosc \(it can: gzip, none\)"),
-    "large chunks": (case(backend="hdf5", chunks=[8, 4]), r"chunks \[8, 4\] are larger than .*\[4, 4\]"),
+    "large chunks": (case(backend="hdf5", chunks=[8, 4]),
+                     r"chunks \[8, 4\] are larger than .*\[4, 4\]"),
     "chunks of other axes": (case(backend="hdf5", chunks=[4]), r"chunks \[4\] must have 2 axes"),
     "compressed independent": (shared(backend="hdf5", codec="gzip"),
                                r"only with transfer: collective"),
@@ -71,13 +75,14 @@ EXPERIMENTS = {
 #: Text that is no experiment at all.
 TEXTS = {
     "syntax": ("name: x\ncases:\n  - {backend: [hdf5\n", r"line \d+: not valid YAML"),
-    "twice": ("name: x\nname: y\ncases: [{}]\n", r"line 1: not valid YAML: .*'name' stands here twice"),
+    "twice": ("name: x\nname: y\ncases: [{}]\n",
+              r"line 1: not valid YAML: .*'name' stands here twice"),
     "list": ("- a\n- b\n", r"an experiment is a mapping"),
     "empty": ("", r"an experiment is a mapping"),
     "binary": (b"\x80\x81\xff", r"not a text file"),
     "object": ("name: !!python/object:os.system x\ncases: [{}]\n", r"not valid YAML"),
     "bomb": ("a: &a [" + ",".join(["x"] * 10) + "]\n" + "".join(
-        f"{b}: &{b} [{','.join([f'*{a}'] * 10)}]\n" for a, b in zip("abcdefgh", "bcdefghi")
+        f"{b}: &{b} [{','.join([f'*{a}'] * 10)}]\n" for a, b in pairwise("abcdefghi")
     ) + "name: x\ncases: [{}]\n", r"more than 1000000 values"),
 }  # fmt: skip
 
