@@ -79,7 +79,7 @@ main(sys.argv[1:])
 """
 
 
-@pytest.mark.parametrize("backends", [["posix", "mpiio"], ["hdf5", "netcdf4"]])
+@pytest.mark.parametrize("backends", [["posix"], ["mpiio"], ["hdf5", "netcdf4"]], ids=" ".join)
 def test_a_file_that_cannot_grow_fails_its_case_only(tmp_path, backends):
     big = {"workload": "hyperslab", "shape_per_rank": [512, 1024]}  # 2 MiB for each rank
     cases = [big | {"backend": backends, "layout": "file_per_process"}, NULL]

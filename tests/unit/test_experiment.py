@@ -90,8 +90,11 @@ def test_a_sweep_is_the_product_of_its_lists_without_doubles(lists):
 
 def test_names_are_unique_and_stay_the_same_from_process_to_process():
     text = yaml.safe_dump({"name": "x", "cases": [ENTRY | {"backend": ["hdf5", "zarr"]}]})
-    code = ("import sys, yaml; from pffbench.experiment.load import from_data;"
-            "print([c.id for _, c in from_data(yaml.safe_load(sys.argv[1]), 'x').cases])")  # fmt: skip
+    code = """if True:
+        import sys, yaml
+        from pffbench.experiment.load import from_data
+        print([case.id for _, case in from_data(yaml.safe_load(sys.argv[1]), "x").cases])
+    """
     told = {
         subprocess.run([sys.executable, "-c", code, text], capture_output=True, text=True,
                        check=True, timeout=60, env=environment(PYTHONHASHSEED=seed)).stdout

@@ -1,4 +1,4 @@
-"""Statistics against values known by hand and against SciPy; conclusions that the numbers support."""
+"""Statistics against values known by hand and against SciPy; what the numbers support."""
 
 import math
 
@@ -274,7 +274,8 @@ def test_a_record_comes_back_as_it_was_saved(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("{", "not valid JSON"), ("[]", "another layout"), ('{"schema_version": 99}', "another layout")],
+    [("{", "not valid JSON"), ("[]", "another layout"),
+     ('{"schema_version": 99}', "another layout")],
 )  # fmt: skip
 def test_a_record_that_cannot_be_read_is_refused(tmp_path, text, expected):
     (tmp_path / "run.json").write_text(text)
