@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from pffbench.results.progress import Progress, make_progress, on_terminal
 from pffbench.results.record import RunRecord
 from pffbench.results.recorder import Recorder
 from pffbench.results.resume import resumed
+from pffbench.results.samples import claim
 from pffbench.runner import Rules, Runner
 from pffbench.storage.filesystem import filesystem, nearest_existing, same_filesystem
 from pffbench.storage.scratch import Scratch, scratch_parent
@@ -129,7 +131,10 @@ class Session:
             self.recorder.finish(complete)
             status = self._tell(self.recorder)
         quiet_barrier(self.team.comm)
-        return int(self.team.comm.bcast(status))
+        status = int(self.team.comm.bcast(status))
+        if any(self.team.comm.allgather(bool(runner.abandoned))):
+            _leave_at_once(status)
+        return status
 
     def _destroy_scratch(self) -> None:
         assert self.recorder is not None
@@ -156,6 +161,17 @@ class Session:
             )
             return INTERRUPTED
         return VALID if recorder.run_record.valid else NOT_VALID
+
+
+def _leave_at_once(status: int) -> None:
+    """End the process without the libraries' own clean-up.
+
+    A library that still has a file open which it failed to write tries to close it when MPI is
+    finalised, and hangs or crashes there. Everything is recorded and printed by now.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _destroy(scratch: Scratch, decided: Decided) -> str | None:
@@ -212,7 +228,7 @@ def _decide(arguments: argparse.Namespace, team: Team, free_memory: int) -> Deci
         loaded = load_experiment(arguments.experiment, arguments.overrides)
         now = datetime.now(UTC)
         run_id = f"{loaded.experiment.name}-{now:%Y%m%d-%H%M%S}-{os.getpid()}"
-        out = _out(arguments.out, f"{loaded.experiment.name}-{now:%Y%m%d-%H%M%S}")
+        out = _out(arguments.out, run_id)
     plan = make_plan(loaded, team.size)
     parent, own = scratch_parent(arguments.scratch)
     check_scratch(plan, parent, free_memory)
@@ -300,6 +316,10 @@ def _recorder(
         record = before
     try:
         out.mkdir(parents=True, exist_ok=True)
+        if not resume:
+            claim(str(out))
+    except FileExistsError:
+        raise UserError(f"--out {out}: another run has just begun there; name a new one") from None
     except OSError as error:
         raise UserError(f"--out {out}: cannot be made: {error.strerror}") from None
     if same_filesystem(str(out), decided.scratch_parent) and not resume:
