@@ -94,6 +94,7 @@ def a_sample(name, entry, repetition, phase, seconds):
         bytes=BYTES if moves else 0, own_max=seconds, own_median=seconds, own_min=seconds / 2,
         synced_max=seconds * 1.01, slowest_rank=0, slowest_host="a", below_resolution=False,
         cache=p["cache"] if phase == "read" else "", resident=1.0 if phase == "read" else None,
+        verified_bytes=BYTES if phase == "read" else None,
         peak_memory=2**20, disk_bytes=BYTES if phase == "close" else None,
         disk_files=1 if phase == "close" else None, valid=True,
         started="2026-01-01T12:00:00.000+00:00",

@@ -139,7 +139,8 @@ def sample(backend, number, phase, value, **more):
         "operations": 4, "bytes": 2**20 if phase in ("write", "read") else 0,
         "own_max": value, "own_median": value, "own_min": value, "synced_max": value,
         "slowest_rank": 0, "slowest_host": "h", "below_resolution": False, "cache": "warm",
-        "resident": 1.0, "peak_memory": 1, "disk_bytes": None, "disk_files": None, "valid": True,
+        "resident": 1.0, "verified_bytes": 1,
+        "peak_memory": 1, "disk_bytes": None, "disk_files": None, "valid": True,
         "started": "2026-01-01T00:00:00",
     }  # fmt: skip
     return Sample(**(told | more))
