@@ -28,6 +28,7 @@ class Decided:
     scratch_parent: str
     own_scratch_parent: bool
     out: str
+    goes_on: bool
     done: frozenset[tuple[str, int]]
 
 
@@ -49,21 +50,23 @@ def decide(arguments: argparse.Namespace, team: Team, free_memory: int) -> Decid
         Something is wrong; nothing has been made.
     """
     done: frozenset[tuple[str, int]] = frozenset()
+    before = None
     if arguments.resume:
         record, done = resumed(arguments.resume, team)
         if arguments.experiment or arguments.overrides:
             raise UserError("--resume goes on with the experiment of the run; it takes no other")
         loaded = from_data(record.experiment, f"{arguments.resume}/run.json")
         run_id, out = record.run_id, str(Path(arguments.resume).absolute())
+        before = record.scratch
     else:
         loaded = load_experiment(arguments.experiment, arguments.overrides)
         now = datetime.now(UTC)
         run_id = f"{loaded.experiment.name}-{now:%Y%m%d-%H%M%S}-{os.getpid()}"
         out = _out(arguments.out, run_id)
     plan = make_plan(loaded, team.size)
-    parent, own = scratch_parent(arguments.scratch)
+    parent, own = scratch_parent(arguments.scratch, before)
     check_scratch(plan, parent, free_memory)
-    return Decided(loaded, plan, run_id, parent, own, out, done)
+    return Decided(loaded, plan, run_id, parent, own, out, before is not None, done)
 
 
 def _out(given: str | None, name: str) -> str:

@@ -81,7 +81,7 @@ class Session:
             )
             blocks = decided.plan.experiment.warmup + decided.plan.experiment.repetitions
             progress = make_progress(arguments.progress, len(decided.plan.cases), blocks)
-            recorder = _recorder(decided, record, team, floor, progress, bool(arguments.resume))
+            recorder = _recorder(decided, record, team, floor, progress)
             return progress, recorder
 
         try:
@@ -220,9 +220,10 @@ def _free_memory(team: Team) -> int:
 
 def _make_scratch(team: Team, decided: Decided) -> Scratch:
     """Make the scratch directory on rank 0 and see that every node sees it; collective."""
+    make = Scratch.take_over if decided.goes_on else Scratch.create
     made = _on_root(
         team,
-        lambda: Scratch.create(
+        lambda: make(
             decided.scratch_parent, decided.run_id, create_parent=decided.own_scratch_parent
         ),
     )
@@ -243,23 +244,24 @@ def _make_scratch(team: Team, decided: Decided) -> Scratch:
 
 
 def _recorder(
-    decided: Decided, record: RunRecord, team: Team, floor: Floor, progress: Progress, resume: bool
+    decided: Decided, record: RunRecord, team: Team, floor: Floor, progress: Progress
 ) -> Recorder:
     out = Path(decided.out)
-    if resume:
+    if decided.goes_on:
         before = RunRecord.load(out)
         before.resumed.append(record.started)
         before.status, before.valid, before.finished = "running", None, None
+        before.scratch = record.scratch
         record = before
     try:
         out.mkdir(parents=True, exist_ok=True)
-        if not resume:
+        if not decided.goes_on:
             claim(str(out))
     except FileExistsError:
         raise UserError(f"--out {out}: another run has just begun there; name a new one") from None
     except OSError as error:
         raise UserError(f"--out {out}: cannot be made: {error.strerror}") from None
-    if same_filesystem(str(out), decided.scratch_parent) and not resume:
+    if same_filesystem(str(out), decided.scratch_parent) and not decided.goes_on:
         record.remarks.append("results are written to the file system under test, off the timer")
     warmup = decided.plan.experiment.warmup
     return Recorder(str(out), record, team.topology, floor, warmup, progress)

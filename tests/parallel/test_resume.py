@@ -143,3 +143,19 @@ def test_sigterm_ends_a_run_like_sigusr1(tmp_path):
     done = stopped_by(signal.SIGTERM, tmp_path, ranks=2)
     assert done.status == 3, done.said
     assert done.record["status"] == "interrupted"
+
+
+def test_a_run_that_was_killed_goes_on(tmp_path):
+    killed = stopped_by(signal.SIGKILL, tmp_path)
+    assert killed.status != 0
+    assert killed.record["status"] == "running"
+    left = list((tmp_path / "scratch").iterdir())
+    assert len(left) == 1  # the killed run could not clean up
+    (left[0] / "half-written.h5").write_bytes(b"x")
+    done = resume(killed)
+    assert done.status == 0, done.said
+    assert done.record["status"] == "finished"
+    assert done.record["valid"]
+    assert set(repetitions(done).values()) == {1}
+    assert len(repetitions(done)) == len(done.record["cases"]) * (REPETITIONS + 1)
+    assert not list((tmp_path / "scratch").iterdir())
