@@ -198,9 +198,12 @@ def test_singletons_are_refused(good, claim):
     assert re.search(r"started 4 processes \(\w+=4\), but MPI knows of 1", told)
 
 
-def test_only_one_of_the_singletons_speaks(good):
+def test_only_one_of_the_singletons_speaks_and_its_status_is_the_jobs(good):
+    # The others must not fail before it: srun ends all tasks of a step at the first failure.
+    before = sorted(good.iterdir())
     done = pffbench_cli("experiment.yaml", cwd=good, env={"PMI_SIZE": "4", "PMI_RANK": "2"})
-    assert (done.status, done.stdout, done.stderr) == (2, "", "")
+    assert (done.status, done.stdout, done.stderr) == (0, "", "")
+    assert sorted(good.iterdir()) == before
 
 
 # On several ranks
