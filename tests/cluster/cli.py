@@ -41,6 +41,7 @@ def _start(parsed: argparse.Namespace) -> None:
             moosefs=parsed.moosefs,
         )
     )
+    cluster.release()
     print(f"{parsed.nodes} nodes ready after {time.monotonic() - began:.1f} s in {cluster.path}")
 
 

@@ -51,6 +51,9 @@ class Cluster:
     def start(cls, settings: Settings, patience: float = 60) -> Cluster:
         """Start a cluster and wait until all nodes are idle.
 
+        It ends, and its directory is removed, when this process ends, however that happens; see
+        `release`.
+
         Parameters
         ----------
         settings : Settings
@@ -114,6 +117,13 @@ class Cluster:
                 self._process.wait()
         if not keep:
             shutil.rmtree(self.path, ignore_errors=True)
+
+    def release(self) -> None:
+        """Let the cluster outlive this process."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with self._process.stdin as pipe:
+            pipe.write(b"!")
 
     def environment(self, **changes: str) -> dict[str, str]:
         """Return the environment of a command on the cluster."""
@@ -214,8 +224,10 @@ class Cluster:
 
     def logs(self, lines: int = 15) -> str:
         """Return the last lines of every log."""
-        files = sorted((self.path / "log").glob("*.log"))
-        tails = {f.name: f.read_text(errors="replace").splitlines()[-lines:] for f in files}
+        # A daemon that did not come as far as its log has only its output to tell.
+        files = [*(self.path / "log").glob("*.out"), *(self.path / "log").glob("*.log")]
+        chosen = sorted({file.stem: file for file in files}.values())
+        tails = {f.name: f.read_text(errors="replace").splitlines()[-lines:] for f in chosen}
         return "\n".join(f"--- {name}\n" + "\n".join(t) for name, t in tails.items() if t)
 
     def _is_ready(self) -> bool:
@@ -238,7 +250,7 @@ def _start_login(settings: Settings) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             apart(program, user_namespace=settings.user_namespace),
             # The pipe's other end is closed when this process ends, however it ends.
-            stdin=subprocess.PIPE if settings.tied else subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=log, stderr=log, start_new_session=True, cwd="/",
             env={**os.environ, "PATH": search_path()},
         )  # fmt: skip

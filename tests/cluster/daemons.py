@@ -33,7 +33,7 @@ class Daemons:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._running: dict[int, str] = {}
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, command: list[str]) -> None:
         """Start a daemon as the user; what it says goes to a log of its name."""
@@ -46,20 +46,20 @@ class Daemons:
 
     def add(self, name: str, process: subprocess.Popen[bytes]) -> None:
         """Look after a process that was started elsewhere."""
-        self._running[process.pid] = name
+        self._running[name] = process
 
     def pid(self, name: str) -> int | None:
         """Return the process id of a daemon, or None when it does not run."""
         self.collect()
-        return next((pid for pid, known in self._running.items() if known == name), None)
+        process = self._running.get(name)
+        return None if process is None else process.pid
 
     def collect(self) -> None:
         """Take leave of all children that have ended; a process 1 gets every orphan."""
-        try:
-            while (ended := os.waitpid(-1, os.WNOHANG)[0]) != 0:
-                self._running.pop(ended, None)
-        except ChildProcessError:
-            self._running.clear()
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        self._running = {n: p for n, p in self._running.items() if p.poll() is None}
 
     @staticmethod
     def end() -> None:

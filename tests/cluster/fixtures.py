@@ -21,14 +21,14 @@ def slurm_cluster() -> Iterator[Cluster]:
         pytest.skip(f"NO SLURM TEST RUNS: virtual nodes are impossible here: {impossible}")
     if missing := missing_programs():
         pytest.fail(f"{missing}; `make test` installs them", pytrace=False)
-    cluster = Cluster.start(Settings(tempfile.mkdtemp(prefix="slurm-"), tied=True))
+    cluster = Cluster.start(Settings(tempfile.mkdtemp(prefix="slurm-")))
     yield cluster
     cluster.stop()
 
 
 @pytest.fixture
 def slurm(slurm_cluster: Cluster) -> Iterator[Cluster]:
-    """The cluster with nothing running; after the test its jobs are cancelled, lost nodes booted."""
+    """The cluster, idle; afterwards all jobs are cancelled and lost nodes booted."""
     yield slurm_cluster
     slurm_cluster.settle()
 

@@ -45,19 +45,30 @@ class Machine:
         """Do what was asked for."""
         raise ClusterError(f"{self.name} cannot {words[0]}")
 
-    def serve(self, *, until_closed: int | None = None) -> None:
-        """Wait for requests, until told to stop or until the other end of a pipe is closed."""
+    def child_ended(self) -> None:
+        """Do what has to be done when a daemon may have ended."""
+
+    def serve(self, starter: int | None = None) -> None:
+        """Answer requests until told to stop.
+
+        Parameters
+        ----------
+        starter : int, optional
+            A pipe from who started this machine. When it is closed, the machine stops; when
+            something comes through it, the machine goes on without its starter.
+        """
         requests = Requests(self.settings.socket(self.name), self.answer)
-        watched = [requests, self._child_ended]
-        if until_closed is not None:
-            watched.append(until_closed)
+        watched = [requests, self._child_ended, *([] if starter is None else [starter])]
         while not self._stopping:
             ready, _, _ = select.select(watched, [], [])
             if self._child_ended in ready:
                 os.read(self._child_ended, 4096)
                 self.daemons.collect()
-            if until_closed in ready:
-                self.stop()
+                self.child_ended()
+            if starter in ready:
+                if not os.read(starter, 1):
+                    self.stop()
+                watched.remove(starter)
             if requests in ready:
                 requests.serve()
 
@@ -83,7 +94,7 @@ class Login(Machine):
             moosefs.mount(settings, self.daemons)
         self.daemons.start("slurmctld", ["slurmctld", "-D", "-f", str(settings.slurm_conf), "-c"])
         self._boot(*settings.names)
-        self.serve(until_closed=0 if settings.tied else None)
+        self.serve(starter=sys.stdin.fileno())
         self.daemons.end()
         if not self._keep:
             self._remove()
@@ -105,6 +116,12 @@ class Login(Machine):
                     wait_until(lambda: self.daemons.pid(name) is None, f"the end of {name}")
             case _:
                 raise ClusterError(f"the login host cannot {' '.join(words)}")
+
+    def child_ended(self) -> None:
+        """Stop when Slurm itself has ended, and leave its logs to be read."""
+        if self.daemons.pid("slurmctld") is None:
+            self._keep = True
+            self.stop()
 
     def _start_munge(self) -> None:
         run, log = self.settings.path / "run", self.settings.log("munged")

@@ -53,8 +53,6 @@ class Settings:
         Further lines of slurm.conf.
     moosefs : bool
         Mount one MooseFS on all nodes, in ``directory``/moosefs.
-    tied : bool
-        End, and remove the directory, when the process that started it ends.
     user_namespace : bool
         Started without root, so that everything is owned by one user.
     user, uid, gid
@@ -71,7 +69,6 @@ class Settings:
     kill_wait: int = 5
     extra: str = ""
     moosefs: bool = False
-    tied: bool = False
     user_namespace: bool = False
     user: str = field(default_factory=_user)
     uid: int = field(default_factory=os.geteuid)
