@@ -13,7 +13,7 @@ load_site() {
     if [[ $file != */* ]]; then file=$PFFBENCH_HOME/jobs/sites/$file.sh; fi
     if [[ ! -r $file ]]; then
         die "there is no site profile $file; PFFBENCH_SITE is one of" \
-            "$(basename -s .sh "$PFFBENCH_HOME"/jobs/sites/*.sh | paste -sd ' ') or the path of your own"
+            "$(basename -s .sh "$PFFBENCH_HOME/jobs/sites/"*.sh | paste -sd ' ') or the path of your own"
     fi
     # shellcheck source=jobs/sites/generic.sh
     . "$file"
@@ -192,8 +192,9 @@ settle() {
             # Warned while Python was still starting, when a signal ends it: nothing is recorded, nothing is lost.
             if ((status == 128 + 10)); then restart; fi
             if ((status == 0)); then status=1; fi
-            say "the run did not come to its end (${record:-nothing was recorded}); go on by hand with:" \
-                "scontrol requeue $JOB"
+            if ((status != 2)); then # otherwise the program has said what is wrong
+                say "the run did not come to its end; go on by hand with: scontrol requeue $JOB"
+            fi
             ;;
     esac
     say "run ended with $status, start-up took $(recorded "$1" startup) s${STAGED:+ from each node\'s own disk}: $1"
