@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import time
+from typing import Any
 
 from cluster.commands import Cluster
 from cluster.machines import Login, Node
@@ -73,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
 
     def add(name: str, text: str | None, run: object) -> argparse.ArgumentParser:
         # Without a text it is not listed: what the machines start with.
-        shown = {} if text is None else {"help": text, "description": f"{text}."}
+        shown: dict[str, Any] = {} if text is None else {"help": text, "description": f"{text}."}
         made = commands.add_parser(name, **shown)
         made.add_argument("directory", metavar="DIR", help="the cluster's directory")
         made.set_defaults(run=run)

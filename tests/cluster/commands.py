@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from cluster import configuration, control
 from cluster.daemons import wait_until
@@ -181,7 +182,7 @@ class Cluster:
             )
         return done
 
-    def submit(self, *words: str | Path, **how: str) -> str:
+    def submit(self, *words: str | Path, **how: Any) -> str:
         """Submit a job with sbatch and return its id."""
         return self.run("sbatch", "--parsable", *words, **how).stdout.strip().partition(";")[0]
 

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from cluster import moosefs, namespaces, network
 from cluster.control import Requests
@@ -58,14 +59,16 @@ class Machine:
             something comes through it, the machine goes on without its starter.
         """
         requests = Requests(self.settings.socket(self.name), self.answer)
-        watched = [requests, self._child_ended, *([] if starter is None else [starter])]
+        watched: list[Any] = [requests, self._child_ended]
+        if starter is not None:
+            watched.append(starter)
         while not self._stopping:
             ready, _, _ = select.select(watched, [], [])
             if self._child_ended in ready:
                 os.read(self._child_ended, 4096)
                 self.daemons.collect()
                 self.child_ended()
-            if starter in ready:
+            if starter is not None and starter in ready:
                 if not os.read(starter, 1):
                     self.stop()
                 watched.remove(starter)

@@ -6,6 +6,7 @@ node wrote has to travel to the next one. It needs root.
 
 from __future__ import annotations
 
+import grp
 import os
 import subprocess
 from pathlib import Path
@@ -52,6 +53,7 @@ def mount(settings: Settings, daemons: Daemons) -> None:
         f"mfsmount-{os.uname().nodename}", ["mfsmount", "-f", "-H", LOGIN_ADDRESS, str(place)]
     )
     wait_until(place.is_mount, f"MooseFS on {place}")
+    wait_until(lambda: os.statvfs(place).f_bavail > 0, "free space on MooseFS")
 
 
 def unmount(settings: Settings) -> None:
@@ -63,8 +65,8 @@ def _start(
     settings: Settings, daemons: Daemons, program: str, place: Path, options: dict[str, object]
 ) -> None:
     common: dict[str, object] = {
-        "WORKING_USER": settings.user, "WORKING_GROUP": settings.gid, "DATA_PATH": place,
-        "LOCK_MEMORY": 0,
+        "WORKING_USER": settings.user, "WORKING_GROUP": grp.getgrgid(settings.gid).gr_name,
+        "DATA_PATH": place, "LOCK_MEMORY": 0,
     }  # fmt: skip
     file = place / "configuration"
     file.write_text("".join(f"{name} = {value}\n" for name, value in (common | options).items()))

@@ -13,7 +13,7 @@ from cluster.namespaces import apart
 from cluster.settings import ClusterError
 
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "unshare", "nsenter", "ip", "timeout")
-_PACKAGES = "apt-get install slurm-wlm munge iproute2 util-linux"
+_PACKAGES = "apt-get install slurmctld slurmd slurm-client munge iproute2 mount util-linux"
 _MOOSEFS_PACKAGES = "apt-get install moosefs-master moosefs-chunkserver moosefs-client moosefs-cli"
 # Everything that starting a node will do, in one go.
 _TRIAL = (

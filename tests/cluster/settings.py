@@ -8,6 +8,7 @@ import pwd
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 #: The directories of which every machine has its own, empty at first.
@@ -141,7 +142,10 @@ class Settings:
             found = json.loads(file.read_text())
         except OSError:
             raise ClusterError(f"no cluster in {directory}: there is no {file}") from None
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in found.items()})
+        fields: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in found.items()
+        }
+        return cls(**fields)
 
 
 def needed_by_programs() -> tuple[str, ...]:

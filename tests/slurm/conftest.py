@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from cluster.fixtures import shared, slurm, slurm_cluster
+from cluster.fixtures import moosefs_cluster, shared, slurm, slurm_cluster
 
-__all__ = ["shared", "slurm", "slurm_cluster"]
+__all__ = ["moosefs_cluster", "shared", "slurm", "slurm_cluster"]

@@ -127,9 +127,10 @@ def test_a_requeued_job_starts_again_and_knows_it(slurm, shared):
 
 
 def test_the_loss_of_a_node_ends_its_job_and_it_comes_back(slurm, shared):
-    script = "echo ready; srun sleep 300"
-    job = slurm.submit("--no-requeue", "-N4", "-o", shared / "out", "--wrap", script)
-    said(shared / "out", "ready\n")
+    script = "srun sh -c 'touch $(hostname); sleep 300'"
+    job = slurm.submit("--no-requeue", "-N4", "-D", shared, "--wrap", script)
+    for node in slurm.settings.names:  # a node lost while a step starts only fails that step
+        there(shared / node)
     slurm.kill("node4")
     with pytest.raises(ClusterError, match=r"node4 of .* is not running"):
         slurm.run("hostname", on="node4")
@@ -200,15 +201,18 @@ def cluster_command(*arguments):
     return subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)
 
 
-def said(file, text, seconds=60):
+def said(file, text):
     """Wait until a job has written this."""
-    end = time.monotonic() + seconds
-    while not (file.exists() and text in file.read_text()):
-        assert time.monotonic() < end, file.read_text() if file.exists() else "no output"
-        time.sleep(0.05)
+    there(file)
+    assert before_long(lambda: text in file.read_text(), True), file.read_text()
 
 
-def before_long(look, wanted, seconds=20):
+def there(file):
+    """Wait until a file exists."""
+    assert before_long(file.exists, True), file
+
+
+def before_long(look, wanted, seconds=60):
     """Return what one sees, at the latest when the time is over."""
     end = time.monotonic() + seconds
     while (seen := look()) != wanted and time.monotonic() < end:
