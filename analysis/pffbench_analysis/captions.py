@@ -49,7 +49,7 @@ def how_to_read(chart: Chart, cases: Sequence[CaseSummary], summary: Summary) ->
     if any(bar.transfer == "collective" for bar in bars):
         marks.append("Hatched: collective.")
     if chart.roofline and any(bar.roofline for bar in bars):
-        marks.append("Dashed line: the fastest raw transfer of the same bytes.")
+        marks.append("Dashed line: the best raw transfer of the same bytes, of any repetition.")
     if any(bar.below_resolution for bar in bars):
         marks.append("†: under 100 times what the harness itself takes; not to be relied on.")
     texts += [" ".join(marks)] if marks else []

@@ -119,7 +119,7 @@ def _draw_panel(ax: Axes, panel: Panel, chart: Chart, places: Sequence[float]) -
             _draw_bar(ax, bar, place)
         else:
             _say(ax, place, "–")
-    raw = [bar.value for bar in panel.drawn if bar.roofline]
+    raw = [point for bar in panel.drawn if bar.roofline for point in bar.points]
     if chart.roofline and raw:
         best = max(raw) if chart.more_is_better else min(raw)
         line = ax.axvline(best, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=2.5)

@@ -110,15 +110,21 @@ class Case:
     def id(self) -> str:
         """Readable name with a digest of all parameters; equal cases have equal names."""
         p = self.parameters
-        digest = _digest([msgspec.to_builtins(p), msgspec.to_builtins(self.options)])
+        digest = _digest([_plain(p), _plain(self.options)])
         return f"{p.backend}.{p.workload}.{p.layout}.{p.transfer}.{p.settings}.{digest}"
 
     @property
     def group(self) -> str:
         """Name of the comparison that the case belongs to: same bytes in the same boxes."""
         p = self.parameters
-        work = {k: v for k, v in msgspec.to_builtins(p).items() if k not in _WAYS}
+        work = {k: v for k, v in _plain(p).items() if k not in _WAYS}
         return f"{p.workload}.{p.layout}.{_digest(work)}"
+
+
+def _plain(record: msgspec.Struct) -> dict[str, Any]:
+    """Return a record as plain data; sizes become integers."""
+    plain: dict[str, Any] = msgspec.to_builtins(record, enc_hook=int)
+    return plain
 
 
 def _digest(value: Any) -> str:

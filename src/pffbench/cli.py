@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
 from pffbench import __version__
-from pffbench.errors import UserError
+from pffbench.errors import WRONG_INPUT, UserError
+from pffbench.parallel.launcher import speaks_for_all
 
 _COMMANDS = {
     "run": "run an experiment on all ranks (the default command)",
@@ -57,9 +59,19 @@ def _with_command(arguments: list[str]) -> list[str]:
     return ["run", *arguments]
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaint one process makes for all that a launcher started."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the command line, once, and end."""
+        if not speaks_for_all(os.environ):
+            sys.exit(WRONG_INPUT)
+        super().error(message)
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="pffbench", description=_OVERVIEW, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"pffbench {__version__}")
@@ -124,7 +136,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--out",
         metavar="DIR",
-        help="new results directory; ./pffbench-results/NAME-DATE when not given "
+        help="new results directory; ./pffbench-results/NAME-DATE-PID when not given "
         "(example: --out results/first)",
     )
     where.add_argument(

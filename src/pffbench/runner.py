@@ -74,9 +74,10 @@ class Runner:
     _failed: set[str] = field(default_factory=set)
     _inspected: set[str] = field(default_factory=set)
     _sources: dict[Any, Source] = field(default_factory=dict)
-    #: Stores that could not be closed because not all ranks had them open; kept, since letting
-    #: go of one closes it, and a collective close that some ranks miss waits for ever.
-    _abandoned: list[Store] = field(default_factory=list)
+    #: Stores that a failure left open. They are kept and not closed: a library that fails in the
+    #: midst of a collective close leaves the other ranks waiting for ever, and letting go of a
+    #: store closes it too.
+    abandoned: list[Store] = field(default_factory=list)
 
     def run(self) -> bool:
         """Run all blocks; return whether the run came to its end, not stopped by a signal."""
@@ -170,15 +171,15 @@ class Runner:
         quiet_barrier(self.team.comm)
 
     def _close(self, cycle: Cycle) -> None:
-        counts = self.team.comm.allgather(len(cycle.open_stores))
-        if cycle.comm is not None and len(set(counts)) > 1:
-            self._abandoned += cycle.open_stores
-            return
+        """Close what a failure left open, where each rank can do so by itself."""
         for store in cycle.open_stores:
+            if cycle.comm is not None:
+                self.abandoned.append(store)
+                continue
             try:
                 store.close()
             except Exception:  # noqa: BLE001 -- the failure that led here is already recorded
-                self._abandoned.append(store)
+                self.abandoned.append(store)
 
     def _any(self, here: bool) -> bool:
         return any(self.team.comm.allgather(here))

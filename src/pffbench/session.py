@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from pffbench.decision import Decided, decide
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
-from pffbench.experiment.check import Plan, make_plan
-from pffbench.experiment.cost import Room, check_room
-from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
 from pffbench.parallel.clock import Floor, measure_floor
 from pffbench.parallel.quiet import quiet_barrier
 from pffbench.parallel.topology import Team
@@ -27,28 +25,15 @@ from pffbench.results.hosts import rank_facts
 from pffbench.results.progress import Progress, make_progress, on_terminal
 from pffbench.results.record import RunRecord
 from pffbench.results.recorder import Recorder
-from pffbench.results.resume import resumed
+from pffbench.results.samples import claim
 from pffbench.runner import Rules, Runner
-from pffbench.storage.filesystem import filesystem, nearest_existing, same_filesystem
-from pffbench.storage.scratch import Scratch, scratch_parent
+from pffbench.storage.filesystem import same_filesystem
+from pffbench.storage.scratch import Scratch
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Decided:
-    """What rank 0 has found out and decided; equal on all ranks."""
-
-    loaded: LoadedExperiment
-    plan: Plan
-    run_id: str
-    scratch_parent: str
-    own_scratch_parent: bool
-    out: str
-    done: frozenset[tuple[str, int]]
 
 
 @dataclass(frozen=True)
@@ -75,7 +60,7 @@ class Session:
         started = _seconds_since_start()
         team = Team.of(comm)
         free_memory = _free_memory(team)
-        decided = _on_root(team, lambda: _decide(arguments, team, free_memory))
+        decided = _on_root(team, lambda: decide(arguments, team, free_memory))
         scratch = _make_scratch(team, decided)
         floor = measure_floor(team.comm)
         copy_rate = memory_copy_rate(team.comm)
@@ -96,7 +81,7 @@ class Session:
             )
             blocks = decided.plan.experiment.warmup + decided.plan.experiment.repetitions
             progress = make_progress(arguments.progress, len(decided.plan.cases), blocks)
-            recorder = _recorder(decided, record, team, floor, progress, bool(arguments.resume))
+            recorder = _recorder(decided, record, team, floor, progress)
             return progress, recorder
 
         try:
@@ -129,7 +114,10 @@ class Session:
             self.recorder.finish(complete)
             status = self._tell(self.recorder)
         quiet_barrier(self.team.comm)
-        return int(self.team.comm.bcast(status))
+        status = int(self.team.comm.bcast(status))
+        if any(self.team.comm.allgather(bool(runner.abandoned))):
+            _leave_at_once(status)
+        return status
 
     def _destroy_scratch(self) -> None:
         assert self.recorder is not None
@@ -156,6 +144,17 @@ class Session:
             )
             return INTERRUPTED
         return VALID if recorder.run_record.valid else NOT_VALID
+
+
+def _leave_at_once(status: int) -> None:
+    """End the process without the libraries' own clean-up.
+
+    A library that still has a file open which it failed to write tries to close it when MPI is
+    finalised, and hangs or crashes there. Everything is recorded and printed by now.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _destroy(scratch: Scratch, decided: Decided) -> str | None:
@@ -200,52 +199,6 @@ def _made_by_root(team: Team, make: Callable[[], T]) -> T | None:
     return kept[0] if kept else None
 
 
-def _decide(arguments: argparse.Namespace, team: Team, free_memory: int) -> Decided:
-    done: frozenset[tuple[str, int]] = frozenset()
-    if arguments.resume:
-        record, done = resumed(arguments.resume, team)
-        if arguments.experiment or arguments.overrides:
-            raise UserError("--resume goes on with the experiment of the run; it takes no other")
-        loaded = from_data(record.experiment, f"{arguments.resume}/run.json")
-        run_id, out = record.run_id, str(Path(arguments.resume).absolute())
-    else:
-        loaded = load_experiment(arguments.experiment, arguments.overrides)
-        now = datetime.now(UTC)
-        run_id = f"{loaded.experiment.name}-{now:%Y%m%d-%H%M%S}-{os.getpid()}"
-        out = _out(arguments.out, f"{loaded.experiment.name}-{now:%Y%m%d-%H%M%S}")
-    plan = make_plan(loaded, team.size)
-    parent, own = scratch_parent(arguments.scratch)
-    check_scratch(plan, parent, free_memory)
-    return Decided(loaded, plan, run_id, parent, own, out, done)
-
-
-def _out(given: str | None, name: str) -> str:
-    path = Path(given) if given else Path("pffbench-results", name)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UserError(f"--out {path}: already there and not an empty directory; name a new one")
-    existing = nearest_existing(str(path.absolute()))
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise UserError(f"--out {path}: {existing} is not writable")
-    return str(path.absolute())
-
-
-def check_scratch(plan: Plan, parent: str, free_memory: int) -> None:
-    """Refuse a plan for which there is no room.
-
-    Raises
-    ------
-    UserError
-        Space, files or memory are too few, or the cache cannot be dropped there.
-    """
-    there = filesystem(parent)
-    if there.in_memory and any(c.parameters.cache == "dropped" for c in plan.cases):
-        raise UserError(
-            f"--scratch {parent}: cache: dropped is impossible on {there.type}, which lives in "
-            "memory; choose a directory on a disk"
-        )
-    check_room(plan, Room(parent, there.free_bytes, there.free_inodes, free_memory))
-
-
 def _seconds_since_start() -> float:
     """Return how long ago this process was started, in seconds."""
     import psutil
@@ -267,9 +220,10 @@ def _free_memory(team: Team) -> int:
 
 def _make_scratch(team: Team, decided: Decided) -> Scratch:
     """Make the scratch directory on rank 0 and see that every node sees it; collective."""
+    make = Scratch.take_over if decided.goes_on else Scratch.create
     made = _on_root(
         team,
-        lambda: Scratch.create(
+        lambda: make(
             decided.scratch_parent, decided.run_id, create_parent=decided.own_scratch_parent
         ),
     )
@@ -290,19 +244,24 @@ def _make_scratch(team: Team, decided: Decided) -> Scratch:
 
 
 def _recorder(
-    decided: Decided, record: RunRecord, team: Team, floor: Floor, progress: Progress, resume: bool
+    decided: Decided, record: RunRecord, team: Team, floor: Floor, progress: Progress
 ) -> Recorder:
     out = Path(decided.out)
-    if resume:
+    if decided.goes_on:
         before = RunRecord.load(out)
         before.resumed.append(record.started)
         before.status, before.valid, before.finished = "running", None, None
+        before.scratch = record.scratch
         record = before
     try:
         out.mkdir(parents=True, exist_ok=True)
+        if not decided.goes_on:
+            claim(str(out))
+    except FileExistsError:
+        raise UserError(f"--out {out}: another run has just begun there; name a new one") from None
     except OSError as error:
         raise UserError(f"--out {out}: cannot be made: {error.strerror}") from None
-    if same_filesystem(str(out), decided.scratch_parent) and not resume:
+    if same_filesystem(str(out), decided.scratch_parent) and not decided.goes_on:
         record.remarks.append("results are written to the file system under test, off the timer")
     warmup = decided.plan.experiment.warmup
     return Recorder(str(out), record, team.topology, floor, warmup, progress)

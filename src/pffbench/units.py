@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from fractions import Fraction
 
 from pffbench.errors import UserError
 
 _BINARY = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
 _DECIMAL = {"kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
-_SECONDS = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_SECONDS = {
+    "": Fraction(1),
+    "ms": Fraction(1, 1000),
+    "s": Fraction(1),
+    "min": Fraction(60),
+    "h": Fraction(3600),
+}
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -34,9 +42,9 @@ class Size(int):
         units = _BINARY | _DECIMAL
         number, unit = _split(value, "size", units, "64 MiB")
         count = number * units[unit]
-        if count != int(count):
+        if count.denominator != 1:
             raise UserError(f"{value!r} is not a whole number of bytes")
-        return cls(int(count))
+        return cls(count.numerator)
 
     def __str__(self) -> str:
         for unit in ("PiB", "TiB", "GiB", "MiB", "KiB"):
@@ -65,12 +73,12 @@ class Duration(float):
             The text is not a duration or the unit is unknown.
         """
         number, unit = _split(value, "duration", _SECONDS, "90 s")
-        return cls(number * _SECONDS[unit])
+        return cls(float(number * _SECONDS[unit]))
 
 
 def _split(
-    value: object, what: str, units: dict[str, float] | dict[str, int], example: str
-) -> tuple[float, str]:
+    value: object, what: str, units: Mapping[str, int | Fraction], example: str
+) -> tuple[Fraction, str]:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise UserError(f"{value!r} is not a {what} (write it like {example!r})")
     match = _QUANTITY.fullmatch(str(value))
@@ -79,4 +87,4 @@ def _split(
     if match[2] not in units:
         allowed = ", ".join(unit for unit in units if unit)
         raise UserError(f"{value!r} has the unknown unit {match[2]!r} (allowed: {allowed})")
-    return float(match[1]), match[2]
+    return Fraction(match[1]), match[2]

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 import h5py
 import numpy as np
 import pytest
+
 from launch import run_experiment
 
 pytestmark = pytest.mark.parallel

@@ -8,6 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+
 from launch import PROGRAMS, run_experiment
 
 pytestmark = pytest.mark.parallel

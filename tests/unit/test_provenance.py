@@ -234,12 +234,13 @@ def test_a_probe_that_cannot_be_opened_is_recorded(tmp_path):
 def test_only_variables_that_matter_are_kept_and_no_secret():
     kept = environment_facts({
         "OMPI_MCA_io": "romio321", "HDF5_USE_FILE_LOCKING": "FALSE", "LOADEDMODULES": "hdf5",
-        "PYTHONPATH": "/x", "SLURM_JWT": "abc", "PMIX_SERVER_TOKEN": "abc",
+        "PYTHONPATH": "/x", "SLURM_JWT": "abc", "OMPI_TOKEN": "abc",
+        "PMIX_SERVER_URI2": "1.0;tcp4://127.0.0.1:44219", "OMPI_MCA_orte_num_nodes": "1",
         "PFFBENCH_API_KEY": "abc", "SLURM_password": "abc", "HOME": "/home/x",
         "AWS_SECRET_ACCESS_KEY": "abc", "EDITOR": "vi"})
     assert kept["OMPI_MCA_io"] == "romio321"
     assert set(kept) == {"OMPI_MCA_io", "HDF5_USE_FILE_LOCKING", "LOADEDMODULES", "PYTHONPATH",
-                         "SLURM_JWT", "PMIX_SERVER_TOKEN", "PFFBENCH_API_KEY", "SLURM_password"}
+                         "SLURM_JWT", "OMPI_TOKEN", "PFFBENCH_API_KEY", "SLURM_password"}
     assert "abc" not in kept.values()
     assert kept["SLURM_JWT"] == "<hidden>"
 

@@ -22,7 +22,7 @@ from pffbench.backends.base import (
     StoredAs,
 )
 from pffbench.case import Options, Parameters, Settings
-from pffbench.parallel.decomposition import Box
+from pffbench.parallel.decomposition import Box, Shape
 from pffbench.units import Size
 
 if TYPE_CHECKING:
@@ -156,8 +156,20 @@ def refuse_chunks(parameters: Parameters, specs: Sequence[ArraySpec]) -> str | N
         if isinstance(spec.chunks, tuple):
             size = math.prod(spec.chunks) * spec.itemsize
             if size > CHUNK_LIMIT:
-                return f"an HDF5 chunk must be smaller than 4 GiB, {spec.chunks} is {Size(size)}"
+                legal = list(_smaller(spec.chunks, spec.itemsize))
+                return (
+                    f"an HDF5 chunk must be smaller than 4 GiB, {list(spec.chunks)} is "
+                    f"{Size(size)}; a legal chunk shape is {legal}"
+                )
     return None
+
+
+def _smaller(chunks: Shape, itemsize: int) -> Shape:
+    """Halve the longest axis of a chunk until it is small enough."""
+    while math.prod(chunks) * itemsize > CHUNK_LIMIT:
+        longest = chunks.index(max(chunks))
+        chunks = tuple(-(-n // 2) if i == longest else n for i, n in enumerate(chunks))
+    return chunks
 
 
 class Hdf5Store(Store):

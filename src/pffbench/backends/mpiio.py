@@ -91,11 +91,13 @@ class MpiIoArray(Array):
 
         element = MPI._typedict[buffer.dtype.char]
         memory = [buffer, buffer.size, element]
+        status = MPI.Status()
         if not self._needs_view(box):
             first = 0 if box.size == 0 else self._spec.byte_offset(box)
 
             def move() -> Buffer:
-                call(self._spec.offset + first, memory)
+                call(self._spec.offset + first, memory, status)
+                _check(status, element, buffer)
                 return buffer
 
             return move
@@ -105,7 +107,8 @@ class MpiIoArray(Array):
         def move_through_view() -> Buffer:
             # Setting the view is a part of moving a box that is not contiguous, as HDF5 does it.
             self._file.Set_view(self._spec.offset, element, file_type)
-            call(0, memory)
+            call(0, memory, status)
+            _check(status, element, buffer)
             self._file.Set_view(0, MPI.BYTE, MPI.BYTE)
             return buffer
 
@@ -117,6 +120,13 @@ class MpiIoArray(Array):
         if self._spec.owner is not None or self._comm is None:
             return scattered
         return bool(self._comm.allreduce(scattered))
+
+
+def _check(status: MPI.Status, element: MPI.Datatype, buffer: Buffer) -> None:
+    """Refuse a transfer that moved less than asked, which MPI-IO does not call an error."""
+    moved = status.Get_count(element)
+    if moved != buffer.size:
+        raise OSError(f"MPI-IO moved {moved} of {buffer.size} elements")
 
 
 def _subarray(box: Box, spec: ArraySpec, element: MPI.Datatype) -> MPI.Datatype:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from pffbench.errors import NOT_VALID, UserError
@@ -46,6 +47,7 @@ def check_launcher(size: int) -> None:
         return
     number, variable = claim
     if not speaks_for_all(os.environ):
+        time.sleep(2)  # a launcher that ends all at the first failure must not cut the sentence off
         sys.exit(UserError.exit_status)
     raise UserError(
         f"the launcher started {number} processes ({variable}={number}), but MPI knows of {size}: "

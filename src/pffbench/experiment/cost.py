@@ -59,17 +59,17 @@ def cost_of(case: Case, ranks: int, budget: int) -> Cost:
     """
     p = case.parameters
     backend = backend_class(p.backend)
-    volume = workload(p.workload).volume(p, ranks)
+    pattern = workload(p.workload)
+    volume = pattern.volume(p, ranks)
+    largest = max((access.nbytes for access in pattern.writes(p, ranks, 0)), default=0)
+    memory = _COPIES * max(largest, min(budget, -(-volume.nbytes // ranks)))
     if not backend.capabilities.keeps_data:
-        return Cost(volume.nbytes, volume.arrays, 0, 0, _COPIES * budget)
+        return Cost(volume.nbytes, volume.arrays, 0, 0, memory)
     files = ranks if p.layout == "file_per_process" else 1
-    specs = workload(p.workload).arrays(p, ranks, 0)
+    specs = pattern.arrays(p, ranks, 0)
     if backend.file_per_chunk and specs:
         files += volume.arrays * (1 + _chunks(specs[0]))
     space = int(volume.nbytes * _FORMAT_OVERHEAD) + files * _BLOCK
-    largest = max((a.nbytes for a in workload(p.workload).writes(p, ranks, 0)), default=0)
-    per_rank = -(-volume.nbytes // ranks)
-    memory = _COPIES * max(largest, min(budget, per_rank))
     return Cost(volume.nbytes, volume.arrays, files, space, memory)
 
 

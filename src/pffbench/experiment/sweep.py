@@ -113,6 +113,8 @@ def _points(flat: Mapping[str, Any], zips: list[list[str]], where: str) -> Itera
 
 
 def _case(point: dict[str, Any], where: str) -> Case:
+    if "backend" in point and point["backend"] is None:
+        point = {**point, "backend": "null"}  # YAML reads the bare word null as nothing
     backend = _known(point, "backend", backend_names(), where)
     name = _known(point, "workload", workload_names(), where)
     plain = {key: value for key, value in point.items() if "." not in key}

@@ -74,6 +74,10 @@ _PREFIXES = (
     "MALLOC_",
 )
 _NAMES = {"LOADEDMODULES", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_PRELOAD", "LD_LIBRARY_PATH"}
+# What launchers tell their ranks about sockets, sessions and job numbers matters to nobody later.
+_NOISE = re.compile(
+    "OMPI_MCA_orte_|OMPI_FILE_|PMIX_(SERVER|DSTORE|NAMESPACE|ID$|SECURITY|SYSTEM|BFROP|GDS)"
+)
 _SECRET = re.compile("TOKEN|KEY|PASSW|SECRET|COOKIE|CREDENTIAL|JWT", re.IGNORECASE)
 _HIDDEN = "<hidden>"
 
@@ -149,7 +153,7 @@ def environment_facts(environ: Mapping[str, str]) -> Facts:
     return {
         name: _HIDDEN if _SECRET.search(name) else value
         for name, value in sorted(environ.items())
-        if name.startswith(_PREFIXES) or name in _NAMES
+        if (name.startswith(_PREFIXES) and not _NOISE.match(name)) or name in _NAMES
     }
 
 

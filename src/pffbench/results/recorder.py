@@ -130,6 +130,7 @@ class Recorder:
             below_resolution=bool(r.job[i] < self._floor.resolution),
             cache=_cache_state(r) if reads else "",
             resident=_finite(r.cache.fraction) if reads and r.cache is not None else None,
+            verified_bytes=r.verified_bytes if reads else None,
             disk_bytes=r.disk.stored if closed and r.disk is not None else None,
             disk_files=r.disk.files if closed and r.disk is not None else None,
         )

@@ -43,6 +43,7 @@ class Sample:
     below_resolution: bool
     cache: str
     resident: float | None
+    verified_bytes: int | None
     peak_memory: int
     disk_bytes: int | None
     disk_files: int | None
@@ -53,18 +54,30 @@ class Sample:
 COLUMNS = tuple(field.name for field in fields(Sample))
 
 
+def claim(directory: str) -> None:
+    """Make a results directory this run's own: of two runs at the same moment one is refused.
+
+    Raises
+    ------
+    FileExistsError
+        A run has claimed the directory before.
+    """
+    with Path(directory, "samples.csv").open("x"):
+        return
+
+
 class SamplesLog:
     """Appends samples; each repetition is on the device before the next one begins.
 
     Parameters
     ----------
     path : str
-        The file; it is begun with a header when it does not exist.
+        The file; it is begun with a header when it does not exist or is empty.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
-        if not Path(path).exists():
+        if not Path(path).exists() or Path(path).stat().st_size == 0:
             self._append([COLUMNS])
 
     def append(self, samples: Iterable[Sample]) -> None:

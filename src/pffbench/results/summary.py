@@ -43,7 +43,8 @@ class PhaseSummary:
     ratio : Spread or None
         Time over that of the best case of the comparison, block by block; None for raw bytes.
     roofline : float or None
-        Part of the speed of the fastest raw transfer of the same bytes that was reached.
+        Part that was reached of the best speed of raw bytes: the smallest seconds of any raw
+        transfer of the same bytes, in any repetition that counts, over the median seconds.
     warnings : tuple of Caveat
         What makes the numbers less trustworthy.
     """
@@ -155,10 +156,10 @@ def _group(cases: Sequence[Sequence[Sample]], record: RunRecord) -> list[CaseSum
     raw = {name for name in seconds if record.cases.get(name, {}).get("raw", False)}
     moving = {name for name in raw if record.cases[name].get("verified", False)}
     best = {phase: _fastest(seconds, set(seconds) - raw, phase) for phase in _phases(seconds)}
-    fastest_raw = {phase: _fastest(seconds, moving, phase) for phase in MOVING}
+    limit = {phase: _limit(seconds, moving, phase) for phase in MOVING}
     variants = _variants([rows[0].case for rows in cases], record)
     return [
-        _case(rows, seconds, best, fastest_raw, record, rows[0].case in raw, variants[rows[0].case])
+        _case(rows, seconds, best, limit, record, rows[0].case in raw, variants[rows[0].case])
         for rows in cases
     ]
 
@@ -214,11 +215,16 @@ def _fastest(seconds: Seconds, names: Iterable[str], phase: str) -> Mapping[int,
     return min(found, key=lambda by_block: float(np.median(list(by_block.values()))), default=None)
 
 
+def _limit(seconds: Seconds, raw: Iterable[str], phase: str) -> float | None:
+    """Return the smallest seconds that any raw transfer ever took: a bound is a best case."""
+    return min((s for name in raw for s in seconds[name].get(phase, {}).values()), default=None)
+
+
 def _case(
     rows: Sequence[Sample],
     seconds: Seconds,
     best: Mapping[str, Mapping[int, float] | None],
-    fastest_raw: Mapping[str, Mapping[int, float] | None],
+    limit: Mapping[str, float | None],
     record: RunRecord,
     raw: bool,
     variant: str,
@@ -244,7 +250,7 @@ def _case(
             rate=moved / found.median if moved and found.median else None,
             per_array=found.median / first.arrays,
             ratio=None if raw else _ratio(by_block, best.get(phase)),
-            roofline=None if raw else _inverse(by_block, fastest_raw.get(phase)),
+            roofline=None if raw or not (least := limit.get(phase)) else least / found.median,
             warnings=tuple(warnings_for(values, warmup, resolution)),
         )
     closed = next((row for row in rows if row.disk_bytes is not None), None)
@@ -269,11 +275,6 @@ def _ratio(by_block: Mapping[int, float], other: Mapping[int, float] | None) -> 
     if other is None or not common or any(other[b] <= 0 for b in common):
         return None
     return spread([by_block[b] / other[b] for b in common])
-
-
-def _inverse(by_block: Mapping[int, float], raw: Mapping[int, float] | None) -> float | None:
-    ratio = _ratio(by_block, raw)
-    return None if ratio is None or ratio.median == 0 else 1 / ratio.median
 
 
 def _stored(entry: Mapping[str, object]) -> str:

@@ -20,6 +20,8 @@ from pffbench.errors import UserError
 from pffbench.storage.filesystem import nearest_existing
 from pffbench.storage.marker import MARKER, OPEN_DIRECTORY, PREFIX, mark, read_marker
 
+#: Made below the working directory when nothing else is named, and removed when it is empty.
+_DEFAULT_PARENT = "pffbench-scratch"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -88,6 +90,29 @@ class Scratch:
         scratch = cls(str(Path(path).absolute()), run_id)
         with scratch._opened():
             return scratch
+
+    @classmethod
+    def take_over(cls, parent: str, run_id: str, *, create_parent: bool = False) -> Scratch:
+        """Make the directory for a run that goes on, or empty the one that it left when killed.
+
+        Parameters
+        ----------
+        parent, run_id, create_parent
+            As for `create`.
+
+        Raises
+        ------
+        UserError
+            As for `create`; or the directory that is there does not carry this run's marker.
+        """
+        left = Path(parent).resolve() / (PREFIX + run_id)
+        if not left.exists():
+            return cls.create(parent, run_id, create_parent=create_parent)
+        scratch = cls.attach(str(left), run_id)
+        for entry in Path(scratch.directory).iterdir():
+            if entry.name != MARKER:
+                scratch.remove(str(entry))
+        return scratch
 
     def path(self, *names: str) -> str:
         """Return the path of a file or directory below the scratch directory.
@@ -190,12 +215,22 @@ class Scratch:
             os.close(fd)
 
 
-def scratch_parent(given: str | None) -> tuple[str, bool]:
-    """Return the directory to make the scratch directory in, and whether it is ours to make."""
+def scratch_parent(given: str | None, before: str | None = None) -> tuple[str, bool]:
+    """Return the directory to make the scratch directory in, and whether it is ours to make.
+
+    Parameters
+    ----------
+    given : str, optional
+        What the command line names.
+    before : str, optional
+        The scratch directory that a run which goes on had before.
+    """
     named = given or os.environ.get("PFFBENCH_SCRATCH") or os.environ.get("SCRATCH")
+    if before is not None and not given:
+        named = str(Path(before).parent)
     if named:
-        return named, False
-    return str(Path("pffbench-scratch").absolute()), True
+        return named, Path(named).name == _DEFAULT_PARENT
+    return str(Path(_DEFAULT_PARENT).absolute()), True
 
 
 def _check_parent(parent: Path, may_be_made: bool) -> None:

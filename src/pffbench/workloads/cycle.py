@@ -154,8 +154,10 @@ def _write(cycle: Cycle) -> set[str]:
     with clock.phase("define", operations=owned):
         arrays = store.define(specs)
     for batch in batches(team.comm, accesses, cycle.memory):
+        with cycle.step("memory"):
+            buffer = make_buffer(batch)
+        pieces = cycle.pieces(batch, buffer)
         with cycle.step("data"):
-            pieces = cycle.pieces(batch, make_buffer(batch))
             for piece in pieces:
                 piece.fill(cycle.source)
         with cycle.step("preparation"):
@@ -208,10 +210,10 @@ def _read(cycle: Cycle) -> None:
     with clock.phase("open_array", operations=owned):
         arrays = store.arrays(wanted)
     for batch in batches(team.comm, accesses, cycle.memory):
-        with cycle.step("data"):
+        with cycle.step("memory"):
             buffer = make_buffer(batch)
             buffer.fill(POISON)
-            pieces = cycle.pieces(batch, buffer)
+        pieces = cycle.pieces(batch, buffer)
         with cycle.step("preparation"):
             calls = [piece.reader(arrays, cycle.collective) for piece in pieces]
         nbytes, operations = amount(pieces)

@@ -77,13 +77,15 @@ def pieces_of(
 ) -> list[Piece]:
     """Return the pieces of a batch, one for each call, in the order of the calls.
 
-    An access that is longer than one call may move is split. All ranks of a collective transfer
-    must make the same number of calls, so there the ranks with less get empty pieces.
+    An access that is longer than one call may move is split. On an array that all ranks write
+    together all must make the same number of calls, so the ranks with less get empty pieces:
+    collective transfers need it, and so do the views of independent MPI-IO, which are set
+    collectively.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm
-        The ranks; the function is collective when the transfer is.
+        The ranks; the function is collective for arrays that all ranks write together.
     batch : sequence of Access
         What this rank moves.
     buffer : array of uint8
@@ -91,13 +93,14 @@ def pieces_of(
     limit : int or None
         Most bytes that one call of the library moves.
     collective : bool
-        Whether the calls are collective.
+        Whether the transfer is collective.
     """
     found: list[Piece] = []
     done = 0
     for access in batch:
         boxes = _split(access, limit)
-        if collective and limit is not None and access.spec.nbytes > limit:
+        together = collective or access.spec.owner is None
+        if together and limit is not None and access.spec.nbytes > limit:
             most = max(comm.allgather(len(boxes)))
             boxes += [Box(access.box.start, (0,) * len(access.box.shape))] * (most - len(boxes))
         for box in boxes:

@@ -1,0 +1,69 @@
+"""Check the cutting of accesses into batches and calls on all ranks, with made-up accesses."""
+
+import random
+
+import numpy as np
+from mpi4py import MPI
+
+from pffbench.backends.base import ArraySpec
+from pffbench.data import make_source
+from pffbench.parallel.decomposition import Box
+from pffbench.workloads.base import Access
+from pffbench.workloads.pieces import amount, batches, make_buffer, pieces_of
+
+COMM = MPI.COMM_WORLD
+SOURCE = make_source("integers", "int32")
+
+
+def spec_of(shape):
+    return ArraySpec(
+        "a", shape, "int32", 0, (0, 0), shape, 0, None, "contiguous", "none", 0, "none"
+    )
+
+
+def accesses_of(draw, rank, shape, count):
+    """Each rank its rows; a rank whose number is drawn holds nothing."""
+    spec, empty = spec_of(shape), draw.randrange(-1, COMM.size)
+    rows = shape[0] // COMM.size
+    box = Box((rank * rows, 0), (0 if rank == empty else rows, shape[1]))
+    return [Access(spec, box)] * count
+
+
+def check(seed):
+    draw = random.Random(seed)  # the same on all ranks
+    shape = (COMM.size * draw.randrange(1, 9), draw.randrange(1, 60))
+    accesses = accesses_of(draw, COMM.rank, shape, draw.randrange(1, 12))
+    memory, limit = draw.choice([1, 500, 2000, 10**6]), draw.choice([None, 4, 100, 1000])
+    collective = draw.random() < 0.5
+    cut = list(batches(COMM, accesses, memory))
+    assert [a for batch in cut for a in batch] == accesses
+    assert len(set(COMM.allgather(len(cut)))) == 1
+    for batch in cut:
+        buffer = make_buffer(batch)
+        assert buffer.nbytes <= max(memory, max((a.nbytes for a in batch), default=0))
+        pieces = pieces_of(COMM, batch, buffer, limit, collective)
+        check_pieces(pieces, batch, buffer, limit)
+        if collective:
+            assert len(set(COMM.allgather(len(pieces)))) == 1
+    return len(cut)
+
+
+def check_pieces(pieces, batch, buffer, limit):
+    moved = [piece for piece in pieces if piece.box.size]
+    assert sum(piece.memory.nbytes for piece in moved) == buffer.nbytes
+    assert amount(pieces) == (buffer.nbytes, len(moved))
+    if limit is not None:
+        assert all(piece.memory.nbytes <= limit for piece in moved)
+    for piece in moved:
+        piece.fill(SOURCE)
+    done = 0
+    for access in batch:  # what the pieces filled is what the whole boxes hold
+        whole = np.empty(access.box.shape, "int32")
+        SOURCE.fill(whole, 0, access.box.start, access.spec.shape)
+        assert buffer[done : done + whole.nbytes].tobytes() == whole.tobytes()
+        done += whole.nbytes
+
+
+counts = [check(seed) for seed in range(200)]
+if COMM.rank == 0:
+    print(f"checked {len(counts)}, at most {max(counts)} batches")

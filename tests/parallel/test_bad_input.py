@@ -1,0 +1,246 @@
+"""Bad input ends at once: one clear sentence, exit status 2, nothing created."""
+
+import os
+import re
+from itertools import pairwise
+
+import pytest
+import yaml
+
+from launch import REPOSITORY, entries_below, pffbench_cli, write_experiment
+
+pytestmark = pytest.mark.parallel
+
+GOOD = {"workload": "hyperslab", "backend": "posix", "layout": "file_per_process",
+        "shape_per_rank": [4, 4]}  # fmt: skip
+SHARED = GOOD | {"layout": "shared"}
+
+
+def case(**changes):
+    return {"cases": [GOOD | changes]}
+
+
+def shared(**changes):
+    return {"cases": [SHARED | changes]}
+
+
+#: What the experiment says, and what the message must say; it always names the file.
+EXPERIMENTS = {
+    "unknown key": (case(layuot="own"),
+                    r"cases\[0\]\.layuot: unknown key \(did you mean 'layout'\?"),
+    "unknown key at the top": ({**case(), "repetition": 3},
+                               r"repetition: unknown key .*repetitions"),
+    "unknown option": (case(hdf5={"alignmnt": 4}), r"hdf5\.alignmnt: unknown key .*'alignment'"),
+    "negative size": (case(shape_per_rank=[4, -4]), r"shape_per_rank.*>= 1"),
+    "size of nothing": (case(shape_per_rank=[]), r"shape_per_rank|empty list"),
+    "too many axes": (case(shape_per_rank=[1, 1, 1, 1, 1]), r"shape_per_rank.*4"),
+    "unknown backend": (case(backend="hdf6"), r"unknown backend 'hdf6' \(allowed: .*hdf5"),
+    "unknown workload": (case(workload="slabs"), r"unknown workload 'slabs' .*hyperslab"),
+    "unknown word": (case(durability="forever"), r"durability.*'forever'.*close, flush, sync"),
+    "bad unit": ({**case(), "memory": "64 MiX"}, r"memory: .*unknown unit 'MiX' \(allowed: .*MiB"),
+    "wrong type": ({**case(), "repetitions": "five"}, r"repetitions: .*int.*'five'"),
+    "no repetitions": ({**case(), "repetitions": 0}, r"repetitions: .*>= 1"),
+    "both shapes": (case(shape=[4, 4]), r"give either shape .* or shape_per_rank"),
+    "no shape": ({"cases": [{k: v for k, v in GOOD.items() if k != "shape_per_rank"}]},
+                 r"give either shape .* or shape_per_rank"),
+    "no cases": ({"cases": []}, r"cases: .*length >= 1"),
+    "empty sweep": (case(dtype=[]), r"an empty list sweeps nothing"),
+    "uneven zip": (case(dtype=["int8", "int16"], durability=["flush"], zip=["dtype", "durability"]),
+                   r"zip: the lists must be equally long \(dtype has 2, durability has 1\)"),
+    "impossible layout": (case(layout="shared"),
+                          r"posix cannot do layout shared \(it can: file_per_process\)"),
+    "collective alone": (case(backend="hdf5", transfer="collective"),
+                         r"file_per_process shares no file, so transfer must be independent"),
+    "codec that is not there": (case(backend="hdf5", codec="blosc"),
+                                r"hdf5 cannot do codec blosc \(it can: gzip, none\)"),
+    "large chunks": (case(backend="hdf5", chunks=[8, 4]),
+                     r"chunks \[8, 4\] are larger than .*\[4, 4\]"),
+    "chunks of other axes": (case(backend="hdf5", chunks=[4]), r"chunks \[4\] must have 2 axes"),
+    "compressed independent": (shared(backend="hdf5", codec="gzip"),
+                               r"only with transfer: collective"),
+    "contiguous zarr": (case(backend="zarr", chunks="contiguous"), r"always chunked"),
+    "shards of format 2": (case(backend="zarr", zarr={"format": 2, "shards": [4, 4]}),
+                           r"format 2 has no shards"),
+    "too much data": (case(shape_per_rank=[2**20, 2**20, 64]), r"needs about 281\.\d TiB .* free"),
+    "too much memory": (case(backend="null", layout="shared", shape_per_rank=[2**20, 2**20, 64]),
+                        r"of memory on each rank"),
+    "no file for source": (case(source="file"), r"file: missing"),
+    "missing file for source": (case(source="file", file="absent.nc"), r"absent\.nc"),
+    "file without source": (case(file="x.nc"), r"file: .*go with source: file only"),
+    "far read": (shared(backend="hdf5", read_start=[2, 2], read_shape=[4, 4]),
+                 r"the part to read ends at \[6, 6\]"),
+    "several lines of nonsense": (case(layout="own\nshared"), r"layout"),
+}  # fmt: skip
+
+#: Text that is no experiment at all.
+TEXTS = {
+    "syntax": ("name: x\ncases:\n  - {backend: [hdf5\n", r"line \d+: not valid YAML"),
+    "twice": ("name: x\nname: y\ncases: [{}]\n",
+              r"line 1: not valid YAML: .*'name' stands here twice"),
+    "list": ("- a\n- b\n", r"an experiment is a mapping"),
+    "empty": ("", r"an experiment is a mapping"),
+    "binary": (b"\x80\x81\xff", r"not a text file"),
+    "object": ("name: !!python/object:os.system x\ncases: [{}]\n", r"not valid YAML"),
+    "bomb": ("a: &a [" + ",".join(["x"] * 10) + "]\n" + "".join(
+        f"{b}: &{b} [{','.join([f'*{a}'] * 10)}]\n" for a, b in pairwise("abcdefghi")
+    ) + "name: x\ncases: [{}]\n", r"more than 1000000 values"),
+}  # fmt: skip
+
+
+def refused(directory, *arguments, ranks=None, env=None):
+    """Run, and see that it is refused as every bad input is; return the sentence."""
+    before = entries_below(directory)
+    done = pffbench_cli("run", *arguments, cwd=directory, ranks=ranks, env=env, timeout=60)
+    assert done.status == 2, done.said
+    assert done.stdout == ""
+    told = [line for line in done.stderr.splitlines() if line.startswith("pffbench: ")]
+    assert len(told) == 1, done.said
+    assert "Traceback" not in done.stderr
+    if ranks is None:
+        assert done.stderr.splitlines() == told  # the sentence and nothing else
+    assert entries_below(directory) == before
+    return told[0]
+
+
+@pytest.fixture
+def good(tmp_path):
+    """A directory with an experiment that nothing is wrong with."""
+    write_experiment(tmp_path, impossible="refuse", **case())
+    return tmp_path
+
+
+@pytest.mark.parametrize("what", EXPERIMENTS)
+def test_a_bad_experiment_is_refused(tmp_path, what):
+    content, expected = EXPERIMENTS[what]
+    write_experiment(tmp_path, impossible="refuse", **content)
+    message = refused(tmp_path, "experiment.yaml")
+    assert re.search(expected, message), message
+    if not what.startswith("too much"):  # these name the case and the directory
+        assert message.startswith("pffbench: experiment.yaml: "), message
+
+
+@pytest.mark.parametrize("what", TEXTS)
+def test_a_file_that_is_no_experiment_is_refused(tmp_path, what):
+    content, expected = TEXTS[what]
+    data = content if isinstance(content, bytes) else content.encode()
+    (tmp_path / "experiment.yaml").write_bytes(data)
+    message = refused(tmp_path, "experiment.yaml")
+    assert message.startswith("pffbench: experiment.yaml:")
+    assert re.search(expected, message), message
+
+
+def test_a_variable_that_is_not_in_the_file_is_refused(tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "mine.h5", "w") as file:
+        file["here"] = [[1.0, 2.0]]
+    write_experiment(tmp_path, **case(source="file", file="mine.h5", variable="there"))
+    message = refused(tmp_path, "experiment.yaml")
+    assert "'there'" in message
+    assert "here" in message.replace("there", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["absent.yaml"], r"absent\.yaml: cannot be read: No such file"),
+        (["experiment.yaml", "--set", "nonsense"], r"--set nonsense: write it as key=value"),
+        (["experiment.yaml", "--set", "bakend=hdf5"], r"--set bakend=hdf5: unknown key 'bakend'"),
+        (["experiment.yaml", "--set", "repetitions=[1"], r"--set .*not valid YAML"),
+        (["experiment.yaml", "--set", "repetitions=-1"], r"repetitions: .*>= 1"),
+        (["experiment.yaml", "--scratch", "absent/place"], r"absent/place.* does not exist"),
+        (["experiment.yaml", "--scratch", "experiment.yaml"], r"not a directory"),
+        (["experiment.yaml", "--out", "."], r"--out \.: already there and not an empty directory"),
+        (["--resume", "absent"], r"--resume absent is no results directory"),
+        (["experiment.yaml", "--out", "experiment.yaml/x"], r"--out experiment\.yaml/x"),
+    ],
+)  # fmt: skip
+def test_a_bad_command_line_is_refused(good, arguments, expected):
+    assert re.search(expected, refused(good, *arguments))
+
+
+def test_a_scratch_directory_that_cannot_be_written_is_refused(good):
+    locked = good / "locked"
+    locked.mkdir(mode=0o500)
+    # To root every directory is writable; but nobody makes one in /proc.
+    null = ["--set", 'backend="null"']
+    place = "/proc" if os.geteuid() == 0 else str(locked)
+    assert place in refused(good, "experiment.yaml", *null, "--scratch", place)
+
+
+def test_a_results_directory_that_cannot_be_made_leaves_no_scratch(good):
+    locked = good / "locked"
+    locked.mkdir(mode=0o500)
+    place = "/proc/results" if os.geteuid() == 0 else str(locked / "results")
+    assert place in refused(good, "experiment.yaml", "--out", place)
+
+
+def test_the_cache_of_a_file_system_in_memory_cannot_be_dropped(good):
+    if not os.path.isdir("/dev/shm"):
+        pytest.skip("/dev/shm is missing")
+    before = set(os.listdir("/dev/shm"))
+    told = refused(good, "experiment.yaml", "--set", "cache=dropped", "--scratch", "/dev/shm")
+    assert "dropped is impossible on tmpfs" in told
+    assert not {n for n in set(os.listdir("/dev/shm")) - before if n.startswith("pffbench")}
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"PMI_SIZE": "4", "PMI_RANK": "0"},
+        {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "0",
+         "SLURM_STEP_NUM_TASKS": "4"},
+    ],
+)  # fmt: skip
+def test_singletons_are_refused(good, claim):
+    """Each of 4 processes is a world of its own: launcher and MPI do not fit together."""
+    told = refused(good, "experiment.yaml", env=claim)
+    assert re.search(r"started 4 processes \(\w+=4\), but MPI knows of 1", told)
+
+
+def test_only_one_of_the_singletons_speaks(good):
+    done = pffbench_cli("experiment.yaml", cwd=good, env={"PMI_SIZE": "4", "PMI_RANK": "2"})
+    assert (done.status, done.stdout, done.stderr) == (2, "", "")
+
+
+# On several ranks
+
+
+def test_bad_input_is_told_once_on_several_ranks(tmp_path):
+    write_experiment(tmp_path, impossible="refuse", **case(layuot="own"))
+    assert "did you mean 'layout'" in refused(tmp_path, "experiment.yaml", ranks=2)
+
+
+ZARR = SHARED | {"backend": "zarr", "shape_per_rank": [6, 4]}
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks", "key"), [([6, 4], [5, 4], "chunks"), ([6, 4], "auto", "chunks")]
+)
+def test_chunks_that_ranks_would_share_are_refused_with_legal_ones(tmp_path, shape, chunks, key):
+    settings = "defaults" if chunks == "auto" else "matched"
+    entry = ZARR | {"shape_per_rank": shape, "chunks": chunks, "settings": settings}
+    write_experiment(tmp_path, impossible="refuse", cases=[entry])
+    told = refused(tmp_path, "experiment.yaml", ranks=2)
+    assert "would be shared by ranks" in told
+    legal = yaml.safe_load(re.search(r"(\[[\d, ]+\])$", told)[1])
+    write_experiment(tmp_path, impossible="refuse", cases=[entry | {key: legal}])
+    done = pffbench_cli("experiment.yaml", "--out", "out", cwd=tmp_path, ranks=2)
+    assert done.status == 0, done.said
+
+
+def test_shards_that_ranks_would_share_are_refused_with_legal_ones(tmp_path):
+    entry = ZARR | {"chunks": [1, 4], "zarr": {"shards": [4, 4]}}
+    write_experiment(tmp_path, impossible="refuse", cases=[entry])
+    told = refused(tmp_path, "experiment.yaml", ranks=2)
+    assert "the nearest legal shard shape is [3, 4]" in told
+    write_experiment(tmp_path, impossible="refuse", cases=[entry | {"zarr": {"shards": [3, 4]}}])
+    done = pffbench_cli("experiment.yaml", "--out", "out", cwd=tmp_path, ranks=2)
+    assert done.status == 0, done.said
+
+
+def test_a_command_without_a_command_runs_the_experiment(good):
+    done = pffbench_cli("experiment.yaml", "--out", "out", cwd=good)
+    assert done.status == 0, done.said
+    assert (good / "out" / "run.json").exists()
+    assert REPOSITORY.exists()

@@ -1,0 +1,97 @@
+"""What does not fit into one call or into memory is cut, and nothing is lost on the way."""
+
+import pytest
+
+from launch import PROGRAMS, run, run_experiment, start_experiment
+
+pytestmark = pytest.mark.parallel
+
+RANKS = 3
+TOGETHER = ["hdf5", "netcdf4", "mpiio"]
+SMALL = (PROGRAMS / "small_calls.py",)
+#: 4 + 4 + 2 rows of 600 bytes: the ranks need different numbers of calls of 1000 bytes.
+UNEVEN = {"workload": "hyperslab", "shape": [10, 150]}
+
+
+def with_small_calls(directory, ranks=RANKS, **content):
+    return start_experiment(directory, ranks, program=SMALL, **content).finish(timeout=30)
+
+
+def checked(done, calls_of_each):
+    assert done.status == 0, done.said
+    for name, entry in done.record["cases"].items():
+        assert "failure" not in entry
+        phases = done.phases(name)
+        for phase in ("write", "read"):
+            assert int(phases[phase][0]["operations"]) == calls_of_each, (name, phase)
+            assert int(phases[phase][0]["bytes"]) == 6000
+
+
+def test_long_collective_calls_are_split(tmp_path):
+    case = UNEVEN | {"backend": TOGETHER, "transfer": "collective", "layout": ["shared", "own"]}
+    checked(with_small_calls(tmp_path, cases=[case]), calls_of_each=10)
+
+
+def test_long_independent_calls_are_split(tmp_path):
+    case = UNEVEN | {"backend": ["hdf5", "netcdf4"], "layout": ["shared", "own"]}
+    checked(with_small_calls(tmp_path, cases=[case]), calls_of_each=10)
+
+
+def test_long_independent_calls_of_mpiio_are_split(tmp_path):
+    """Ranks make different numbers of calls, which must not wait for each other."""
+    case = UNEVEN | {"backend": "mpiio", "layout": ["shared", "own"]}
+    checked(with_small_calls(tmp_path, cases=[case]), calls_of_each=10)
+
+
+def test_long_independent_calls_of_mpiio_through_views_are_split(tmp_path):
+    """Two ranks need two calls, two need one; setting a view is collective in MPI-IO."""
+    case = {"workload": "hyperslab", "backend": "mpiio", "shape": [7, 150],
+            "decomposition": "block"}  # fmt: skip
+    done = with_small_calls(tmp_path, ranks=4, cases=[case])
+    assert done.status == 0, done.said
+    write = done.phases(done.case(backend="mpiio"))["write"][0]
+    assert (int(write["bytes"]), int(write["operations"])) == (4200, 6)
+
+
+def test_boxes_that_are_not_contiguous_are_split(tmp_path):
+    case = {"workload": "hyperslab", "shape": [6, 50, 5], "backend": TOGETHER,
+            "decomposition": "block", "transfer": "collective", "steps": 2}  # fmt: skip
+    done = with_small_calls(tmp_path, cases=[case])
+    assert done.status == 0, done.said
+    for name in done.record["cases"]:
+        write = done.phases(name)["write"][0]
+        assert int(write["bytes"]) == 2 * 6000
+        assert int(write["operations"]) > 2 * RANKS
+
+
+@pytest.fixture(scope="module")
+def batched(tmp_path_factory):
+    """The same cases with memory for everything and for almost nothing."""
+    cases = [
+        {"workload": "datasets", "datasets": 7, "shape": [16, 16], "layout": ["own", "shared"],
+         "backend": [*TOGETHER, "zarr"], "transfer": ["independent", "collective"]},
+        {"workload": "datasets", "datasets": 7, "shape": [16, 16], "layout": "file_per_process",
+         "backend": "posix"},
+        {"workload": "hyperslab", "shape": [9, 40], "steps": 5, "backend": TOGETHER},
+    ]  # fmt: skip
+    return [
+        run_experiment(tmp_path_factory.mktemp("batched"), RANKS, cases=cases, memory=memory)
+        for memory in ("64 MiB", "1 KiB")
+    ]
+
+
+def test_little_memory_gives_the_same_valid_result(batched):
+    ample, little = batched
+    assert ample.status == little.status == 0, ample.said + little.said
+    kept = [
+        [(r["case"], r["phase"], r["bytes"], r["operations"]) for r in done.rows]
+        for done in batched
+    ]
+    assert kept[0] == kept[1]
+
+
+def test_batches_and_pieces_cover_everything_once_on_all_ranks():
+    done = run([PROGRAMS / "check_batches.py"], ranks=RANKS)
+    assert done.status == 0, done.said
+    assert "checked 200" in done.stdout
+    assert int(done.stdout.split()[-2]) > 5

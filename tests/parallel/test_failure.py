@@ -1,0 +1,133 @@
+"""A rank that fails makes all ranks leave the phase together; the other cases go on."""
+
+import pytest
+
+from launch import REPOSITORY, run_experiment, start_experiment
+
+pytestmark = pytest.mark.parallel
+
+RANKS = 3
+NULL = {"workload": "hyperslab", "backend": "null", "shape_per_rank": [4, 4]}
+#: The phase in which each verb of a backend is called.
+PHASE_OF = {"create": "create", "define": "define", "write": "write", "flush": "flush",
+            "close": "close", "open": "open", "arrays": "open_array", "read": "read"}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory):
+    """A case for every verb that can fail, on the last rank, and two cases that do not."""
+    cases = [
+        NULL | {"durability": "flush", "null": {"fail": list(PHASE_OF), "fail_rank": 2}},
+        NULL | {"layout": "file_per_process"},
+        NULL | {"backend": "hdf5"},
+    ]
+    return run_experiment(tmp_path_factory.mktemp("failing"), RANKS, repetitions=2, cases=cases)
+
+
+def test_the_run_is_not_valid(failing):
+    assert failing.status == 1, failing.said
+    assert failing.record["valid"] is False
+    assert failing.record["status"] == "finished"
+    assert "\nINVALID\n" in failing.stdout
+
+
+@pytest.mark.parametrize("verb", PHASE_OF)
+def test_the_failure_names_phase_rank_host_and_error(failing, verb):
+    name = failing.case(fail=verb)
+    failure = failing.record["cases"][name]["failure"]
+    assert failure["phase"] == PHASE_OF[verb]
+    assert failure["rank"] == 2
+    assert failure["host"] == failing.record["topology"]["hosts"][2]
+    assert failure["error"] == f"OSError: {verb} was told to fail on this rank"
+    assert "Traceback" in failure["traceback"]
+    assert "null.py" in failure["traceback"]
+    assert failure["ranks_failed"] == 1
+    assert failure["repetition"] == 0
+    assert any(r.startswith(f"{name} repetition 0: ") for r in failing.record["reasons"])
+
+
+def test_a_failed_case_has_no_rows_and_is_not_run_again(failing):
+    for verb in PHASE_OF:
+        assert failing.phases(failing.case(fail=verb)) == {}
+    assert len(failing.record["reasons"]) == len(PHASE_OF)
+
+
+def test_the_other_cases_run_to_their_end(failing):
+    for name in (failing.case(layout="file_per_process"), failing.case(backend="hdf5")):
+        phases = failing.phases(name)
+        assert {len(rows) for rows in phases.values()} == {2}
+        assert "remove" in phases
+
+
+def test_fail_fast_stops_at_the_first_failure(tmp_path):
+    cases = [NULL | {"null": {"fail": "write", "fail_rank": 2}}, NULL | {"layout": "own"}]
+    done = run_experiment(tmp_path, RANKS, "--fail-fast", repetitions=3, cases=cases)
+    assert done.status == 1, done.said
+    assert done.rows == []
+    assert len(done.record["reasons"]) == 1
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+#: Starts the command line with a limit on the size of files, as a quota sets one.
+LIMITED = """
+import resource, signal, sys
+from mpi4py import MPI  # its own files come first
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))
+from pffbench.cli import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("backends", [["posix"], ["mpiio"], ["hdf5", "netcdf4"]], ids=" ".join)
+def test_a_file_that_cannot_grow_fails_its_case_only(tmp_path, backends):
+    big = {"workload": "hyperslab", "shape_per_rank": [512, 1024]}  # 2 MiB for each rank
+    cases = [big | {"backend": backends, "layout": "file_per_process"}, NULL]
+    done = start_experiment(tmp_path, 2, program=("-c", LIMITED), cases=cases).finish()
+    assert done.status == 1, done.said
+    failures = {
+        entry["parameters"]["backend"]: entry["failure"]
+        for entry in done.record["cases"].values()
+        if "failure" in entry
+    }
+    assert set(failures) == set(backends)
+    assert {failure["phase"] for failure in failures.values()} <= {"write", "close"}
+    assert {failure["ranks_failed"] for failure in failures.values()} == {2}
+    assert done.phases(done.case(backend="null"))["remove"]
+    assert done.record["status"] == "finished"
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_runs_side_by_side_keep_apart(tmp_path):
+    """Two runs in one scratch directory at the same time: nobody removes the other's files."""
+    case = NULL | {"backend": ["hdf5", "posix"], "layout": "file_per_process"}
+    places = [tmp_path / "a", tmp_path / "b"]
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    for place in places:
+        place.mkdir()
+    started = [start_experiment(place, 2, "--scratch", shared, repetitions=3, cases=[case])
+               for place in places]  # fmt: skip
+    done = [run.finish() for run in started]
+    assert [run.status for run in done] == [0, 0], done[0].said + done[1].said
+    assert done[0].record["run_id"] != done[1].record["run_id"]
+    assert done[0].record["scratch"] != done[1].record["scratch"]
+    assert list(shared.iterdir()) == []
+
+
+def test_two_runs_never_share_a_results_directory(tmp_path):
+    """Of two runs that are told the same --out at the same moment, one goes on."""
+    case = NULL | {"null": {"delays": {"write": 0.3}}}
+    started = [start_experiment(tmp_path, None, repetitions=3, cases=[case]) for _ in range(2)]
+    done = [run.finish() for run in started]
+    assert sorted(run.status for run in done) == [0, 2], done[0].said + done[1].said
+    assert len(done[0].rows) == 3 * len(done[0].phases(done[0].case(backend="null")))
+
+
+def test_errors_are_told_once_for_all_ranks(tmp_path):
+    done = run_experiment(tmp_path, RANKS, cases=[NULL | {"backend": "hdf6"}])
+    assert done.status == 2
+    assert done.stderr.count("pffbench: ") == 1
+    assert "Traceback" not in done.stderr
+    assert not done.out.exists()
+    assert str(REPOSITORY) not in done.stderr.splitlines()[0]

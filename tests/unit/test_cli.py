@@ -1,0 +1,182 @@
+"""Commands that need no MPI: they start fast, load nothing heavy and write nothing."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from launch import REPOSITORY, entries_below, environment, pffbench_cli, run
+
+HEAVY = ("mpi4py.MPI", "h5py", "netCDF4", "zarr", "pandas", "matplotlib")
+
+
+def modules_of(*arguments):
+    """Run the command line in a new process and return the modules that it imported."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "pffbench", *map(str, arguments)],
+        capture_output=True, text=True, timeout=60, env=environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if "|" in line}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["run", "--help"], ["plan", "--ranks", "64"], ["schema"],
+     ["report", "--help"], ["doctor", "--help"], ["backends"], ["workloads"],
+     ["plan", REPOSITORY / "configs" / "paper" / "2048x128.yaml"]],
+    ids=lambda a: " ".join(map(str, a))[-30:],
+)  # fmt: skip
+def test_light_commands_load_nothing_heavy(arguments):
+    assert not modules_of(*arguments) & set(HEAVY)
+
+
+def test_a_run_loads_only_the_libraries_of_its_backends(tmp_path):
+    case = {"workload": "hyperslab", "backend": "hdf5", "shape": [4, 4]}
+    told = {"name": "x", "repetitions": 1, "warmup": 0, "cases": [case]}
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
+    modules = modules_of("run", tmp_path / "x.yaml", "--out", tmp_path / "out",
+                         "--scratch", tmp_path, "--progress", "none")  # fmt: skip
+    assert {"h5py", "mpi4py.MPI"} <= modules
+    assert not modules & {"zarr", "numcodecs", "netCDF4", "matplotlib", "pandas"}
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "doctor", "report", "schema", "backends"])
+def test_every_flag_has_help_with_an_example(command):
+    text = pffbench_cli(command, "--help").stdout
+    parts = re.split(r"\n  (?=-|[A-Z])", text.split("options:")[-1])[1:]
+    for part in parts:
+        if not part.startswith("-h"):
+            assert "example:" in " ".join(part.split()), part
+
+
+def test_an_unknown_flag_is_refused_with_the_usage():
+    done = pffbench_cli("plan", "--rank", "many")
+    assert done.status == 2
+    assert "'many' is not a number of ranks" in done.stderr
+
+
+def test_the_version_is_that_of_the_package():
+    import pffbench
+
+    assert pffbench_cli("--version").stdout == f"pffbench {pffbench.__version__}\n"
+
+
+# plan
+
+
+CONFIGS = sorted((REPOSITORY / "configs").rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_shipped_experiments_can_be_planned(config, tmp_path):
+    done = pffbench_cli("plan", config, "--ranks", "4", "--scratch", tmp_path, cwd=tmp_path)
+    assert done.status == 0, done.said
+    assert "cases on 4 ranks" in done.stdout
+    assert entries_below(tmp_path) == []
+
+
+def test_the_built_in_default_is_the_shipped_one():
+    shipped = (REPOSITORY / "configs" / "default.yaml").read_text()
+    assert (REPOSITORY / "src" / "pffbench" / "default.yaml").read_text() == shipped
+    assert pffbench_cli("plan").stdout == pffbench_cli("plan", REPOSITORY / "configs" /
+                                                       "default.yaml").stdout  # fmt: skip
+
+
+def test_a_plan_tells_bytes_files_memory_and_what_is_left_out(tmp_path):
+    entry = {"workload": "hyperslab", "backend": ["hdf5", "zarr"], "shape_per_rank": [256, 1024],
+             "transfer": ["independent", "collective"]}  # fmt: skip
+    told = {"name": "x", "impossible": "skip", "cases": [entry], "repetitions": 3}
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
+    text = pffbench_cli("plan", "x.yaml", "--ranks", "8", cwd=tmp_path).stdout
+    assert len(re.findall(r"^ *(?:hdf5|zarr|mpiio)\.\S+.* 8 MiB ", text, re.MULTILINE)) == 5
+    assert "5 cases on 8 ranks, 4 times each (1 of them to warm up): 160 MiB written" in text
+    assert "left out: zarr.hyperslab.shared.collective" in text
+    assert "cannot do transfer collective" in text
+
+
+def test_a_plan_refuses_what_a_run_refuses(tmp_path):
+    (tmp_path / "x.yaml").write_text("name: x\ncases: [{backend: hdf5, workload: hyperslap}]\n")
+    done = pffbench_cli("plan", "x.yaml", cwd=tmp_path)
+    assert (done.status, done.stdout) == (2, "")
+    assert done.stderr.startswith("pffbench: x.yaml: cases[0].workload: unknown workload")
+
+
+# schema
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return json.loads(pffbench_cli("schema").stdout)
+
+
+def resolved(schema, node):
+    while "$ref" in node:
+        name = node["$ref"].removeprefix("#/$defs/")
+        node = schema["$defs"][name]
+    return node
+
+
+def references(node):
+    if isinstance(node, dict):
+        if "$ref" in node:
+            yield node["$ref"]
+        for value in node.values():
+            yield from references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from references(value)
+
+
+def test_every_reference_in_the_schema_leads_somewhere(schema):
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    found = set(references(schema))
+    assert found
+    for reference in found:
+        assert reference.removeprefix("#/$defs/") in schema["$defs"], reference
+
+
+def test_the_schema_knows_every_key_of_the_shipped_experiments(schema):
+    top = resolved(schema, schema)
+    entries = [resolved(schema, e) for e in top["properties"]["cases"]["items"]["anyOf"]]
+    common = top["properties"]["common"]["properties"]
+    for config in CONFIGS:
+        content = yaml.safe_load(config.read_text())
+        assert set(content) <= set(top["properties"]), config
+        assert set(content.get("common", {})) <= set(common), config
+        for case in content["cases"]:
+            assert any(set(case) <= set(entry["properties"]) for entry in entries), config
+
+
+def test_the_schema_allows_a_scalar_and_a_list_of_it(schema):
+    top = resolved(schema, schema)
+    entry = resolved(schema, top["properties"]["cases"]["items"]["anyOf"][0])
+    assert entry["additionalProperties"] is False
+    one, several = entry["properties"]["durability"]["anyOf"]
+    assert set(one["enum"]) == {"close", "flush", "sync"}
+    assert several["type"] == "array"
+    assert several["items"] == one
+
+
+# backends and workloads
+
+
+def test_backends_and_workloads_are_told_with_their_options():
+    backends = pffbench_cli("backends").stdout
+    for name in ("hdf5", "netcdf4", "zarr", "mpiio", "posix", "null"):
+        assert re.search(rf"^{name}: ", backends, re.MULTILINE)
+    assert re.search(r"hdf5\.alignment .*default none", backends)
+    workloads = pffbench_cli("workloads").stdout
+    assert re.search(r"^datasets: ", workloads, re.MULTILINE)
+    assert re.search(r"^hyperslab: ", workloads, re.MULTILINE)
+
+
+def test_output_that_nobody_reads_to_its_end_is_no_error():
+    code = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-m', 'pffbench', " \
+           "'schema'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True); " \
+           "p.stdout.read(10); p.stdout.close(); e = p.stderr.read(); " \
+           "print(p.wait(), repr(e))"  # fmt: skip
+    assert run(["-c", code]).stdout == "0 ''\n"

@@ -1,0 +1,115 @@
+"""Arrays cut over ranks: every element exactly once, whatever the shape and the number of ranks."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pffbench.parallel.decomposition import (
+    Box,
+    boundaries,
+    nearest_aligned,
+    process_grid,
+    rank_box,
+)
+
+shapes = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
+kinds = st.sampled_from(["slab", "pencil", "block"])
+distributions = st.sampled_from(["block", "balanced"])
+
+
+@given(shapes, st.integers(1, 24), kinds, distributions)
+def test_every_element_belongs_to_exactly_one_rank(shape, ranks, kind, distribution):
+    if kind == "pencil" and len(shape) == 1:
+        kind = "slab"
+    grid = process_grid(ranks, len(shape), kind)
+    owners = np.zeros(shape, int)
+    for rank in range(ranks):
+        owners[rank_box(shape, grid, rank, distribution).slices] += 1
+    assert np.all(owners == 1)
+
+
+@given(st.integers(1, 5000), st.integers(1, 4), kinds)
+def test_the_grid_has_as_many_places_as_ranks_in_falling_order(ranks, ndim, kind):
+    if kind == "pencil" and ndim == 1:
+        return
+    grid = process_grid(ranks, ndim, kind)
+    assert len(grid) == ndim
+    assert math.prod(grid) == ranks
+    assert list(grid) == sorted(grid, reverse=True)
+    cut = {"slab": 1, "pencil": 2, "block": ndim}[kind]
+    assert set(grid[cut:]) <= {1}
+
+
+@pytest.mark.parametrize(
+    ("ranks", "kind", "grid"),
+    [(12, "slab", (12, 1, 1)), (12, "pencil", (4, 3, 1)), (12, "block", (3, 2, 2)),
+     (64, "block", (4, 4, 4)), (48, "block", (4, 4, 3)), (7, "block", (7, 1, 1)),
+     (1, "block", (1, 1, 1))],
+)  # fmt: skip
+def test_known_grids(ranks, kind, grid):
+    assert process_grid(ranks, 3, kind) == grid
+
+
+@given(st.integers(1, 400))
+def test_no_grid_of_two_axes_is_more_even(ranks):
+    first, _ = process_grid(ranks, 2, "block")
+    assert first == min(d for d in range(1, ranks + 1) if ranks % d == 0 and d * d >= ranks)
+
+
+def test_a_pencil_needs_two_axes():
+    with pytest.raises(ValueError, match="needs 2 axes"):
+        process_grid(4, 1, "pencil")
+
+
+@given(st.integers(1, 200), st.integers(1, 50))
+def test_balanced_parts_differ_by_one_at_most(n, parts):
+    sizes = [rank_box((n,), (parts,), r, "balanced").size for r in range(parts)]
+    assert max(sizes) - min(sizes) <= 1
+
+
+@given(st.integers(1, 200), st.integers(1, 50))
+def test_block_parts_begin_at_multiples_of_one_number(n, parts):
+    block = -(-n // parts)
+    for rank in range(parts):
+        box = rank_box((n,), (parts,), rank, "block")
+        assert box.size == 0 or box.start[0] == rank * block
+
+
+@given(st.integers(1, 60), st.integers(1, 300), st.integers(1, 20), distributions)
+def test_the_nearest_aligned_chunk_is_never_cut(chunk, n, parts, distribution):
+    inner = boundaries((n,), (parts,), distribution)[0]
+    legal = nearest_aligned(min(chunk, n), n, inner)
+    assert 1 <= legal <= n
+    assert all(edge % legal == 0 for edge in inner)
+
+
+@given(st.integers(2, 300), st.integers(2, 20), distributions)
+def test_an_aligned_chunk_stays_as_it_is(n, parts, distribution):
+    inner = boundaries((n,), (parts,), distribution)[0]
+    common = math.gcd(*inner) if inner else n
+    for chunk in range(1, common + 1):
+        if common % chunk == 0:
+            assert nearest_aligned(chunk, n, inner) == chunk
+
+
+boxes = st.integers(1, 4).flatmap(
+    lambda d: st.tuples(
+        st.tuples(*[st.integers(0, 5)] * d), st.tuples(*[st.integers(0, 6)] * d)
+    )
+)  # fmt: skip
+
+
+@given(boxes, st.integers(1, 40))
+def test_a_split_box_is_the_same_elements_in_the_same_order(corners, limit):
+    box = Box(*corners)
+    parts = list(box.split(limit))
+    assert all(part.size <= limit for part in parts)
+    indices = np.arange(math.prod(box.stop)).reshape(box.stop) if box.size else np.empty(0)
+    if box.size:
+        whole = indices[box.slices].ravel()
+        assert np.array_equal(np.concatenate([indices[p.slices].ravel() for p in parts]), whole)
+    else:
+        assert sum(part.size for part in parts) == 0

@@ -1,0 +1,318 @@
+"""Experiments: sweeps, names of cases, overrides, checks and costs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from launch import REPOSITORY, environment
+from pffbench.backends.registry import backend_class, backend_names
+from pffbench.case import Case
+from pffbench.errors import ImpossibleCaseError, UserError
+from pffbench.experiment.check import make_plan
+from pffbench.experiment.cost import Room, check_room, cost_of
+from pffbench.experiment.load import from_data, load_experiment, to_plain
+from pffbench.experiment.sweep import expand
+from pffbench.runner import rotated
+from pffbench.workloads.registry import workload, workload_names
+
+ENTRY = {"workload": "hyperslab", "backend": "hdf5", "shape": [8, 8]}
+MIB = 2**20
+
+
+def load(*cases, **top):
+    return from_data({"name": "x", "cases": list(cases), "roofline": False, **top}, "x.yaml")
+
+
+def expanded(**changes):
+    return list(expand({**ENTRY, **changes}, "x.yaml: cases[0]"))
+
+
+def plan(*cases, ranks=4, **top):
+    return make_plan(load(*cases, **top), ranks)
+
+
+# Sweeps
+
+
+def test_lists_are_swept_in_full():
+    found = expanded(backend=["hdf5", "netcdf4"], durability=["close", "sync"], arrays=[1, 2, 3])
+    points = {(c.parameters.backend, c.parameters.durability, c.parameters.arrays) for c in found}
+    assert len(found) == len(points) == 12
+
+
+def test_zip_advances_lists_together():
+    found = expanded(shape=[[8, 8], [4, 4]], chunks=[[2, 8], [1, 4]], zip=["shape", "chunks"],
+                     arrays=[1, 2])  # fmt: skip
+    assert [(c.parameters.shape, c.parameters.chunks) for c in found if c.parameters.arrays == 1] \
+        == [((8, 8), (2, 8)), ((4, 4), (1, 4))]  # fmt: skip
+    assert len(found) == 4
+
+
+def test_two_zips_in_one_entry():
+    found = expanded(
+        shape=[[8, 8], [4, 4]], arrays=[1, 2], dtype=["int8", "int16"], steps=[1, 2],
+        zip=[["shape", "arrays"], ["dtype", "steps"]],
+    )  # fmt: skip
+    assert {(c.parameters.arrays, c.parameters.dtype, c.parameters.steps) for c in found} == {
+        (1, "int8", 1), (1, "int16", 2), (2, "int8", 1), (2, "int16", 2),
+    }  # fmt: skip
+
+
+def test_a_list_of_numbers_is_one_shape_and_a_list_of_lists_several():
+    assert [c.parameters.shape for c in expanded(shape=[8, 8])] == [(8, 8)]
+    assert [c.parameters.shape for c in expanded(shape=[[8, 8], [2, 2]])] == [(8, 8), (2, 2)]
+
+
+def test_options_of_other_backends_make_no_further_cases():
+    found = expanded(backend=["hdf5", "zarr"], zarr={"format": [2, 3]})
+    assert [c.parameters.backend for c in found] == ["hdf5", "zarr", "zarr"]
+
+
+words = {"durability": ["close", "flush", "sync"], "dtype": ["int8", "float32", "float64"],
+         "transfer": ["independent", "collective"], "arrays": [1, 2, 3, 4]}  # fmt: skip
+
+
+@given(st.fixed_dictionaries({k: st.lists(st.sampled_from(v), min_size=1, max_size=5)
+                              for k, v in words.items()}))  # fmt: skip
+def test_a_sweep_is_the_product_of_its_lists_without_doubles(lists):
+    found = expanded(**lists)
+    count = 1
+    for values in lists.values():
+        count *= len(set(values))
+    assert len(found) == count
+    assert len({case.id for case in found}) == count
+
+
+def test_names_are_unique_and_stay_the_same_from_process_to_process():
+    text = yaml.safe_dump({"name": "x", "cases": [ENTRY | {"backend": ["hdf5", "zarr"]}]})
+    code = """if True:
+        import sys, yaml
+        from pffbench.experiment.load import from_data
+        print([case.id for _, case in from_data(yaml.safe_load(sys.argv[1]), "x").cases])
+    """
+    told = {
+        subprocess.run([sys.executable, "-c", code, text], capture_output=True, text=True,
+                       check=True, timeout=60, env=environment(PYTHONHASHSEED=seed)).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(told) == 1
+    here = from_data(yaml.safe_load(text), "x").cases
+    assert told.pop() == f"{[case.id for _, case in here]}\n"
+
+
+@pytest.mark.parametrize(
+    "options", [{"hdf5": {"alignment": "1 MiB"}}, {"hdf5": {"chunk_cache": 1048576}},
+                {"backend": "netcdf4", "netcdf4": {"chunk_cache": "2 MiB"}}],
+)  # fmt: skip
+def test_options_that_are_sizes_have_names_too(options):
+    (case,) = expanded(**options)
+    assert case.id != expanded(backend=case.parameters.backend)[0].id
+
+
+def test_options_that_differ_name_different_cases():
+    ids = {c.id for c in expanded(backend="zarr", zarr={"concurrency": [1, 2, 4]})}
+    assert len(ids) == 3
+
+
+# The roofline
+
+
+def test_each_comparison_gets_its_raw_bytes_once():
+    found = load(
+        ENTRY | {"backend": ["hdf5", "netcdf4"], "transfer": ["independent", "collective"]},
+        ENTRY | {"backend": "zarr", "layout": "file_per_process"}, roofline=True,
+    ).cases  # fmt: skip
+    raw = [case for _, case in found if case.roofline]
+    assert [(c.parameters.backend, c.parameters.transfer) for c in raw] == [
+        ("mpiio", "independent"), ("mpiio", "collective"), ("posix", "independent"),
+    ]  # fmt: skip
+    groups = {case.group for _, case in found if not case.roofline}
+    assert {case.group for case in raw} == groups
+
+
+def test_an_experiment_may_bring_its_own_roofline():
+    found = load(ENTRY | {"backend": ["hdf5", "mpiio"]}, roofline=True).cases
+    assert [case.parameters.backend for _, case in found] == ["hdf5", "mpiio"]
+
+
+def test_cases_of_other_work_are_not_compared():
+    first, second, third = (
+        case
+        for _, case in load(ENTRY, ENTRY | {"shape": [9, 9]}, ENTRY | {"backend": "zarr"}).cases
+    )
+    assert first.group == third.group != second.group
+
+
+# Reading and overriding
+
+
+def test_an_entrys_keys_come_before_the_common_ones():
+    loaded = load({"backend": "zarr", "zarr": {"format": 2}, "durability": "sync"},
+                  common=ENTRY | {"durability": "close", "zarr": {"concurrency": 7}})  # fmt: skip
+    ((_, case),) = loaded.cases
+    assert case.parameters.durability == "sync"
+    assert (case.options.format, case.options.concurrency) == (2, 7)
+
+
+def test_overrides_reach_the_experiment_and_every_case(tmp_path):
+    path = tmp_path / "x.yaml"
+    content = {"name": "x", "roofline": False, "cases": [ENTRY, ENTRY | {"backend": "zarr"}]}
+    path.write_text(yaml.safe_dump(content))
+    loaded = load_experiment(
+        str(path), ["repetitions=7", "shape=[4, 4]", "zarr.format=2", "memory=1 MiB"]
+    )
+    assert loaded.experiment.repetitions == 7
+    assert loaded.experiment.memory == MIB
+    assert [case.parameters.shape for _, case in loaded.cases] == [(4, 4)] * 2
+    assert loaded.cases[1][1].options.format == 2
+
+
+def test_an_experiment_survives_being_kept_as_plain_data():
+    loaded = load(ENTRY | {"backend": ["hdf5", "zarr"]}, memory="3 MiB", time_budget="2 min")
+    again = from_data(to_plain(loaded.experiment), "run.json")
+    assert again.experiment == loaded.experiment
+    assert [c.id for _, c in again.cases] == [c.id for _, c in loaded.cases]
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../x", ".x", "x" * 65, 3])
+def test_names_that_are_no_file_names_are_refused(name):
+    with pytest.raises(UserError, match="name"):
+        load(ENTRY, name=name)
+
+
+def test_a_million_cases_are_refused_before_they_are_made():
+    with pytest.raises(UserError, match="too many"):
+        load(ENTRY | {key: list(range(1, 200)) for key in ("arrays", "steps", "read_ranks")})
+
+
+# Checks
+
+
+def test_impossible_cases_are_refused_or_left_out_with_the_reason():
+    entry = ENTRY | {"backend": ["hdf5", "zarr"], "transfer": "collective"}
+    with pytest.raises(ImpossibleCaseError, match="zarr cannot do transfer collective"):
+        plan(entry)
+    kept = plan(entry, impossible="skip")
+    assert [case.parameters.backend for case in kept.cases] == ["hdf5"]
+    ((name, reason),) = kept.left_out
+    assert name.startswith("zarr.")
+    assert reason == "backend zarr cannot do transfer collective (it can: independent)"
+
+
+def test_nothing_left_to_run_is_refused():
+    with pytest.raises(UserError, match="all 1 cases are impossible"):
+        plan(ENTRY | {"backend": "posix"}, impossible="skip")
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 9),
+       st.sampled_from(["block", "balanced"]))  # fmt: skip
+def test_the_chunk_shape_that_a_refusal_names_is_accepted(n, chunk, ranks, distribution):
+    entry = {"workload": "hyperslab", "backend": "zarr", "shape": [n, 3],
+             "chunks": [min(chunk, n), 3], "distribution": distribution}  # fmt: skip
+    try:
+        plan(entry, ranks=ranks)
+    except ImpossibleCaseError as error:
+        legal = yaml.safe_load(str(error).rsplit(" is ", 1)[1])
+        plan(entry | {"chunks": legal}, ranks=ranks)
+
+
+def test_cases_of_one_comparison_stand_together():
+    found = plan(
+        ENTRY | {"backend": "hdf5", "layout": ["shared", "own"]},
+        ENTRY | {"backend": "netcdf4", "layout": ["shared", "own"]},
+    ).cases  # fmt: skip
+    assert [(c.parameters.layout, c.parameters.backend) for c in found] == [
+        ("shared", "hdf5"), ("shared", "netcdf4"), ("own", "hdf5"), ("own", "netcdf4"),
+    ]  # fmt: skip
+
+
+# Costs
+
+
+def test_a_cost_is_bytes_arrays_files_and_space():
+    (case,) = plan(ENTRY | {"shape": [1024, 1024], "arrays": 2, "steps": 3}).cases
+    cost = cost_of(case, 4, 64 * MIB)
+    assert cost.nbytes == 2 * 3 * 4 * MIB
+    assert (cost.arrays, cost.files) == (2, 1)
+    assert cost.nbytes < cost.space < 1.3 * cost.nbytes
+
+
+def test_zarr_is_counted_with_its_chunk_files():
+    (case,) = plan(ENTRY | {"backend": "zarr", "shape": [64, 64], "chunks": [16, 8]}).cases
+    assert cost_of(case, 4, MIB).files >= 4 * 8
+
+
+@pytest.mark.parametrize("backend", ["hdf5", "null"])
+def test_one_large_call_needs_its_memory_whatever_the_budget(backend):
+    (case,) = plan(ENTRY | {"backend": backend, "shape": [2**19, 2**12]}).cases
+    assert cost_of(case, 4, 64 * MIB).memory >= 2 * 2**30  # 8 GiB over 4 ranks, one call each
+
+
+@pytest.mark.parametrize(
+    ("room", "expected"),
+    [
+        (Room("/x", MIB, None, 2**60), r"needs about .* in /x, where 1 MiB are free"),
+        (Room("/x", 2**60, 3, 2**60), r"makes about .* files in /x, where 3 more fit"),
+        (Room("/x", 2**60, None, MIB), r"of memory on each rank, where 1 MiB are free"),
+    ],
+)
+def test_what_does_not_fit_is_refused(room, expected):
+    found = plan(ENTRY | {"backend": "zarr", "shape": [1024, 1024]})
+    with pytest.raises(UserError, match=expected):
+        check_room(found, room)
+
+
+# Order
+
+
+@given(st.integers(1, 6), st.integers(1, 5), st.integers(0, 30))
+def test_a_block_runs_every_case_once_and_begins_each_group_one_further_on(ways, works, block):
+    cases = [
+        case
+        for shape in range(works)
+        for case in expanded(shape=[shape + 1, 8], arrays=1, backend="zarr",
+                             zarr={"concurrency": list(range(1, ways + 1))})
+    ]  # fmt: skip
+    order = list(rotated(cases, block))
+    assert sorted(c.id for c in order) == sorted(c.id for c in cases)
+    groups = [order[i * ways : (i + 1) * ways] for i in range(works)]
+    for group, start in zip(groups, range(0, len(cases), ways), strict=True):
+        assert len({c.group for c in group}) == 1
+        assert group[0] == cases[start + block % ways]
+
+
+# What ships
+
+
+@pytest.mark.parametrize("path", sorted(REPOSITORY.joinpath("configs").rglob("*.yaml")), ids=str)
+def test_shipped_experiments_begin_with_what_they_answer_write_and_take(path):
+    lines = path.read_text().splitlines()
+    head = [line for line in lines[:12] if line.startswith("#")]
+    for word in ("Question:", "Writes:", "Takes:"):
+        assert sum(line.startswith(f"# {word}") for line in head) == 1, word
+    assert lines[0].startswith("# Question:")
+
+
+@pytest.mark.parametrize("name", backend_names())
+def test_backends_tell_what_they_can_without_their_library(name):
+    kind = backend_class(name)
+    assert kind.name == name
+    assert kind.capabilities.layouts
+    assert kind.options_type() == kind.options_type()  # every option has a default
+
+
+@pytest.mark.parametrize("name", workload_names())
+def test_workloads_are_known_by_their_own_name(name):
+    assert workload(name).name == name
+
+
+def test_a_case_is_named_by_what_it_is():
+    (case,) = expanded()
+    assert isinstance(case, Case)
+    assert case.id.startswith("hdf5.hyperslab.shared.independent.matched.")
+    assert Path(case.id).name == case.id

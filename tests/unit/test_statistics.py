@@ -1,0 +1,284 @@
+"""Statistics against values known by hand and against SciPy; what the numbers support."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pffbench.results.conclusions import conclusions
+from pffbench.results.record import RunRecord
+from pffbench.results.samples import Sample, SamplesLog, drop_unfinished, finished, read_samples
+from pffbench.results.statistics import (
+    geometric_mean,
+    interval_of_median,
+    modified_z_scores,
+    spread,
+    warnings_for,
+)
+from pffbench.results.summary import summarise
+
+seconds = st.lists(st.floats(1e-6, 1e3), min_size=2, max_size=30)
+
+
+def test_spread_of_known_values():
+    found = spread([3.0, 1.0, 2.0, 10.0, 4.0])
+    assert (found.n, found.minimum, found.median, found.maximum) == (5, 1, 3, 10)
+    assert found.mad == 1  # deviations 0, 2, 1, 7, 1
+    assert found.cv == pytest.approx(math.sqrt(12.5) / 4)
+
+
+@given(seconds)
+def test_spread_agrees_with_scipy(values):
+    found = spread(values)
+    assert found.median == np.median(values)
+    assert found.mad == pytest.approx(stats.median_abs_deviation(values))
+    assert found.cv == pytest.approx(stats.variation(values, ddof=1))
+
+
+@given(st.lists(st.floats(1e-6, 1e3), min_size=2, max_size=12))
+def test_the_interval_lies_within_the_values_and_is_reproducible(values):
+    low, high = interval_of_median(np.array(values))
+    assert min(values) <= low <= high <= max(values)
+    assert (low, high) == interval_of_median(np.array(values))
+
+
+def test_the_interval_holds_the_median_as_often_as_it_promises():
+    """Of 200 samples of 15, the 95 % intervals miss the true median about 10 times."""
+    draw = np.random.default_rng(1)
+    held = 0
+    for _ in range(200):
+        low, high = interval_of_median(draw.lognormal(size=15))
+        held += low <= 1 <= high
+    assert 175 <= held <= 200
+
+
+def test_the_interval_narrows_with_the_number_of_values():
+    draw = np.random.default_rng(2)
+    few, many = draw.normal(10, 1, 8), draw.normal(10, 1, 400)
+    assert np.ptp(interval_of_median(many)) < np.ptp(interval_of_median(few)) / 3
+
+
+def test_a_single_value_has_no_interval():
+    found = spread([2.0])
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+    assert math.isnan(found.cv)
+
+
+def test_equal_values_have_an_interval_of_no_width():
+    found = spread([2.0] * 5)
+    assert (found.low, found.high, found.mad, found.relative_interval) == (2, 2, 0, 0)
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=20))
+def test_the_geometric_mean_agrees_with_scipy(values):
+    assert geometric_mean(np.array(values)) == pytest.approx(stats.gmean(values))
+
+
+def test_the_geometric_mean_of_ratios_does_not_depend_on_the_reference():
+    ratios = np.array([0.5, 2.0, 4.0])
+    assert geometric_mean(ratios) * geometric_mean(1 / ratios) == pytest.approx(1)
+
+
+def test_modified_z_scores():
+    assert modified_z_scores(np.array([1.0, 2, 3, 4, 100])).tolist() == pytest.approx(
+        [1.349, 0.6745, 0, 0.6745, 65.4265]
+    )
+    assert not modified_z_scores(np.array([5.0, 5, 5, 9])).any()
+
+
+def codes(values, warmup=(), resolution=1e-6):
+    return [caveat.code for caveat in warnings_for(values, warmup, resolution)]
+
+
+def test_warnings():
+    assert codes([1.0, 1.01, 0.99, 1.0, 1.0]) == []
+    assert codes([1.0, 1.3, 0.7]) == ["large_spread"]
+    assert codes([1.0, 1.0]) == ["few_repetitions"]
+    assert codes([1.0, 1.01, 0.99, 1.02, 3.0]) == ["large_spread", "outliers"]
+    assert codes([1.0, 1.0, 1.0], warmup=[2.0]) == ["slow_first"]
+    assert codes([1.0, 1.0, 1.0], warmup=[1.2]) == []
+    assert codes([1.0, 5.0], resolution=100) == ["below_resolution"]
+
+
+# Conclusions, from results directories as a run leaves them
+
+
+def results(place, times, floor=1e-7, durability="close", roofline=()):
+    """Write a results directory: for each backend its seconds to write and read in each block."""
+    record = RunRecord(
+        run_id="x", name="x", question="", command=[], ranks=2, started="", experiment={},
+        experiment_file="", left_out=[], scratch="", topology={"nodes": [0, 0]},
+        floor={"barrier": floor, "tick": 1e-9}, startup={}, provenance={}, valid=True,
+        cases={backend: entry(backend, durability, backend in roofline) for backend in times},
+    )  # fmt: skip
+    record.save(place)
+    log = SamplesLog(str(place / "samples.csv"))
+    for backend, blocks in times.items():
+        for number, value in enumerate(blocks):
+            log.append(
+                sample(backend, number, phase, value)
+                for phase in ("create", "write", "open", "read", "remove")
+            )
+    return place
+
+
+def entry(backend, durability, raw):
+    parameters = {"workload": "hyperslab", "backend": backend, "durability": durability}
+    return {"parameters": parameters, "options": {}, "raw": raw, "verified": True}
+
+
+def sample(backend, number, phase, value, **more):
+    told = {
+        "case": backend, "repetition": number, "warmup": False, "position": 0, "phase": phase,
+        "backend": backend, "workload": "hyperslab", "layout": "own", "transfer": "independent",
+        "settings": "matched", "group": "g", "ranks": 2, "nodes": 1, "arrays": 4,
+        "operations": 4, "bytes": 2**20 if phase in ("write", "read") else 0,
+        "own_max": value, "own_median": value, "own_min": value, "synced_max": value,
+        "slowest_rank": 0, "slowest_host": "h", "below_resolution": False, "cache": "warm",
+        "resident": 1.0, "verified_bytes": 1,
+        "peak_memory": 1, "disk_bytes": None, "disk_files": None, "valid": True,
+        "started": "2026-01-01T00:00:00",
+    }  # fmt: skip
+    return Sample(**(told | more))
+
+
+NOISE = [0.97, 1.03, 1.0, 0.99, 1.02, 1.01, 0.98]
+
+
+def concluded(place, **times):
+    return conclusions(summarise(results(place, times)))
+
+
+def test_a_clear_difference_is_told_with_its_interval(tmp_path):
+    writing, reading = concluded(
+        tmp_path, hdf5=NOISE, zarr=[2 * v for v in reversed(NOISE)], netcdf4=[3 * v for v in NOISE]
+    )
+    assert writing.startswith("Writing (create to close): hdf5 is fastest; ")
+    assert "netcdf4 takes 3.00 times as long" in writing
+    assert "95 % interval" in writing
+    assert reading.startswith("Reading (open to close): hdf5 is fastest")
+
+
+def test_intervals_that_hold_one_claim_nothing(tmp_path):
+    writing, _ = concluded(tmp_path, hdf5=NOISE, zarr=list(reversed(NOISE)))
+    assert "no difference beyond noise between" in writing
+    assert "fastest" not in writing
+
+
+def test_what_is_slow_is_told_beside_what_cannot_be_told_apart(tmp_path):
+    writing, _ = concluded(
+        tmp_path, hdf5=NOISE, netcdf4=list(reversed(NOISE)), zarr=[5 * v for v in NOISE]
+    )
+    assert "no difference beyond noise between" in writing
+    assert "zarr takes 5" in writing
+
+
+def test_drift_hits_all_alike_and_hides_no_difference(tmp_path):
+    """Blocks that grow slower by a factor of ten: ratios within a block stay what they are."""
+    drift = np.geomspace(1, 10, 7).tolist()
+    writing, _ = concluded(
+        tmp_path, hdf5=drift, zarr=[1.5 * v * n for v, n in zip(drift, NOISE, strict=True)]
+    )
+    assert "hdf5 is fastest; zarr takes 1.5" in writing
+
+
+def test_too_few_repetitions_compare_nothing(tmp_path):
+    assert all("too few repetitions" in text for text in
+               concluded(tmp_path, hdf5=[1.0, 1.0], zarr=[9.0, 9.0]))  # fmt: skip
+
+
+def test_what_is_too_short_is_not_compared(tmp_path):
+    times = {"hdf5": [1e-5] * 5, "zarr": [9e-5] * 5}
+    told = conclusions(summarise(results(tmp_path, times, floor=1e-3)))
+    assert all("too short to be told apart from the harness" in text for text in told)
+
+
+def test_raw_bytes_are_no_competitor(tmp_path):
+    times = {"hdf5": NOISE, "zarr": [2 * v for v in NOISE], "mpiio": [v / 9 for v in NOISE]}
+    summary = summarise(results(tmp_path, times, roofline=["mpiio"]))
+    assert all("mpiio" not in text for text in conclusions(summary))
+    phases = {case.sample.backend: case.phases for case in summary.cases}
+    # the bound is what the raw bytes took at best, whatever they took in the median
+    assert phases["hdf5"]["write"].roofline == pytest.approx(0.97 / 9)
+    assert phases["zarr"]["write"].ratio.median == pytest.approx(2)
+    assert phases["hdf5"]["write"].ratio.median == 1
+    assert phases["mpiio"]["write"].ratio is None
+
+
+def test_one_backend_alone_is_compared_with_nothing(tmp_path):
+    assert concluded(tmp_path, hdf5=NOISE) == []
+
+
+def test_rates_and_times_per_array_are_medians(tmp_path):
+    (case,) = summarise(results(tmp_path, {"hdf5": [1.0, 2.0, 4.0]})).cases
+    assert case.phases["write"].rate == 2**20 / 2
+    assert case.phases["write"].per_array == 0.5
+    assert case.phases["write_total"].seconds.median == 4.0  # create and write
+    assert case.phases["create"].rate is None
+
+
+# The log
+
+
+def test_rows_come_back_as_they_were_written(tmp_path):
+    path = tmp_path / "samples.csv"
+    rows = [sample("a,\"b\"", 1, "read", 1 / 3, resident=None), sample("ü", 2, "close", 1e-9,
+            disk_bytes=5, disk_files=1, valid=False)]  # fmt: skip
+    log = SamplesLog(str(path))
+    log.append(rows[:1])
+    SamplesLog(str(path)).append(rows[1:])
+    assert read_samples(path) == rows
+
+
+@given(st.integers(1, 400))
+def test_a_log_torn_anywhere_keeps_every_whole_repetition(cut):
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as place:
+        path = results(Path(place), {"hdf5": [1.0, 2.0, 3.0]}) / "samples.csv"
+        text = path.read_text()
+        path.write_text(text[:-cut])
+        before = finished(read_samples(path))
+        drop_unfinished(str(path))
+        assert {(s.case, s.repetition) for s in read_samples(path)} == before
+        assert text.startswith(path.read_text())
+        assert {("hdf5", 0), ("hdf5", 1)} <= before | {("hdf5", 1)}
+
+
+def test_another_table_is_refused(tmp_path):
+    path = tmp_path / "samples.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="not a table of samples"):
+        read_samples(path)
+
+
+def test_a_broken_row_in_the_midst_is_refused_with_its_line(tmp_path):
+    path = results(tmp_path, {"hdf5": [1.0]}) / "samples.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:2], "nonsense\n", *lines[2:]]))
+    with pytest.raises(ValueError, match="line 3"):
+        read_samples(path)
+
+
+def test_a_record_comes_back_as_it_was_saved(tmp_path):
+    results(tmp_path, {"hdf5": [1.0]})
+    first = RunRecord.load(tmp_path)
+    first.save(tmp_path)
+    assert vars(RunRecord.load(tmp_path)) == vars(first)
+    assert not list(tmp_path.glob("*.new"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("{", "not valid JSON"), ("[]", "another layout"),
+     ('{"schema_version": 99}', "another layout")],
+)  # fmt: skip
+def test_a_record_that_cannot_be_read_is_refused(tmp_path, text, expected):
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(ValueError, match=expected):
+        RunRecord.load(tmp_path)
