@@ -201,9 +201,6 @@ def test_a_cancelled_job_saves_says_so_and_is_not_queued_again(desk):
     assert "ended by Slurm: cancelled" in desk.log(job)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="--resume refuses the scratch directory that its killed run has left"
-)
 def test_ranks_that_are_killed_are_no_success_and_their_run_can_go_on(desk):
     job = desk.sbatch(
         "-N2", "--ntasks-per-node=2", JOBS / "compare.sh", desk.experiment(repetitions=40)

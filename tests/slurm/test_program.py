@@ -103,11 +103,6 @@ def test_a_scratch_directory_of_each_node_is_refused(slurm, shared):
 ALONE = ["env", "-u", "SLURM_NODELIST"]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the silent processes exit first, and srun then kills the one that would speak: "
-    "commands/run.py, check_launcher",
-)
 def test_processes_that_do_not_know_of_each_other_are_refused_at_once(slurm, shared):
     began = time.monotonic()
     done = run_small(slurm, shared, ["srun", "--mpi=none", "-N4", "-n8", *ALONE])
