@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from pffbench import __version__
-from pffbench.errors import WRONG_INPUT, UserError
+from pffbench.errors import VALID, UserError
 from pffbench.parallel.launcher import speaks_for_all
 
 _COMMANDS = {
@@ -65,7 +65,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the command line, once, and end."""
         if not speaks_for_all(os.environ):
-            sys.exit(WRONG_INPUT)
+            sys.exit(VALID)  # the status of the one that speaks is the job's
         super().error(message)
 
 
