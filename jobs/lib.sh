@@ -1,0 +1,238 @@
+# shellcheck shell=bash
+# What the job scripts share. Sourcing it does nothing; a script calls `begin`, then `run` once or several times.
+
+say() { printf '[pffbench %(%H:%M:%S)T] %s\n' -1 "$*"; }
+die() {
+    say "error: $*" >&2
+    exit 2
+}
+
+# load_site: read the profile that PFFBENCH_SITE names, by the name of a file in jobs/sites or by a path.
+load_site() {
+    local file=$PFFBENCH_SITE
+    if [[ $file != */* ]]; then file=$PFFBENCH_HOME/jobs/sites/$file.sh; fi
+    if [[ ! -r $file ]]; then
+        die "there is no site profile $file; PFFBENCH_SITE is one of" \
+            "$(basename -s .sh "$PFFBENCH_HOME/jobs/sites/"*.sh | paste -sd ' ') or the path of your own"
+    fi
+    # shellcheck source=jobs/sites/generic.sh
+    . "$file"
+}
+
+# chain N: the numbers of nodes of a scaling series, 1, 2, 4, … up to N and N itself.
+chain() {
+    local nodes
+    for ((nodes = 1; nodes < $1; nodes *= 2)); do echo "$nodes"; done
+    echo "$1"
+}
+
+# experiments FILE|DIR…: the experiment files, those of a directory in the order of their names.
+experiments() {
+    local path
+    for path in "$@"; do
+        if [[ -d $path ]]; then
+            find "$path" -maxdepth 1 -name '*.yaml' | LC_ALL=C sort
+        else
+            printf '%s\n' "$path"
+        fi
+    done
+}
+
+# begin: make everything ready that a run needs, and print what the job is.
+begin() {
+    PFFBENCH_SITE=${PFFBENCH_SITE:-generic}
+    OUT=$(realpath -m "${PFFBENCH_OUT:-pffbench-results}")
+    RESULTS=() WORST=0 SCRATCH_MADE='' STAGED=''
+    trap finish EXIT
+    # Slurm warns the ranks, not this shell; should the warning get here all the same, it must not end the job. At the
+    # end itself both are told, and this shell stays until the ranks have saved (bash runs a trap when srun has ended).
+    trap : USR1
+    ENDED_BY_SLURM=''
+    trap 'ENDED_BY_SLURM=1' TERM
+    # srun hands on to the ranks what this script sets, whatever sbatch was told to export; and since Slurm 22.05 it
+    # has to be told the CPUs per task again.
+    export SLURM_EXPORT_ENV=ALL
+    if [[ -n ${SLURM_CPUS_PER_TASK:-} ]]; then export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK; fi
+    load_site
+    set +eu # module files and activation scripts are not written for these
+    site_environment
+    set -eu
+    activate
+    # The elements of an array have numbers of their own beside it, but this one is what people see.
+    JOB=$SLURM_JOB_ID
+    if [[ -n ${SLURM_ARRAY_TASK_ID:-} ]]; then JOB=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID; fi
+    NODES=$SLURM_JOB_NUM_NODES
+    TASKS_PER_NODE=${SLURM_NTASKS_PER_NODE:-${SITE_TASKS_PER_NODE:-1}}
+    say "job $JOB ($SLURM_JOB_NAME), start $((${SLURM_RESTART_COUNT:-0} + 1)), site $PFFBENCH_SITE"
+    say "$NODES nodes ($SLURM_JOB_NODELIST), $TASKS_PER_NODE tasks on each, $PYTHON"
+}
+
+# activate: find the Python to run with. It is that of PFFBENCH_PYTHON, or of `make env`, or the one that is active.
+activate() {
+    PYTHON_OPTIONS=()
+    if [[ -z ${PFFBENCH_PYTHON:-} && -r $PFFBENCH_HOME/.build/env.sh ]]; then
+        # shellcheck source=/dev/null  # written by `make env`
+        . "$PFFBENCH_HOME/.build/env.sh"
+    fi
+    PYTHON=$(type -P "${PFFBENCH_PYTHON:-python3}") || die "${PFFBENCH_PYTHON:-python3} is not a program"
+    # An environment may hold the libraries but not pffbench itself.
+    if ! "$PYTHON" -c 'import pffbench' 2>/dev/null; then
+        export PYTHONPATH=$PFFBENCH_HOME/src:$PFFBENCH_HOME/analysis${PYTHONPATH:+:$PYTHONPATH}
+    fi
+    "$PYTHON" -c 'import pffbench, mpi4py' ||
+        die "$PYTHON cannot run pffbench: run 'make env' on a login node, or activate an environment in the site profile"
+}
+
+# choose_mpi: set MPI_OPTION to the --mpi that fits the MPI library. A wrong one starts N programs of one rank each.
+choose_mpi() {
+    local wanted=${PFFBENCH_MPI:-$SITE_MPI} library
+    if [[ $wanted == auto ]]; then
+        library=$("$PYTHON" -c '
+import mpi4py
+mpi4py.rc.initialize = False
+from mpi4py import MPI
+print(MPI.Get_library_version().strip("\0"))') || library=unknown
+        case $library in
+            *"Open MPI"*) wanted=pmix ;;
+            *CRAY*) wanted=cray_shasta ;;
+            *MPICH* | *Intel* | *MVAPICH*) wanted=pmi2 ;;
+            *) wanted=default ;;
+        esac
+        if [[ $wanted != default ]] && ! srun --mpi=list 2>&1 | grep -qw "$wanted"; then
+            say "the MPI library wants srun --mpi=$wanted, which this Slurm lacks; trying its default"
+            wanted=default
+        fi
+    fi
+    MPI_OPTION=()
+    if [[ $wanted != default ]]; then MPI_OPTION=("--mpi=$wanted"); fi
+}
+
+# scratch_parent: print the directory on the file system under test.
+scratch_parent() {
+    local parent
+    parent=${PFFBENCH_SCRATCH:-$(site_scratch)}
+    if [[ -z $parent ]]; then die "site $PFFBENCH_SITE does not know your scratch directory; set PFFBENCH_SCRATCH"; fi
+    echo "$parent"
+}
+
+# make_scratch: a directory of this job on the file system under test, striped if PFFBENCH_STRIPES says so.
+make_scratch() {
+    local parent
+    parent=$(scratch_parent)
+    SCRATCH_MADE=$parent/pffbench-job-$JOB
+    mkdir -p "$SCRATCH_MADE"
+    if [[ -n ${PFFBENCH_STRIPES:-} ]]; then site_stripe "$SCRATCH_MADE" "$PFFBENCH_STRIPES"; fi
+}
+
+# What most parallel file systems of the profiles need for site_stripe DIR COUNT.
+lustre_stripe() { lfs setstripe --stripe-count "$2" "$1"; }
+
+# recorded DIR FACT…: what the run in DIR says of itself, such as its status; nothing when there is no run.
+recorded() {
+    "$PYTHON" -S - "$@" 2>/dev/null <<'PYTHON' || true
+import json, pathlib, sys
+record = json.loads(pathlib.Path(sys.argv[1], "run.json").read_text())
+for name in sys.argv[2:]:
+    print(record[name] if name != "startup" else f"{record[name]['seconds_to_main']:.1f}")
+PYTHON
+}
+
+# run NAME NODES [ARG…]: run pffbench on NODES nodes of the allocation, with a results directory that has the same name
+# after a restart of the job. What is there already is gone on with.
+run() {
+    local name=$1 nodes=$2 dir status=0 drop_hook=${PFFBENCH_DROP_HOOK:-$SITE_DROP_HOOK}
+    shift 2
+    dir=$OUT/$name-${nodes}n-$JOB
+    RESULTS+=("$dir")
+    local -a extra command how=("$@" --out "$dir")
+    case $(recorded "$dir" status) in
+        '') ;;
+        finished) how=() ;;
+        *) how=(--resume "$dir") ;;
+    esac
+    if ((${#how[@]})); then
+        if [[ -z $SCRATCH_MADE ]]; then prepare; fi
+        read -ra extra <<<"${PFFBENCH_SRUN:-}"
+        # One rank that ends with a status of its own must not take the others down: they would hide that status. A rank
+        # that dies does so a minute later.
+        command=(srun "${MPI_OPTION[@]}" "${SITE_SRUN[@]}" "${extra[@]}" --kill-on-bad-exit=0 --wait=60
+            --nodes="$nodes" --ntasks="$((nodes * TASKS_PER_NODE))" --ntasks-per-node="$TASKS_PER_NODE"
+            "$PYTHON" "${PYTHON_OPTIONS[@]}" -m pffbench run --scratch "$SCRATCH_MADE"
+            ${drop_hook:+--drop-hook "$drop_hook"} "${how[@]}")
+        say "command: ${command[*]@Q}"
+        "${command[@]}" || status=$?
+        settle "$dir" "$status"
+    else
+        say "finished before this start: $dir"
+        settle "$dir" 0
+    fi
+}
+
+# prepare: what only a job that still has something to run must do.
+prepare() {
+    choose_mpi
+    make_scratch
+    if [[ ${PFFBENCH_STAGE:-0} == 1 ]]; then
+        # shellcheck source=jobs/stage.sh
+        . "$PFFBENCH_HOME/jobs/stage.sh"
+        stage
+    fi
+}
+
+# settle DIR STATUS: what became of a run. The record decides: srun's status can be that of another rank or of a signal,
+# and it is 0 after some failures of a node.
+settle() {
+    local status=$2 record
+    record=$(recorded "$1" status valid | paste -sd ' ')
+    case $record in
+        'finished True') status=0 ;;
+        'finished False') status=1 ;;
+        interrupted*) restart ;;
+        *)
+            # Warned while Python was still starting, when a signal ends it: nothing is recorded, nothing is lost.
+            if ((status == 128 + 10)); then restart; fi
+            if ((status == 0)); then status=1; fi
+            if ((status != 2)); then # otherwise the program has said what is wrong
+                say "the run did not come to its end; go on by hand with: scontrol requeue $JOB"
+            fi
+            ;;
+    esac
+    say "run ended with $status, start-up took $(recorded "$1" startup) s${STAGED:+ from each node\'s own disk}: $1"
+    if ((status > WORST)); then WORST=$status; fi
+}
+
+# restart: put this job back into the queue; its next start goes on with the runs that are not finished.
+restart() {
+    local count=${SLURM_RESTART_COUNT:-0} limit=${PFFBENCH_RESTARTS:-3}
+    if [[ -n $ENDED_BY_SLURM ]]; then
+        say "ended by Slurm: cancelled, out of time or queued again by somebody; go on by hand with:" \
+            "scontrol requeue $JOB"
+    elif ((count >= limit)); then
+        say "interrupted, and not queued again: restarted $count times (PFFBENCH_RESTARTS=$limit);" \
+            "go on by hand with: scontrol requeue $JOB"
+    elif scontrol requeue "$SLURM_JOB_ID"; then
+        say "interrupted before the time limit; the job is queued again (restart $((count + 1)) of at most $limit)"
+    else
+        say "interrupted, and Slurm refused to queue the job again; go on by hand with: scontrol requeue $JOB"
+    fi
+    exit 3
+}
+
+# finish: the last lines of the log. Statuses are those of pffbench.
+finish() {
+    local status=$? meaning
+    trap - EXIT
+    if ((status == 0)); then status=$WORST; fi
+    if [[ -n $STAGED ]]; then unstage; fi
+    if [[ -n $SCRATCH_MADE ]]; then rmdir --ignore-fail-on-non-empty "$SCRATCH_MADE" 2>/dev/null || true; fi
+    case $status in
+        0) meaning="all well" ;;
+        1) meaning="a run is not valid" ;;
+        2) meaning="wrong input, or nothing to run with" ;;
+        3) meaning="interrupted" ;;
+        *) meaning="killed or crashed" ;;
+    esac
+    for dir in "${RESULTS[@]}"; do say "results: $dir"; done
+    say "exit status $status: $meaning"
+    exit "$status"
+}

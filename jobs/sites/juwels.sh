@@ -1,0 +1,15 @@
+# shellcheck shell=bash disable=SC2034  # the variables are read by jobs/lib.sh and jobs/submit
+# JUWELS Cluster (2 × 24 cores). From public documentation, not tested there: the usual MPI is ParaStation MPI, for which
+# the site's default of srun --mpi is made; `jutil env activate -p PROJECT` sets $SCRATCH, a GPFS file system, which has
+# no striping to set and a cache of its own (page pool) that pffbench does not see; nodes have no disk, /tmp is memory.
+
+SITE_SBATCH=(--partition=batch --cpus-per-task=1)
+SITE_TASKS_PER_NODE=48
+SITE_MPI=default
+SITE_SRUN=(--cpu-bind=cores)
+SITE_LOCAL=/tmp
+SITE_DROP_HOOK=
+
+site_environment() { module load Stages GCC ParaStationMPI Python mpi4py h5py netcdf4-python; }
+site_scratch() { echo "${SCRATCH:-}"; }
+site_stripe() { say "GPFS stripes by itself; PFFBENCH_STRIPES is ignored"; }

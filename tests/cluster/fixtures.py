@@ -1,0 +1,66 @@
+"""Fixtures for tests that need the cluster; a conftest.py imports them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.commands import Cluster
+from cluster.requirements import missing_programs, no_namespaces
+from cluster.settings import Settings
+
+
+@pytest.fixture(scope="session")
+def slurm_cluster() -> Iterator[Cluster]:
+    """One cluster of four nodes for all tests, which ends when this process ends, however."""
+    _look_at_machine()
+    yield from _cluster()
+
+
+@pytest.fixture(scope="module")
+def moosefs_cluster() -> Iterator[Cluster]:
+    """Another cluster, with MooseFS on all machines at its ``settings.moosefs_mount``."""
+    _look_at_machine()
+    if os.geteuid() != 0:
+        pytest.skip("MooseFS needs root, because only root may use /dev/fuse")
+    if missing := missing_programs(with_moosefs=True):
+        pytest.skip(missing)
+    yield from _cluster(moosefs=True)
+
+
+def _look_at_machine() -> None:
+    """Skip where the machine forbids it; fail where only packages are missing."""
+    if impossible := no_namespaces():
+        pytest.skip(f"NO SLURM TEST RUNS: virtual nodes are impossible here: {impossible}")
+    if missing := missing_programs():
+        pytest.fail(f"{missing}; `make test` installs them", pytrace=False)
+
+
+def _cluster(*, moosefs: bool = False) -> Iterator[Cluster]:
+    directory = tempfile.mkdtemp(prefix="slurm-")
+    try:
+        cluster = Cluster.start(Settings(directory, moosefs=moosefs))
+        yield cluster
+        cluster.stop()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def slurm(slurm_cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster, idle; afterwards all jobs are cancelled and lost nodes booted."""
+    yield slurm_cluster
+    slurm_cluster.settle()
+
+
+@pytest.fixture
+def shared(slurm_cluster: Cluster, request: pytest.FixtureRequest) -> Path:
+    """A new directory that all nodes see."""
+    name = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name)[:60]
+    return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=slurm_cluster.path / "shared"))

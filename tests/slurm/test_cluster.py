@@ -1,0 +1,237 @@
+"""The cluster itself: its nodes are apart, jobs end as on a real one, and nothing is left behind.
+
+Everything that the tests of pffbench rely on is shown here first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cluster.machines import PROGRAM
+from cluster.settings import ClusterError
+
+pytestmark = pytest.mark.slurm
+
+TESTS = Path(__file__).resolve().parents[1]
+
+# What a rank sees of its node, as one line of JSON.
+LOOK = """
+import json, os, socket
+print(json.dumps({
+    "host": socket.gethostname(),
+    "address": socket.gethostbyname(socket.gethostname()),
+    "tmp": sorted(os.listdir("/tmp")),
+    "shm": sorted(os.listdir("/dev/shm")),
+    "first": open("/proc/1/cmdline").read().split(chr(0))[-2],
+}))
+"""
+
+SIZES = """
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+node = world.Split_type(MPI.COMM_TYPE_SHARED)
+sizes = world.gather((node.size, MPI.Get_processor_name()))
+if world.rank == 0:
+    print(world.size, len(set(sizes)), {size for size, _ in sizes})
+"""
+
+
+def on_each_node(cluster, *words):
+    return cluster.run("srun", "-N4", "--ntasks-per-node=1", *words).stdout
+
+
+# --- the nodes are apart
+
+
+def test_every_node_is_a_host_of_its_own(slurm):
+    for node in slurm.settings.names:
+        slurm.run("srun", "-w", node, "touch", f"/tmp/of-{node}", f"/dev/shm/of-{node}")
+    seen = [
+        json.loads(line) for line in on_each_node(slurm, sys.executable, "-c", LOOK).splitlines()
+    ]
+    assert sorted(look["host"] for look in seen) == slurm.settings.names
+    assert len({look["address"] for look in seen}) == 4
+    for look in seen:
+        ours = f"of-{look['host']}"
+        assert [name for name in look["tmp"] if name.startswith("of-")] == [ours]
+        assert look["shm"] == [ours]
+        assert look["first"] == look["host"], "process 1 is the node's own"
+
+
+def test_process_ids_of_nodes_collide(slurm):
+    told = slurm.run("srun", "-N4", "--ntasks-per-node=4", "sh", "-c", "echo $$").stdout.split()
+    assert len(told) == 16
+    assert len(set(told)) < 16
+
+
+def test_only_shared_directories_are_seen_by_all_nodes(slurm, shared):
+    (shared / "file").write_text("seen")
+    assert on_each_node(slurm, "cat", shared / "file") == "seen" * 4
+
+
+def test_a_command_runs_on_the_machine_named(slurm):
+    assert slurm.run("hostname", on="node3").stdout == "node3\n"
+    assert slurm.run("hostname").stdout == "login\n"
+
+
+def test_64_ranks_on_4_nodes_are_one_world(slurm):
+    srun = ["srun", "--mpi=pmix", "-N4", "--ntasks-per-node=16"]
+    assert slurm.run(*srun, sys.executable, "-c", SIZES).stdout == "64 4 {16}\n"
+
+
+# --- jobs end as they do elsewhere
+
+
+@pytest.mark.parametrize("status", [0, 7])
+def test_sbatch_waits_and_returns_the_status_of_the_job(slurm, shared, status):
+    waiting = ["sbatch", "--wait", "-o", shared / "out", "--wrap", f"echo done; exit {status}"]
+    assert slurm.run(*waiting, check=False).returncode == status
+    assert (shared / "out").read_text() == "done\n"
+
+
+def test_a_cancelled_job_gets_sigterm(slurm, shared):
+    script = "trap 'echo told; exit 0' TERM; echo ready; sleep 300 & wait"
+    job = slurm.submit("-o", shared / "out", "--wrap", script)
+    said(shared / "out", "ready\n")
+    slurm.run("scancel", "--full", job)
+    assert slurm.wait(job, {"CANCELLED"})
+    said(shared / "out", "told\n")
+
+
+def test_the_signal_before_the_time_limit_reaches_the_batch_script(slurm, shared):
+    script = "trap 'echo told; exit 0' USR1; echo ready; sleep 300 & wait"
+    job = slurm.submit("--signal=B:USR1@30", "-o", shared / "out", "--wrap", script)
+    said(shared / "out", "ready\n")
+    # At once, and what the clock would do: limits are looked at every half minute only.
+    slurm.run("scancel", "--signal=USR1", "--batch", job)
+    slurm.wait(job, {"COMPLETED"})
+    assert (shared / "out").read_text() == "ready\ntold\n"
+
+
+def test_a_requeued_job_starts_again_and_knows_it(slurm, shared):
+    script = 'echo run ${SLURM_RESTART_COUNT:-0}; [ -n "$SLURM_RESTART_COUNT" ] || sleep 300'
+    job = slurm.submit("--requeue", "--open-mode=append", "-o", shared / "out", "--wrap", script)
+    said(shared / "out", "run 0\n")
+    slurm.run("scontrol", "requeue", job)
+    assert slurm.wait(job, {"COMPLETED"})["Restarts"] == "1"
+    runs = [line for line in (shared / "out").read_text().splitlines() if line.startswith("run")]
+    assert runs == ["run 0", "run 1"]
+
+
+def test_the_loss_of_a_node_ends_its_job_and_it_comes_back(slurm, shared):
+    script = "srun sh -c 'touch $(hostname); sleep 300'"
+    job = slurm.submit("--no-requeue", "-N4", "-D", shared, "--wrap", script)
+    for node in slurm.settings.names:  # a node lost while a step starts only fails that step
+        there(shared / node)
+    slurm.kill("node4")
+    with pytest.raises(ClusterError, match=r"node4 of .* is not running"):
+        slurm.run("hostname", on="node4")
+    assert slurm.wait(job, {"NODE_FAIL"})
+    slurm.boot("node4")
+    slurm.settle()
+    assert len(on_each_node(slurm, "hostname").split()) == 4
+
+
+# --- nothing is left behind
+
+# A test process that starts a cluster with a job on it and then does not end by itself.
+HOLDER = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from cluster.commands import Cluster
+from cluster.settings import Settings
+cluster = Cluster.start(Settings(sys.argv[2]))
+cluster.submit("-N4", "-o", "/dev/null", "--wrap", "srun sleep 300")
+print("running", flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_test_process_that_is_killed_leaves_nothing(slurm, tmp_path_factory, number):
+    place = tmp_path_factory.mktemp("c") / "cluster"
+    before = footprint(place)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, TESTS, place], stdout=subprocess.PIPE, text=True,
+        stderr=subprocess.DEVNULL, env=os.environ,
+    )  # fmt: skip
+    with holder:
+        assert holder.stdout.readline() == "running\n"
+        assert len(footprint(place)[0]) > 10
+        holder.send_signal(number)
+    left = before_long(lambda: footprint(place), before)
+    assert left == before
+    assert not place.exists()
+
+
+def test_one_command_starts_a_cluster_and_one_stops_it(slurm, tmp_path_factory):
+    place = tmp_path_factory.mktemp("c") / "cluster"
+    before = footprint(place)
+    assert "2 nodes ready" in cluster_command("start", place, "--nodes", "2").stdout
+    told = cluster_command("exec", place, "--", "srun", "-N2", "hostname").stdout.split()
+    assert sorted(told) == ["node1", "node2"]
+    assert "idle" in cluster_command("status", place).stdout
+    assert "not empty" in cluster_command("start", place).stderr
+    assert cluster_command("stop", place).returncode == 0
+    assert before_long(lambda: footprint(place), before) == before
+    assert not place.exists()
+    assert "no cluster" in cluster_command("stop", place).stderr
+
+
+def test_a_cluster_that_cannot_start_says_why_and_leaves_nothing(slurm, tmp_path_factory):
+    place = tmp_path_factory.mktemp("c") / "cluster"
+    before = footprint(place)
+    failed = cluster_command("start", place, "--conf", "NoSuchOption=1")
+    assert failed.returncode == 1
+    assert "NoSuchOption" in failed.stderr
+    assert footprint(place) == before
+    assert not place.exists()
+
+
+def cluster_command(*arguments):
+    command = [sys.executable, PROGRAM, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)
+
+
+def said(file, text):
+    """Wait until a job has written this."""
+    there(file)
+    assert before_long(lambda: text in file.read_text(), True), file.read_text()
+
+
+def there(file):
+    """Wait until a file exists."""
+    assert before_long(file.exists, True), file
+
+
+def before_long(look, wanted, seconds=60):
+    """Return what one sees, at the latest when the time is over."""
+    end = time.monotonic() + seconds
+    while (seen := look()) != wanted and time.monotonic() < end:
+        time.sleep(0.05)
+    return seen
+
+
+def footprint(place):
+    """What a cluster here would show on this machine: its processes, our mounts, our links."""
+    processes = [
+        (pid, words)
+        for pid in filter(str.isdecimal, os.listdir("/proc"))
+        if str(place) in (words := command_line(pid)) and int(pid) != os.getpid()
+    ]
+    return processes, Path("/proc/self/mounts").read_text(), sorted(os.listdir("/sys/class/net"))
+
+
+def command_line(pid):
+    try:
+        return Path("/proc", pid, "cmdline").read_text(errors="replace")
+    except OSError:  # it has just ended
+        return ""

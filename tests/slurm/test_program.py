@@ -1,0 +1,135 @@
+"""pffbench on the cluster: started by srun, on four nodes that share nothing but a directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import defaultdict
+
+import pytest
+
+from launch import environment, write_experiment
+
+pytestmark = pytest.mark.slurm
+
+FOUR_BY_FOUR = ["srun", "--mpi=pmix", "-N4", "--ntasks-per-node=4"]
+#: A shared file of each library, read by another rank than the one that wrote it.
+SMALL = {
+    "common": {"workload": "hyperslab", "shape_per_rank": [4, 16, 16]},
+    "cases": [{"backend": ["hdf5", "netcdf4", "zarr"], "layout": "shared", "cache": "shifted"}],
+    "repetitions": 2,
+}
+
+
+def pffbench(cluster, launch, *arguments, timeout=100, **how):
+    """Run the program under a launcher; its status, output and errors."""
+    wanted = environment()
+    ours = {k: v for k, v in wanted.items() if k.startswith(("OMP_", "OPENBLAS", "PYTHONPATH"))}
+    command = [*launch, sys.executable, "-m", "pffbench", *arguments]
+    return cluster.run(*command, timeout=timeout, check=False, **(ours | how))
+
+
+def run_small(cluster, shared, launch, *, scratch=None, cases=None, **variables):
+    """Run a small experiment with its results in the shared directory."""
+    if scratch is None:
+        (scratch := shared / "scratch").mkdir()
+    file = write_experiment(shared, **(SMALL | ({"cases": cases} if cases else {})))
+    told = ["--out", shared / "out", "--scratch", scratch, "--progress", "none"]
+    return pffbench(cluster, launch, "run", file, *told, **variables)
+
+
+def test_a_run_on_four_nodes_is_valid_and_records_them(slurm, shared):
+    done = run_small(slurm, shared, FOUR_BY_FOUR)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "VALID" in done.stdout
+    record = json.loads((shared / "out" / "run.json").read_text())
+    assert record["valid"] is True
+    topology = record["topology"]
+    assert topology["hosts"] == [node for node in slurm.settings.names for _ in range(4)]
+    assert topology["nodes"] == [number for number in range(4) for _ in range(4)]
+    assert not list((shared / "scratch").iterdir()), "the scratch directory is empty again"
+
+
+# Python runs this at its start: every file that it opens below the scratch directory is noted,
+# with the node and with what it is opened for.
+WATCH = """
+import os, socket, sys
+log = os.open(os.environ["WATCH"] + "/" + os.environ["SLURM_PROCID"], os.O_CREAT | os.O_WRONLY)
+def note(event, arguments):
+    if event == "open" and str(arguments[0]).startswith(os.environ["WATCHED"]):
+        reads = arguments[2] & os.O_ACCMODE == os.O_RDONLY
+        os.write(log, f"{socket.gethostname()} {'rw'[not reads]} {arguments[0]}\\n".encode())
+sys.addaudithook(note)
+"""
+
+
+def test_shifted_reads_are_made_on_another_node_than_the_one_that_wrote(slurm, shared):
+    (watch := shared / "watch").mkdir()
+    (seen := shared / "seen").mkdir()
+    (watch / "sitecustomize.py").write_text(WATCH)
+    paths = f"{watch}{os.pathsep}{environment()['PYTHONPATH']}"
+    case = {"backend": "posix", "layout": "file_per_process", "cache": "shifted"}
+    done = run_small(
+        slurm, shared, FOUR_BY_FOUR, cases=[case], PYTHONPATH=paths, WATCH=str(seen),
+        WATCHED=str(shared / "scratch"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    opened = defaultdict(lambda: defaultdict(set))
+    for line in "".join(file.read_text() for file in seen.iterdir()).splitlines():
+        node, how, path = line.split()
+        opened[path][how].add(node)
+    moved = {path: how for path, how in opened.items() if how["r"] and how["w"]}
+    assert len(moved) >= 16, opened
+    for path, how in moved.items():
+        assert not how["r"] & how["w"], path
+
+
+def test_a_scratch_directory_of_each_node_is_refused(slurm, shared):
+    done = run_small(slurm, shared, FOUR_BY_FOUR, scratch="/tmp")
+    assert done.returncode == 2, done.stdout + done.stderr
+    told = [line for line in done.stderr.splitlines() if line.startswith("pffbench:")]
+    assert len(told) == 1
+    assert "node2, node3, node4" in told[0]
+    assert "choose one that all nodes share" in told[0]
+    assert not (shared / "out").exists()
+    for node in slurm.settings.names:
+        assert "pffbench" not in slurm.run("ls", "/tmp", on=node).stdout
+
+
+#: MPI of the usual kind ends as soon as it starts without --mpi=pmix. Without this variable it
+#: does what newer releases always do: every process takes itself for the whole job.
+ALONE = ["env", "-u", "SLURM_NODELIST"]
+
+
+def test_processes_that_do_not_know_of_each_other_are_refused_at_once(slurm, shared):
+    began = time.monotonic()
+    done = run_small(slurm, shared, ["srun", "--mpi=none", "-N4", "-n8", *ALONE])
+    assert time.monotonic() - began < 15
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "8 processes" in done.stderr
+    assert "--mpi=pmix" in done.stderr
+    assert done.stderr.count("pffbench:") == 1
+    assert not (shared / "out").exists()
+
+
+def test_a_launch_that_mpi_itself_refuses_ends_at_once_and_makes_nothing(slurm, shared):
+    began = time.monotonic()
+    done = run_small(slurm, shared, ["srun", "--mpi=none", "-N4", "-n8"])
+    assert time.monotonic() - began < 15
+    assert done.returncode != 0
+    assert not (shared / "out").exists()
+    assert not list((shared / "scratch").iterdir())
+
+
+def test_a_run_on_a_distributed_file_system_is_valid_and_names_it(moosefs_cluster):
+    mount = moosefs_cluster.settings.moosefs_mount
+    moosefs_cluster.run("touch", mount / "written", on="node1")
+    assert moosefs_cluster.run("ls", mount, on="node4").stdout == "written\n"
+    (shared := moosefs_cluster.path / "shared" / "moosefs").mkdir()
+    done = run_small(moosefs_cluster, shared, FOUR_BY_FOUR, scratch=mount)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads((shared / "out" / "run.json").read_text())
+    assert record["valid"] is True
+    assert '"mfs#' in json.dumps(record), "the file system under test"

@@ -1,0 +1,330 @@
+"""The job scripts without Slurm; tests/slurm/test_jobs.py submits them."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+JOBS = ROOT / "jobs"
+LIBRARIES = [JOBS / "lib.sh", JOBS / "stage.sh"]
+SITES = sorted((JOBS / "sites").glob("*.sh"))
+SCRIPTS = sorted(set(JOBS.glob("*.sh")) - set(LIBRARIES))
+ALL = [*SCRIPTS, *LIBRARIES, *SITES, JOBS / "submit"]
+#: What a user's own shell may have set must not reach the tests.
+PLAIN = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith(("PFFBENCH", "SLURM", "SBATCH"))
+}
+
+
+def named(paths):
+    return [pytest.param(path, id=str(path.relative_to(JOBS))) for path in paths]
+
+
+def bash(script, **variables):
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        env={**PLAIN, "PFFBENCH_HOME": str(ROOT), **variables},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
+def submit(*arguments, cwd=ROOT, path="", **variables):
+    return subprocess.run(
+        [JOBS / "submit", *arguments],
+        env={**PLAIN, "PATH": f"{path}:{PLAIN['PATH']}", **variables},
+        cwd=cwd, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
+# --- all scripts
+
+
+def test_all_that_was_asked_for_is_there():
+    assert {path.stem for path in SCRIPTS} == {
+        "array", "compare", "report", "scaling-strong", "scaling-weak"
+    }  # fmt: skip
+    assert {path.stem for path in SITES} == {
+        "archer2", "frontier", "generic", "juwels", "lumi", "perlmutter"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("script", named(ALL))
+def test_it_is_bash(script):
+    checked = subprocess.run(["bash", "-n", script], capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("script", named(ALL))
+def test_shellcheck_finds_nothing(script):
+    if not shutil.which("shellcheck"):
+        pytest.skip("shellcheck is not installed")
+    checked = subprocess.run(
+        ["shellcheck", "--external-sources", "--source-path", ROOT, script],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (checked.returncode, checked.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("script", named(ALL))
+def test_no_path_of_a_machine_is_in_it(script):
+    allowed = {"/bin/bash", "/usr/bin/env", "/dev/null", "/tmp", "/usr/"}
+    if script in SITES:  # a site's own documented places are the site's to know
+        allowed |= {"/mnt/bb/$USER", "/scratch/$SLURM_JOB_ACCOUNT", "/work/$project/$project/$USER"}
+    lines = script.read_text().splitlines()
+    code = "\n".join(lines[:1] + [line for line in lines if not line.lstrip().startswith("#")])
+    assert set(re.findall(r"(?<=[\s=(\"'!:+-])/[A-Za-z][\w$./]*", code)) <= allowed
+
+
+@pytest.mark.parametrize("script", named([*SCRIPTS, JOBS / "submit"]))
+def test_it_can_be_executed_and_stops_at_errors(script):
+    assert os.access(script, os.X_OK)
+    assert "\nset -euo pipefail\n" in script.read_text()
+
+
+@pytest.mark.parametrize("script", named(SCRIPTS))
+def test_a_script_is_short(script):
+    assert len(script.read_text().splitlines()) < 60
+
+
+def header(script):
+    found = re.findall(r"^#SBATCH --([a-z-]+)(?:=(.*))?$", script.read_text(), re.MULTILINE)
+    return dict(found)
+
+
+@pytest.mark.parametrize("script", named(SCRIPTS))
+def test_the_header_names_nothing_that_only_one_cluster_has(script):
+    options = header(script)
+    assert {"job-name", "nodes", "ntasks-per-node", "time", "output"} <= set(options)
+    own = {"account", "partition", "constraint", "qos", "licenses", "reservation", "mem"}
+    assert not own & set(options)
+
+
+@pytest.mark.parametrize("script", named([s for s in SCRIPTS if s.stem != "report"]))
+def test_a_job_that_measures_can_be_warned_and_go_on(script):
+    options = header(script)
+    # Without B: the ranks are warned; and the log of the first start is kept.
+    assert options["signal"] == "USR1@120"
+    assert "requeue" in options
+    assert options["open-mode"] == "append"
+
+
+def test_outside_a_job_a_script_says_what_to_do():
+    alone = bash(f"unset PFFBENCH_HOME; {JOBS}/compare.sh")
+    assert alone.returncode != 0
+    assert "submit this script with sbatch" in alone.stderr
+
+
+# --- site profiles
+
+
+@pytest.mark.parametrize("site", named(SITES))
+def test_a_site_defines_all_that_the_scripts_use(site):
+    done = bash(
+        '. "$PFFBENCH_HOME/jobs/lib.sh"; load_site\n'
+        "declare -p SITE_SBATCH SITE_SRUN SITE_TASKS_PER_NODE SITE_MPI SITE_LOCAL SITE_DROP_HOOK\n"
+        "declare -F site_environment site_scratch site_stripe",
+        PFFBENCH_SITE=site.stem, USER="me",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.startswith("declare -a") for line in lines[:2]] == [True, True]
+    assert lines[-3:] == ["site_environment", "site_scratch", "site_stripe"]
+    mpi = re.search(r'SITE_MPI="(.*)"', done.stdout)
+    assert mpi
+    assert mpi[1] in {"auto", "default", "pmix", "pmi2", "cray_shasta"}
+
+
+@pytest.mark.parametrize("site", named(SITES))
+def test_a_site_uses_no_variable_that_lib_does_not_read(site):
+    set_here = set(re.findall(r"^(SITE_\w+)=", site.read_text(), re.MULTILINE))
+    readers = "".join(path.read_text() for path in [*LIBRARIES, JOBS / "submit"])
+    assert set_here == set(re.findall(r"SITE_\w+", readers))
+
+
+@pytest.mark.parametrize("site", named([s for s in SITES if s.stem != "generic"]))
+def test_a_site_says_that_it_was_not_tested_there(site):
+    assert "from public documentation, not tested there" in " ".join(
+        site.read_text().replace("\n#", "").lower().split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("site", "variables", "directory"),
+    [
+        ("generic", {"SLURM_SUBMIT_DIR": "/here"}, "/here"),
+        ("generic", {"SCRATCH": "/fast/me"}, "/fast/me"),
+        ("perlmutter", {"SCRATCH": "/fast/me"}, "/fast/me"),
+        ("frontier", {"MEMBERWORK": "/m", "SLURM_JOB_ACCOUNT": "ABC123"}, "/m/abc123"),
+        ("lumi", {"SLURM_JOB_ACCOUNT": "project_465000000"}, "/scratch/project_465000000"),
+        ("archer2", {"SLURM_JOB_ACCOUNT": "z00-sub", "USER": "me"}, "/work/z00/z00/me"),
+        ("juwels", {"SCRATCH": "/p/scratch/x"}, "/p/scratch/x"),
+        ("juwels", {"SCRATCH": "/p/scratch/x", "PFFBENCH_SCRATCH": "/mine"}, "/mine"),
+    ],
+)
+def test_where_the_files_under_test_go(site, variables, directory):
+    done = bash(
+        '. "$PFFBENCH_HOME/jobs/lib.sh"; unset SCRATCH; eval "$SET"; load_site; scratch_parent',
+        PFFBENCH_SITE=site,
+        SET="; ".join(f"{name}={value}" for name, value in {"USER": "me", **variables}.items()),
+    )
+    assert done.stdout == f"{directory}\n", done.stderr
+
+
+def test_a_site_that_does_not_know_the_scratch_directory_says_so():
+    done = bash(
+        '. "$PFFBENCH_HOME/jobs/lib.sh"; unset SLURM_JOB_ACCOUNT; load_site; scratch_parent',
+        PFFBENCH_SITE="lumi",
+    )
+    assert "set PFFBENCH_SCRATCH" in done.stderr + done.stdout
+    assert done.returncode != 0
+
+
+def test_a_site_can_be_a_file_of_ones_own(tmp_path):
+    mine = tmp_path / "mine.sh"
+    generic = (JOBS / "sites/generic.sh").read_text()
+    mine.write_text(generic.replace("SITE_SBATCH=()", "SITE_SBATCH=(--partition=mine)"))
+    done = submit("--dry-run", "--site", str(mine), "--out", str(tmp_path), "compare")
+    assert " --partition=mine " in done.stdout
+
+
+def test_a_wrong_site_is_answered_with_the_right_ones():
+    done = submit("--dry-run", "--site", "nowhere", "compare")
+    assert done.returncode == 2
+    assert "archer2 frontier generic juwels lumi perlmutter" in done.stderr
+
+
+# --- submit
+
+
+EXPORT = f"--export=ALL,PFFBENCH_HOME={ROOT},PFFBENCH_SITE"
+
+
+def sbatch(rest, site="generic", options="", log="%x-%j.out", more=""):
+    """The command that submits, with results in /o."""
+    return (
+        f"sbatch --parsable {options}--output=/o/{log} {EXPORT}={site},PFFBENCH_OUT=/o{more} {rest}"
+    )
+
+
+def report(after, number, **how):
+    rest = f"--nodes=1 --ntasks-per-node=1 --dependency=afterany:$job{after} {JOBS}/report.sh"
+    return f"job{number}=$({sbatch(rest, **how)})"
+
+
+@pytest.mark.parametrize("script", ["scaling-weak", "scaling-strong"])
+@pytest.mark.parametrize(
+    ("nodes", "series"), [("1", [1]), ("2", [1, 2]), ("4", [1, 2, 4]), ("6", [1, 2, 4, 6])]
+)
+def test_a_series_is_one_job_after_the_other_and_a_report(script, nodes, series):
+    done = submit("--dry-run", "--nodes", nodes, "--out", "/o", script)
+    expected = []
+    for number, size in enumerate(series, 1):
+        after = f"--dependency=afterany:$job{number - 1} " if number > 1 else ""
+        rest = sbatch(f"--nodes={size} {after}{JOBS}/{script}.sh")
+        expected.append(f"job{number}=$({rest})")
+    assert done.stdout.splitlines() == [*expected, report(len(series), len(series) + 1)]
+
+
+def test_a_series_in_one_allocation_is_one_job():
+    done = submit("--dry-run", "--nodes", "4", "--one-allocation", "--out", "/o", "scaling-weak")
+    rest = sbatch(f"--nodes=4 {JOBS}/scaling-weak.sh", more=",PFFBENCH_ONE_ALLOCATION=1")
+    assert done.stdout.splitlines() == [
+        f"job1=$({rest})", report(1, 2, more=",PFFBENCH_ONE_ALLOCATION=1")
+    ]  # fmt: skip
+
+
+def test_every_option_reaches_sbatch_and_arguments_the_script():
+    done = submit(
+        "--dry-run", "--nodes", "2", "--tasks-per-node", "64", "--site", "perlmutter",
+        "--account", "m0000", "--partition", "p", "--constraint", "gpu", "--qos", "debug",
+        "--time", "01:00:00", "--reservation", "r", "--out", "/o",
+        "compare", "mine.yaml", "--set", "shape=[2, 3]", "--fail-fast",
+    )  # fmt: skip
+    # What is given comes after what the site has, so that sbatch takes it.
+    how = {
+        "site": "perlmutter",
+        "options": "--constraint=cpu --qos=regular --licenses=SCRATCH --cpus-per-task=2 "
+        "--account=m0000 --partition=p --constraint=gpu --qos=debug --time=01:00:00 "
+        "--reservation=r ",
+    }
+    rest = f"--nodes=2 --ntasks-per-node=64 {JOBS}/compare.sh mine.yaml --set 'shape=[2, 3]' "
+    assert done.stdout.splitlines() == [
+        f"job1=$({sbatch(rest + '--fail-fast', **how)})", report(1, 2, **how)
+    ]  # fmt: skip
+
+
+def test_an_array_has_an_element_for_each_experiment(tmp_path):
+    for name in ("b.yaml", "a.yaml", "no.txt"):
+        (tmp_path / name).touch()
+    done = submit("--dry-run", "--out", "/o", "array", str(tmp_path), "c.yaml")
+    rest = f"--nodes=1 --array=0-2%1 {JOBS}/array.sh {tmp_path} c.yaml"
+    assert done.stdout.splitlines() == [
+        f"job1=$({sbatch(rest, log='%x-%A_%a.out')})", report(1, 2)
+    ]  # fmt: skip
+
+
+def test_a_dry_run_touches_nothing(tmp_path):
+    submit("--dry-run", "--nodes", "2", "scaling-weak", cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def fake_sbatch(tmp_path):
+    """A program `sbatch` that notes its arguments and numbers the jobs; returns (PATH, notes)."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    notes = tmp_path / "notes"
+    program = tools / "sbatch"
+    program.write_text(
+        f"""#!/bin/bash
+        printf '%s\\n' "$*" >>{notes}
+        echo "$((100 + $(wc -l <{notes})));box"
+        """
+    )
+    program.chmod(0o755)
+    return str(tools), notes
+
+
+def test_what_is_submitted_is_what_a_dry_run_prints(fake_sbatch, tmp_path):
+    path, notes = fake_sbatch
+    options = ["--nodes", "4", "--tasks-per-node", "8", "--out", str(tmp_path / "o")]
+    printed = submit("--dry-run", *options, "scaling-weak", "--set", "repetitions=3").stdout
+    done = submit(*options, "scaling-weak", "--set", "repetitions=3", path=path)
+    assert done.returncode == 0, done.stderr
+    # The printed lines are a program for the shell.
+    ran = notes.read_text()
+    notes.unlink()
+    again = bash(printed, PATH=f"{path}:{PLAIN['PATH']}")
+    assert again.returncode == 0, again.stderr
+    assert notes.read_text().replace(";box", "") == ran
+    assert "--dependency=afterany:103 " in ran
+    assert (tmp_path / "o").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "SCRIPT is scaling-weak"),
+        (("--nodes",), "--nodes needs a value"),
+        (("--nodes", "0", "compare"), "not a number of nodes"),
+        (("--tasks-per-node", "many", "compare"), "not a number of tasks"),
+        (("--colour", "compare"), "unknown option --colour"),
+        (("nightly",), "there is no script nightly"),
+        (("array",), "array needs experiments"),
+        (("--out", "a,b", "compare"), "comma"),
+    ],
+)
+def test_wrong_input_is_refused_before_anything_is_done(fake_sbatch, tmp_path, arguments, said):
+    path, notes = fake_sbatch
+    work = tmp_path / "work"
+    work.mkdir()
+    done = submit(*arguments, cwd=work, path=path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not notes.exists()
