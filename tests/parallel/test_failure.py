@@ -2,7 +2,7 @@
 
 import pytest
 
-from launch import REPOSITORY, run_experiment, start_experiment
+from launch import PROGRAMS, REPOSITORY, run, run_experiment, start_experiment
 
 pytestmark = pytest.mark.parallel
 
@@ -131,3 +131,17 @@ def test_errors_are_told_once_for_all_ranks(tmp_path):
     assert "Traceback" not in done.stderr
     assert not done.out.exists()
     assert str(REPOSITORY) not in done.stderr.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("failing", "found"),
+    [
+        (-1, "all well"),
+        (0, "1 failed, rank 0: OSError: no room"),
+        (2, "1 failed, rank 2: OSError: no room"),
+    ],
+)
+def test_ranks_that_do_something_together_fail_together(failing, found):
+    done = run([PROGRAMS / "together.py", failing], ranks=3, timeout=60)
+    assert done.status == 0, done.said
+    assert done.stdout.strip() == " | ".join([found] * 3)

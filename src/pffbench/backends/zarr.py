@@ -23,6 +23,7 @@ from pffbench.backends.base import (
 )
 from pffbench.backends.zarr_codecs import codec_name, compressor
 from pffbench.case import ChunkShape, Options, Parameters, Settings
+from pffbench.parallel.agreement import together
 from pffbench.parallel.decomposition import Box, Shape, nearest_aligned
 
 if TYPE_CHECKING:
@@ -98,12 +99,16 @@ class Zarr(Backend):
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Let rank 0 create the group; ranks that create one together destroy each other's."""
         assert isinstance(self.options, ZarrOptions)
-        if comm is None or comm.rank == 0:
-            group = self._zarr.create_group(path, zarr_format=self.options.format)
-        if comm is not None:
-            comm.Barrier()
-            if comm.rank != 0:
-                group = self._zarr.open_group(path, mode="r+")
+        zarr_format = self.options.format
+
+        def make() -> Any:
+            if comm is None or comm.rank == 0:
+                return self._zarr.create_group(path, zarr_format=zarr_format)
+            return None
+
+        group = make() if comm is None else together(comm, make)
+        if group is None:
+            group = self._zarr.open_group(path, mode="r+")
         return ZarrStore(self._zarr, group, path, comm, self.options, created=True)
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
@@ -196,19 +201,19 @@ class ZarrStore(Store):
 
     def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
         """Let owners create their arrays and rank 0 those that all ranks write; then open these."""
+        if self._comm is None or all(spec.owner is not None for spec in specs):
+            return self._create_mine(specs)
+        found = together(self._comm, partial(self._create_mine, specs))
+        found.update(self.arrays(s for s in specs if s.name not in found and s.owner is None))
+        return found
+
+    def _create_mine(self, specs: Sequence[ArraySpec]) -> dict[str, Array]:
+        rank = None if self._comm is None else self._comm.rank
         found: dict[str, Array] = {}
         for spec in specs:
-            mine = (
-                spec.owner == self._comm.rank
-                if self._comm and spec.owner is not None
-                else self._is_root
-            )
-            if mine:
+            if self._is_root if rank is None or spec.owner is None else spec.owner == rank:
                 found[spec.name] = self._array(self._create(spec), spec)
                 self._described.append(spec.name)
-        if self._comm is not None and any(spec.owner is None for spec in specs):
-            self._comm.Barrier()
-            found.update(self.arrays(s for s in specs if s.name not in found and s.owner is None))
         return found
 
     def _create(self, spec: ArraySpec) -> Any:

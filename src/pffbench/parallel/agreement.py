@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import socket
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from pffbench.parallel.quiet import quiet_barrier
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,10 @@ class PhaseFailedError(Exception):
         self.failure = failure
 
 
+class OtherRankFailedError(Exception):
+    """Raised by a rank that did nothing wrong; the rank that did tells what it was."""
+
+
 def agree(comm: MPI.Intracomm, phase: str, error: BaseException | None) -> None:
     """Tell all ranks whether this one failed; collective.
 
@@ -50,6 +58,8 @@ def agree(comm: MPI.Intracomm, phase: str, error: BaseException | None) -> None:
     """
     from mpi4py import MPI  # here, so that planning a run never loads MPI
 
+    if isinstance(error, OtherRankFailedError):
+        error = None
     lowest = np.array(comm.size if error is None else comm.rank, dtype=np.int64)
     comm.Allreduce(MPI.IN_PLACE, lowest, op=MPI.MIN)
     if lowest == comm.size:
@@ -69,6 +79,35 @@ def agree(comm: MPI.Intracomm, phase: str, error: BaseException | None) -> None:
     failure = comm.bcast(failure, root=int(lowest))
     assert failure is not None
     raise PhaseFailedError(failure) from error
+
+
+def together(comm: MPI.Intracomm, make: Callable[[], T]) -> T:
+    """Return what this rank makes once all ranks are done; if any fails, all raise.
+
+    For a backend in which one rank makes what the others then open: a bare barrier would let them
+    go on after a failure, into collective calls that the failing rank never makes.
+
+    Raises
+    ------
+    Exception
+        What this rank's call raised.
+    OtherRankFailedError
+        Another rank's call raised something.
+    """
+    from mpi4py import MPI
+
+    error: Exception | None = None
+    try:
+        made = make()
+    except Exception as caught:  # noqa: BLE001 -- raised again below, when all ranks know
+        error = caught
+    failed = np.array(error is not None, dtype=np.int64)
+    comm.Allreduce(MPI.IN_PLACE, failed, op=MPI.MAX)
+    if error is not None:
+        raise error
+    if failed:
+        raise OtherRankFailedError
+    return made
 
 
 class AgreedStep:
