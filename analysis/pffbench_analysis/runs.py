@@ -1,0 +1,231 @@
+"""Results directories as values, and in what two of them differ beside their measurements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pffbench.errors import UserError
+from pffbench.results.record import RunRecord
+from pffbench.results.samples import LAST_PHASE
+from pffbench_analysis.frames import load_samples
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: What stands for a fact that only the other run has recorded.
+ABSENT = "–"
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A results directory, read.
+
+    Parameters
+    ----------
+    directory : Path
+        Where it is.
+    record : RunRecord
+        What `run.json` says.
+    samples : DataFrame
+        The rows of `samples.csv` (see `load_samples`) of repetitions that came to their end,
+        warm-ups included.
+    """
+
+    directory: Path
+    record: RunRecord
+    samples: pd.DataFrame
+
+    @property
+    def counted(self) -> pd.DataFrame:
+        """The rows of the repetitions that count."""
+        return self.samples[~self.samples["warmup"]]
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks."""
+        return self.record.ranks
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes; 1 where it is not recorded."""
+        return len(set(self.record.topology.get("nodes", [0])))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A fact in which two runs differ.
+
+    Parameters
+    ----------
+    key : str
+        Its place: ``size``, ``experiment``, ``software``, ``mpi_io``, ``filesystem``, ``hosts``,
+        ``binding``, ``environment`` or ``slurm``, then the names below it, joined by dots.
+    a, b : str
+        What each run recorded; `ABSENT` where only the other one has the fact.
+    """
+
+    key: str
+    a: str
+    b: str
+
+    @property
+    def area(self) -> str:
+        """The first part of the key."""
+        return self.key.partition(".")[0]
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.a} / {self.b}"
+
+
+def load_run(directory: str | Path) -> Run:
+    """Read a results directory.
+
+    Raises
+    ------
+    UserError
+        It holds no run, one of another schema version, or no repetition that counts.
+    """
+    path = Path(directory)
+    try:
+        record = RunRecord.load(path)
+        rows = load_samples(path)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    keys = ["case", "repetition"]
+    whole = rows.loc[rows["phase"] == LAST_PHASE, keys].drop_duplicates()
+    samples = rows.merge(whole, on=keys)
+    if samples["warmup"].all():
+        raise UserError(
+            f"{path} holds no repetition that counts: it ended before the first one did"
+        )
+    return Run(path, record, samples)
+
+
+def differences(a: Run, b: Run) -> list[Difference]:
+    """List the provenance in which two runs differ, in a fixed order.
+
+    Host names, dates, paths and what a launcher tells each job are not compared, nor are cases:
+    those have a digest of all their parameters in their names. A library is compared only where
+    both runs used it.
+    """
+    one, other = facts(a), facts(b)
+    keys = [*one, *(key for key in other if key not in one)]
+    return [
+        Difference(key, one.get(key, ABSENT), other.get(key, ABSENT))
+        for key in keys
+        if one.get(key) != other.get(key)
+        and not (key.startswith(_ONLY_WHERE_BOTH) and (key not in one or key not in other))
+    ]
+
+
+#: Facts about libraries: another backend in the experiment brings others.
+_ONLY_WHERE_BOTH = ("software.libraries.", "software.loaded.")
+
+
+def facts(run: Run) -> dict[str, str]:
+    """Return what `differences` compares: a run's provenance as text, by its place."""
+    record, provenance = run.record, run.record.provenance
+    per_node = [{"ranks": number} for number in record.topology.get("ranks_per_node", [])]
+    size = {"ranks": run.ranks, "nodes": run.nodes, "ranks_per_node": _each(per_node, "ranks")}
+    found: dict[str, Any] = {
+        "size": size,
+        "experiment": {k: v for k, v in record.experiment.items() if k in _EXPERIMENT},
+        "software": _software(provenance.get("software", {})),
+        "mpi_io": provenance.get("mpi_io", {}),
+        "filesystem": _filesystem(provenance.get("filesystem", {})),
+        "hosts": {key: _each(provenance.get("hosts", []), key) for key in _HOST},
+        "binding": {key: _each(provenance.get("ranks", []), key) for key in _RANK},
+        "environment": _environment(provenance.get("environment", {})),
+        "slurm": {k: v for k, v in provenance.get("slurm", {}).items() if k in _SLURM},
+    }
+    return {key: text for key, text in _flat("", found) if text not in ("", "None")}
+
+
+_EXPERIMENT = ("name", "repetitions", "warmup", "seed", "memory", "time_budget", "target_interval")
+_FILESYSTEM = ("type", "device", "mount_point", "options", "block_size", "striping")
+_HOST = (
+    "cpu_model", "sockets", "cores", "threads", "memory", "kernel", "os", "machine", "governor",
+    "turbo", "transparent_huge_pages", "vm",
+)  # fmt: skip
+_RANK = ("cpus", "memory_limit_bytes")
+_SLURM = (
+    "cluster_name", "job_partition", "job_qos", "cpus_per_task", "mpi_type", "cpu_bind",
+    "distribution",
+)  # fmt: skip
+#: Variables that libraries, not launchers, read.
+_VARIABLES = re.compile(
+    r"(HDF5_|H5|NETCDF_|NC_|PNETCDF_|ZARR_|BLOSC_|TENSORSTORE_|ROMIO_|LUSTRE_|DARSHAN_|OMP_"
+    r"|OPENBLAS_|MKL_|MALLOC_|FI_|UCX_|I_MPI_|MPICH_|MV2_|OMPI_MCA_|LD_PRELOAD$)"
+)
+#: What mpiexec and srun set for one job or by the number of ranks.
+_OF_A_JOB = re.compile(
+    r"OMPI_MCA_(ess|initial_|pmix|orte_|shmem_|mpi_oversubscribe|mpi_yield|rmaps_|hwloc_|plm_)"
+    r"|I_MPI_(HYDRA|INFO)|MV2_COMM|MPICH_(RANK|SIZE)"
+)
+
+
+def _software(software: Mapping[str, Any]) -> dict[str, Any]:
+    libraries = {
+        name: {k: v for k, v in told.items() if k not in ("path", "imported", "spack_hash")}
+        for name, told in software.get("libraries", {}).items()
+        if isinstance(told, Mapping) and told.get("imported")
+    }
+    loaded = {
+        kind: " ".join(sorted(Path(path).name for path in paths))
+        for kind, paths in software.get("loaded", {}).items()
+    }
+    python = {k: v for k, v in software.get("python", {}).items() if k != "executable"}
+    return {
+        "python": python,
+        "pffbench": software.get("pffbench", {}),
+        "libraries": libraries,
+        "loaded": loaded,
+    }
+
+
+def _filesystem(told: Mapping[str, Any]) -> dict[str, Any]:
+    found = {key: told.get(key) for key in _FILESYSTEM}
+    if found["striping"] and told.get("path"):  # the tool repeats the path, a new one each time
+        found["striping"] = str(found["striping"]).replace(str(told["path"]), "PATH")
+    return found
+
+
+def _environment(variables: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in variables.items()
+        if _VARIABLES.match(name) and not _OF_A_JOB.match(name)
+    }
+
+
+def _each(entries: Iterable[Mapping[str, Any]], key: str) -> str:
+    """Return the values that occur among hosts or ranks; one text when all are alike."""
+    found = {_text(_value(entry, key)) for entry in entries if _value(entry, key) is not None}
+    return " | ".join(sorted(found))
+
+
+def _value(entry: Mapping[str, Any], key: str) -> Any:
+    if key == "memory":  # machines of one kind differ by what their firmware takes
+        nbytes = entry.get("memory_bytes")
+        return None if nbytes is None else f"{nbytes / 2**30:.0f} GiB"
+    return entry.get(key)
+
+
+def _flat(place: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from _flat(f"{place}.{key}" if place else str(key), below)
+    else:
+        yield place, _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} {_text(v)}" for k, v in value.items())
+    if isinstance(value, list | tuple):
+        return "×".join(map(str, value))
+    return " ".join(str(value).split())
