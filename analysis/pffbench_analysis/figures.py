@@ -64,20 +64,7 @@ def draw(chart: Chart, words: Words) -> Figure:
         rows = math.ceil(len(chart.panels) / columns)
         places = bar_places(chart)
         panel_height = _PITCH * (places[-1] + 1.6) + 0.3
-        top, bottom = _lines_above(chart, words), _lines_below(words)
-        above, below = (
-            _MARGIN + sum(_LINE * size / 8 for _, size in top),
-            _MARGIN + _LINE * len(bottom),
-        )
-        height = above + below + rows * panel_height + 0.45
-        figure = Figure(figsize=(WIDTH, height))
-        FigureCanvasAgg(figure)
-        figure.set_layout_engine(
-            "constrained",
-            rect=(0, below / height, 1, (height - above - below) / height),
-            h_pad=0.04,
-            w_pad=0.05,
-        )
+        figure = page(chart.heading, words, rows * panel_height + 0.45)
         grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
         axes = list(grid)
         for panel, ax in zip(chart.panels, axes, strict=False):
@@ -85,7 +72,31 @@ def draw(chart: Chart, words: Words) -> Figure:
         for ax in axes[len(chart.panels) :]:
             ax.set_visible(False)
         _scale(chart, axes, columns)
-        _write(figure, top, bottom, height, words)
+    return figure
+
+
+def page(heading: str, words: Words, body: float) -> Figure:
+    """Make a figure with its text written and room between for axes that are still to be made.
+
+    Parameters
+    ----------
+    heading : str
+        The first line.
+    words : Words
+        The rest of the text.
+    body : float
+        Inches of height for the axes.
+    """
+    top, bottom = _lines_above(heading, words), _lines_below(words)
+    above = _MARGIN + sum(_LINE * size / 8 for _, size in top)
+    below = _MARGIN + _LINE * len(bottom)
+    height = above + below + body
+    figure = Figure(figsize=(WIDTH, height))
+    FigureCanvasAgg(figure)
+    figure.set_layout_engine(
+        "constrained", rect=(0, below / height, 1, body / height), h_pad=0.04, w_pad=0.05
+    )
+    _write(figure, top, bottom, height, words)
     return figure
 
 
@@ -230,9 +241,9 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
 Line = tuple[str, float]
 
 
-def _lines_above(chart: Chart, words: Words) -> list[Line]:
+def _lines_above(heading: str, words: Words) -> list[Line]:
     wrapped = textwrap.wrap(plain(words.title), 122) or [""]
-    return [(chart.heading, 11.0), *((line, 8.5) for line in wrapped)]
+    return [(heading, 11.0), *((line, 8.5) for line in wrapped)]
 
 
 def _lines_below(words: Words) -> list[tuple[str, str]]:
