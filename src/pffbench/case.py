@@ -15,7 +15,9 @@ Layout = Literal["file_per_process", "own", "shared"]
 Transfer = Literal["independent", "collective"]
 Settings = Literal["matched", "defaults"]
 Durability = Literal["close", "flush", "sync"]
-CacheState = Literal["warm", "shifted", "dropped"]
+CacheState = Literal["warm", "shifted", "dropped", "separate"]
+#: Which part of a run a job does: one job all of it, or one writes and a later one reads.
+Stage = Literal["all", "write", "read"]
 Codec = Literal["auto", "none", "gzip", "zstd", "blosc"]
 Extent = Annotated[int, msgspec.Meta(ge=1)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -59,8 +61,9 @@ class Parameters(
     durability : {"close", "flush", "sync"}
         How far writing goes: until close; with a library flush before it; with the bytes and
         directories on the device after it.
-    cache : {"warm", "shifted", "dropped"}
-        State of the page cache before reading.
+    cache : {"warm", "shifted", "dropped", "separate"}
+        State of the page cache before reading; with ``separate`` one job writes and another
+        one, on other nodes, reads (``--stage``).
     """
 
     backend: str

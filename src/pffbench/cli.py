@@ -12,6 +12,7 @@ from typing import NoReturn
 from pffbench import __version__
 from pffbench.errors import VALID, UserError
 from pffbench.parallel.launcher import speaks_for_all
+from pffbench.units import Duration
 
 _COMMANDS = {
     "run": "run an experiment on all ranks (the default command)",
@@ -146,6 +147,19 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "the same software (example: --resume results/first)",
     )
     parser.add_argument(
+        "--stage",
+        choices=("write", "read"),
+        help="for cache: separate: only write and keep the files, or, with --resume, read what "
+        "another job wrote on other nodes (example: --resume results/first --stage read)",
+    )
+    parser.add_argument(
+        "--max-time",
+        type=_duration,
+        metavar="TIME",
+        help="begin no repetition that would not end within this time, and save; the time that "
+        "a Slurm job has left when not given, 'none' for no limit (example: --max-time '20 min')",
+    )
+    parser.add_argument(
         "--fail-fast",
         action="store_true",
         help="stop at the first case that fails (example: --fail-fast)",
@@ -176,6 +190,16 @@ def _add_doctor(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="look at this directory as the file system under test (example: --scratch /lustre/me)",
     )
+
+
+def _duration(text: str) -> str:
+    """Look whether a time makes sense; it is read again where it is needed."""
+    if text != "none":
+        try:
+            Duration.parse(text)
+        except UserError as error:
+            raise argparse.ArgumentTypeError(f"{error}, or none") from None
+    return text
 
 
 def _ranks(text: str) -> int:

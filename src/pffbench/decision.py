@@ -8,28 +8,54 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pffbench.case import Stage
 from pffbench.errors import UserError
 from pffbench.experiment.check import Plan, make_plan
 from pffbench.experiment.cost import Room, check_room
 from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
 from pffbench.parallel.topology import Team
-from pffbench.results.resume import resumed
+from pffbench.results.resume import Resumed, resumed
+from pffbench.results.samples import Repetitions
 from pffbench.storage.filesystem import filesystem, nearest_existing
 from pffbench.storage.scratch import scratch_parent
 
 
 @dataclass(frozen=True)
 class Decided:
-    """What rank 0 has found out and decided; equal on all ranks."""
+    """What rank 0 has found out and decided; equal on all ranks.
+
+    Parameters
+    ----------
+    loaded, plan
+        What to run.
+    stage : {"all", "write", "read"}
+        Which part of it this job does.
+    run_id : str
+        Identifies the run and its scratch directory.
+    scratch_parent : str
+        Directory to make the scratch directory in.
+    own_scratch_parent : bool
+        Whether that one is to be made too, and removed when empty.
+    out : str
+        Results directory.
+    goes_on : bool
+        Whether the run has begun before.
+    done : frozenset of (str, int)
+        Repetitions, as case and number, that need nothing more.
+    kept : frozenset of (str, int)
+        Repetitions whose files are there and still needed.
+    """
 
     loaded: LoadedExperiment
     plan: Plan
+    stage: Stage
     run_id: str
     scratch_parent: str
     own_scratch_parent: bool
     out: str
     goes_on: bool
-    done: frozenset[tuple[str, int]]
+    done: Repetitions
+    kept: Repetitions
 
 
 def decide(arguments: argparse.Namespace, team: Team, free_memory: int) -> Decided:
@@ -49,24 +75,71 @@ def decide(arguments: argparse.Namespace, team: Team, free_memory: int) -> Decid
     UserError
         Something is wrong; nothing has been made.
     """
-    done: frozenset[tuple[str, int]] = frozenset()
-    before = None
+    before: Resumed | None = None
     if arguments.resume:
-        record, done = resumed(arguments.resume, team)
         if arguments.experiment or arguments.overrides:
             raise UserError("--resume goes on with the experiment of the run; it takes no other")
-        loaded = from_data(record.experiment, f"{arguments.resume}/run.json")
-        run_id, out = record.run_id, str(Path(arguments.resume).absolute())
-        before = record.scratch
+        before = resumed(arguments.resume, team, arguments.stage)
+        loaded = from_data(before.record.experiment, f"{arguments.resume}/run.json")
+        run_id, out = before.record.run_id, str(Path(arguments.resume).absolute())
+        stage = before.stage
     else:
         loaded = load_experiment(arguments.experiment, arguments.overrides)
         now = datetime.now(UTC)
         run_id = f"{loaded.experiment.name}-{now:%Y%m%d-%H%M%S}-{os.getpid()}"
         out = _out(arguments.out, run_id)
+        stage = arguments.stage or "all"
+    if stage == "read" and before is None:
+        raise UserError("--stage read reads what another job wrote: add --resume DIR")
     plan = make_plan(loaded, team.size)
-    parent, own = scratch_parent(arguments.scratch, before)
-    check_scratch(plan, parent, free_memory)
-    return Decided(loaded, plan, run_id, parent, own, out, before is not None, done)
+    _check_stage(plan, stage)
+    left = before.record.scratch if before is not None else None
+    parent, own = scratch_parent(arguments.scratch, left)
+    if stage == "read":
+        assert left is not None
+        _check_same_place(parent, left)
+    else:
+        check_scratch(plan, parent, free_memory, keeps=stage == "write")
+    blocks = plan.experiment.warmup + plan.experiment.repetitions
+    return Decided(
+        loaded,
+        plan,
+        stage,
+        run_id,
+        parent,
+        own,
+        out,
+        before is not None,
+        frozenset() if before is None else before.done(blocks),
+        frozenset() if before is None else before.kept,
+    )
+
+
+def _check_stage(plan: Plan, stage: Stage) -> None:
+    """Refuse a way of running that does not bring about the state of the cache asked for.
+
+    Raises
+    ------
+    UserError
+        Cases for two jobs are to be run in one, or the other way round.
+    """
+    separate = [case.id for case in plan.cases if case.parameters.cache == "separate"]
+    if stage == "all" and separate:
+        raise UserError(
+            f"{separate[0]}: with cache: separate another job reads; run this with --stage write, "
+            "then with --resume DIR --stage read on other nodes (jobs/cold-read.sh does both)"
+        )
+    if stage != "all" and len(separate) < len(plan.cases):
+        other = next(case for case in plan.cases if case.id not in separate)
+        raise UserError(
+            f"{other.id}: --stage needs cache: separate in all cases, here it is "
+            f"cache: {other.parameters.cache}; add --set cache=separate"
+        )
+
+
+def _check_same_place(parent: str, left: str) -> None:
+    if Path(parent).resolve() != Path(left).parent.resolve():
+        raise UserError(f"--scratch {parent}: the data to read are in {left}; leave --scratch away")
 
 
 def _out(given: str | None, name: str) -> str:
@@ -79,8 +152,19 @@ def _out(given: str | None, name: str) -> str:
     return str(path.absolute())
 
 
-def check_scratch(plan: Plan, parent: str, free_memory: int) -> None:
+def check_scratch(plan: Plan, parent: str, free_memory: int, *, keeps: bool) -> None:
     """Refuse a plan for which there is no room.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is to run.
+    parent : str
+        Directory on the file system under test.
+    free_memory : int
+        Bytes that each rank may take.
+    keeps : bool
+        Whether the files of all repetitions stay, instead of those of one at a time.
 
     Raises
     ------
@@ -93,4 +177,4 @@ def check_scratch(plan: Plan, parent: str, free_memory: int) -> None:
             f"--scratch {parent}: cache: dropped is impossible on {there.type}, which lives in "
             "memory; choose a directory on a disk"
         )
-    check_room(plan, Room(parent, there.free_bytes, there.free_inodes, free_memory))
+    check_room(plan, Room(parent, there.free_bytes, there.free_inodes, free_memory), keeps=keeps)

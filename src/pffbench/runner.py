@@ -11,9 +11,10 @@ from typing import Any
 
 from pffbench.backends.base import Store
 from pffbench.backends.registry import backend_class
-from pffbench.case import Case
+from pffbench.case import Case, Stage
 from pffbench.data import Source, make_source
 from pffbench.experiment.check import Plan
+from pffbench.pace import Pace
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError
 from pffbench.parallel.clock import Floor, PhaseClock, collector_off
 from pffbench.parallel.quiet import quiet_barrier
@@ -36,10 +37,16 @@ class Rules:
         Stop at the first case that fails, instead of going on with the others.
     drop_hook : str, optional
         The site's command that drops the page cache of a node.
+    stage : {"all", "write", "read"}
+        Which part of every repetition this job does.
+    seconds : float, optional
+        How long the run may go on from now; None without a limit.
     """
 
     fail_fast: bool = False
     drop_hook: str | None = None
+    stage: Stage = "all"
+    seconds: float | None = None
 
 
 @dataclass
@@ -73,6 +80,7 @@ class Runner:
     done: frozenset[tuple[str, int]] = frozenset()
     _failed: set[str] = field(default_factory=set)
     _inspected: set[str] = field(default_factory=set)
+    _pace: Pace = field(default_factory=Pace)
     _sources: dict[Any, Source] = field(default_factory=dict)
     #: Stores that a failure left open. They are kept and not closed: a library that fails in the
     #: midst of a collective close leaves the other ranks waiting for ever, and letting go of a
@@ -80,7 +88,7 @@ class Runner:
     abandoned: list[Store] = field(default_factory=list)
 
     def run(self) -> bool:
-        """Run all blocks; return whether the run came to its end, not stopped by a signal."""
+        """Run all blocks; return whether the run came to its end, not stopped before it."""
         experiment = self.plan.experiment
         blocks = experiment.warmup + experiment.repetitions
         with _StopSignals() as stop:
@@ -89,13 +97,28 @@ class Runner:
                 for position, case in enumerate(rotated(self.plan.cases, block)):
                     if case.id in self._failed or (case.id, block) in self.done:
                         continue
-                    self._repetition(case, block, position)
-                    if self._any(stop.asked):
+                    late = self._out_of_time(case, time.monotonic() - begin)
+                    if self._any(stop.asked or late):
                         return False
+                    with self._pace.of(case):
+                        self._repetition(case, block, position)
                     if self._failed and self.rules.fail_fast:
                         return True
                 if self._enough(block + 1, time.monotonic() - begin):
                     return True
+        return True
+
+    def _out_of_time(self, case: Case, passed: float) -> bool:
+        """Whether a repetition would not end in time; the clock of rank 0 decides for all."""
+        if self.recorder is None or self.rules.seconds is None:
+            return False
+        left, needed = self.rules.seconds - passed, self._pace.expected(case)
+        if left > needed:
+            return False
+        self.recorder.remark(
+            f"stopped before {case.id}, which takes about {needed:.1f} s: {max(left, 0):.1f} s of "
+            "the time that the run may take were left"
+        )
         return True
 
     def _repetition(self, case: Case, block: int, position: int) -> None:
@@ -108,7 +131,7 @@ class Runner:
                 peak.reset()
                 cycle.workload.run(cycle)
             with AgreedStep(self.team.comm, "cleaning"):
-                if self.team.is_root:
+                if self.team.is_root and self.rules.stage != "write":
                     self.scratch.remove(self.scratch.path(cycle.directory))
             self._inspected.add(case.id)
             self._record(cycle, block, position, started, peak.read())
@@ -118,13 +141,13 @@ class Runner:
     def _prepared(self, case: Case, block: int) -> Cycle:
         """Make everything ready that a repetition needs, off the timer."""
         p = case.parameters
-        directory = f"{block:04d}-{case.id}"
+        directory = repetition_directory(case.id, block)
         with AgreedStep(self.team.comm, f"import of {p.backend}"):
             backend = backend_class(p.backend)(case.options, p.settings)
         with AgreedStep(self.team.comm, "data source"):
             source = self._source(case)
         with AgreedStep(self.team.comm, "scratch"):
-            if self.team.is_root:
+            if self.team.is_root and self.rules.stage != "read":
                 self.scratch.make_directory(directory)
         return Cycle(
             team=self.team,
@@ -138,6 +161,7 @@ class Runner:
             memory=int(self.plan.experiment.memory),
             drop_hook=self.rules.drop_hook,
             inspect=case.id not in self._inspected,
+            stage=self.rules.stage,
         )
 
     def _source(self, case: Case) -> Source:
@@ -211,6 +235,11 @@ class Runner:
             )
             return True
         return False
+
+
+def repetition_directory(case: str, block: int) -> str:
+    """Return the name of a repetition's own directory in the scratch directory."""
+    return f"{block:04d}-{case}"
 
 
 def rotated(cases: Sequence[Case], block: int) -> Iterator[Case]:

@@ -10,17 +10,24 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from pffbench.decision import Decided, decide
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
 from pffbench.parallel.clock import Floor, measure_floor
+from pffbench.parallel.joblimit import seconds_left
 from pffbench.parallel.quiet import quiet_barrier
+from pffbench.parallel.root import made_by_root, on_root
 from pffbench.parallel.topology import Team
-from pffbench.results.collect import collect_provenance, memory_copy_rate, new_record
+from pffbench.place import destroy_scratch, make_scratch
+from pffbench.results.collect import (
+    collect_provenance,
+    memory_copy_rate,
+    new_record,
+    reading_entry,
+)
 from pffbench.results.hosts import rank_facts
 from pffbench.results.progress import Progress, make_progress, on_terminal
 from pffbench.results.record import RunRecord
@@ -29,11 +36,10 @@ from pffbench.results.samples import claim
 from pffbench.runner import Rules, Runner
 from pffbench.storage.filesystem import same_filesystem
 from pffbench.storage.scratch import Scratch
+from pffbench.units import Duration
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -60,8 +66,8 @@ class Session:
         started = _seconds_since_start()
         team = Team.of(comm)
         free_memory = _free_memory(team)
-        decided = _on_root(team, lambda: decide(arguments, team, free_memory))
-        scratch = _make_scratch(team, decided)
+        decided = on_root(team, lambda: decide(arguments, team, free_memory))
+        scratch = make_scratch(team, decided)
         floor = measure_floor(team.comm)
         copy_rate = memory_copy_rate(team.comm)
         facts = collect_provenance(team, decided.plan, scratch.directory)
@@ -78,6 +84,7 @@ class Session:
                 copy_rate,
                 startup,
                 facts,
+                decided.stage,
             )
             blocks = decided.plan.experiment.warmup + decided.plan.experiment.repetitions
             progress = make_progress(arguments.progress, len(decided.plan.cases), blocks)
@@ -85,13 +92,15 @@ class Session:
             return progress, recorder
 
         try:
-            made = _made_by_root(team, make_recorder)
+            made = made_by_root(team, make_recorder)
         except UserError:
-            if team.is_root:
-                _destroy(scratch, decided)
+            if team.is_root and not decided.kept:
+                destroy_scratch(scratch, decided)
             raise
         progress, recorder = made or (None, None)
-        rules = Rules(fail_fast=arguments.fail_fast, drop_hook=arguments.drop_hook)
+        rules = Rules(
+            arguments.fail_fast, arguments.drop_hook, decided.stage, _seconds(arguments.max_time)
+        )
         return cls(team, decided, scratch, rules, progress, recorder, floor)
 
     def run(self) -> int:
@@ -110,7 +119,8 @@ class Session:
         if self.recorder is not None:
             assert self.progress is not None
             self.progress.close()
-            self._destroy_scratch()
+            if complete or self.rules.stage == "all":
+                self._destroy_scratch()
             self.recorder.finish(complete)
             status = self._tell(self.recorder)
         quiet_barrier(self.team.comm)
@@ -120,8 +130,11 @@ class Session:
         return status
 
     def _destroy_scratch(self) -> None:
+        """Remove all files, unless another job is to read them."""
         assert self.recorder is not None
-        if left := _destroy(self.scratch, self.decided):
+        if self.rules.stage == "write":
+            return
+        if left := destroy_scratch(self.scratch, self.decided):
             self.recorder.remark(left)
 
     def _tell(self, recorder: Recorder) -> int:
@@ -138,12 +151,19 @@ class Session:
         console = Console(force_terminal=watched, width=None if watched else 120)
         print_summary(summary, console)
         console.print(f"results: {recorder.directory}", highlight=False)
-        if recorder.run_record.status == "interrupted":
+        record = recorder.run_record
+        if record.status == "interrupted":
             console.print(
                 f"go on with: pffbench run --resume {recorder.directory}", highlight=False
             )
             return INTERRUPTED
-        return VALID if recorder.run_record.valid else NOT_VALID
+        if record.status == "written":
+            console.print(
+                f"kept until they are read: {record.scratch}\nread them on other nodes with: "
+                f"pffbench run --resume {recorder.directory} --stage read",
+                highlight=False,
+            )
+        return NOT_VALID if record.reasons else VALID
 
 
 def _leave_at_once(status: int) -> None:
@@ -157,46 +177,11 @@ def _leave_at_once(status: int) -> None:
     os._exit(status)
 
 
-def _destroy(scratch: Scratch, decided: Decided) -> str | None:
-    """Remove the scratch directory; say what could not be removed, since results are safe."""
-    try:
-        scratch.destroy()
-        if decided.own_scratch_parent:
-            Path(decided.scratch_parent).rmdir()
-    except OSError as error:
-        if Path(scratch.directory).exists():
-            return f"could not remove {scratch.directory}: {error}"
-    return None
-
-
-def _on_root(team: Team, decide: Callable[[], T]) -> T:
-    """Let rank 0 decide and tell all ranks, what it decided or why it refuses; collective."""
-    told: tuple[T | None, UserError | None] = (None, None)
-    if team.is_root:
-        try:
-            told = (decide(), None)
-        except UserError as error:
-            told = (None, error)
-    # Others wait asleep: rank 0 may read a large experiment, and spinning would slow it down.
-    quiet_barrier(team.comm)
-    decision, refusal = team.comm.bcast(told)
-    if refusal is not None:
-        raise refusal
-    assert decision is not None
-    result: T = decision
-    return result
-
-
-def _made_by_root(team: Team, make: Callable[[], T]) -> T | None:
-    """Let rank 0 make something that only it keeps; collective."""
-    kept: list[T] = []
-
-    def make_and_keep() -> bool:
-        kept.append(make())
-        return True
-
-    _on_root(team, make_and_keep)
-    return kept[0] if kept else None
+def _seconds(max_time: str | None) -> float | None:
+    """Return how long the run may go on: what is asked for, or what the job has left."""
+    if max_time is None:
+        return seconds_left(os.environ)
+    return None if max_time == "none" else Duration.parse(max_time)
 
 
 def _seconds_since_start() -> float:
@@ -218,31 +203,6 @@ def _free_memory(team: Team) -> int:
     return int(min(team.comm.allgather(here)))
 
 
-def _make_scratch(team: Team, decided: Decided) -> Scratch:
-    """Make the scratch directory on rank 0 and see that every node sees it; collective."""
-    make = Scratch.take_over if decided.goes_on else Scratch.create
-    made = _on_root(
-        team,
-        lambda: make(
-            decided.scratch_parent, decided.run_id, create_parent=decided.own_scratch_parent
-        ),
-    )
-    blind = None
-    try:
-        Scratch.attach(made.directory, made.run_id)
-    except (UserError, OSError):
-        blind = team.topology.hosts[team.rank]
-    hosts = sorted({host for host in team.comm.allgather(blind) if host is not None})
-    if hosts:
-        if team.is_root:
-            made.destroy()
-        raise UserError(
-            f"--scratch {decided.scratch_parent}: not the same directory on {', '.join(hosts)} as "
-            f"on {team.topology.hosts[0]}; choose one that all nodes share"
-        )
-    return made
-
-
 def _recorder(
     decided: Decided, record: RunRecord, team: Team, floor: Floor, progress: Progress
 ) -> Recorder:
@@ -252,6 +212,10 @@ def _recorder(
         before.resumed.append(record.started)
         before.status, before.valid, before.finished = "running", None, None
         before.scratch = record.scratch
+        before.stage = decided.stage
+        before.wrote_on = sorted({*before.wrote_on, *record.wrote_on})
+        if decided.stage == "read":
+            before.reading = reading_entry(record)
         record = before
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from scipy import stats
 
 from pffbench.results.conclusions import conclusions
 from pffbench.results.record import RunRecord
-from pffbench.results.samples import Sample, SamplesLog, drop_unfinished, finished, read_samples
+from pffbench.results.samples import Sample, SamplesLog, drop_unfinished, read_samples, whole
 from pffbench.results.statistics import (
     geometric_mean,
     interval_of_median,
@@ -243,7 +243,7 @@ def test_a_log_torn_anywhere_keeps_every_whole_repetition(cut):
         path = results(Path(place), {"hdf5": [1.0, 2.0, 3.0]}) / "samples.csv"
         text = path.read_text()
         path.write_text(text[:-cut])
-        before = finished(read_samples(path))
+        before = whole(read_samples(path)).finished
         drop_unfinished(str(path))
         assert {(s.case, s.repetition) for s in read_samples(path)} == before
         assert text.startswith(path.read_text())

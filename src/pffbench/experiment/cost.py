@@ -100,14 +100,25 @@ class Room:
     free_memory: int
 
 
-def check_room(plan: Plan, room: Room) -> None:
+def check_room(plan: Plan, room: Room, *, keeps: bool = False) -> None:
     """Refuse an experiment that does not fit on the machine.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is to run.
+    room : Room
+        What there is.
+    keeps : bool
+        Whether the files of all repetitions stay, instead of those of one at a time.
 
     Raises
     ------
     UserError
         A case needs more space, files or memory than there are.
     """
+    if keeps:
+        _check_room_for_all(plan, room)
     for case in plan.cases:
         cost = cost_of(case, plan.ranks, plan.experiment.memory)
         if cost.space > room.free_space:
@@ -125,3 +136,21 @@ def check_room(plan: Plan, room: Room) -> None:
                 f"{case.id} needs about {Size(cost.memory)} of memory on each rank, where "
                 f"{Size(room.free_memory)} are free; choose smaller shapes or fewer ranks a node"
             )
+
+
+def _check_room_for_all(plan: Plan, room: Room) -> None:
+    costs = [cost_of(case, plan.ranks, plan.experiment.memory) for case in plan.cases]
+    blocks = plan.experiment.warmup + plan.experiment.repetitions
+    space = blocks * sum(cost.space for cost in costs)
+    files = blocks * sum(cost.files for cost in costs)
+    kept = f"all {blocks} repetitions of {len(costs)} cases, which another job is to read,"
+    if space > room.free_space:
+        raise UserError(
+            f"{kept} need about {Size(space)} in {room.scratch}, where {Size(room.free_space)} "
+            "are free; take fewer repetitions, smaller shapes or another --scratch"
+        )
+    if room.free_files is not None and files > room.free_files:
+        raise UserError(
+            f"{kept} are about {files} files in {room.scratch}, where {room.free_files} more fit; "
+            "take fewer repetitions, larger chunks or another --scratch"
+        )

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from pffbench.backends.registry import backend_class
-from pffbench.case import Case
+from pffbench.case import Case, Stage
 from pffbench.experiment.check import Plan
 from pffbench.experiment.cost import cost_of
 from pffbench.experiment.load import LoadedExperiment, to_plain
@@ -96,6 +96,7 @@ def new_record(
     copy_rate: float,
     startup: dict[str, Any],
     provenance: dict[str, Any] | None,
+    stage: Stage,
 ) -> RunRecord:
     """Make the record of a run that begins."""
     experiment = plan.experiment
@@ -123,7 +124,15 @@ def new_record(
         },
         startup=startup,
         provenance=provenance or {},
+        stage=stage,
+        wrote_on=sorted(set(topology.hosts)) if stage == "write" else [],
     )
+
+
+def reading_entry(record: RunRecord) -> dict[str, Any]:
+    """Return what is kept of the job that reads, beside what is kept of the one that wrote."""
+    names = ("started", "floor", "startup", "topology", "provenance")
+    return {name: getattr(record, name) for name in names}
 
 
 def _case_entry(case: Case, plan: Plan) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +17,9 @@ class RanksFile:
 
     Each case is a group with the datasets ``own`` and ``synced`` (seconds, shape repetition ×
     phase × rank), ``bytes`` (the same shape), ``peak_memory`` (bytes, repetition × rank) and
-    ``repetition`` (number of each repetition). The attribute ``phases`` names the phases.
+    ``repetition`` (number of each repetition). The attribute ``phases`` names the phases. Of a
+    run in two stages the second one adds its phases to the first one's; where one stage has a
+    repetition and the other has not, seconds are NaN and bytes are 0.
 
     Parameters
     ----------
@@ -24,16 +27,18 @@ class RanksFile:
         The file; it is created when it does not exist.
     hosts : sequence of str
         Host name of every rank, kept once at the top.
+    hosts_name : str
+        Name of the dataset for them.
     """
 
-    def __init__(self, path: str, hosts: Sequence[str]) -> None:
+    def __init__(self, path: str, hosts: Sequence[str], hosts_name: str = "host") -> None:
         import h5py
 
         self._h5py = h5py
         self._path = path
         with h5py.File(path, "a") as file:
-            if "host" not in file:
-                file.create_dataset("host", data=list(hosts), dtype=h5py.string_dtype())
+            if hosts_name not in file:
+                file.create_dataset(hosts_name, data=list(hosts), dtype=h5py.string_dtype())
 
     def append(
         self,
@@ -54,7 +59,7 @@ class RanksFile:
         repetition : int
             Number of the repetition, warm-ups included.
         phases : sequence of str
-            Names of the phases; the same for all repetitions of a case.
+            Names of the phases; the same for all repetitions of a case in one stage.
         own, synced : array of float64, shape (phases, ranks)
             Seconds.
         nbytes : array of int64, shape (phases, ranks)
@@ -64,12 +69,14 @@ class RanksFile:
         """
         with self._h5py.File(self._path, "a") as file:
             group = file.require_group(case)
-            if "phases" not in group.attrs:
-                group.attrs["phases"] = list(phases)
+            known = [str(name) for name in group.attrs.get("phases", [])]
+            names = [*known, *(name for name in phases if name not in known)]
+            group.attrs["phases"] = names
+            columns = [names.index(name) for name in phases]
             row = _row_of(group, repetition)
-            _put(group, "own", row, own)
-            _put(group, "synced", row, synced)
-            _put(group, "bytes", row, nbytes)
+            _put_phases(group, "own", row, columns, own, math.nan)
+            _put_phases(group, "synced", row, columns, synced, math.nan)
+            _put_phases(group, "bytes", row, columns, nbytes, 0)
             _put(group, "peak_memory", row, peak_memory)
             _put(group, "repetition", row, np.array(repetition, dtype=np.int64))
         descriptor = os.open(self._path, os.O_RDONLY)
@@ -83,6 +90,31 @@ def _row_of(group: Any, repetition: int) -> int:
     """Return the row of a repetition: a new one, or that of a run which was killed in it."""
     known = [] if "repetition" not in group else group["repetition"][:].tolist()
     return known.index(repetition) if repetition in known else len(known)
+
+
+def _put_phases(
+    group: Any,
+    name: str,
+    row: int,
+    columns: Sequence[int],
+    values: np.ndarray[Any, Any],
+    fill: float,
+) -> None:
+    """Write the phases of one repetition, making room for it and for phases not seen before."""
+    _, ranks = values.shape
+    if name not in group:
+        group.create_dataset(
+            name,
+            shape=(0, *values.shape),
+            maxshape=(None, None, ranks),
+            chunks=(1, *values.shape),
+            dtype=values.dtype,
+            fillvalue=fill,
+        )
+    dataset = group[name]
+    rows, phases, _ = dataset.shape
+    dataset.resize((max(rows, row + 1), max(phases, max(columns) + 1), ranks))
+    dataset[row, columns] = values
 
 
 def _put(group: Any, name: str, row: int, values: np.ndarray[Any, Any]) -> None:

@@ -22,8 +22,8 @@ class RunRecord:
         Identifies the run; the marker of its scratch directory carries it too.
     name, question : str
         From the experiment.
-    status : {"running", "finished", "interrupted"}
-        How the run stands.
+    status : {"running", "written", "finished", "interrupted"}
+        How the run stands; ``written`` when its data wait for another job to read them.
     valid : bool or None
         The verdict, None while running.
     reasons : list of str
@@ -34,6 +34,13 @@ class RunRecord:
         For each case: parameters, options, cost, how it was stored and transferred, failure.
     floor, startup, topology, provenance : dict
         Measured and collected at the start.
+    stage : {"all", "write", "read"}
+        Which part the last job did, or is doing.
+    wrote_on : list of str
+        Of a run in two stages: the hosts of all jobs that wrote.
+    reading : dict, optional
+        Of a run in two stages: ``started``, ``floor``, ``startup``, ``topology`` and
+        ``provenance`` of the job that read last.
     """
 
     run_id: str
@@ -58,6 +65,19 @@ class RunRecord:
     remarks: list[str] = field(default_factory=list)
     finished: str | None = None
     resumed: list[str] = field(default_factory=list)
+    stage: str = "all"
+    wrote_on: list[str] = field(default_factory=list)
+    reading: dict[str, Any] | None = None
+
+    @property
+    def last_written(self) -> dict[str, str]:
+        """Of a run in two stages, for each case the phase with which its data are written."""
+        if self.stage == "all":
+            return {}
+        return {
+            name: "sync" if entry["parameters"]["durability"] == "sync" else "close"
+            for name, entry in self.cases.items()
+        }
 
     def save(self, directory: str | Path) -> None:
         """Replace `run.json` in a way that leaves either the old or the new one whole."""

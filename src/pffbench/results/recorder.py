@@ -63,7 +63,8 @@ class Recorder:
         self._warmup = warmup
         self._progress = progress
         self._samples = SamplesLog(str(Path(directory) / "samples.csv"))
-        self._ranks = RanksFile(str(Path(directory) / "ranks.h5"), topology.hosts)
+        hosts_name = "read_host" if record.stage == "read" else "host"
+        self._ranks = RanksFile(str(Path(directory) / "ranks.h5"), topology.hosts, hosts_name)
         self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
         record.save(directory)
 
@@ -200,8 +201,12 @@ class Recorder:
     def finish(self, complete: bool) -> None:
         """Give the verdict and write it down."""
         record = self.run_record
-        record.status = "finished" if complete else "interrupted"
+        record.status = "interrupted"
+        if complete:
+            record.status = "written" if record.stage == "write" else "finished"
         record.valid = not record.reasons
+        if record.status == "written" and record.valid:
+            record.valid = None  # nothing has been read and verified yet
         record.finished = datetime.now(UTC).isoformat(timespec="seconds")
         record.save(self.directory)
 

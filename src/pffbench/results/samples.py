@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
 #: The phase that ends a repetition: a repetition without it was cut short.
 LAST_PHASE = "remove"
+#: The phases until data are written, in their order.
+WRITE_PHASES = ("create", "define", "write", "flush", "close", "sync")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +150,57 @@ def _value(text: str, kind: Any) -> Any:
     return int(text) if kind == (int | None) else float(text)
 
 
-def finished(samples: Iterable[Sample]) -> set[tuple[str, int]]:
-    """Return the repetitions, as case and number, of which all phases are recorded."""
-    return {(s.case, s.repetition) for s in samples if s.phase == LAST_PHASE}
+Repetitions = frozenset[tuple[str, int]]
 
 
-def drop_unfinished(path: str) -> str | None:
+@dataclass(frozen=True)
+class Whole:
+    """What of a table of samples is complete.
+
+    Parameters
+    ----------
+    finished : frozenset of (str, int)
+        The repetitions, as case and number, of which all phases are recorded.
+    written : frozenset of (str, int)
+        Of a run in two stages: those of which all phases until the data are written are.
+    """
+
+    finished: Repetitions
+    written: Repetitions = frozenset()
+
+    def holds(self, case: str, repetition: int, phase: str) -> bool:
+        """Whether a row belongs to what is complete."""
+        key = (case, repetition)
+        return key in self.finished or (key in self.written and phase in WRITE_PHASES)
+
+
+def whole(samples: Iterable[Sample], last_written: Mapping[str, str] | None = None) -> Whole:
+    """Find what is complete.
+
+    Parameters
+    ----------
+    samples : iterable of Sample
+        The rows of a run.
+    last_written : mapping of str to str, optional
+        Of a run in two stages, for each case the phase with which its data are written.
+    """
+    last = last_written or {}
+    found = [(s.case, s.repetition, s.phase) for s in samples]
+    return Whole(
+        frozenset((case, n) for case, n, phase in found if phase == LAST_PHASE),
+        frozenset((case, n) for case, n, phase in found if phase == last.get(case)),
+    )
+
+
+def drop_unfinished(path: str, last_written: Mapping[str, str] | None = None) -> str | None:
     """Cut the rows of a repetition that was not finished off the end, keeping them beside.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    last_written : mapping, optional
+        As of `whole`.
 
     Returns
     -------
@@ -162,14 +208,11 @@ def drop_unfinished(path: str) -> str | None:
         The file that the cut text was put into, None when there was nothing to cut.
     """
     text = Path(path).read_text(encoding="utf-8")
-    whole = finished(read_samples(path))
+    complete = whole(read_samples(path), last_written)
     kept: list[str] = []
     cut: list[str] = []
     for line in text.splitlines(keepends=True):
-        cells = next(csv.reader([line]))
-        header = tuple(cells) == COLUMNS
-        complete = len(cells) == len(COLUMNS) and line.endswith("\n")
-        (kept if header or (complete and (cells[0], int(cells[1])) in whole) else cut).append(line)
+        (kept if _stays(line, complete) else cut).append(line)
     if not cut:
         return None
     aside = Path(path + ".unfinished")
@@ -179,3 +222,13 @@ def drop_unfinished(path: str) -> str | None:
     new.write_text("".join(kept), encoding="utf-8")
     new.replace(path)
     return str(aside)
+
+
+def _stays(line: str, complete: Whole) -> bool:
+    cells = next(csv.reader([line]))
+    if tuple(cells) == COLUMNS:
+        return True
+    if len(cells) != len(COLUMNS) or not line.endswith("\n"):
+        return False
+    row = dict(zip(COLUMNS, cells, strict=True))
+    return complete.holds(row["case"], int(row["repetition"]), row["phase"])

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from pffbench.results.record import RunRecord
-from pffbench.results.samples import Sample, finished, read_samples
+from pffbench.results.samples import WRITE_PHASES, Sample, read_samples, whole
 from pffbench.results.statistics import Caveat, Spread, spread, warnings_for
 
 #: Sums of phases: what it takes until data are written as durably as asked, or are read.
 TOTALS = {
-    "write_total": ("create", "define", "write", "flush", "close", "sync"),
+    "write_total": WRITE_PHASES,
     "read_total": ("open", "open_array", "read", "close_read"),
 }
 #: Parameters that tables have columns for.
@@ -133,10 +133,10 @@ def summarise(directory: str | Path) -> Summary:
         samples = read_samples(path)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
-    whole = finished(samples)
+    complete = whole(samples, record.last_written)
     by_case: dict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
-        if (sample.case, sample.repetition) in whole:
+        if complete.holds(sample.case, sample.repetition, sample.phase):
             by_case[sample.case].append(sample)
     groups: dict[str, list[str]] = defaultdict(list)
     for name, rows in by_case.items():

@@ -124,6 +124,8 @@ def closing(summary: Summary) -> list[str]:
     verdict = {True: "VALID", False: "INVALID", None: "unfinished"}[record.valid]
     if record.valid and record.status == "interrupted":
         verdict = "VALID so far, but interrupted"
+    if record.valid is None and record.status == "written":
+        verdict = "written; the verdict comes with reading"
     return [*texts, verdict]
 
 

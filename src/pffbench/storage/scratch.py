@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,25 +92,38 @@ class Scratch:
             return scratch
 
     @classmethod
-    def take_over(cls, parent: str, run_id: str, *, create_parent: bool = False) -> Scratch:
+    def take_over(
+        cls,
+        parent: str,
+        run_id: str,
+        *,
+        create_parent: bool = False,
+        keep: Collection[str] = (),
+    ) -> Scratch:
         """Make the directory for a run that goes on, or empty the one that it left when killed.
 
         Parameters
         ----------
         parent, run_id, create_parent
             As for `create`.
+        keep : collection of str
+            Names in the directory that stay.
 
         Raises
         ------
         UserError
-            As for `create`; or the directory that is there does not carry this run's marker.
+            As for `create`; or the directory that is there does not carry this run's marker, or
+            something that was to be kept is gone.
         """
         left = Path(parent).resolve() / (PREFIX + run_id)
+        for name in keep:
+            if not (left / name).is_dir():
+                raise UserError(f"{left / name} is gone, which the run wrote and still needs")
         if not left.exists():
             return cls.create(parent, run_id, create_parent=create_parent)
         scratch = cls.attach(str(left), run_id)
         for entry in Path(scratch.directory).iterdir():
-            if entry.name != MARKER:
+            if entry.name != MARKER and entry.name not in keep:
                 scratch.remove(str(entry))
         return scratch
 

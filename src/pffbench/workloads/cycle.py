@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pffbench.backends.base import ArraySpec, Backend, Buffer, Store, StoredAs
-from pffbench.case import Case
+from pffbench.case import Case, Stage
 from pffbench.data import Source
 from pffbench.data.verify import Mismatch, verify
 from pffbench.parallel.agreement import AgreedStep
@@ -24,6 +24,7 @@ from pffbench.storage.durable import (
     DiskUsage,
     directories_of,
     disk_usage,
+    files_below,
     sync_directories,
     sync_files,
 )
@@ -63,7 +64,7 @@ class Cycle:
     scratch : Scratch
         Where files may be made and removed.
     directory : str
-        This repetition's own directory in it; it exists and is empty.
+        This repetition's own directory in it; it exists, and is empty unless another job wrote.
     clock : PhaseClock
         Times the phases.
     memory : int
@@ -72,6 +73,8 @@ class Cycle:
         The site's command that drops the page cache of a node.
     inspect : bool
         Whether to look at how the arrays are stored.
+    stage : {"all", "write", "read"}
+        Which part to do: one job all of it, or one writes and another one reads.
     observed : Observed
         What is found out on the way.
     open_stores : list of Store
@@ -89,6 +92,7 @@ class Cycle:
     memory: int
     drop_hook: str | None = None
     inspect: bool = True
+    stage: Stage = "all"
     observed: Observed = field(default_factory=Observed)
     open_stores: list[Store] = field(default_factory=list)
 
@@ -133,8 +137,14 @@ class Cycle:
 
 
 def write_read_cycle(cycle: Cycle) -> None:
-    """Write everything, then read it back: one repetition of a case, collective."""
-    written = _write(cycle)
+    """Write everything, then read it back: one repetition of a case, collective.
+
+    In two stages, one job writes and leaves everything there, and another one begins with what
+    it finds.
+    """
+    written = _left_by_another_job(cycle) if cycle.stage == "read" else _write(cycle)
+    if cycle.stage == "write":
+        return
     with cycle.step("cache"):
         cycle.observed.cache = _prepare_cache(cycle, written)
     _read(cycle)
@@ -181,6 +191,16 @@ def _write(cycle: Cycle) -> set[str]:
     with cycle.step("inspection"):
         _inspect(cycle)
     return files
+
+
+def _left_by_another_job(cycle: Cycle) -> set[str]:
+    """Find the files that this rank is to read; those that all ranks share, once per node."""
+    found: set[str] = set()
+    with cycle.step("files"):
+        looks = cycle.alone or cycle.team.is_leader
+        if looks and cycle.backend.capabilities.keeps_data:
+            found.update(files_below([cycle.path(cycle.reader_of)]))
+    return found
 
 
 def _sync(cycle: Cycle, written: set[str]) -> None:

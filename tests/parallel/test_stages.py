@@ -1,0 +1,235 @@
+"""A run in two stages: one job writes and keeps the files, another one on other nodes reads."""
+
+import json
+import os
+import shutil
+import signal
+import time
+from collections import defaultdict
+
+import h5py
+import numpy as np
+import pytest
+
+from launch import pffbench_cli, run_experiment, start_experiment
+
+pytestmark = pytest.mark.parallel
+
+REPETITIONS = 3
+CASES = [
+    {"backend": ["hdf5", "netcdf4", "zarr", "mpiio"], "layout": "shared"},
+    {"backend": ["hdf5", "zarr", "posix"], "layout": "file_per_process"},
+]
+WRITTEN = {"create", "define", "write", "flush", "close", "sync"}
+READ = {"open", "open_array", "read", "close_read", "remove"}
+
+
+def write(directory, ranks=3, **how):
+    common = {"workload": "hyperslab", "shape_per_rank": [4, 16, 16], "cache": "separate"}
+    content = {"repetitions": REPETITIONS, "common": common | {"durability": "sync"}}
+    return run_experiment(
+        directory, ranks, "--stage", "write", **(content | {"cases": CASES} | how)
+    )
+
+
+def elsewhere(run):
+    """Have the record say that another host wrote, as if this one were another one."""
+    path = run.out / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"wrote_on": ["another-host"]}))
+
+
+def read(run, *more, ranks=3, **how):
+    told = ["run", "--resume", run.out, "--stage", "read", *more]
+    return pffbench_cli(*told, ranks=ranks, out=run.out, cwd=run.out.parent, **how)
+
+
+def files_below(directory):
+    return sorted(path for path in directory.rglob("*") if path.is_file())
+
+
+def phases_by_repetition(run):
+    found = defaultdict(list)
+    for row in run.rows:
+        found[row["case"], int(row["repetition"])].append(row["phase"])
+    return found
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("stages"))
+
+
+@pytest.fixture(scope="module")
+def kept(written):
+    """What lies in the scratch directory between the stages, and the rows of that time."""
+    return files_below(written.out.parent / "scratch"), (written.out / "samples.csv").read_text()
+
+
+@pytest.fixture(scope="module")
+def both(written, kept):
+    elsewhere(written)
+    return read(written)
+
+
+def test_the_first_stage_writes_everything_and_keeps_it(written, kept):
+    assert written.status == 0, written.said
+    assert (written.record["status"], written.record["valid"]) == ("written", None)
+    assert "--stage read" in written.stdout
+    found = phases_by_repetition(written)
+    assert len(found) == len(written.record["cases"]) * REPETITIONS == 7 * REPETITIONS
+    assert all(set(phases) == WRITTEN for phases in found.values()), found
+    assert len(kept[0]) > 7 * REPETITIONS
+
+
+def test_going_on_without_reading_is_refused(written, kept):
+    again = pffbench_cli("run", "--resume", written.out, ranks=3, out=written.out)
+    assert again.status == 2
+    assert "everything is written; read it, from other nodes, --stage read" in again.stderr
+
+
+def test_the_host_that_wrote_does_not_read(written, kept):
+    refused = read(written)
+    assert refused.status == 2, refused.said
+    assert f"{os.uname().nodename} wrote these data" in refused.stderr
+    assert files_below(written.out.parent / "scratch") == kept[0]
+    assert (written.out / "samples.csv").read_text() == kept[1]
+
+
+def test_the_second_stage_reads_verifies_and_removes(written, kept, both):
+    assert both.status == 0, both.said
+    assert (both.record["status"], both.record["valid"]) == ("finished", True)
+    assert (both.out / "samples.csv").read_text().startswith(kept[1])
+    for phases in phases_by_repetition(both).values():
+        assert set(phases[:6]) == WRITTEN
+        assert set(phases[6:]) == READ
+    for row in both.rows:
+        if row["phase"] == "read":
+            assert row["verified_bytes"] == row["bytes"] != "0"
+    assert not list((both.out.parent / "scratch").iterdir())
+
+
+def test_what_is_in_memory_all_the_same_is_not_called_cold(both):
+    # This machine did write, whatever the record says: the proof sees the pages.
+    states = {row["cache"] for row in both.rows if row["phase"] == "read"}
+    assert states == {"unproved"}
+
+
+def test_reading_is_recorded_beside_writing(both):
+    reading = both.record["reading"]
+    assert reading["topology"]["hosts"] == both.record["topology"]["hosts"]
+    assert reading["provenance"]["software"]
+    assert both.record["wrote_on"] == ["another-host"]
+    with h5py.File(both.out / "ranks.h5") as file:
+        assert len(file["host"]) == len(file["read_host"]) == 3
+        for name in both.record["cases"]:
+            group = file[name]
+            assert set(group.attrs["phases"]) == WRITTEN | READ
+            assert group["own"].shape == (REPETITIONS, 11, 3)
+            assert np.isfinite(group["own"][()]).all()
+
+
+def test_the_tables_hold_writing_and_reading(both):
+    text = (both.out / "summary.csv").read_text()
+    assert "write_total" in text
+    assert "read_total" in text
+
+
+def test_a_run_that_is_read_is_finished(both):
+    again = read(both)
+    assert again.status == 2
+    assert "the run is finished" in again.stderr
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory):
+    """A writing job that is warned after some repetitions."""
+    directory = tmp_path_factory.mktemp("interrupted")
+    common = {"workload": "hyperslab", "shape_per_rank": [4, 4], "cache": "separate"}
+    run = start_experiment(
+        directory, 2, "--stage", "write", repetitions=200, common=common,
+        cases=[{"backend": ["hdf5", "posix"], "layout": "file_per_process"}],
+    )  # fmt: skip
+    samples = run.out / "samples.csv"
+    end = time.monotonic() + 60
+    while not (samples.exists() and samples.read_text().count(",close,") >= 4):
+        assert time.monotonic() < end, run.finish().said
+        time.sleep(0.02)
+    run.process.send_signal(signal.SIGTERM)  # mpiexec hands it on to the ranks
+    return run.finish()
+
+
+def test_an_interrupted_writer_keeps_what_it_wrote_and_goes_on(interrupted):
+    assert interrupted.record["status"] == "interrupted", interrupted.said
+    (place,) = (interrupted.out.parent / "scratch").iterdir()
+    whole = len(phases_by_repetition(interrupted))
+    assert len([path for path in place.iterdir() if path.is_dir()]) == whole
+    path = interrupted.out / "run.json"
+    record = json.loads(path.read_text())
+    record["experiment"]["repetitions"] = whole // 2 + 3
+    path.write_text(json.dumps(record))
+    early = read(interrupted, ranks=2)
+    assert early.status == 2
+    assert "not everything is written" in early.stderr
+    kept = (interrupted.out / "samples.csv").read_text()
+    done = pffbench_cli("run", "--resume", interrupted.out, ranks=2, out=interrupted.out)
+    assert done.status == 0, done.said
+    assert done.record["status"] == "written"
+    assert (done.out / "samples.csv").read_text().startswith(kept)
+    elsewhere(done)
+    end = read(done, ranks=2)
+    assert end.status == 0, end.said
+    assert (end.record["status"], end.record["valid"]) == ("finished", True)
+
+
+def test_data_that_are_gone_are_missed_before_anything_is_touched(tmp_path):
+    run = write(tmp_path, ranks=1, cases=[{"backend": "posix", "layout": "file_per_process"}])
+    elsewhere(run)
+    (place,) = (tmp_path / "scratch").iterdir()
+    first = sorted(path for path in place.iterdir() if path.is_dir())[0]
+    shutil.rmtree(first)
+    before = files_below(tmp_path)
+    refused = read(run, ranks=1)
+    assert refused.status == 2, refused.said
+    assert f"{first} is gone" in refused.stderr
+    assert files_below(tmp_path) == before
+
+
+def test_data_that_were_changed_in_between_make_the_run_invalid(tmp_path):
+    run = write(tmp_path, ranks=1, cases=[{"backend": "posix", "layout": "file_per_process"}])
+    elsewhere(run)
+    file = next(p for p in files_below(tmp_path / "scratch") if p.stat().st_size >= 4096)
+    data = bytearray(file.read_bytes())
+    data[100] ^= 1
+    file.write_bytes(data)
+    done = read(run, ranks=1)
+    assert done.status == 1, done.said
+    assert done.record["valid"] is False
+
+
+@pytest.mark.parametrize(
+    ("how", "cache", "expected"),
+    [
+        ([], "separate", "with cache: separate another job reads"),
+        (["--stage", "write"], "warm", "--stage needs cache: separate in all cases"),
+        (["--stage", "read"], "separate", "add --resume DIR"),
+    ],
+)
+def test_stage_and_cache_state_must_fit(tmp_path, how, cache, expected):
+    case = {"workload": "hyperslab", "shape_per_rank": [4, 4], "backend": "posix"}
+    done = run_experiment(
+        tmp_path, 1, *how, cases=[case | {"layout": "file_per_process", "cache": cache}]
+    )
+    assert done.status == 2, done.said
+    assert expected in done.stderr
+    assert not done.out.exists()
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_a_run_in_one_stage_is_not_read_by_another_job(tmp_path):
+    case = {"workload": "hyperslab", "shape_per_rank": [4, 4], "backend": "null"}
+    run = run_experiment(tmp_path, 1, cases=[case], repetitions=1)
+    path = run.out / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "interrupted"}))
+    refused = read(run, ranks=1)
+    assert refused.status == 2
+    assert "what a run with --stage write has left" in refused.stderr
