@@ -10,7 +10,7 @@ import h5py
 import psutil
 import pytest
 
-from launch import pffbench_cli, start_experiment
+from launch import pffbench_cli, run_experiment, start_experiment
 
 pytestmark = pytest.mark.parallel
 
@@ -159,3 +159,26 @@ def test_a_run_that_was_killed_goes_on(tmp_path):
     assert set(repetitions(done).values()) == {1}
     assert len(repetitions(done)) == len(done.record["cases"]) * (REPETITIONS + 1)
     assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_no_repetition_begins_that_would_end_too_late(tmp_path):
+    slow = {"workload": "hyperslab", "backend": "null", "shape_per_rank": [4, 4],
+            "null": {"delays": {"write": 0.5}}}  # fmt: skip
+    began = time.monotonic()
+    stopped = run_experiment(
+        tmp_path, 2, "--max-time", "2 s", repetitions=40, warmup=0, cases=[slow]
+    )
+    assert time.monotonic() - began < 20
+    assert stopped.status == 3, stopped.said
+    assert stopped.record["status"] == "interrupted"
+    assert 1 <= len(repetitions(stopped)) <= 3
+    (remark,) = [text for text in stopped.record["remarks"] if text.startswith("stopped before")]
+    assert "of the time that the run may take were left" in remark
+    assert f"--resume {stopped.out}" in " ".join(stopped.stdout.split())
+
+
+def test_a_time_that_makes_no_sense_is_refused(tmp_path):
+    refused = pffbench_cli("run", "--max-time", "20 minuets", cwd=tmp_path)
+    assert refused.status == 2
+    assert "--max-time: '20 minuets' has the unknown unit 'minuets'" in refused.stderr
+    assert not list(tmp_path.iterdir())
