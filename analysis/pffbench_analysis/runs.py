@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pffbench.errors import UserError
 from pffbench.results.record import RunRecord
-from pffbench.results.samples import LAST_PHASE
+from pffbench.results.samples import LAST_PHASE, WRITE_PHASES
 from pffbench_analysis.frames import load_samples
 
 if TYPE_CHECKING:
@@ -95,14 +95,24 @@ def load_run(directory: str | Path) -> Run:
         rows = load_samples(path)
     except ValueError as error:
         raise UserError(str(error)) from None
-    keys = ["case", "repetition"]
-    whole = rows.loc[rows["phase"] == LAST_PHASE, keys].drop_duplicates()
-    samples = rows.merge(whole, on=keys)
+    samples = rows[_complete(rows, record)].reset_index(drop=True)
     if samples["warmup"].all():
         raise UserError(
             f"{path} holds no repetition that counts: it ended before the first one did"
         )
     return Run(path, record, samples)
+
+
+def _complete(rows: pd.DataFrame, record: RunRecord) -> pd.Series[bool]:
+    """Tell which rows are of repetitions, or stages of them, that came to their end."""
+
+    def reached(last: pd.Series[bool]) -> pd.Series[bool]:
+        found: pd.Series[bool] = last.groupby([rows["case"], rows["repetition"]]).transform("any")
+        return found
+
+    finished = reached(rows["phase"] == LAST_PHASE)
+    written = reached(rows["phase"] == rows["case"].map(record.last_written))
+    return finished | (written & rows["phase"].isin(WRITE_PHASES))
 
 
 def differences(a: Run, b: Run) -> list[Difference]:

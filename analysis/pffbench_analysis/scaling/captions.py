@@ -1,0 +1,48 @@
+"""What a scaling figure says in words: which work, how to read it, where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pffbench.results.summary import Summary
+from pffbench_analysis.captions import footnote
+from pffbench_analysis.figures import Words
+from pffbench_analysis.scaling.series import Series
+from pffbench_analysis.scaling.study import Fitted
+from pffbench_analysis.scaling.words import work
+
+
+def figure_words(series: Series, fitted: Sequence[Fitted]) -> Words:
+    """Return the text of the figure of one comparison in one phase."""
+    record = series.runs[-1].record
+    case = fitted[0].curve.case.sample.case
+    parameters = record.cases.get(case, {}).get("parameters", {})
+    told = ", ".join(
+        f"{key} {parameters[key]}" for key in ("decomposition", "cache") if parameters.get(key)
+    )
+    until = f", written until {parameters['durability']}" if "durability" in parameters else ""
+    notes = [
+        "Points: bytes of all ranks over the median time of the slowest rank, with its 95 % "
+        "bootstrap interval. Dotted: each added one does as much as the smallest job did.",
+    ]
+    if any(point.time.n == 1 for one in fitted for point in one.curve.points):
+        notes.append("Hollow: one repetition, no interval.")
+    if any(one.fits.chosen for one in fitted):
+        notes.append(
+            "Line: the law that predicts the largest size best from the others; × is that "
+            "prediction, beside what was measured. Diamond: a size that was not measured. Pale "
+            "bars: their 95 % intervals."
+        )
+    elif len(series.sizes) > 1:
+        notes.append(f"No law: {fitted[0].fits.reason}.")
+    if any(point.below_resolution for one in fitted for point in one.curve.points):
+        notes.append(
+            "Some points are under 100 times what the harness itself takes; see scaling.csv."
+        )
+    return Words(
+        title=f"{record.name}: {work(fitted[0].curve)}{', ' + told if told else ''}{until}",
+        notes=notes,
+        alarms=list(series.alarms),
+        footnote=f"{len(series.runs)} runs, the last: {footnote(Summary(record, {}))}",
+        stamp="INVALID" if any(a.startswith("INVALID") for a in series.alarms) else "",
+    )

@@ -1,0 +1,257 @@
+"""Figures of a scaling series: rate and efficiency over ranks or nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+
+from pffbench_analysis.charts import label, place
+from pffbench_analysis.figures import log_ticks, page
+from pffbench_analysis.report import slug
+from pffbench_analysis.scaling.captions import figure_words
+from pffbench_analysis.scaling.fits import Prediction
+from pffbench_analysis.scaling.points import PHASES, Estimate
+from pffbench_analysis.scaling.series import Series
+from pffbench_analysis.scaling.study import Fitted, groups
+from pffbench_analysis.scaling.words import case_name, phase_name
+from pffbench_analysis.style import INK, PALE_INK, RC, colour, pale, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Tint: TypeAlias = str | tuple[float, float, float]
+_MIB = 2**20
+#: Marks tell apart the cases that share a colour.
+_MARKS = ("o", "s", "^", "v", "D", "P", "X", "<", ">", "h")
+_PANEL_HEIGHT = 2.5
+_EFFICIENCY_HEIGHT = 1.55
+_SAMPLES = 64
+
+
+def figures(series: Series, fitted: Sequence[Fitted]) -> Iterator[tuple[str, Figure]]:
+    """Draw a figure for each comparison and phase that has two sizes or more, and name it."""
+    found = groups(fitted)
+    stems = _stems(found)
+    for group, members in found.items():
+        for phase in PHASES:
+            these = [one for one in members if one.curve.phase == phase and one.curve.kind]
+            if these:
+                yield f"{stems[group]}-{phase}", draw(series, these)
+
+
+def _stems(found: dict[str, list[Fitted]]) -> dict[str, str]:
+    """Name the files of each comparison: workload and layout, numbered where these are equal."""
+    stems: dict[str, str] = {}
+    for group, members in found.items():
+        s = members[0].curve.case.sample
+        stem = slug(f"{s.workload}-{s.layout}")
+        count = sum(other == stem or other.startswith(f"{stem}-") for other in stems.values())
+        stems[group] = f"{stem}-{count + 1}" if count else stem
+    return stems
+
+
+def draw(series: Series, fitted: Sequence[Fitted]) -> Figure:
+    """Draw one comparison in one phase.
+
+    Each transfer has a column: above the rate, whose axes have the ``gid`` ``rate-TRANSFER``,
+    below it the efficiency, ``efficiency-TRANSFER``.
+    """
+    ordered = sorted(fitted, key=lambda one: place(one.curve.case))
+    transfers = list(dict.fromkeys(one.curve.case.sample.transfer for one in ordered))
+    marks = _marks(ordered)
+    with mpl.rc_context(RC):
+        figure = page(
+            f"{phase_name(ordered[0].curve.phase).capitalize()}: rate and efficiency over "
+            f"{series.over}",
+            figure_words(series, ordered),
+            _PANEL_HEIGHT + _EFFICIENCY_HEIGHT + 0.55,
+        )
+        grid = figure.subplots(
+            2,
+            len(transfers) + 1,
+            squeeze=False,
+            sharex="col",
+            sharey="row",
+            width_ratios=[1.0] * len(transfers) + [0.34 * len(transfers)],
+            height_ratios=[_PANEL_HEIGHT, _EFFICIENCY_HEIGHT],
+        )
+        for column, transfer in enumerate(transfers):
+            these = [one for one in ordered if one.curve.case.sample.transfer == transfer]
+            rate, efficiency = grid[0, column], grid[1, column]
+            rate.set_gid(f"rate-{transfer}")
+            efficiency.set_gid(f"efficiency-{transfer}")
+            rate.set_title(transfer, loc="left", fontsize=8.5, fontweight="bold", pad=4)
+            for one in these:
+                _draw_rate(rate, one, marks[id(one)])
+                _draw_efficiency(efficiency, one, marks[id(one)])
+            efficiency.axhline(100, color=PALE_INK, linewidth=0.8, linestyle=":", gid="ideal")
+            _sizes(efficiency, ordered, series.over)
+        _rates(list(grid[0, :-1]), ordered)
+        grid[1, 0].set_ylabel("efficiency, %")
+        grid[1, 0].set_ylim(bottom=0)
+        for ax in grid[:, :-1].flat:
+            ax.spines[["top", "right"]].set_visible(False)
+            ax.grid(color="#E2E2E2", linewidth=0.6)
+            ax.set_axisbelow(True)
+        for ax in grid[:, -1]:
+            ax.set_axis_off()
+        _legend(grid[0, -1], ordered, marks)
+    return figure
+
+
+def _marks(fitted: Sequence[Fitted]) -> dict[int, str]:
+    """Give cases of one backend different marks, the same for both transfers."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    marks = {}
+    for one in fitted:
+        s = one.curve.case.sample
+        known = found.setdefault(s.backend, [])
+        key = (s.settings, one.curve.case.variant)
+        if key not in known:
+            known.append(key)
+        marks[id(one)] = _MARKS[known.index(key) % len(_MARKS)]
+    return marks
+
+
+def _tint(one: Fitted) -> Tint:
+    """Return the colour of a case: its backend's, pale for a library's defaults."""
+    case = one.curve.case
+    own = colour(case.sample.backend)
+    return pale(own) if case.sample.settings == "defaults" and not case.raw else own
+
+
+def _draw_rate(ax: Axes, one: Fitted, mark: str) -> None:
+    curve, tint = one.curve, _tint(one)
+    sizes, rates = curve.sizes, [point.rate for point in curve.points]
+    _points(ax, sizes, [_scaled(r, 1 / _MIB) for r in rates], one, mark)
+    ends = np.array([sizes[0], sizes[-1]], dtype=np.float64)
+    ideal = rates[0].value / _MIB * ends / ends[0]
+    ax.plot(ends, ideal, color=tint, linewidth=0.8, linestyle=":", gid="ideal", zorder=1.5)
+    fit = one.fits.chosen
+    if fit is None:
+        ax.plot(sizes, [r.value / _MIB for r in rates], color=tint, linewidth=0.6, zorder=2)
+        return
+    for low, high, style in _stretches(sizes, fit.predictions):
+        at = np.geomspace(low, high, _SAMPLES)
+        ax.plot(at, fit.rate(at) / _MIB, color=tint, linewidth=1.2, linestyle=style, gid="fit")
+    for found in fit.held_out:
+        _predicted(ax, found, tint, "x", "held-out")
+    for found in fit.predictions:
+        _predicted(ax, found, tint, "D", "prediction")
+
+
+def _stretches(
+    sizes: Sequence[int], predictions: Sequence[Prediction]
+) -> Iterator[tuple[float, float, str]]:
+    """Yield where a fit is drawn, and how: dashed where nothing was measured."""
+    yield float(sizes[0]), float(sizes[-1]), "-"
+    for found in predictions:
+        if found.size > sizes[-1]:
+            yield float(sizes[-1]), float(found.size), "--"
+
+
+def _draw_efficiency(ax: Axes, one: Fitted, mark: str) -> None:
+    curve = one.curve
+    found = [_scaled(curve.efficiency(point), 100) for point in curve.points]
+    ax.plot(curve.sizes, [e.value for e in found], color=_tint(one), linewidth=0.6, zorder=2)
+    _points(ax, curve.sizes, found, one, mark)
+
+
+def _scaled(found: Estimate, factor: float) -> Estimate:
+    return Estimate(found.value * factor, found.low * factor, found.high * factor)
+
+
+def _points(
+    ax: Axes, sizes: Sequence[int], found: Sequence[Estimate], one: Fitted, mark: str
+) -> None:
+    """Draw measured points with their intervals; hollow where there is none."""
+    for size, value, point in zip(sizes, found, one.curve.points, strict=True):
+        known = point.time.n > 1
+        bars = [[value.value - value.low], [value.high - value.value]] if known else None
+        ax.errorbar(
+            [size],
+            [value.value],
+            yerr=bars,
+            fmt=mark,
+            color=_tint(one),
+            markersize=5.5,
+            markerfacecolor=_tint(one) if known else "white",
+            markeredgecolor=INK if known else _tint(one),
+            markeredgewidth=0.5 if known else 1.2,
+            ecolor=INK,
+            elinewidth=0.9,
+            capsize=2.5,
+            label=plain(label(one.curve.case)),
+            zorder=4,
+        )
+
+
+def _predicted(ax: Axes, found: Prediction, tint: Tint, mark: str, gid: str) -> None:
+    """Draw what a law gave for a size, a little to the right of what was measured there."""
+    rate = _scaled(found.rate, 1 / _MIB)
+    at = found.size * (1.05 if found.measured is not None else 1.0)
+    if not math.isnan(rate.low):
+        ax.plot([at, at], [rate.low, rate.high], color=tint, linewidth=2.6, alpha=0.35, zorder=3)
+    ax.plot(
+        [at], [rate.value], mark, color=tint, markerfacecolor="white", markersize=5, gid=gid,
+        zorder=3.5,
+    )  # fmt: skip
+
+
+def _sizes(ax: Axes, fitted: Sequence[Fitted], over: str) -> None:
+    predicted = {p.size for one in fitted if (fit := one.fits.chosen) for p in fit.predictions}
+    sizes = sorted({size for one in fitted for size in one.curve.sizes} | predicted)
+    ax.set_xscale("log", base=2)
+    ax.set_xlim(sizes[0] / 1.2, sizes[-1] * 1.25)
+    ax.xaxis.set_major_locator(FixedLocator(sizes))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_xlabel("MPI ranks" if over == "ranks" else "nodes")
+
+
+def _rates(axes: Sequence[Axes], fitted: Sequence[Fitted]) -> None:
+    shown = [point.rate.value / _MIB for one in fitted for point in one.curve.points]
+    chosen = [one.fits.chosen for one in fitted if one.fits.chosen]
+    shown += [p.rate.value / _MIB for fit in chosen for p in (*fit.predictions, *fit.held_out)]
+    low, high = min(shown) / 1.6, max(shown) * 1.9
+    for ax in axes:
+        ax.set_yscale("log")
+    axes[0].set_ylim(low, high)
+    axes[0].yaxis.set_major_locator(FixedLocator(log_ticks(low, high, 7)))
+    axes[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes[0].yaxis.set_minor_formatter(NullFormatter())
+    axes[0].yaxis.set_minor_locator(NullLocator())
+    axes[0].set_ylabel("rate of all ranks, MiB/s")
+
+
+def _legend(ax: Axes, fitted: Sequence[Fitted], marks: dict[int, str]) -> None:
+    """Name the cases, then what else is drawn."""
+    cases: dict[str, Line2D] = {}
+    for one in fitted:
+        curve = one.curve
+        name = case_name(curve).replace(f" {curve.case.sample.layout}", "", 1)
+        name = name.replace(f" {curve.case.sample.transfer}", "", 1)
+        cases.setdefault(
+            plain(name),
+            Line2D([], [], color=_tint(one), marker=marks[id(one)], markeredgecolor=INK,
+                   markeredgewidth=0.5, linewidth=1.2),
+        )  # fmt: skip
+    cases["ideal"] = Line2D([], [], color=PALE_INK, linewidth=0.8, linestyle=":")
+    if any(one.fits.chosen for one in fitted):
+        cases["fitted law"] = Line2D([], [], color=PALE_INK, linewidth=1.2)
+        for name, mark in (("held out: predicted", "x"), ("prediction", "D")):
+            cases[name] = Line2D(
+                [], [], color=PALE_INK, markerfacecolor="white", markersize=5, marker=mark,
+                linestyle="--" if mark == "D" else "none",
+            )  # fmt: skip
+    ax.legend(
+        cases.values(), cases.keys(), loc="upper left", frameon=False, fontsize=7.5,
+        borderaxespad=0.0, handlelength=2.2,
+    )  # fmt: skip

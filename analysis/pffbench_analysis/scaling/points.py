@@ -1,0 +1,174 @@
+"""The measured points of a scaling series: a case in a phase, over sizes of the job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from pffbench.results.statistics import Spread, spread
+from pffbench.results.summary import CaseSummary
+
+Values = np.ndarray[Any, np.dtype[np.float64]]
+Over = Literal["ranks", "nodes"]
+Kind = Literal["weak", "strong"]
+
+#: The phases that move data: what a user waits for first, then the transfers alone.
+PHASES = ("write_total", "read_total", "write", "read")
+_RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95 % interval; the bounds are NaN where one repetition allows none."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A case in a phase at one size of the job.
+
+    Parameters
+    ----------
+    ranks, nodes : int
+        The size.
+    size : int
+        The one of the two that the series goes over.
+    nbytes : int
+        Bytes that all ranks move together.
+    seconds : array of float64, shape (repetitions,)
+        Job time of each repetition.
+    imbalance : float
+        Seconds of the slowest over those of the median rank, the median over repetitions.
+    runs : tuple of str
+        Names of the runs that it comes from.
+    below_resolution : bool
+        Whether the harness itself shows in the time.
+    """
+
+    ranks: int
+    nodes: int
+    size: int
+    nbytes: int
+    seconds: Values
+    imbalance: float
+    runs: tuple[str, ...]
+    below_resolution: bool
+
+    @cached_property
+    def time(self) -> Spread:
+        """Seconds over the repetitions."""
+        return spread(self.seconds)
+
+    @cached_property
+    def rate(self) -> Estimate:
+        """Bytes per second of all ranks: bytes over the median time and the bounds of it."""
+        t = self.time
+        return Estimate(self.nbytes / t.median, self.nbytes / t.high, self.nbytes / t.low)
+
+    @property
+    def rates(self) -> Values:
+        """Bytes per second of each repetition."""
+        rates: Values = self.nbytes / self.seconds
+        return rates
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A case in a phase over all sizes of the job, the smallest first.
+
+    Parameters
+    ----------
+    case : CaseSummary
+        The case as the largest run has it.
+    phase : str
+        One of `PHASES`.
+    kind : {"weak", "strong"} or None
+        Whether bytes grow with the ranks or stay; None for a single size.
+    over : {"ranks", "nodes"}
+        What `Point.size` counts.
+    points : tuple of Point
+        At least one.
+    """
+
+    case: CaseSummary
+    phase: str
+    kind: Kind | None
+    over: Over
+    points: tuple[Point, ...]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The sizes."""
+        return [point.size for point in self.points]
+
+    def speedup(self, point: Point) -> Estimate:
+        """Return the rate over that at the smallest size (for strong scaling: time saved).
+
+        For weak scaling this is the scaled speed-up. The interval is that of a bootstrap of the
+        ratio of medians, both resampled on their own.
+        """
+        first = self.points[0]
+        value = point.rate.value / first.rate.value
+        if point is first:
+            return Estimate(1.0, 1.0, 1.0)
+        if min(point.seconds.size, first.seconds.size) < 2:
+            return Estimate(value, float("nan"), float("nan"))
+        rng = np.random.default_rng(0)
+        one, other = (medians(p.seconds, _RESAMPLES, rng) / p.nbytes for p in (first, point))
+        low, high = np.percentile(one / other, [2.5, 97.5])
+        return Estimate(value, float(low), float(high))
+
+    def ideal(self, point: Point) -> float:
+        """Return the speed-up if each added rank or node did as much as the first ones."""
+        return point.size / self.points[0].size
+
+    def efficiency(self, point: Point) -> Estimate:
+        """Return the speed-up as a part of the ideal one."""
+        found, ideal = self.speedup(point), self.ideal(point)
+        return Estimate(found.value / ideal, found.low / ideal, found.high / ideal)
+
+
+def medians(values: Values, count: int, rng: np.random.Generator) -> Values:
+    """Draw repetitions with replacement and return the median of each draw.
+
+    Parameters
+    ----------
+    values : array of float64, shape (n,)
+        One number for each repetition.
+    count : int
+        How many draws.
+    rng : Generator
+        Where chance comes from.
+
+    Returns
+    -------
+    array of float64, shape (count,)
+    """
+    drawn = rng.choice(values, size=(count, values.size))
+    found: Values = np.median(drawn, axis=1)
+    return found
+
+
+def kind_of(points: Sequence[Point]) -> Kind | None:
+    """Tell weak from strong scaling by the bytes.
+
+    Returns
+    -------
+    {"weak", "strong"} or None
+        None for a single size, or when bytes neither stay nor grow with the ranks.
+    """
+    if len({point.size for point in points}) < 2:
+        return None
+    if len({point.nbytes for point in points}) == 1:
+        return "strong"
+    # A distribution that does not divide evenly still moves all bytes, so this is exact.
+    if len({point.nbytes * points[0].ranks / point.ranks for point in points}) == 1:
+        return "weak"
+    return None

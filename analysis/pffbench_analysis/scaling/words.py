@@ -1,0 +1,160 @@
+"""What a scaling series says in words: one line for each case and phase, and how to read it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from pffbench.units import Size
+from pffbench_analysis.scaling.fits import FAR, FEWEST, Fit, Prediction
+from pffbench_analysis.scaling.laws import SYMBOLS, peak
+from pffbench_analysis.scaling.points import Curve, Estimate
+from pffbench_analysis.scaling.series import Series
+from pffbench_analysis.scaling.study import Fitted
+
+_MIB = 2**20
+
+
+def phase_name(phase: str) -> str:
+    """Return a phase as tables have it."""
+    return phase.replace("_total", " total")
+
+
+def verdict(one: Fitted) -> str:
+    """Say in one line how a case scales in a phase."""
+    curve = one.curve
+    name = f"{case_name(curve)}, {phase_name(curve.phase)}"
+    first, last = curve.points[0], curve.points[-1]
+    unit = curve.over if last.size > 1 else curve.over[:-1]
+    if curve.kind is None:
+        return f"{name}: {rate_text(last.rate)} with {last.size} {unit}; {one.fits.reason}"
+    parts = [
+        f"{first.size}→{last.size} {unit}, {curve.speedup(last).value:.3g}× "
+        f"(ideal {curve.ideal(last):.3g}), efficiency {percent(curve.efficiency(last))}",
+        law_text(one),
+    ]
+    if one.fits.chosen is not None:
+        parts += [prediction_text(p, curve.over) for p in one.fits.chosen.predictions]
+    below = "; below resolution, not to be relied on" if _unsound(curve) else ""
+    return f"{name}: {'; '.join(parts)}{below}"
+
+
+def _unsound(curve: Curve) -> bool:
+    return any(point.below_resolution for point in curve.points)
+
+
+def case_name(curve: Curve) -> str:
+    """Name a case: backend, layout, transfer, and settings where they are not the usual ones."""
+    s, case = curve.case.sample, curve.case
+    settings = "raw" if case.raw else (s.settings if s.settings != "matched" else "")
+    words = (s.backend, s.layout, s.transfer, settings, case.variant)
+    return " ".join(word for word in words if word)
+
+
+def law_text(one: Fitted) -> str:
+    """Name the law with its parameters, and its peak where there is one."""
+    fit = one.fits.chosen
+    if fit is None:
+        return f"no law ({one.fits.reason})"
+    told = [
+        f"{SYMBOLS[name]} = {interval(value, '.2g')}"
+        for name, value in fit.parameters.items()
+        if name != "lambda"
+    ]
+    return f"law {fit.law.title}: {', '.join(told)}{peak_text(fit)}"
+
+
+def peak_text(fit: Fit) -> str:
+    """Say where the rate is highest, if that is shown."""
+    kappa = fit.parameters.get("kappa")
+    if kappa is None or not kappa.low > 0:
+        return ""
+    at = peak({name: value.value for name, value in fit.parameters.items()})
+    return f", peak at N = {at:.0f}"
+
+
+def prediction_text(found: Prediction, over: str) -> str:
+    """Say what is expected at a size, and how sure that is."""
+    text = f"{rate_text(found.rate)} expected with {found.size} {over}"
+    if found.far:
+        text += f" (a guess: {found.stretch:.3g} times the largest size, over {FAR:g})"
+    return text
+
+
+def held_out_text(found: Prediction, over: str) -> str:
+    """Compare what was predicted for a size with what was measured there."""
+    assert found.measured is not None
+    off = found.rate.value / found.measured - 1
+    inside = {True: "within", False: "outside", None: "without"}[found.covers]
+    return (
+        f"{found.size} {over}: predicted {rate_text(found.rate)}, "
+        f"measured {found.measured / _MIB:.3g} ({off:+.0%}, {inside} the interval)"
+    )
+
+
+def rate_text(rate: Estimate) -> str:
+    """Return a rate in MiB/s with its interval."""
+    return f"{interval(Estimate(*(v / _MIB for v in _numbers(rate))), '.3g')} MiB/s"
+
+
+def percent(found: Estimate) -> str:
+    """Return a part in percent with its interval."""
+    if math.isnan(found.low):
+        return f"{found.value:.0%} (one repetition: no interval)"
+    return f"{found.value:.0%} ({100 * found.low:.0f}–{100 * found.high:.0f})"
+
+
+def interval(found: Estimate, digits: str) -> str:
+    """Return a number with its interval, if it has one."""
+    value, low, high = (f"{v:{digits}}" for v in _numbers(found))
+    return value if math.isnan(found.low) else f"{value} ({low}–{high})"
+
+
+def _numbers(found: Estimate) -> tuple[float, float, float]:
+    return found.value, found.low, found.high
+
+
+def work(curve: Curve) -> str:
+    """Say which work a comparison does, with the bytes that stay when the job grows."""
+    s, point = curve.case.sample, curve.points[0]
+    amount = f"{Size(point.nbytes)} in all"
+    if curve.kind == "weak":
+        amount = f"{Size(point.nbytes // point.ranks)} per rank"
+    elif curve.kind is None:
+        amount = f"{Size(point.nbytes)} on {point.ranks} ranks"
+    kind = f"{curve.kind} scaling" if curve.kind else "one size"
+    return f"{s.workload}, layout {s.layout}: {kind}, {amount}"
+
+
+def can_tell(series: Series) -> Iterator[str]:
+    """Say what so few sizes cannot tell."""
+    count = len(series.sizes)
+    if count == 1:
+        yield (
+            "One size only: rates, but no speed-up, efficiency or law. "
+            f"Add runs of the same experiment with other numbers of {series.over}."
+        )
+    elif count < FEWEST:
+        yield (
+            f"{count} sizes only: speed-up and efficiency between them, but no law and no "
+            f"prediction, for which there must be {FEWEST} or more."
+        )
+
+
+def summary_lines(series: Series, fitted: Sequence[Fitted]) -> list[str]:
+    """Return the lines for a terminal: what is wrong, then the totals of all cases."""
+    lines = [*series.alarms, *can_tell(series)]
+    lines += [verdict(one) for one in fitted if one.curve.phase.endswith("_total")]
+    return lines + [f"note: {note}" for note in series.notes]
+
+
+#: How the numbers come about, below the tables and the figures.
+HOW_TO_READ = (
+    "Rate: bytes of all ranks over the median time of the slowest rank; in brackets the 95 % "
+    "bootstrap interval of the median. Efficiency: the rate over that of the smallest size, as a "
+    "part of how much larger the job is.",
+    "Laws are fitted to the medians, chosen by their error in predicting the largest size (two of "
+    "them from six sizes on) from the others. Intervals of parameters and predictions are from a "
+    "bootstrap over repetitions, with the scatter about the law that repetitions do not explain.",
+    "Repetitions show the noise of one job, not that of another day.",
+)
