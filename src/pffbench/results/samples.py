@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 #: The phase that ends a repetition: a repetition without it was cut short.
 LAST_PHASE = "remove"
@@ -115,39 +115,61 @@ def read_samples(path: str | Path) -> list[Sample]:
     ValueError
         The file is not a table of samples, or a row in its midst is broken.
     """
-    text = Path(path).read_text(encoding="utf-8")
-    lines = text.splitlines()
-    if text and not text.endswith("\n"):
-        lines.pop()
-    rows = list(csv.reader(lines))
-    if not rows or tuple(rows[0]) != COLUMNS:
-        raise ValueError(f"{path} is not a table of samples of this version of pffbench")
+    converters = _converters()
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        rows = csv.reader(line for line in file if line.endswith("\n"))
+        try:
+            if tuple(next(rows, ())) != COLUMNS:
+                raise ValueError(f"{path} is not a table of samples of this version of pffbench")
+            return [_sample(row, converters, path, rows.line_num) for row in rows]
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is not a table of samples: {error}") from None
+
+
+def is_torn(path: str | Path) -> bool:
+    """Whether a file ends in the midst of a line, as a killed run leaves it."""
+    with Path(path).open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        if file.tell() == 0:
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
+
+
+Converter = Callable[[str], Any]
+
+
+def _converters() -> tuple[Converter, ...]:
+    """Return what makes a value of each column; equal texts of a table share their memory."""
     kinds = get_type_hints(Sample)
-    return [_sample(row, kinds, path, number) for number, row in enumerate(rows[1:], start=2)]
+    return tuple(_converter(kinds[name]) for name in COLUMNS)
 
 
-def _sample(row: list[str], kinds: dict[str, Any], path: str | Path, number: int) -> Sample:
+def _converter(kind: Any) -> Converter:
+    if kind is str:
+        known: dict[str, str] = {}
+        return lambda text: known.setdefault(text, text)
+    if kind is bool:
+        return _truth
+    if kind in (int, float):
+        return cast(Converter, kind)
+    number = int if kind == (int | None) else float
+    return lambda text: None if text == "" else number(text)
+
+
+def _truth(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text == "true"
+
+
+def _sample(
+    row: list[str], converters: Sequence[Converter], path: str | Path, number: int
+) -> Sample:
     try:
-        values = {name: _value(text, kinds[name]) for name, text in zip(COLUMNS, row, strict=True)}
+        return Sample(*[convert(text) for convert, text in zip(converters, row, strict=True)])
     except ValueError as error:
         raise ValueError(f"{path} line {number}: {error}") from None
-    return Sample(**values)
-
-
-def _value(text: str, kind: Any) -> Any:
-    if kind is str:
-        return text
-    if kind is bool:
-        if text not in ("true", "false"):
-            raise ValueError(f"{text!r} is neither true nor false")
-        return text == "true"
-    if kind is int:
-        return int(text)
-    if kind is float:
-        return float(text)
-    if text == "":
-        return None
-    return int(text) if kind == (int | None) else float(text)
 
 
 Repetitions = frozenset[tuple[str, int]]

@@ -9,54 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from pffbench.results.gaps import gaps_of
+from pffbench.results.phases import MOVING, TOTALS, PhaseSummary, phase_summary
 from pffbench.results.record import RunRecord
-from pffbench.results.samples import WRITE_PHASES, Sample, read_samples, whole
-from pffbench.results.statistics import Caveat, Spread, spread, warnings_for
+from pffbench.results.samples import Sample, read_samples, whole
+from pffbench.results.wording import stored_as, variants_of
 
-#: Sums of phases: what it takes until data are written as durably as asked, or are read.
-TOTALS = {
-    "write_total": WRITE_PHASES,
-    "read_total": ("open", "open_array", "read", "close_read"),
-}
-#: Parameters that tables have columns for.
-_OWN_COLUMNS = frozenset({"settings", "transfer"})
-#: Phases in which data move: these have rates and a roofline.
-MOVING = ("write", "read", *TOTALS)
-
-
-@dataclass(frozen=True)
-class PhaseSummary:
-    """One phase, or sum of phases, of one case over the repetitions that count.
-
-    Parameters
-    ----------
-    phase : str
-        Name of the phase.
-    seconds : Spread
-        Job time: the slowest rank of each repetition.
-    by_block : dict of int to float
-        The same seconds for each repetition.
-    rate : float or None
-        Median bytes per second of all ranks together; None where no data move.
-    per_array : float
-        Median seconds divided by the number of arrays of all ranks.
-    ratio : Spread or None
-        Time over that of the best case of the comparison, block by block; None for raw bytes.
-    roofline : float or None
-        Part that was reached of the best speed of raw bytes: the smallest seconds of any raw
-        transfer of the same bytes, in any repetition that counts, over the median seconds.
-    warnings : tuple of Caveat
-        What makes the numbers less trustworthy.
-    """
-
-    phase: str
-    seconds: Spread
-    by_block: Mapping[int, float]
-    rate: float | None
-    per_array: float
-    ratio: Spread | None
-    roofline: float | None
-    warnings: tuple[Caveat, ...]
+__all__ = ["MOVING", "TOTALS", "CaseSummary", "PhaseSummary", "Summary", "summarise"]
 
 
 @dataclass(frozen=True)
@@ -108,10 +67,13 @@ class Summary:
         What `run.json` says.
     groups : dict of str to list of CaseSummary
         The cases of each comparison, in the order in which they ran.
+    gaps : tuple of str
+        What of the run is not there, or was left out: a summary can be of a part of it.
     """
 
     record: RunRecord
     groups: Mapping[str, Sequence[CaseSummary]]
+    gaps: tuple[str, ...] = ()
 
     @property
     def cases(self) -> list[CaseSummary]:
@@ -148,6 +110,7 @@ def summarise(directory: str | Path) -> Summary:
             group: _group([by_case[name] for name in names], record)
             for group, names in groups.items()
         },
+        gaps_of(path, samples, complete),
     )
 
 
@@ -157,36 +120,11 @@ def _group(cases: Sequence[Sequence[Sample]], record: RunRecord) -> list[CaseSum
     moving = {name for name in raw if record.cases[name].get("verified", False)}
     best = {phase: _fastest(seconds, set(seconds) - raw, phase) for phase in _phases(seconds)}
     limit = {phase: _limit(seconds, moving, phase) for phase in MOVING}
-    variants = _variants([rows[0].case for rows in cases], record)
+    variants = variants_of([rows[0].case for rows in cases], record)
     return [
         _case(rows, seconds, best, limit, record, rows[0].case in raw, variants[rows[0].case])
         for rows in cases
     ]
-
-
-def _variants(names: Sequence[str], record: RunRecord) -> dict[str, str]:
-    """Return, for each case, the parameters that its backend was swept over."""
-    told = {
-        name: {**record.cases[name]["parameters"], **record.cases[name]["options"]}
-        for name in names
-        if name in record.cases
-    }
-    swept: dict[str, set[str]] = defaultdict(set)
-    for mine in told.values():
-        same = [other for other in told.values() if other["backend"] == mine["backend"]]
-        swept[mine["backend"]] |= {k for k, v in mine.items() if any(o.get(k) != v for o in same)}
-    return {
-        name: " ".join(
-            f"{key}={_short(mine[key])}"
-            for key in mine
-            if key in swept[mine["backend"]] - _OWN_COLUMNS
-        )
-        for name, mine in told.items()
-    }
-
-
-def _short(value: object) -> str:
-    return "×".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 Seconds = Mapping[str, Mapping[str, Mapping[int, float]]]
@@ -231,60 +169,28 @@ def _case(
 ) -> CaseSummary:
     first = rows[0]
     entry = record.cases.get(first.case, {})
-    amounts = {row.phase: row.bytes for row in rows}
-    nbytes = {"write": amounts.get("write", 0), "read": amounts.get("read", 0)}
-    nbytes |= {"write_total": nbytes["write"], "read_total": nbytes["read"]}
     resolution = 100 * max(record.floor["barrier"], record.floor["tick"])
+    by_phase: dict[str, list[Sample]] = defaultdict(list)
+    for row in rows:
+        by_phase[row.phase].append(row)
     phases: dict[str, PhaseSummary] = {}
     for phase, by_block in seconds[first.case].items():
         if not by_block:
             continue
-        values = list(by_block.values())
-        warmup = [row.own_max for row in rows if row.warmup and row.phase == phase]
-        found = spread(values)
-        moved = nbytes.get(phase, 0)
-        phases[phase] = PhaseSummary(
-            phase=phase,
-            seconds=found,
-            by_block=by_block,
-            rate=moved / found.median if moved and found.median else None,
-            per_array=found.median / first.arrays,
-            ratio=None if raw else _ratio(by_block, best.get(phase)),
-            roofline=None if raw or not (least := limit.get(phase)) else least / found.median,
-            warnings=tuple(warnings_for(values, warmup, resolution)),
-        )
+        limited = None if raw else limit.get(phase)
+        compared = None if raw else best.get(phase)
+        phases[phase] = phase_summary(phase, by_block, by_phase, compared, limited, resolution)
     closed = next((row for row in rows if row.disk_bytes is not None), None)
     reads = [row for row in rows if row.phase == "read" and not row.warmup]
     return CaseSummary(
         sample=first,
         raw=raw,
         variant=variant,
-        nbytes=nbytes["write"],
+        nbytes=next((row.bytes for row in rows if row.phase == "write"), 0),
         cache=" / ".join(sorted({row.cache for row in reads})),
-        stored_as=_stored(entry),
+        stored_as=stored_as(entry),
         disk_bytes=None if closed is None else closed.disk_bytes,
         disk_files=None if closed is None else closed.disk_files,
         peak_memory=max(row.peak_memory for row in rows),
         phases=phases,
     )
-
-
-def _ratio(by_block: Mapping[int, float], other: Mapping[int, float] | None) -> Spread | None:
-    """Return the ratio of times within the blocks that both have."""
-    common = sorted(set(by_block) & set(other or {}))
-    if other is None or not common or any(other[b] <= 0 for b in common):
-        return None
-    return spread([by_block[b] / other[b] for b in common])
-
-
-def _stored(entry: Mapping[str, object]) -> str:
-    stored = entry.get("stored_as")
-    if not isinstance(stored, dict):
-        return ""
-    if entry.get("raw"):
-        return "raw bytes"
-    chunks = stored["chunks"]
-    shape = "contiguous" if chunks is None else "chunks " + "×".join(map(str, chunks))
-    parts = [shape, f"codec {stored['codec']}", f"fill {stored['fill']}"]
-    parts += [f"{key} {value}" for key, value in stored["more"].items()]
-    return ", ".join(parts)

@@ -1,0 +1,50 @@
+"""What a case of a run is called in words: what sets it apart, and how its arrays are stored."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from pffbench.results.record import RunRecord
+
+#: Parameters that tables have columns for.
+_OWN_COLUMNS = frozenset({"settings", "transfer"})
+
+
+def variants_of(names: Sequence[str], record: RunRecord) -> dict[str, str]:
+    """Return, for each case, the parameters that its backend was swept over."""
+    told = {
+        name: {**record.cases[name]["parameters"], **record.cases[name]["options"]}
+        for name in names
+        if name in record.cases
+    }
+    swept: dict[str, set[str]] = defaultdict(set)
+    for mine in told.values():
+        same = [other for other in told.values() if other["backend"] == mine["backend"]]
+        swept[mine["backend"]] |= {k for k, v in mine.items() if any(o.get(k) != v for o in same)}
+    return {
+        name: " ".join(
+            f"{key}={_short(mine[key])}"
+            for key in mine
+            if key in swept[mine["backend"]] - _OWN_COLUMNS
+        )
+        for name, mine in told.items()
+    }
+
+
+def _short(value: object) -> str:
+    return "×".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def stored_as(entry: Mapping[str, object]) -> str:
+    """Say how the arrays of a case are really stored, by its entry in `run.json`."""
+    stored = entry.get("stored_as")
+    if not isinstance(stored, dict):
+        return ""
+    if entry.get("raw"):
+        return "raw bytes"
+    chunks = stored["chunks"]
+    shape = "contiguous" if chunks is None else "chunks " + "×".join(map(str, chunks))
+    parts = [shape, f"codec {stored['codec']}", f"fill {stored['fill']}"]
+    parts += [f"{key} {value}" for key, value in stored["more"].items()]
+    return ", ".join(parts)
