@@ -7,7 +7,7 @@ SITE_SBATCH=(--partition=batch --constraint=nvme)
 SITE_TASKS_PER_NODE=56
 SITE_MPI=cray_shasta
 SITE_SRUN=(--cpu-bind=cores)
-SITE_LOCAL=/mnt/bb/$USER
+SITE_LOCAL=/mnt/bb/$(id -un)
 SITE_DROP_HOOK=
 
 site_environment() { module load PrgEnv-gnu cray-python cray-hdf5-parallel cray-netcdf-hdf5parallel; }
