@@ -195,15 +195,19 @@ def test_the_cache_of_a_file_system_in_memory_cannot_be_dropped(good):
 def test_singletons_are_refused(good, claim):
     """Each of 4 processes is a world of its own: launcher and MPI do not fit together."""
     told = refused(good, "experiment.yaml", env=claim)
-    assert re.search(r"started 4 processes \(\w+=4\), but MPI knows of 1", told)
+    assert re.search(
+        r"started 4 processes \(\w+=4\), but (MPI knows of 1|Open MPI was not told)", told
+    )
 
 
 def test_only_one_of_the_singletons_speaks_and_its_status_is_the_jobs(good):
     # The others must not fail before it: srun ends all tasks of a step at the first failure.
     before = sorted(good.iterdir())
-    done = pffbench_cli("experiment.yaml", cwd=good, env={"PMI_SIZE": "4", "PMI_RANK": "2"})
-    assert (done.status, done.stdout, done.stderr) == (0, "", "")
-    assert sorted(good.iterdir()) == before
+    step = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "4"}
+    for claim in ({"PMI_SIZE": "4", "PMI_RANK": "2"}, step):
+        done = pffbench_cli("experiment.yaml", cwd=good, env=claim)
+        assert (done.status, done.stdout, done.stderr) == (0, "", "")
+        assert sorted(good.iterdir()) == before
 
 
 # On several ranks

@@ -110,8 +110,18 @@ def test_processes_that_do_not_know_of_each_other_are_a_problem(tmp_path):
     assert "the launcher started 3 processes" in first.stdout
     assert "start with" in first.stdout
     other = doctor(tmp_path, MV2_COMM_WORLD_SIZE="3", MV2_COMM_WORLD_RANK="1")
-    assert other.status == 1, other.said
+    assert other.status == 0, other.said  # the first failure would end all of them under srun
     assert other.stdout == ""
+
+
+def test_tasks_of_srun_without_contact_are_a_problem_found_before_mpi_starts(tmp_path):
+    step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "3"}
+    first = doctor(tmp_path, **step, SLURM_PROCID="0")
+    assert first.status == 1, first.said
+    assert "the launcher started 3 processes" in first.stdout
+    assert "start with srun --mpi=pmix" in first.stdout
+    other = doctor(tmp_path, **step, SLURM_PROCID="1")
+    assert (other.status, other.stdout, other.stderr) == (0, "", "")
 
 
 TRIAL = """

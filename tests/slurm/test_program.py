@@ -98,29 +98,46 @@ def test_a_scratch_directory_of_each_node_is_refused(slurm, shared):
         assert "pffbench" not in slurm.run("ls", "/tmp", on=node).stdout
 
 
-#: MPI of the usual kind ends as soon as it starts without --mpi=pmix. Without this variable it
-#: does what newer releases always do: every process takes itself for the whole job.
-ALONE = ["env", "-u", "SLURM_NODELIST"]
+def refused_at_once(slurm, shared, launch):
+    """Run where processes cannot find each other: one of them says so, within seconds."""
+    began = time.monotonic()
+    done = run_small(slurm, shared, launch)
+    assert time.monotonic() - began < 15
+    assert done.returncode == 2, done.stdout + done.stderr
+    said = done.stderr.splitlines()
+    assert [line for line in said if not line.startswith("srun:")] == [
+        line for line in said if line.startswith("pffbench:")
+    ], "nothing but our own sentence"
+    assert done.stderr.count("pffbench:") == 1
+    assert "8 processes" in done.stderr
+    assert "--mpi=pmix" in done.stderr
+    assert not (shared / "out").exists()
+    assert not list((shared / "scratch").iterdir())
+    return done.stderr
+
+
+def test_tasks_that_srun_tells_nothing_of_each_other_are_refused_before_mpi_starts(slurm, shared):
+    told = refused_at_once(slurm, shared, ["srun", "--mpi=none", "-N4", "-n8"])
+    assert "Open MPI was not told" in told
+
+
+#: A contact that leads nowhere, and no Slurm that MPI could see: every process takes itself for the
+#: whole job, as with the wrong kind of contact.
+ALONE = ["env", "-u", "SLURM_NODELIST", "PMI_FD=0"]
 
 
 def test_processes_that_do_not_know_of_each_other_are_refused_at_once(slurm, shared):
-    began = time.monotonic()
-    done = run_small(slurm, shared, ["srun", "--mpi=none", "-N4", "-n8", *ALONE])
-    assert time.monotonic() - began < 15
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert "8 processes" in done.stderr
-    assert "--mpi=pmix" in done.stderr
-    assert done.stderr.count("pffbench:") == 1
-    assert not (shared / "out").exists()
+    told = refused_at_once(slurm, shared, ["srun", "--mpi=none", "-N4", "-n8", *ALONE])
+    assert "MPI knows of 1" in told
 
 
-def test_a_launch_that_mpi_itself_refuses_ends_at_once_and_makes_nothing(slurm, shared):
-    began = time.monotonic()
-    done = run_small(slurm, shared, ["srun", "--mpi=none", "-N4", "-n8"])
-    assert time.monotonic() - began < 15
-    assert done.returncode != 0
-    assert not (shared / "out").exists()
-    assert not list((shared / "scratch").iterdir())
+def test_the_doctor_tells_why_tasks_do_not_find_each_other(slurm, shared):
+    launch = ["srun", "--mpi=none", "-N4", "-n8"]
+    done = pffbench(slurm, launch, "doctor", "--scratch", shared)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.count("the launcher started 8 processes") == 1
+    assert "start with srun --mpi=pmix" in " ".join(done.stdout.split())
+    assert "Traceback" not in done.stderr
 
 
 def test_a_run_on_a_distributed_file_system_is_valid_and_names_it(moosefs_cluster):

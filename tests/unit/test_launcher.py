@@ -2,7 +2,12 @@
 
 import pytest
 
-from pffbench.parallel.launcher import launcher_size, needs_yield, ranks_on_node
+from pffbench.parallel.launcher import (
+    launcher_size,
+    needs_yield,
+    ranks_on_node,
+    without_contact,
+)
 
 STEP = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_NODEID": "3",
         "SLURM_STEP_NUM_TASKS": "7", "SLURM_STEP_TASKS_PER_NODE": "2(x3),1",
@@ -65,3 +70,21 @@ def test_more_ranks_than_cores_must_yield(cpus, expected):
 
 def test_a_lone_program_need_not_yield():
     assert not needs_yield({}, 1)
+
+
+def test_tasks_of_srun_that_heard_nothing_of_each_other():
+    assert without_contact(STEP) == (7, "SLURM_STEP_NUM_TASKS")
+
+
+@pytest.mark.parametrize("environ", [
+    {},
+    {**STEP, "PMIX_RANK": "3"},
+    {**STEP, "PMI_RANK": "3", "PMI_SIZE": "7"},
+    {**STEP, "PMI_FD": "12"},
+    {**STEP, "SLURM_STEP_NUM_TASKS": "1"},
+    {**STEP, "SLURM_STEP_ID": "4294967290"},  # the batch script itself
+    {**STEP, "SLURM_STEP_NUM_TASKS": "4", "OMPI_COMM_WORLD_SIZE": "64"},  # mpiexec's carrier
+    {"MV2_COMM_WORLD_SIZE": "8"},
+])
+def test_tasks_that_can_find_each_other_or_are_alone(environ):
+    assert without_contact(environ) is None

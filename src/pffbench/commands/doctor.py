@@ -8,7 +8,7 @@ import sys
 
 from pffbench.diagnosis.finding import MAKE_ENV, Finding, count
 from pffbench.diagnosis.report import print_report
-from pffbench.errors import NOT_VALID, VALID
+from pffbench.errors import NOT_VALID, VALID, UserError
 
 HEALTHY, PROBLEMS = VALID, NOT_VALID
 
@@ -31,9 +31,13 @@ def _with_mpi(scratch: str | None) -> int:
     try:
         comm = start_mpi()
     except (ImportError, RuntimeError) as error:
-        return _without_mpi4py(scratch, error) if speaks_for_all(os.environ) else PROBLEMS
+        return _without_mpi4py(scratch, error) if speaks_for_all(os.environ) else HEALTHY
+    except UserError as error:  # in the one process that speaks
+        return _wrongly_launched(scratch, error)
     if comm.size == 1 and not speaks_for_all(os.environ):
-        return PROBLEMS  # one process tells for all of them that they do not know of each other
+        # One process tells for all of them that they do not know of each other, and its status is
+        # the job's: srun ends all tasks of a step at the first failure.
+        return HEALTHY
     from pffbench.diagnosis.together import Examination
     from pffbench.parallel.topology import Team
 
@@ -49,6 +53,15 @@ def _without_mpi4py(scratch: str | None, error: Exception) -> int:
     text = f"mpi4py.MPI cannot be loaded: {type(error).__name__}: {error}"
     found = examine_alone(scratch, "not looked at without mpi4py")
     return _tell([*found, Finding("MPI", "problem", text, MAKE_ENV)])
+
+
+def _wrongly_launched(scratch: str | None, error: UserError) -> int:
+    from pffbench.diagnosis import launcher
+    from pffbench.diagnosis.alone import examine_alone
+
+    found = examine_alone(scratch, "not looked at, since MPI would not find the other processes")
+    remedy = "start with srun --mpi=pmix, or with the mpiexec of Open MPI"
+    return _tell([*found, Finding(launcher.TOPIC, "problem", str(error), remedy)])
 
 
 def _tell(found: list[Finding]) -> int:

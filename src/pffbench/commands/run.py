@@ -7,8 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from pffbench.errors import NOT_VALID, VALID, UserError
-from pffbench.parallel.launcher import launcher_size, speaks_for_all, start_mpi
+from pffbench.errors import NOT_VALID, UserError
+from pffbench.parallel.launcher import launcher_size, refuse_launch, start_mpi
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -44,16 +44,7 @@ def check_launcher(size: int) -> None:
     claim = launcher_size(os.environ)
     if claim is None or claim[0] == size:
         return
-    number, variable = claim
-    if not speaks_for_all(os.environ):
-        # One process says it, and its status is the job's: a launcher that ends all processes at
-        # the first failure must not cut that one off.
-        sys.exit(VALID)
-    raise UserError(
-        f"the launcher started {number} processes ({variable}={number}), but MPI knows of {size}: "
-        "launcher and MPI library do not fit together; use the mpiexec of the same MPI, or try "
-        "srun --mpi=pmix or --mpi=pmi2"
-    )
+    refuse_launch(claim, f"MPI knows of {size}")
 
 
 class _abort_on_error:  # noqa: N801 -- reads as a word of the with statement

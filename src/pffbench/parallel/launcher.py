@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
+
+from pffbench.errors import VALID, UserError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -35,9 +39,13 @@ _RANKS = (
     "SLURM_PROCID",
 )
 _SLURM_SIZE = "SLURM_STEP_NUM_TASKS"
+# What srun --mpi=pmix and --mpi=pmi2 leave: with none of it a process hears nothing of the others.
+_CONTACTS = ("PMIX_RANK", "PMI_RANK", "PMI_FD")
 _SLURM_LOCAL_SIZES = ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
 # Slurm numbers the batch script, the interactive shell and the like from here upwards.
 _FIRST_SPECIAL_STEP = 0xFFFFFFF0
+# Seconds; tasks of one step start within less of each other, unless there are very many.
+_OTHERS_LEAVE = 2.0
 _TASKS_PER_NODE = re.compile(r"([0-9]+)(?:\(x([0-9]+)\))?")
 
 
@@ -127,14 +135,97 @@ def _whole_number(text: str | None) -> int | None:
     return int(text) if text is not None and re.fullmatch(r"[0-9]+", text) else None
 
 
+def without_contact(environ: Mapping[str, str]) -> tuple[int, str] | None:
+    """Find out whether ``srun`` started several tasks and told none of them how to find the others.
+
+    Parameters
+    ----------
+    environ : mapping
+        The environment of a task.
+
+    Returns
+    -------
+    tuple of int and str, or None
+        The number of tasks and the variable that says so; None when there is a way to the
+        others, or there are no others.
+    """
+    claim = launcher_size(environ)
+    if claim is None or claim[0] == 1 or claim[1] != _SLURM_SIZE:
+        return None
+    return None if any(name in environ for name in _CONTACTS) else claim
+
+
+def refuse_launch(claim: tuple[int, str], seen: str) -> NoReturn:
+    """End processes that a launcher started and that do not know of each other.
+
+    Parameters
+    ----------
+    claim : tuple of int and str
+        How many there are and the variable that says so, as `launcher_size` returns it.
+    seen : str
+        What MPI sees of them instead.
+
+    Raises
+    ------
+    UserError
+        In one process. The others leave with status 0: a launcher that ends all processes at
+        the first failure must not cut off the one that speaks, whose status is the job's.
+    """
+    if not speaks_for_all(os.environ):
+        sys.exit(VALID)
+    if _in_slurm_step(os.environ):
+        # srun may end a step at the first failure, and the status of a task that it has to
+        # terminate outweighs ours: let the others leave first.
+        time.sleep(_OTHERS_LEAVE)
+    number, variable = claim
+    raise UserError(
+        f"the launcher started {number} processes ({variable}={number}), but {seen}: launcher and "
+        "MPI library do not fit together; use the mpiexec of the same MPI, or try "
+        "srun --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)"
+    )
+
+
 def start_mpi() -> MPI.Intracomm:
     """Initialise MPI and return all its ranks.
 
     Open MPI is told to yield the processor when there are more ranks than cores: ranks that spin
     would keep others from running, and 64 ranks on 2 cores would never finish.
+
+    Raises
+    ------
+    UserError
+        Open MPI would find none of the other tasks that ``srun`` started; see `refuse_launch`.
     """
     if needs_yield(os.environ, len(os.sched_getaffinity(0))):
         os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+    claim = without_contact(os.environ)
+    if claim is not None and "mpi4py.MPI" not in sys.modules:
+        return _start_apart(claim)
     from mpi4py import MPI
 
+    return MPI.COMM_WORLD
+
+
+def _start_apart(claim: tuple[int, str]) -> MPI.Intracomm:
+    """Load MPI and look which one it is, before its initialisation may end the process.
+
+    Open MPI ends it with many lines that name neither cause nor remedy, or makes it a world of
+    its own, by its version. Other libraries have ways of their own to find the other tasks.
+    """
+    import mpi4py
+
+    mpi4py.rc.initialize = False
+    mpi4py.rc.finalize = True  # at exit, as mpi4py does for what it initialised itself
+    from mpi4py import MPI
+
+    if MPI.Get_library_version().startswith("Open MPI"):
+        refuse_launch(claim, "Open MPI was not told how to find the others")
+    if not MPI.Is_initialized():
+        levels = {
+            "single": MPI.THREAD_SINGLE,
+            "funneled": MPI.THREAD_FUNNELED,
+            "serialized": MPI.THREAD_SERIALIZED,
+            "multiple": MPI.THREAD_MULTIPLE,
+        }
+        MPI.Init_thread(levels[mpi4py.rc.thread_level])
     return MPI.COMM_WORLD
