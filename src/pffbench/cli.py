@@ -19,6 +19,7 @@ _COMMANDS = {
     "plan": "print the cases of an experiment and what they cost; write nothing",
     "doctor": "tell what the software and this machine can do, with remedies",
     "report": "rebuild summary, tables and plots of results directories",
+    "scaling": "tell how rates grow with ranks or nodes, and what more of them would bring",
     "backends": "list the backends and what they can do",
     "workloads": "list the workloads and their parameters",
     "schema": "print the JSON Schema of an experiment",
@@ -103,6 +104,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="RUN",
         help="results directories (example: pffbench-results/default-20260101-120000)",
     )
+    _add_scaling(made["scaling"])
     return parser
 
 
@@ -200,6 +202,35 @@ def _duration(text: str) -> str:
         except UserError as error:
             raise argparse.ArgumentTypeError(f"{error}, or none") from None
     return text
+
+
+def _add_scaling(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="results directories of one experiment at several sizes of the job (example: "
+        "results/1n results/2n results/4n)",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help="directory for tables and figures, new, empty or of an earlier call; 'scaling' beside "
+        "the runs when not given (example: --out results/scaling)",
+    )
+    parser.add_argument(
+        "--over",
+        choices=("ranks", "nodes"),
+        help="what the sizes are; nodes where their number varies and each has as many ranks, else "
+        "ranks, when not given (example: --over ranks)",
+    )
+    parser.add_argument(
+        "--predict",
+        type=_ranks,
+        metavar="N",
+        help="ranks or nodes to predict the rate for; twice the largest number when not given "
+        "(example: --predict 64)",
+    )
 
 
 def _ranks(text: str) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pffbench.results.summary import Summary
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.figures import Words
+from pffbench_analysis.scaling.fits import WIDE
 from pffbench_analysis.scaling.series import Series
 from pffbench_analysis.scaling.study import Fitted
 from pffbench_analysis.scaling.words import work
@@ -30,8 +31,8 @@ def figure_words(series: Series, fitted: Sequence[Fitted]) -> Words:
     if any(one.fits.chosen for one in fitted):
         notes.append(
             "Line: the law that predicts the largest size best from the others; × is that "
-            "prediction, beside what was measured. Diamond: a size that was not measured. Pale "
-            "bars: their 95 % intervals."
+            "prediction, to the right of what was measured. Diamond: a size that was not measured. "
+            f"Pale bars: their 95 % intervals; none is drawn that spans a factor of {WIDE:g}."
         )
     elif len(series.sizes) > 1:
         notes.append(f"No law: {fitted[0].fits.reason}.")

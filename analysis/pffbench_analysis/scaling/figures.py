@@ -33,6 +33,10 @@ _MARKS = ("o", "s", "^", "v", "D", "P", "X", "<", ">", "h")
 _PANEL_HEIGHT = 2.5
 _EFFICIENCY_HEIGHT = 1.55
 _SAMPLES = 64
+#: By which part of an octave cases stand beside each other, so that their intervals can be seen.
+_ASIDE = 0.06
+#: And by which the prediction stands to the right of what was measured.
+_BESIDE = 0.2
 
 
 def figures(series: Series, fitted: Sequence[Fitted]) -> Iterator[tuple[str, Figure]]:
@@ -64,7 +68,7 @@ def draw(series: Series, fitted: Sequence[Fitted]) -> Figure:
     below it the efficiency, ``efficiency-TRANSFER``.
     """
     ordered = sorted(fitted, key=lambda one: place(one.curve.case))
-    transfers = list(dict.fromkeys(one.curve.case.sample.transfer for one in ordered))
+    transfers = sorted({one.curve.case.sample.transfer for one in ordered}, reverse=True)
     marks = _marks(ordered)
     with mpl.rc_context(RC):
         figure = page(
@@ -79,7 +83,7 @@ def draw(series: Series, fitted: Sequence[Fitted]) -> Figure:
             squeeze=False,
             sharex="col",
             sharey="row",
-            width_ratios=[1.0] * len(transfers) + [0.34 * len(transfers)],
+            width_ratios=[1.0] * len(transfers) + [0.27 * len(transfers)],
             height_ratios=[_PANEL_HEIGHT, _EFFICIENCY_HEIGHT],
         )
         for column, transfer in enumerate(transfers):
@@ -88,9 +92,10 @@ def draw(series: Series, fitted: Sequence[Fitted]) -> Figure:
             rate.set_gid(f"rate-{transfer}")
             efficiency.set_gid(f"efficiency-{transfer}")
             rate.set_title(transfer, loc="left", fontsize=8.5, fontweight="bold", pad=4)
-            for one in these:
-                _draw_rate(rate, one, marks[id(one)])
-                _draw_efficiency(efficiency, one, marks[id(one)])
+            for number, one in enumerate(these):
+                aside = 2 ** (_ASIDE * (number - (len(these) - 1) / 2))
+                _draw_rate(rate, one, marks[id(one)], aside)
+                _draw_efficiency(efficiency, one, marks[id(one)], aside)
             efficiency.axhline(100, color=PALE_INK, linewidth=0.8, linestyle=":", gid="ideal")
             _sizes(efficiency, ordered, series.over)
         _rates(list(grid[0, :-1]), ordered)
@@ -127,10 +132,10 @@ def _tint(one: Fitted) -> Tint:
     return pale(own) if case.sample.settings == "defaults" and not case.raw else own
 
 
-def _draw_rate(ax: Axes, one: Fitted, mark: str) -> None:
+def _draw_rate(ax: Axes, one: Fitted, mark: str, aside: float) -> None:
     curve, tint = one.curve, _tint(one)
     sizes, rates = curve.sizes, [point.rate for point in curve.points]
-    _points(ax, sizes, [_scaled(r, 1 / _MIB) for r in rates], one, mark)
+    _points(ax, sizes, [_scaled(r, 1 / _MIB) for r in rates], one, mark, aside)
     ends = np.array([sizes[0], sizes[-1]], dtype=np.float64)
     ideal = rates[0].value / _MIB * ends / ends[0]
     ax.plot(ends, ideal, color=tint, linewidth=0.8, linestyle=":", gid="ideal", zorder=1.5)
@@ -138,13 +143,14 @@ def _draw_rate(ax: Axes, one: Fitted, mark: str) -> None:
     if fit is None:
         ax.plot(sizes, [r.value / _MIB for r in rates], color=tint, linewidth=0.6, zorder=2)
         return
-    for low, high, style in _stretches(sizes, fit.predictions):
+    for low, high, style in _stretches(sizes, [p for p in fit.predictions if not p.useless]):
         at = np.geomspace(low, high, _SAMPLES)
         ax.plot(at, fit.rate(at) / _MIB, color=tint, linewidth=1.2, linestyle=style, gid="fit")
     for found in fit.held_out:
-        _predicted(ax, found, tint, "x", "held-out")
+        _predicted(ax, found, tint, "x", aside * 2**_BESIDE)
     for found in fit.predictions:
-        _predicted(ax, found, tint, "D", "prediction")
+        if not found.useless:
+            _predicted(ax, found, tint, "D", aside)
 
 
 def _stretches(
@@ -157,11 +163,11 @@ def _stretches(
             yield float(sizes[-1]), float(found.size), "--"
 
 
-def _draw_efficiency(ax: Axes, one: Fitted, mark: str) -> None:
+def _draw_efficiency(ax: Axes, one: Fitted, mark: str, aside: float) -> None:
     curve = one.curve
     found = [_scaled(curve.efficiency(point), 100) for point in curve.points]
     ax.plot(curve.sizes, [e.value for e in found], color=_tint(one), linewidth=0.6, zorder=2)
-    _points(ax, curve.sizes, found, one, mark)
+    _points(ax, curve.sizes, found, one, mark, aside)
 
 
 def _scaled(found: Estimate, factor: float) -> Estimate:
@@ -169,14 +175,14 @@ def _scaled(found: Estimate, factor: float) -> Estimate:
 
 
 def _points(
-    ax: Axes, sizes: Sequence[int], found: Sequence[Estimate], one: Fitted, mark: str
+    ax: Axes, sizes: Sequence[int], found: Sequence[Estimate], one: Fitted, mark: str, aside: float
 ) -> None:
     """Draw measured points with their intervals; hollow where there is none."""
     for size, value, point in zip(sizes, found, one.curve.points, strict=True):
         known = point.time.n > 1
         bars = [[value.value - value.low], [value.high - value.value]] if known else None
         ax.errorbar(
-            [size],
+            [size * aside],
             [value.value],
             yerr=bars,
             fmt=mark,
@@ -185,19 +191,20 @@ def _points(
             markerfacecolor=_tint(one) if known else "white",
             markeredgecolor=INK if known else _tint(one),
             markeredgewidth=0.5 if known else 1.2,
-            ecolor=INK,
-            elinewidth=0.9,
+            ecolor=_tint(one),
+            elinewidth=1.3,
             capsize=2.5,
             label=plain(label(one.curve.case)),
             zorder=4,
         )
 
 
-def _predicted(ax: Axes, found: Prediction, tint: Tint, mark: str, gid: str) -> None:
-    """Draw what a law gave for a size, a little to the right of what was measured there."""
+def _predicted(ax: Axes, found: Prediction, tint: Tint, mark: str, aside: float) -> None:
+    """Draw what a law gave for a size."""
     rate = _scaled(found.rate, 1 / _MIB)
-    at = found.size * (1.05 if found.measured is not None else 1.0)
-    if not math.isnan(rate.low):
+    at = found.size * aside
+    gid = "prediction" if found.measured is None else "held-out"
+    if not math.isnan(rate.low) and not found.useless:
         ax.plot([at, at], [rate.low, rate.high], color=tint, linewidth=2.6, alpha=0.35, zorder=3)
     ax.plot(
         [at], [rate.value], mark, color=tint, markerfacecolor="white", markersize=5, gid=gid,
@@ -206,7 +213,8 @@ def _predicted(ax: Axes, found: Prediction, tint: Tint, mark: str, gid: str) -> 
 
 
 def _sizes(ax: Axes, fitted: Sequence[Fitted], over: str) -> None:
-    predicted = {p.size for one in fitted if (fit := one.fits.chosen) for p in fit.predictions}
+    chosen = [one.fits.chosen for one in fitted if one.fits.chosen]
+    predicted = {p.size for fit in chosen for p in fit.predictions if not p.useless}
     sizes = sorted({size for one in fitted for size in one.curve.sizes} | predicted)
     ax.set_xscale("log", base=2)
     ax.set_xlim(sizes[0] / 1.2, sizes[-1] * 1.25)
@@ -219,7 +227,8 @@ def _sizes(ax: Axes, fitted: Sequence[Fitted], over: str) -> None:
 def _rates(axes: Sequence[Axes], fitted: Sequence[Fitted]) -> None:
     shown = [point.rate.value / _MIB for one in fitted for point in one.curve.points]
     chosen = [one.fits.chosen for one in fitted if one.fits.chosen]
-    shown += [p.rate.value / _MIB for fit in chosen for p in (*fit.predictions, *fit.held_out)]
+    told = [p for fit in chosen for p in (*fit.predictions, *fit.held_out) if not p.useless]
+    shown += [p.rate.value / _MIB for p in told]
     low, high = min(shown) / 1.6, max(shown) * 1.9
     for ax in axes:
         ax.set_yscale("log")

@@ -20,6 +20,10 @@ FEWEST = 3
 FAR = 4.0
 
 
+#: A prediction whose bounds are further apart than this tells nothing.
+WIDE = 10.0
+#: A law that is off by more than this where it was fitted fits poorly.
+POOR = 0.10
 #: Logarithm of a factor that no scatter between sizes exceeds: tails of one degree of freedom do.
 _WILDEST = math.log(100.0)
 
@@ -49,6 +53,11 @@ class Prediction:
     def far(self) -> bool:
         """Whether it is too far away to be relied on."""
         return self.stretch > FAR
+
+    @property
+    def useless(self) -> bool:
+        """Whether the interval is so wide that it tells nothing."""
+        return self.rate.high > WIDE * self.rate.low
 
     @property
     def covers(self) -> bool | None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from pffbench.errors import UserError
 from pffbench.results.summary import TOTALS, CaseSummary, Summary, summarise
+from pffbench_analysis.charts import place
 from pffbench_analysis.runs import Difference, Run, differences, load_run
 from pffbench_analysis.scaling.points import PHASES, Curve, Over, Point, kind_of
 
@@ -46,7 +47,7 @@ class Series:
     over : {"ranks", "nodes"}
         What the sizes are.
     curves : tuple of Curve
-        Every case in every phase that moves data, in the order of the largest run.
+        Every case in every phase that moves data: by comparison, then phase, raw bytes last.
     notes : tuple of str
         What should be known, such as facts in which runs differ.
     alarms : tuple of str
@@ -105,6 +106,10 @@ def load_series(directories: Sequence[str | Path], over: Over | None = None) -> 
     sizes = {size_of(run, over) for run in runs}
     if len(sizes) > 1 and all(len(curve.points) == 1 for curve in curves):
         raise UserError(_nothing_common(runs))
+    groups = list(dict.fromkeys(curve.case.sample.group for curve in curves))
+    curves.sort(
+        key=lambda c: (groups.index(c.case.sample.group), PHASES.index(c.phase), place(c.case))
+    )
     notes += [*_odd_ones(curves, sizes), *_transfers(runs)]
     return Series(tuple(runs), over, tuple(curves), tuple(notes), tuple(_alarms(runs)))
 

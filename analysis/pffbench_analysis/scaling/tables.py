@@ -21,10 +21,10 @@ from pffbench_analysis.scaling.words import (
     HOW_TO_READ,
     can_tell,
     case_name,
+    count,
     held_out_text,
     interval,
     law_text,
-    percent,
     phase_name,
     prediction_text,
     verdict,
@@ -195,8 +195,8 @@ def write_markdown(
 def _markdown(series: Series, fitted: Sequence[Fitted], figures: Sequence[str]) -> Iterator[str]:
     record = series.runs[-1].record
     kinds = " and ".join(series.kinds) or "no"
-    sizes = ", ".join(map(str, series.sizes))
-    yield f"# {record.name}: {kinds} scaling over {sizes} {series.over}"
+    sizes = [*map(str, series.sizes[:-1]), count(series.sizes[-1], series.over)]
+    yield f"# {record.name}: {kinds} scaling, {', '.join(sizes)}"
     if record.question:
         yield from ("", record.question)
     yield ""
@@ -222,7 +222,7 @@ def _points_table(fitted: Sequence[Fitted], series: Series) -> Iterator[str]:
     yield "MiB/s (95 % interval), efficiency, slowest over median rank; †: below resolution:"
     yield ""
     sizes = series.sizes
-    yield f"| case | {' | '.join(f'{size} {series.over}' for size in sizes)} |"
+    yield f"| case | {' | '.join(count(size, series.over) for size in sizes)} |"
     yield f"| --- | {' | '.join('---:' for _ in sizes)} |"
     for one in fitted:
         points = {point.size: point for point in one.curve.points}
@@ -231,11 +231,11 @@ def _points_table(fitted: Sequence[Fitted], series: Series) -> Iterator[str]:
 
 
 def _cell(one: Fitted, point: Point) -> str:
-    rate = interval(_in_mib(point.rate), ".3g") + ("†" if point.below_resolution else "")
+    rate = interval(_in_mib(point.rate)) + ("†" if point.below_resolution else "")
     if one.curve.kind is None:
         return f"{rate}, {point.imbalance:.2f}×"
-    part = percent(Estimate(one.curve.efficiency(point).value, 0.0, 0.0)).split(" ")[0]
-    return f"{rate}, {part}, {point.imbalance:.2f}×"
+    part = one.curve.efficiency(point).value
+    return f"{rate}, {part:.0%}, {point.imbalance:.2f}×"
 
 
 def _laws_table(fitted: Sequence[Fitted], series: Series) -> Iterator[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from pffbench.units import Size
-from pffbench_analysis.scaling.fits import FAR, FEWEST, Fit, Prediction
+from pffbench_analysis.scaling.fits import FAR, FEWEST, POOR, WIDE, Fit, Prediction
 from pffbench_analysis.scaling.laws import SYMBOLS, peak
 from pffbench_analysis.scaling.points import Curve, Estimate
 from pffbench_analysis.scaling.series import Series
@@ -25,11 +27,11 @@ def verdict(one: Fitted) -> str:
     curve = one.curve
     name = f"{case_name(curve)}, {phase_name(curve.phase)}"
     first, last = curve.points[0], curve.points[-1]
-    unit = curve.over if last.size > 1 else curve.over[:-1]
     if curve.kind is None:
-        return f"{name}: {rate_text(last.rate)} with {last.size} {unit}; {one.fits.reason}"
+        at = count(last.size, curve.over)
+        return f"{name}: {rate_text(last.rate)} with {at}; {one.fits.reason}"
     parts = [
-        f"{first.size}→{last.size} {unit}, {curve.speedup(last).value:.3g}× "
+        f"{first.size}→{count(last.size, curve.over)}, {number(curve.speedup(last).value)}× "
         f"(ideal {curve.ideal(last):.3g}), efficiency {percent(curve.efficiency(last))}",
         law_text(one),
     ]
@@ -51,17 +53,23 @@ def case_name(curve: Curve) -> str:
     return " ".join(word for word in words if word)
 
 
+def count(size: int, over: str) -> str:
+    """Return a size with its unit."""
+    return f"{size} {over if size > 1 else over[:-1]}"
+
+
 def law_text(one: Fitted) -> str:
     """Name the law with its parameters, and its peak where there is one."""
     fit = one.fits.chosen
     if fit is None:
         return f"no law ({one.fits.reason})"
     told = [
-        f"{SYMBOLS[name]} = {interval(value, '.2g')}"
+        f"{SYMBOLS[name]} = {interval(value, 2)}"
         for name, value in fit.parameters.items()
         if name != "lambda"
     ]
-    return f"law {fit.law.title}: {', '.join(told)}{peak_text(fit)}"
+    poor = f", fits poorly (off by {fit.residual:.0%})" if fit.residual > POOR else ""
+    return f"law {fit.law.title}{poor}: {', '.join(told)}{peak_text(fit)}"
 
 
 def peak_text(fit: Fit) -> str:
@@ -75,7 +83,10 @@ def peak_text(fit: Fit) -> str:
 
 def prediction_text(found: Prediction, over: str) -> str:
     """Say what is expected at a size, and how sure that is."""
-    text = f"{rate_text(found.rate)} expected with {found.size} {over}"
+    at = count(found.size, over)
+    if found.useless:
+        return f"no prediction for {at}: its interval spans more than a factor of {WIDE:g}"
+    text = f"{rate_text(found.rate)} expected with {at}"
     if found.far:
         text += f" (a guess: {found.stretch:.3g} times the largest size, over {FAR:g})"
     return text
@@ -85,29 +96,40 @@ def held_out_text(found: Prediction, over: str) -> str:
     """Compare what was predicted for a size with what was measured there."""
     assert found.measured is not None
     off = found.rate.value / found.measured - 1
-    inside = {True: "within", False: "outside", None: "without"}[found.covers]
+    inside = {True: "inside the interval", False: "outside the interval", None: "no interval"}[
+        found.covers
+    ]
     return (
-        f"{found.size} {over}: predicted {rate_text(found.rate)}, "
-        f"measured {found.measured / _MIB:.3g} ({off:+.0%}, {inside} the interval)"
+        f"{count(found.size, over)}: predicted {rate_text(found.rate)}, "
+        f"measured {number(found.measured / _MIB)} (off by {off:+.0%}, {inside})"
     )
 
 
 def rate_text(rate: Estimate) -> str:
     """Return a rate in MiB/s with its interval."""
-    return f"{interval(Estimate(*(v / _MIB for v in _numbers(rate))), '.3g')} MiB/s"
+    return f"{interval(Estimate(*(v / _MIB for v in _numbers(rate))))} MiB/s"
 
 
 def percent(found: Estimate) -> str:
     """Return a part in percent with its interval."""
     if math.isnan(found.low):
         return f"{found.value:.0%} (one repetition: no interval)"
-    return f"{found.value:.0%} ({100 * found.low:.0f}–{100 * found.high:.0f})"
+    return f"{found.value:.0%} ({100 * found.low:.0f}–{100 * found.high:.0f}%)"
 
 
-def interval(found: Estimate, digits: str) -> str:
+def interval(found: Estimate, digits: int = 3) -> str:
     """Return a number with its interval, if it has one."""
-    value, low, high = (f"{v:{digits}}" for v in _numbers(found))
+    value, low, high = (number(v, digits) for v in _numbers(found))
     return value if math.isnan(found.low) else f"{value} ({low}–{high})"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Return a number with so many digits that count, and no exponent unless it is tiny."""
+    if not math.isfinite(value) or 0 < abs(value) < 1e-4:
+        return f"{value:.{digits}g}"
+    return np.format_float_positional(
+        value, precision=digits, unique=False, fractional=False, trim="-"
+    )
 
 
 def _numbers(found: Estimate) -> tuple[float, float, float]:
@@ -121,7 +143,7 @@ def work(curve: Curve) -> str:
     if curve.kind == "weak":
         amount = f"{Size(point.nbytes // point.ranks)} per rank"
     elif curve.kind is None:
-        amount = f"{Size(point.nbytes)} on {point.ranks} ranks"
+        amount = f"{Size(point.nbytes)} with {count(point.ranks, 'ranks')}"
     kind = f"{curve.kind} scaling" if curve.kind else "one size"
     return f"{s.workload}, layout {s.layout}: {kind}, {amount}"
 
