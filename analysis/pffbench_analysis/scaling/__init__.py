@@ -9,7 +9,8 @@ In a notebook::
     fit_laws({point.size: point.rates for point in curve.points}, curve.kind, predict=[16])
 """
 
-from pffbench_analysis.scaling.fits import Fit, Fits, Prediction, fit_laws
+from pffbench_analysis.scaling.bootstrap import Prediction
+from pffbench_analysis.scaling.fits import Fit, Fits, fit_laws
 from pffbench_analysis.scaling.points import Curve, Estimate, Point
 from pffbench_analysis.scaling.series import Series, load_series
 from pffbench_analysis.scaling.study import Fitted, study

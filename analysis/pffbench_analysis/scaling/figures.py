@@ -15,8 +15,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLo
 from pffbench_analysis.charts import label, place
 from pffbench_analysis.figures import log_ticks, page
 from pffbench_analysis.report import slug
+from pffbench_analysis.scaling.bootstrap import Prediction
 from pffbench_analysis.scaling.captions import figure_words
-from pffbench_analysis.scaling.fits import Prediction
 from pffbench_analysis.scaling.points import PHASES, Estimate
 from pffbench_analysis.scaling.series import Series
 from pffbench_analysis.scaling.study import Fitted, groups

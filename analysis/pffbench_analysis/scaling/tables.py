@@ -12,7 +12,8 @@ from typing import Any
 
 import pffbench
 from pffbench_analysis.charts import label
-from pffbench_analysis.scaling.fits import Fit, Prediction
+from pffbench_analysis.scaling.bootstrap import Prediction
+from pffbench_analysis.scaling.fits import Fit
 from pffbench_analysis.scaling.laws import peak
 from pffbench_analysis.scaling.points import Estimate, Point
 from pffbench_analysis.scaling.series import Series

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pffbench.units import Size
-from pffbench_analysis.scaling.fits import FAR, FEWEST, POOR, WIDE, Fit, Prediction
+from pffbench_analysis.scaling.bootstrap import FAR, WIDE, Prediction
+from pffbench_analysis.scaling.fits import FEWEST, POOR, Fit
 from pffbench_analysis.scaling.laws import SYMBOLS, peak
 from pffbench_analysis.scaling.points import Curve, Estimate
 from pffbench_analysis.scaling.series import Series
@@ -85,7 +86,7 @@ def prediction_text(found: Prediction, over: str) -> str:
     """Say what is expected at a size, and how sure that is."""
     at = count(found.size, over)
     if found.useless:
-        return f"no prediction for {at}: its interval spans more than a factor of {WIDE:g}"
+        return f"no prediction for {at} (its interval spans over a factor of {WIDE:g})"
     text = f"{rate_text(found.rate)} expected with {at}"
     if found.far:
         text += f" (a guess: {found.stretch:.3g} times the largest size, over {FAR:g})"

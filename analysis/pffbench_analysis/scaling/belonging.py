@@ -1,0 +1,154 @@
+"""Whether runs belong to one series, and what should be known of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pffbench.errors import UserError
+from pffbench_analysis.runs import Difference, Run, differences
+from pffbench_analysis.scaling.points import Over
+
+#: Facts in which the runs of a series must not differ. Others, such as a kernel or the time that
+#: was asked for, are told.
+_MUST_AGREE = (
+    "experiment.name",
+    "experiment.seed",
+    "experiment.memory",
+    "software.libraries.",
+    "software.loaded.",
+    "software.pffbench.version",
+    "mpi_io.library",
+    "mpi_io.component",
+    "filesystem.type",
+    "filesystem.device",
+    "filesystem.mount_point",
+    "slurm.cluster_name",
+)
+#: How many differing facts a message lists.
+_LISTED = 8
+
+
+def size_of(run: Run, over: Over) -> int:
+    """Return the number of ranks or nodes of a run."""
+    return run.ranks if over == "ranks" else run.nodes
+
+
+def _ranks_per_node(runs: Sequence[Run]) -> set[float]:
+    return {run.ranks / run.nodes for run in runs}
+
+
+def natural(runs: Sequence[Run]) -> Over:
+    """Return nodes where their number varies and each has as many ranks, else ranks."""
+    vary = len({run.nodes for run in runs}) > 1
+    return "nodes" if vary and len(_ranks_per_node(runs)) == 1 else "ranks"
+
+
+def check_sizes(runs: Sequence[Run], over: Over) -> None:
+    """Refuse sizes that stand for different jobs."""
+    for run in runs:
+        for other in runs:
+            if size_of(run, over) == size_of(other, over) and (run.ranks, run.nodes) != (
+                other.ranks,
+                other.nodes,
+            ):
+                raise UserError(
+                    f"over {over}, {run.directory} ({run.ranks} ranks, {run.nodes} nodes) and "
+                    f"{other.directory} ({other.ranks} ranks, {other.nodes} nodes) would be one "
+                    "point; leave one out, or choose the other of --over ranks|nodes"
+                )
+    if over == "nodes" and len(_ranks_per_node(runs)) > 1 and len({r.ranks for r in runs}) > 1:
+        told = ", ".join(f"{run.directory}: {run.ranks} on {run.nodes}" for run in runs)
+        raise UserError(
+            f"--over nodes needs the same number of ranks on each node ({told}); use --over ranks"
+        )
+
+
+def agreeing(runs: Sequence[Run]) -> list[str]:
+    """Compare the provenance of all runs with the first one's; refuse or note what differs."""
+    first = runs[0]
+    notes: dict[str, list[str]] = defaultdict(list)
+    for run in runs[1:]:
+        found = [d for d in differences(first, run) if d.area != "size"]
+        wrong = [d for d in found if d.key.startswith(_MUST_AGREE)]
+        if wrong:
+            raise UserError(
+                f"{first.directory} and {run.directory} are not of one series; they differ in "
+                f"{_listed(wrong)}"
+            )
+        for d in found:
+            notes[f"{d.key}: {d.a} at first, then {d.b}"].append(run.directory.name)
+    return [f"differs: {text} ({', '.join(names)})" for text, names in notes.items()]
+
+
+def _listed(found: Sequence[Difference]) -> str:
+    more = len(found) - _LISTED
+    told = "; ".join(map(str, found[:_LISTED]))
+    return told + (f"; and {more} more" if more > 0 else "")
+
+
+def nothing_common(runs: Sequence[Run]) -> str:
+    """Say in which parameters runs without any common case differ."""
+    first, last = runs[0], runs[-1]
+    a, b = _swept(first), _swept(last)
+    keys = [key for key in {**a, **b} if a.get(key) != b.get(key)]
+    told = "; ".join(f"{key}: {a.get(key, '–')} / {b.get(key, '–')}" for key in keys[:_LISTED])
+    return (
+        f"no case occurs at two sizes; the cases of {first.directory} and {last.directory} differ "
+        f"in {told or 'their options'} (for strong scaling keep `shape`, for weak scaling "
+        "`shape_per_rank`)"
+    )
+
+
+def _swept(run: Run) -> dict[str, str]:
+    values: dict[str, set[str]] = defaultdict(set)
+    for entry in run.record.cases.values():
+        for key, value in {**entry["parameters"], **entry["options"]}.items():
+            values[key].add(_word(value))
+    return {key: ", ".join(sorted(found)) for key, found in values.items()}
+
+
+def _word(value: Any) -> str:
+    return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def pooled(runs: Sequence[Run], over: Over) -> list[str]:
+    """Tell which runs are taken together because their size is the same."""
+    by_size: dict[int, list[str]] = defaultdict(list)
+    for run in runs:
+        by_size[size_of(run, over)].append(run.directory.name)
+    return [
+        f"{size} {over}: the repetitions of {' and '.join(names)} are taken together"
+        for size, names in by_size.items()
+        if len(names) > 1
+    ]
+
+
+def transfers(runs: Sequence[Run]) -> list[str]:
+    """Tell of cases whose transfer, as the library really did it, is not the same in all runs."""
+    texts = []
+    names = dict.fromkeys(name for run in runs for name in run.record.cases)
+    for name in names:
+        told: dict[str, list[str]] = defaultdict(list)
+        for run in runs:
+            facts = run.record.cases.get(name, {}).get("transfer_facts")
+            if isinstance(facts, Mapping):
+                told[", ".join(f"{k} {v}" for k, v in facts.items())].append(run.directory.name)
+        if len(told) > 1:
+            parts = (f"{fact} ({', '.join(where)})" for fact, where in told.items())
+            texts.append(f"{name}: the library's transfers differ: {'; '.join(parts)}")
+    return texts
+
+
+def alarms(runs: Sequence[Run]) -> list[str]:
+    """Tell what is wrong with runs."""
+    texts = []
+    for run in runs:
+        name, record = run.directory.name, run.record
+        if record.valid is False or record.reasons:
+            reason = record.reasons[0] if record.reasons else "see run.json"
+            texts.append(f"INVALID: {name}: {reason}")
+        if record.status != "finished":
+            texts.append(f"{name} is not finished ({record.status}): repetitions are missing")
+    return texts
