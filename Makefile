@@ -19,6 +19,7 @@ bench: ## compare the formats on RANKS=4 processes; ARGS="…" go to pffbench
 	@setup/run bash -c 'exec "$$PFFBENCH_MPIEXEC" -n "$$0" python -m pffbench "$$@"' $(RANKS) $(ARGS)
 
 test: ## run all tests; ARGS="…" go to pytest
+	@setup/bootstrap --tests
 	@setup/run python -m pytest $(ARGS)
 
 lint: ## check style (ruff) and types (mypy)

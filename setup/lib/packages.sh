@@ -111,23 +111,3 @@ install_packages() {
     if ((${#names[@]} == 0)); then return 0; fi
     step apt-install "installing system packages: ${names[*]}" apt install -y --no-install-recommends "${names[@]}" || exit
 }
-
-# install_tools: the programs with which the tests read files independently of the Python libraries, and check shell scripts.
-# They are worth installing where that asks nobody; without them those tests are skipped and say so.
-install_tools() {
-    local names=(hdf5-tools netcdf-bin shellcheck)
-    if type -P h5dump >/dev/null && type -P h5ls >/dev/null && type -P ncdump >/dev/null && type -P shellcheck >/dev/null; then
-        return 0
-    fi
-    case $(install_right) in
-        root) SUDO= ;;
-        sudo) SUDO=sudo ;;
-        *)
-            say "note: tests that use h5dump, ncdump or shellcheck will be skipped; an administrator can install ${names[*]}"
-            return 0
-            ;;
-    esac
-    step apt-update "refreshing the list of system packages" apt update || true
-    step apt-tools "installing ${names[*]}, with which tests look at files" apt install -y --no-install-recommends "${names[@]}" ||
-        say "going on without them: the tests that use them will be skipped"
-}

@@ -23,6 +23,7 @@ SCRIPTS = [
     ROOT / ".ci" / "run",
     *sorted((SETUP / "lib").glob("*.sh")),
 ]
+LIBRARIES = ("say", "state", "packages", "testtools", "python", "native", "wheels", "active")
 
 
 def bash(script, tmp_path, path=None, **variables):
@@ -33,7 +34,7 @@ def bash(script, tmp_path, path=None, **variables):
         f"BUILD={tmp_path}/.build; VENV={tmp_path}/.venv;"
         + "".join(
             f". {SETUP}/lib/{name}.sh;"
-            for name in ("say", "state", "packages", "python", "native", "wheels", "active")
+            for name in LIBRARIES
         )
     )
     return subprocess.run(
