@@ -1,0 +1,1 @@
+../../../../../setup/netcdf_compat.h
