@@ -1,5 +1,7 @@
 # shellcheck shell=bash
 # What the job scripts share. Sourcing it does nothing; a script calls `begin`, then `run` once or several times.
+# shellcheck source=jobs/endings.sh
+. "$PFFBENCH_HOME/jobs/endings.sh"
 
 say() { printf '[pffbench %(%H:%M:%S)T] %s\n' -1 "$*"; }
 die() {
@@ -42,13 +44,13 @@ experiments() {
 begin() {
     PFFBENCH_SITE=${PFFBENCH_SITE:-generic}
     OUT=$(realpath -m "${PFFBENCH_OUT:-pffbench-results}")
-    RESULTS=() WORST=0 SCRATCH_MADE='' STAGED=''
+    RESULTS=() WORST=0 SCRATCH_MADE='' STAGED='' MPI_OPTION=() PREPARED='' READS=''
     trap finish EXIT
     # Slurm warns the ranks, not this shell; should the warning get here all the same, it must not end the job. At the
-    # end itself both are told, and this shell stays until the ranks have saved (bash runs a trap when srun has ended).
+    # end itself both are told, and this shell stays until the ranks have saved.
     trap : USR1
     ENDED_BY_SLURM=''
-    trap 'ENDED_BY_SLURM=1' TERM
+    trap told_to_end TERM
     # srun hands on to the ranks what this script sets, whatever sbatch was told to export; and since Slurm 22.05 it
     # has to be told the CPUs per task again.
     export SLURM_EXPORT_ENV=ALL
@@ -81,6 +83,7 @@ activate() {
     fi
     "$PYTHON" -c 'import pffbench, mpi4py' ||
         die "$PYTHON cannot run pffbench: run 'make env' on a login node, or activate an environment in the site profile"
+    SHARED_PYTHON=$PYTHON # staging takes another one
 }
 
 # choose_mpi: set MPI_OPTION to the --mpi that fits the MPI library. A wrong one starts N programs of one rank each.
@@ -133,45 +136,78 @@ recorded() {
 import json, pathlib, sys
 record = json.loads(pathlib.Path(sys.argv[1], "run.json").read_text())
 for name in sys.argv[2:]:
-    print(record[name] if name != "startup" else f"{record[name]['seconds_to_main']:.1f}")
+    value = record[name]
+    if name == "startup":
+        value = f"{value['seconds_to_main']:.1f}"
+    print(",".join(value) if isinstance(value, list) else value)
 PYTHON
 }
 
 # run NAME NODES [ARG…]: run pffbench on NODES nodes of the allocation, with a results directory that has the same name
 # after a restart of the job. What is there already is gone on with.
 run() {
-    local name=$1 nodes=$2 dir status=0 drop_hook=${PFFBENCH_DROP_HOOK:-$SITE_DROP_HOOK}
+    local name=$1 nodes=$2 dir
     shift 2
     dir=$OUT/$name-${nodes}n-$JOB
     RESULTS+=("$dir")
-    local -a extra command how=("$@" --out "$dir")
     case $(recorded "$dir" status) in
-        '') ;;
-        finished) how=() ;;
-        *) how=(--resume "$dir") ;;
+        '')
+            put_aside "$dir"
+            launch "$dir" "$nodes" "$@" --out "$dir"
+            ;;
+        finished | written)
+            say "finished before this start: $dir"
+            settle "$dir" 0
+            ;;
+        *) launch "$dir" "$nodes" --resume "$dir" ;;
     esac
-    if ((${#how[@]})); then
-        if [[ -z $SCRATCH_MADE ]]; then prepare; fi
-        read -ra extra <<<"${PFFBENCH_SRUN:-}"
-        # One rank that ends with a status of its own must not take the others down: they would hide that status. A rank
-        # that dies does so a minute later.
-        command=(srun "${MPI_OPTION[@]}" "${SITE_SRUN[@]}" "${extra[@]}" --kill-on-bad-exit=0 --wait=60
-            --nodes="$nodes" --ntasks="$((nodes * TASKS_PER_NODE))" --ntasks-per-node="$TASKS_PER_NODE"
-            "$PYTHON" "${PYTHON_OPTIONS[@]}" -m pffbench run --scratch "$SCRATCH_MADE"
-            ${drop_hook:+--drop-hook "$drop_hook"} "${how[@]}")
-        say "command: ${command[*]@Q}"
-        "${command[@]}" || status=$?
-        settle "$dir" "$status"
-    else
-        say "finished before this start: $dir"
-        settle "$dir" 0
-    fi
 }
 
-# prepare: what only a job that still has something to run must do.
+# read_written DIR: read what another job wrote, where it wrote it.
+read_written() {
+    local place
+    RESULTS+=("$1") READS=1
+    place=$(dirname "$(recorded "$1" scratch)")
+    # The directory that the job made goes when all is read, as it does after any job; one that it found stays.
+    if [[ $(basename "$place") == pffbench-job-* ]]; then SCRATCH_MADE=$place; fi
+    case $(recorded "$1" status) in
+        '') die "there is no run in $1" ;;
+        finished)
+            say "finished before this start: $1"
+            settle "$1" 0
+            ;;
+        *) launch "$1" "$NODES" --resume "$1" --stage read ;;
+    esac
+}
+
+# launch DIR NODES ARG…: start the program, and look what became of the run.
+launch() {
+    local dir=$1 nodes=$2 status=0 drop_hook=${PFFBENCH_DROP_HOOK:-$SITE_DROP_HOOK}
+    local -a extra command
+    shift 2
+    if [[ -n $ENDED_BY_SLURM ]]; then exit 3; fi
+    say_where_it_stands "$dir"
+    RANKS=$((nodes * TASKS_PER_NODE))
+    prepare
+    read -ra extra <<<"${PFFBENCH_SRUN:-}"
+    # One rank that ends with a status of its own must not take the others down: they would hide that status. A rank
+    # that dies does so a minute later.
+    command=(srun "${MPI_OPTION[@]}" "${SITE_SRUN[@]}" "${extra[@]}" --kill-on-bad-exit=0 --wait=60
+        --nodes="$nodes" --ntasks="$RANKS" --ntasks-per-node="$TASKS_PER_NODE"
+        "$PYTHON" "${PYTHON_OPTIONS[@]}" -m pffbench run ${SCRATCH_MADE:+--scratch "$SCRATCH_MADE"}
+        ${drop_hook:+--drop-hook "$drop_hook"} "$@")
+    say "command: ${command[*]@Q}"
+    "${command[@]}" &
+    wait_for "$!" || status=$?
+    settle "$dir" "$status"
+}
+
+# prepare: what only a job that still has something to run must do, once.
 prepare() {
+    if [[ -n $PREPARED ]]; then return; fi
+    PREPARED=1
     choose_mpi
-    make_scratch
+    if [[ -z $READS ]]; then make_scratch; fi
     if [[ ${PFFBENCH_STAGE:-0} == 1 ]]; then
         # shellcheck source=jobs/stage.sh
         . "$PFFBENCH_HOME/jobs/stage.sh"
@@ -185,37 +221,21 @@ settle() {
     local status=$2 record
     record=$(recorded "$1" status valid | paste -sd ' ')
     case $record in
-        'finished True') status=0 ;;
-        'finished False') status=1 ;;
+        'finished True' | 'written None') status=0 ;;
+        'finished False' | 'written False') status=1 ;;
         interrupted*) restart ;;
         *)
             # Warned while Python was still starting, when a signal ends it: nothing is recorded, nothing is lost.
             if ((status == 128 + 10)); then restart; fi
+            if [[ -n $ENDED_BY_SLURM ]]; then exit 3; fi
             if ((status == 0)); then status=1; fi
             if ((status != 2)); then # otherwise the program has said what is wrong
-                say "the run did not come to its end; go on by hand with: scontrol requeue $JOB"
+                say "the run did not come to its end; $(how_to_go_on)"
             fi
             ;;
     esac
     say "run ended with $status, start-up took $(recorded "$1" startup) s${STAGED:+ from each node\'s own disk}: $1"
     if ((status > WORST)); then WORST=$status; fi
-}
-
-# restart: put this job back into the queue; its next start goes on with the runs that are not finished.
-restart() {
-    local count=${SLURM_RESTART_COUNT:-0} limit=${PFFBENCH_RESTARTS:-3}
-    if [[ -n $ENDED_BY_SLURM ]]; then
-        say "ended by Slurm: cancelled, out of time or queued again by somebody; go on by hand with:" \
-            "scontrol requeue $JOB"
-    elif ((count >= limit)); then
-        say "interrupted, and not queued again: restarted $count times (PFFBENCH_RESTARTS=$limit);" \
-            "go on by hand with: scontrol requeue $JOB"
-    elif scontrol requeue "$SLURM_JOB_ID"; then
-        say "interrupted before the time limit; the job is queued again (restart $((count + 1)) of at most $limit)"
-    else
-        say "interrupted, and Slurm refused to queue the job again; go on by hand with: scontrol requeue $JOB"
-    fi
-    exit 3
 }
 
 # finish: the last lines of the log. Statuses are those of pffbench.

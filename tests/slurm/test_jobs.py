@@ -1,91 +1,18 @@
-"""Every job script, submitted for real: to the end, interrupted, killed, and gone on with."""
+"""Every job script, submitted for real, to its end."""
 
 from __future__ import annotations
 
-import csv
 import json
-import sys
-import time
-from pathlib import Path
 
 import pytest
+from desk import JOBS, Desk, repetitions, verdicts
 
 pytestmark = pytest.mark.slurm
-
-ROOT = Path(__file__).resolve().parents[2]
-JOBS = ROOT / "jobs"
-
-TINY = """
-name: {name}
-repetitions: {repetitions}
-warmup: 0
-roofline: false
-common: {{workload: hyperslab, shape_per_rank: [4, 32, 32]}}
-cases:
-  - backend: [hdf5, zarr]
-"""
-
 
 @pytest.fixture
 def desk(slurm, shared):
     """A directory to submit from, and the environment to do it in."""
     return Desk(slurm, shared)
-
-
-class Desk:
-    """Where a user sits: experiments are written, jobs are submitted and their logs read."""
-
-    def __init__(self, slurm, directory):
-        self.slurm, self.directory = slurm, directory
-        self.environment = {"PFFBENCH_HOME": str(ROOT), "PFFBENCH_PYTHON": sys.executable}
-
-    def experiment(self, name="tiny", repetitions=1):
-        path = self.directory / f"{name}.yaml"
-        path.write_text(TINY.format(name=name, repetitions=repetitions))
-        return path.name
-
-    def sbatch(self, *words, **variables):
-        return self.slurm.submit(*words, cwd=self.directory, **self.environment, **variables)
-
-    def submit(self, *words, **variables):
-        """Run jobs/submit and return the numbers of the jobs."""
-        told = self.slurm.run(
-            JOBS / "submit", "--out", self.directory / "out", *words,
-            cwd=self.directory, **self.environment, **variables,
-        ).stdout  # fmt: skip
-        return [line.split()[3].rstrip(":") for line in told.splitlines() if "] job " in line]
-
-    def log(self, job):
-        (path,) = self.directory.rglob(f"*-{job}.out")
-        return path.read_text()
-
-    def complete(self, job, timeout=120):
-        facts = self.slurm.wait(job, timeout=timeout)
-        assert facts["JobState"] == "COMPLETED", self.log(job)
-        return facts
-
-    def records(self, below):
-        """The records of all runs in a directory, by the name of the run's directory."""
-        files = sorted((self.directory / below).glob("*/run.json"))
-        return {path.parent.name: json.loads(path.read_text()) for path in files}
-
-    def wait_for_repetitions(self, run, at_least=1):
-        path = self.directory / run / "samples.csv"
-        end = time.monotonic() + 60
-        while not (path.exists() and len(repetitions(path)) >= at_least):
-            assert time.monotonic() < end, "no repetition within a minute"
-            time.sleep(0.1)
-
-
-def repetitions(samples):
-    """Case and number of every finished repetition, as often as they are there."""
-    with samples.open() as lines:
-        rows = [row for row in csv.DictReader(lines) if row["phase"] == "remove"]
-    return [(row["case"], row["repetition"]) for row in rows]
-
-
-def verdicts(records):
-    return {name: (record["status"], record["valid"]) for name, record in records.items()}
 
 
 def test_the_comparison_on_two_nodes(desk):
@@ -161,23 +88,6 @@ def test_staged_ranks_import_from_their_own_node_and_clean_up(desk):
     assert "pffbench-" not in seen
 
 
-def test_a_warned_job_queues_itself_again_and_ends_as_one_run(desk):
-    job = desk.sbatch(
-        "-N2", "--ntasks-per-node=2", JOBS / "compare.sh", desk.experiment(repetitions=40)
-    )
-    run = f"pffbench-results/compare-2n-{job}"
-    desk.wait_for_repetitions(run)
-    desk.slurm.run("scancel", "--signal=USR1", job)
-    facts = desk.complete(job)
-    assert facts["Restarts"] == "1"
-    (record,) = desk.records("pffbench-results").values()
-    assert (record["status"], record["valid"], len(record["resumed"])) == ("finished", True, 1)
-    finished = repetitions(desk.directory / run / "samples.csv")
-    assert len(finished) == len(set(finished)) == 2 * 40
-    assert "the job is queued again (restart 1 of at most 3)" in desk.log(job)
-    assert "start 2, site generic" in desk.log(job)
-
-
 def test_the_number_of_restarts_is_limited(desk):
     job = desk.sbatch(JOBS / "compare.sh", desk.experiment(repetitions=200), PFFBENCH_RESTARTS="0")
     run = f"pffbench-results/compare-1n-{job}"
@@ -199,24 +109,6 @@ def test_a_cancelled_job_saves_says_so_and_is_not_queued_again(desk):
     assert (facts["JobState"], facts["Restarts"]) == ("CANCELLED", "0")
     assert repetitions(desk.directory / run / "samples.csv")
     assert "ended by Slurm: cancelled" in desk.log(job)
-
-
-def test_ranks_that_are_killed_are_no_success_and_their_run_can_go_on(desk):
-    job = desk.sbatch(
-        "-N2", "--ntasks-per-node=2", JOBS / "compare.sh", desk.experiment(repetitions=40)
-    )
-    run = f"pffbench-results/compare-2n-{job}"
-    desk.wait_for_repetitions(run)
-    desk.slurm.run("scancel", "--signal=KILL", f"{job}.0")
-    assert desk.slurm.wait(job, timeout=60)["JobState"] == "FAILED"
-    assert "the run did not come to its end" in desk.log(job)
-    desk.slurm.run("scontrol", "requeue", job)
-    desk.slurm.wait(job, {"PENDING", "RUNNING"})
-    desk.complete(job)
-    (record,) = desk.records("pffbench-results").values()
-    assert (record["status"], record["valid"]) == ("finished", True)
-    finished = repetitions(desk.directory / run / "samples.csv")
-    assert len(finished) == len(set(finished)) == 2 * 40
 
 
 def test_a_wrong_experiment_ends_the_job_with_status_2(desk):

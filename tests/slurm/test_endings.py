@@ -1,0 +1,261 @@
+"""How jobs end before their runs do, and that each of these runs goes on and is whole at the end.
+
+One run for each way to end is held in the midst of its third repetition. Then Slurm's clock, people
+and a power cut end all of them at once, because what takes long is waiting for Slurm to notice.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+
+import h5py
+import pytest
+from desk import JOBS, Desk, repetitions
+
+from cluster.settings import ClusterError
+from launch import environment
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1200)]
+
+REPETITIONS = 6
+EXPERIMENT = f"""
+name: held
+repetitions: {REPETITIONS}
+warmup: 0
+roofline: false
+common: {{workload: hyperslab, shape_per_rank: [4, 32, 32]}}
+cases:
+  - backend: hdf5
+  - backend: "null"
+    "null": {{delays: {{write: 0.0625}}}}
+"""
+
+# Python runs this at its start. The third write of the backend that does nothing takes as long as
+# the gate is there; a warning opens it. SIGTERM does not: like a file system that hangs, so that
+# Slurm has to kill.
+HOLD = """
+import os, select, signal, time
+
+sleep, gate, writes = time.sleep, os.environ.get("GATE", ""), 0
+
+def held(seconds):
+    global writes
+    sleep(seconds)
+    if seconds == 0.0625:
+        writes += 1
+        if writes == 3 and os.path.exists(gate):
+            hold()
+
+def hold():
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell)
+    open(f"{gate}.held-{os.environ['SLURM_PROCID']}", "x").close()
+    while os.path.exists(gate):
+        if select.select([told], [], [], 0.1)[0] and signal.SIGUSR1 in os.read(told, 100):
+            break
+
+time.sleep = held
+"""
+#: Two ranks on one node, or one on each of two; the power of node3 is cut.
+ON_NODE1 = ("-N1", "--ntasks-per-node=2", "-w", "node1")
+WITHOUT_NODE3 = ("-N2", "--ntasks-per-node=1", "-w", "node[1-2]")
+NODE3_SECOND = ("-N2", "--ntasks-per-node=1", "-w", "node[2-3]")
+NODE3_FIRST = ("-N2", "--ntasks-per-node=1", "-w", "node[3-4]")
+NO_WARNING = "--signal=URG@1"
+STORIES = {
+    "warned": WITHOUT_NODE3,
+    "out-of-time": (*WITHOUT_NODE3, NO_WARNING),
+    "cancelled": ON_NODE1,
+    "ranks-killed": ON_NODE1,
+    "node-lost": NODE3_SECOND,
+    "first-node-lost": NODE3_FIRST,
+    "node-lost-no-requeue": (*NODE3_SECOND, "--no-requeue"),
+    "node-lost-no-kill": (*NODE3_SECOND, "--no-kill"),
+}
+#: The state that the job comes to first. What Slurm queues again is pending.
+ENDS = {
+    "warned": "PENDING", "out-of-time": "TIMEOUT", "cancelled": "CANCELLED",
+    "ranks-killed": "FAILED", "node-lost": "PENDING", "first-node-lost": "PENDING",
+    "node-lost-no-requeue": "NODE_FAIL", "node-lost-no-kill": "FAILED",
+}  # fmt: skip
+BY_HAND = ("out-of-time", "cancelled", "ranks-killed", "node-lost-no-kill")
+
+
+@dataclass
+class Story:
+    """One job: what was on disk when it was held, when it had ended, and when it was complete."""
+
+    desk: Desk
+    job: str
+    nodes: int
+    held: bytes = b""
+    ended: bytes = b""
+    log: str = ""
+    facts: dict[str, str] = field(default_factory=dict)
+    trouble: list[str] = field(default_factory=list)
+
+    @property
+    def gate(self):
+        return self.desk.directory / "gate"
+
+    @property
+    def results(self):
+        return self.desk.directory / "pffbench-results" / f"compare-{self.nodes}n-{self.job}"
+
+    @property
+    def samples(self):
+        return (self.results / "samples.csv").read_bytes()
+
+    def wait(self, state):
+        """Wait until the job has come to a state; another one is kept for the test to tell."""
+        try:
+            self.facts = self.desk.slurm.wait(self.job, {state}, timeout=300)
+        except ClusterError as error:
+            self.trouble.append(str(error))
+
+
+@pytest.fixture(scope="module")
+def stories(slurm_cluster):
+    """All stories, told to their ends."""
+    place = slurm_cluster.path / "shared" / "endings"
+    place.mkdir()
+    (place / "sitecustomize.py").write_text(HOLD)
+    found = {name: begin(slurm_cluster, place, name) for name in STORIES}
+    for story in found.values():
+        held(story)
+    end_all(slurm_cluster, found)
+    for name, story in found.items():
+        story.wait(ENDS[name])
+        story.ended, story.log = story.samples, story.desk.log(story.job)
+        story.gate.unlink()
+    go_on_with_all(slurm_cluster, found)
+    for name, story in found.items():
+        if name != "node-lost-no-requeue":
+            story.wait("COMPLETED")
+    yield found
+    slurm_cluster.settle()
+
+
+def begin(cluster, place, name):
+    (directory := place / name).mkdir()
+    desk = Desk(cluster, directory)
+    (directory / "held.yaml").write_text(EXPERIMENT)
+    (directory / "gate").touch()
+    desk.environment["PYTHONPATH"] = f"{place}:{environment()['PYTHONPATH']}"
+    desk.environment["GATE"] = str(directory / "gate")
+    how = STORIES[name]
+    job = desk.sbatch(*how, "-t", "20", JOBS / "compare.sh", "held.yaml")
+    return Story(desk, job, nodes=2 if "-N2" in how else 1)
+
+
+def held(story):
+    """Wait until both ranks are held, and look at what is finished."""
+    end = time.monotonic() + 300
+    while len(list(story.gate.parent.glob("gate.held-*"))) < 2:
+        assert time.monotonic() < end, story.desk.log(story.job)
+        time.sleep(0.1)
+    story.held = story.samples
+
+
+def end_all(cluster, found):
+    """Let the clock, people and a power cut do what they do."""
+    # The limit of the one job is here; the other one's is near enough for the warning.
+    change(cluster, found["out-of-time"], "EndTime=now+1")
+    change(cluster, found["warned"], "EndTime=now+100")
+    cluster.run("scancel", found["cancelled"].job)
+    cluster.run("scancel", "--signal=KILL", f"{found['ranks-killed'].job}.0")
+    cluster.kill("node3")
+
+
+def go_on_with_all(cluster, found):
+    """Do what a user would do after such a night; who queued itself again needs nothing."""
+    cluster.boot("node3")
+    for name in BY_HAND:
+        cluster.run("scontrol", "requeue", found[name].job, check=False)
+    for name in ("warned", "out-of-time"):
+        change(cluster, found[name], "TimeLimit=20")
+    command = re.search(r"go on in a new job with: (.+)", found["node-lost-no-requeue"].log)
+    if command:  # else the test tells it
+        wait_for_node(cluster, "node3")
+        story = found["node-lost-no-requeue"]
+        done = cluster.run("bash", "-c", command[1], timeout=300, check=False)
+        if done.returncode:
+            story.trouble.append(done.stdout + done.stderr)
+
+
+def change(cluster, story, what):
+    cluster.run("scontrol", "update", f"JobId={story.job}", what)
+
+
+def wait_for_node(cluster, node):
+    end = time.monotonic() + 60
+    while "idle" not in cluster.run("sinfo", "-h", "-n", node, "-p", "main", "-o", "%T").stdout:
+        assert time.monotonic() < end, f"{node} does not come back"
+        time.sleep(0.1)
+
+
+def finished(samples):
+    return {tuple(row.split(b",")[:2]) for row in samples.splitlines()[1:]}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_the_run_is_whole_and_no_finished_repetition_was_lost_or_repeated(stories, name):
+    story = stories[name]
+    assert not story.trouble, "\n".join([*story.trouble, story.desk.log(story.job)])
+    assert len(finished(story.held)) >= 4, "two repetitions of two cases come before the third"
+    # Nothing that was on the disk when the end came has changed since.
+    assert story.ended.startswith(story.held)
+    assert story.samples.startswith(story.ended)
+    done = repetitions(story.results / "samples.csv")
+    assert len(done) == len(set(done)) == 2 * REPETITIONS
+    with h5py.File(story.results / "ranks.h5") as ranks:
+        for case in {case for case, _ in done}:
+            assert sorted(ranks[case]["repetition"][:]) == list(range(REPETITIONS))
+    (record,) = story.desk.records("pffbench-results").values()
+    assert (record["status"], record["valid"], record["reasons"]) == ("finished", True, [])
+    assert len(record["resumed"]) == 1
+    left = [path for path in story.desk.directory.glob("pffbench-job-*") if any(path.iterdir())]
+    assert not left
+
+
+#: What tells a person at night what has happened, and what to do.
+LOGS = {
+    "warned": "the job is queued again (restart 1 of at most 3)",
+    "out-of-time": "ended by Slurm: the time limit is reached; go on by hand with: scontrol",
+    "cancelled": "ended by Slurm: cancelled; go on by hand with: scontrol requeue",
+    "ranks-killed": "the run did not come to its end; go on by hand with: scontrol requeue",
+    "node-lost": "ended by Slurm and queued again, since a node failed",
+    "node-lost-no-requeue": "ended by Slurm: a node failed; go on in a new job with: mkdir",
+    "node-lost-no-kill": "the run did not come to its end; go on by hand with: scontrol requeue",
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_log_tells_how_the_job_ended_and_what_to_do(stories, name):
+    log = stories[name].log
+    assert log.count(LOGS[name]) == 1, log
+    if "ended by Slurm" in LOGS[name]:  # the script stays as long as its ranks may be saving
+        assert "exit status" not in log, log
+
+
+@pytest.mark.parametrize("name", ["out-of-time", "first-node-lost"])
+def test_the_next_start_tells_that_the_one_before_was_killed(stories, name):
+    story = stories[name]
+    log = story.desk.log(story.job)
+    told = r"start 2, .*\n.*\n.*ended without a word: .* going on after (\d+) finished repetitions"
+    assert (match := re.search(told, log)), log
+    assert int(match[1]) == len(finished(story.ended))
+
+
+def test_a_warned_run_finishes_the_repetition_in_hand(stories):
+    story = stories["warned"]
+    assert len(finished(story.ended)) == len(finished(story.held)) + 1
+    assert f"going on after {len(finished(story.ended))} finished" in story.desk.log(story.job)
+
+
+def test_a_killed_run_keeps_exactly_what_was_finished(stories):
+    for name in set(STORIES) - {"warned"}:
+        assert stories[name].ended == stories[name].held, name
