@@ -19,6 +19,7 @@ _COMMANDS = {
     "plan": "print the cases of an experiment and what they cost; write nothing",
     "doctor": "tell what the software and this machine can do, with remedies",
     "report": "rebuild summary, tables and plots of results directories",
+    "compare": "compare the same cases in two or more runs: faster, slower or no difference shown",
     "scaling": "tell how rates grow with ranks or nodes, and what more of them would bring",
     "backends": "list the backends and what they can do",
     "workloads": "list the workloads and their parameters",
@@ -104,6 +105,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="RUN",
         help="results directories (example: pffbench-results/default-20260101-120000)",
     )
+    _add_compare(made["compare"])
     _add_scaling(made["scaling"])
     return parser
 
@@ -204,6 +206,43 @@ def _duration(text: str) -> str:
     return text
 
 
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "base", metavar="BASE", help="results directory to compare with (example: results/before)"
+    )
+    parser.add_argument(
+        "new", nargs="+", metavar="NEW", help="results directories (example: results/after)"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help="directory for compare.md, compare.csv and figures; only the terminal when not given "
+        "(example: --out results/before-after)",
+    )
+    parser.add_argument(
+        "--fail-if-slower",
+        type=_percent,
+        metavar="PERCENT",
+        help="end with status 1 when anything is shown to be slower by more than this, and with 2 "
+        "when nothing is comparable (example: --fail-if-slower 5%%)",
+    )
+    parser.add_argument(
+        "--min-effect",
+        type=_percent,
+        metavar="PERCENT",
+        default="2%",
+        help="call no smaller difference faster or slower (2%%) (example: --min-effect 1%%)",
+    )
+    parser.add_argument(
+        "--across",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="let cases differ in this parameter, or option of a backend, because it is what is "
+        "compared; may be given several times (example: --across codec --across zarr.format)",
+    )
+
+
 def _add_scaling(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs",
@@ -231,6 +270,18 @@ def _add_scaling(parser: argparse.ArgumentParser) -> None:
         help="ranks or nodes to predict the rate for; twice the largest number when not given "
         "(example: --predict 64)",
     )
+
+
+def _percent(text: str) -> float:
+    """Return a percentage as a part of 1."""
+    number, sign, rest = text.partition("%")
+    try:
+        part = float(number) / 100
+    except ValueError:
+        part = -1.0
+    if not 0 <= part < float("inf") or not sign or rest.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage such as 5%")
+    return part
 
 
 def _ranks(text: str) -> int:

@@ -1,0 +1,141 @@
+"""The figure of a comparison: for each case the ratio with its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from pffbench_analysis.compare.model import Comparison, Pair
+from pffbench_analysis.compare.words import machine
+from pffbench_analysis.figures import Words, page
+from pffbench_analysis.style import ALARM, INK, PALE_INK, RC, colour, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_PITCH = 0.21
+#: More cases than this make no figure that anyone reads.
+_MOST = 80
+_PHASES = {"write_total": "write total", "read_total": "read total"}
+
+
+def forest(found: Comparison, allowed: float | None = None) -> Figure | None:
+    """Draw the ratio of every comparable case: one panel for writing, one for reading.
+
+    Parameters
+    ----------
+    found : Comparison
+        What to draw.
+    allowed : float, optional
+        A slowdown, as a part, that is still allowed; the band ends there. Without it the band
+        is as wide as the smallest difference that is told.
+
+    Returns
+    -------
+    Figure or None
+        None when no sum of phases is comparable.
+    """
+    pairs = [pair for pair in (*found.overall, *found.comparable) if pair.is_total]
+    labels = _labels(pairs)
+    if not labels:
+        return None
+    band = found.smallest if allowed is None else allowed
+    with mpl.rc_context(RC):
+        body = _PITCH * (len(labels) + 1.5) + 0.75
+        figure = page(
+            "Time of the new run over that of the base run", _text(found, band, pairs, labels), body
+        )
+        axes = figure.subplots(1, len(_PHASES), sharex=True, sharey=True)
+        for ax, (phase, name) in zip(axes, _PHASES.items(), strict=True):
+            _panel(ax, name, labels, [pair for pair in pairs if pair.phase == phase], band)
+        _scale(axes, pairs)
+    return figure
+
+
+def _labels(pairs: Sequence[Pair]) -> list[str]:
+    """Return the rows: all when there are few, else those that changed most."""
+    effect: dict[str, float] = {}
+    for pair in pairs:
+        effect[pair.case.label] = max(effect.get(pair.case.label, 0), abs(math.log(pair.ratio)))
+    kept = set(sorted(effect, key=lambda label: -effect[label])[:_MOST])
+    return [label for label in effect if label in kept]
+
+
+def _text(found: Comparison, band: float, pairs: Sequence[Pair], labels: Sequence[str]) -> Words:
+    notes = [
+        "Dots: ratio of the medians, left of 1 faster, right of 1 slower. Lines: 95 % bootstrap "
+        "interval. Filled: a difference is shown, also in view of the number of comparisons. "
+        f"Band: within {100 * band:g} %.",
+        machine(found),
+    ]
+    left_out = len({pair.case.label for pair in pairs}) - len(labels)
+    if left_out:
+        notes.append(f"{left_out} cases that changed less are not drawn.")
+    runs = [f"base {found.base.record.run_id}", f"new {found.new.record.run_id}"]
+    differs = ", ".join(map(str, found.differences)) or "nothing that is recorded"
+    return Words(
+        title=f"{found.new.directory.name} over {found.base.directory.name}",
+        notes=notes,
+        footnote=f"{'; '.join(runs)}; differs: {differs}",
+    )
+
+
+def _panel(ax: Axes, name: str, labels: Sequence[str], pairs: Sequence[Pair], band: float) -> None:
+    ax.set_gid(name)
+    ax.set_title(name, loc="left", fontsize=8.5, fontweight="bold", pad=4)
+    ax.set_yticks(range(len(labels)), [plain(label) for label in labels])
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(len(labels) - 0.4, -0.6)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="x", color="#E2E2E2", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.axvspan(1 / (1 + band), 1 + band, color="#EEEEEE", zorder=0, gid="band")
+    ax.axvline(1, color=INK, linewidth=0.9, zorder=1, gid="one")
+    places = {label: place for place, label in enumerate(labels)}
+    drawn = [pair for pair in pairs if pair.case.label in places]
+    for pair in drawn:
+        _mark(ax, places[pair.case.label], pair)
+    for label in set(labels) - {pair.case.label for pair in drawn}:
+        ax.text(1, places[label], "–", color=PALE_INK, ha="center", va="center")
+
+
+def _mark(ax: Axes, place: int, pair: Pair) -> None:
+    own = colour(pair.case.backend)
+    over_all = not pair.case.base
+    ax.errorbar(
+        pair.ratio,
+        place,
+        xerr=[[max(pair.ratio - pair.low, 0)], [max(pair.high - pair.ratio, 0)]],
+        fmt="D" if over_all else "o",
+        markersize=4.5,
+        color=own,
+        markerfacecolor=own if pair.told else "white",
+        markeredgecolor=INK if pair.told else own,
+        markeredgewidth=0.8,
+        elinewidth=1.4,
+        capsize=2,
+        zorder=3,
+    )
+
+
+def _scale(axes: Sequence[Axes], pairs: Sequence[Pair]) -> None:
+    """Make both sides of 1 equally wide, on a logarithmic axis with plain numbers."""
+    bounds = [math.log(x) for pair in pairs for x in (pair.low, pair.high, pair.ratio) if x > 0]
+    reach = math.exp(max(0.06, *(1.08 * abs(bound) for bound in bounds)))
+    for ax in axes:
+        ax.set_xscale("log")
+        ax.set_xlim(1 / reach, reach)
+        ax.set_xlabel("new / base seconds (log)", fontsize=8)
+        subs = (1.0, 2.0, 5.0) if reach > 3 else tuple(n / 10 for n in range(10, 100))
+        subs = subs if reach > 1.6 else tuple(n / 20 for n in range(20, 200))
+        ax.xaxis.set_major_locator(LogLocator(subs=subs, numticks=7))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:.3g}"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+__all__ = ["ALARM", "forest"]

@@ -1,0 +1,176 @@
+"""From two runs to a verdict on every case and phase."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pffbench.results.statistics import geometric_mean
+from pffbench.results.wording import stored_as
+from pffbench_analysis.compare.inference import (
+    FALSE_DISCOVERIES,
+    FEWEST,
+    Values,
+    adjusted,
+    estimate,
+)
+from pffbench_analysis.compare.matching import match
+from pffbench_analysis.compare.measured import Measured, Phase, measured, obstacle, unfit
+from pffbench_analysis.compare.model import (
+    RAW,
+    SMALLEST_EFFECT,
+    CaseName,
+    Comparison,
+    Pair,
+    Verdict,
+)
+from pffbench_analysis.runs import ABSENT, Difference, Run, differences
+
+
+def compare_runs(
+    base: Run, new: Run, across: Sequence[str] = (), smallest: float = SMALLEST_EFFECT
+) -> Comparison:
+    """Compare two runs.
+
+    Parameters
+    ----------
+    base, new : Run
+        The runs.
+    across : sequence of str
+        Parameters or options in which cases may differ, because they are what is compared.
+    smallest : float
+        The difference, as a part, under which no verdict is given.
+
+    Raises
+    ------
+    UserError
+        `across` names what no case has.
+    """
+    cases, only_base, only_new = match(base, new, across)
+    one, other = measured(base, "base"), measured(new, "new")
+    pairs = _pairs(cases, one, other)
+    open_ = [i for i, pair in enumerate(pairs) if not pair.reason]
+    seconds = [_seconds(pairs[i], one, other) for i in open_]
+    judged = _judged([pairs[i] for i in open_], seconds, smallest)
+    for place, pair in zip(open_, judged, strict=True):
+        pairs[place] = pair
+    return Comparison(
+        base=base,
+        new=new,
+        pairs=tuple(pairs),
+        overall=_overall(judged, one, other, smallest),
+        only_base=tuple(only_base),
+        only_new=tuple(only_new),
+        differences=tuple(differences(base, new)),
+        stored=tuple(_stored(cases, base, new)),
+        smallest=smallest,
+    )
+
+
+def _pairs(cases: Sequence[CaseName], base: Measured, new: Measured) -> list[Pair]:
+    """Return all cases and phases; those without a reason against it are to be judged."""
+    against = "; ".join([*unfit(base), *unfit(new)])
+    found = []
+    for case in cases:
+        one, other = base.phases.get(case.base, {}), new.phases.get(case.new, {})
+        for phase in dict.fromkeys([*one, *other]):
+            reason = against or obstacle(phase, (case.base, case.new), base, new)
+            found.append(_pair(case, phase, one.get(phase), other.get(phase), reason))
+    return found
+
+
+def _pair(
+    case: CaseName, phase: str, one: Phase | None, other: Phase | None, reason: str = ""
+) -> Pair:
+    def of(there: Phase | None) -> tuple[int, float]:
+        return (0, math.nan) if there is None else (there.seconds.size, there.median)
+
+    (base_n, base_median), (new_n, new_median) = of(one), of(other)
+    verdict = Verdict.NOT_COMPARABLE
+    return Pair(case, phase, verdict, reason, base_n, new_n, base_median, new_median)
+
+
+def _seconds(pair: Pair, base: Measured, new: Measured) -> tuple[Values, Values]:
+    one, other = base.phases[pair.case.base], new.phases[pair.case.new]
+    return one[pair.phase].seconds, other[pair.phase].seconds
+
+
+def _judged(
+    pairs: Sequence[Pair], seconds: Sequence[tuple[Values, Values]], smallest: float
+) -> list[Pair]:
+    """Give a verdict on each pair, in view of how many there are."""
+    estimates = estimate(seconds)
+    q_values = adjusted([found.p for found in estimates])
+    numbers = [
+        replace(pair, ratio=e.ratio, low=e.low, high=e.high, p=e.p, q=q)
+        for pair, e, q in zip(pairs, estimates, q_values, strict=True)
+    ]
+    return [_verdict(pair, len(pairs), smallest) for pair in numbers]
+
+
+def _verdict(pair: Pair, number: int, smallest: float) -> Pair:
+    """Claim a difference only where nothing speaks against it."""
+    if pair.low <= 1 <= pair.high:
+        return replace(pair, verdict=Verdict.SAME, reason="the interval holds 1")
+    if pair.q > FALSE_DISCOVERIES:
+        reason = f"may be chance among {number} comparisons (q {pair.q:.2f})"
+        return replace(pair, verdict=Verdict.SAME, reason=reason)
+    if abs(math.log(pair.ratio)) < math.log1p(smallest):
+        return replace(pair, verdict=Verdict.SAME, reason=f"less than {100 * smallest:g} %")
+    verdict = Verdict.SLOWER if pair.ratio > 1 else Verdict.FASTER
+    return replace(pair, verdict=verdict, reason="")
+
+
+def _overall(
+    judged: Sequence[Pair], base: Measured, new: Measured, smallest: float
+) -> tuple[Pair, ...]:
+    """Compare each backend by the geometric mean of its cases, block by block."""
+    groups: dict[tuple[str, str], list[CaseName]] = defaultdict(list)
+    for pair in judged:
+        if pair.is_total:
+            groups[_kind(pair.case, base.run), pair.phase].append(pair.case)
+    pairs, seconds = [], []
+    for (name, phase), cases in groups.items():
+        one = _mean([base.phases[case.base][phase] for case in cases])
+        other = _mean([new.phases[case.new][phase] for case in cases])
+        if min(one.seconds.size, other.seconds.size) < FEWEST:
+            continue  # the cases have too few blocks in common
+        label = f"{name}, {len(cases)} case{'' if len(cases) == 1 else 's'}"
+        stands = CaseName("", "", label, cases[0].backend, raw=name == RAW)
+        pairs.append(_pair(stands, phase, one, other))
+        seconds.append((one.seconds, other.seconds))
+    return tuple(_judged(pairs, seconds, smallest))
+
+
+def _kind(case: CaseName, run: Run) -> str:
+    """Return the backend of a case, or that it moves raw bytes which are really kept."""
+    kept = run.record.cases[case.base].get("verified", True)
+    return RAW if case.raw and kept else case.backend
+
+
+def _mean(phases: Sequence[Phase]) -> Phase:
+    """Return the geometric mean over cases for each block that all of them have."""
+    common = sorted(set.intersection(*(set(phase.repetitions) for phase in phases)))
+    rows = [dict(zip(p.repetitions, p.seconds, strict=True)) for p in phases]
+    seconds = np.array([[row[b] for b in common] for row in rows], dtype=np.float64)
+    return Phase(geometric_mean(seconds), tuple(common), {})
+
+
+def _stored(cases: Sequence[CaseName], base: Run, new: Run) -> Iterator[Difference]:
+    """Yield how cases were stored or transferred where it is not the same in both runs."""
+    for case in cases:
+        one, other = base.record.cases[case.base], new.record.cases[case.new]
+        for what, tell in (("stored as", stored_as), ("transfer", _transfer)):
+            a, b = tell(one), tell(other)
+            if a != b:
+                yield Difference(f"{case.label}: {what}", a or ABSENT, b or ABSENT)
+
+
+def _transfer(entry: Mapping[str, Any]) -> str:
+    facts: Mapping[str, str] = entry.get("transfer_facts") or {}
+    return ", ".join(f"{key} {value}" for key, value in sorted(facts.items()))

@@ -1,0 +1,152 @@
+"""Which case of one run is which of another, and why a case has no counterpart."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pffbench.errors import UserError
+from pffbench_analysis.compare.model import CaseName, Lone
+from pffbench_analysis.runs import ABSENT, Run
+
+_Told = dict[str, str]
+
+
+def match(
+    base: Run, new: Run, across: Sequence[str] = ()
+) -> tuple[list[CaseName], list[Lone], list[Lone]]:
+    """Find the cases that two runs share: those with equal parameters and options.
+
+    Parameters
+    ----------
+    base, new : Run
+        The runs.
+    across : sequence of str
+        Parameters or options that may differ, because they are what is compared.
+
+    Returns
+    -------
+    matched : list of CaseName
+        Cases of both.
+    only_base, only_new : list of Lone
+        The others.
+
+    Raises
+    ------
+    UserError
+        No case has a parameter or option that `across` names.
+    """
+    mine, others = _told(base), _told(new)
+    _check(across, (*mine.values(), *others.values()))
+    by_key, theirs = _by_key(mine, across), _by_key(others, across)
+    labels, labels_new = _labels(mine), _labels(others)
+    matched = [
+        _name(base, names[0], theirs[key][0], labels[names[0]])
+        for key, names in by_key.items()
+        if len(names) == len(theirs.get(key, [])) == 1
+    ]
+    left = _without(mine, {case.base for case in matched})
+    right = _without(others, {case.new for case in matched})
+    only_base = [Lone(n, labels[n], _why(n, told, right, new, across)) for n, told in left.items()]
+    only_new = [
+        Lone(n, labels_new[n], _why(n, told, left, base, across)) for n, told in right.items()
+    ]
+    return matched, only_base, only_new
+
+
+def _without(cases: Mapping[str, _Told], taken: set[str]) -> dict[str, _Told]:
+    return {name: told for name, told in cases.items() if name not in taken}
+
+
+def _told(run: Run) -> dict[str, _Told]:
+    """Return parameters and options of all planned cases as text, options by their backend."""
+    return {
+        name: {
+            **_texts(entry["parameters"]),
+            **_texts(entry["options"], f"{entry['parameters']['backend']}."),
+        }
+        for name, entry in run.record.cases.items()
+    }
+
+
+def _texts(values: Mapping[str, Any], prefix: str = "") -> _Told:
+    return {f"{prefix}{key}": _text(value) for key, value in values.items() if value is not None}
+
+
+def _text(value: Any) -> str:
+    return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _check(across: Sequence[str], cases: Iterable[_Told]) -> None:
+    known = {key for told in cases for key in told}
+    for key in across:
+        if key not in known:
+            raise UserError(
+                f"--across {key}: no case has such a parameter or option; there are "
+                f"{', '.join(sorted(known))}"
+            )
+
+
+def _by_key(cases: Mapping[str, _Told], across: Sequence[str]) -> dict[frozenset[Any], list[str]]:
+    found: dict[frozenset[Any], list[str]] = defaultdict(list)
+    for name, told in cases.items():
+        found[frozenset((k, v) for k, v in told.items() if k not in across)].append(name)
+    return found
+
+
+#: What every label names.
+_READABLE = ("backend", "workload", "layout", "transfer", "settings")
+
+
+def _labels(cases: Mapping[str, _Told]) -> dict[str, str]:
+    """Name cases by backend, and by what sets them apart from the others of their run.
+
+    Words that everyone knows stand as they are; a parameter is named when cases that are alike
+    in all these words differ in it.
+    """
+    naming = [key for key in _READABLE if key == "backend" or _varies(cases, key)]
+    words = {name: tuple(told.get(key, "") for key in naming) for name, told in cases.items()}
+    alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name, told in words.items():
+        alike[told].append(name)
+    labels = {}
+    for told, names in alike.items():
+        keys = dict.fromkeys(key for name in names for key in cases[name])
+        telling = [k for k in keys if _varies({name: cases[name] for name in names}, k)]
+        for name in names:
+            more = (f"{k.split('.')[-1]}={cases[name].get(k, ABSENT)}" for k in telling)
+            labels[name] = " ".join([*told, *more])
+    return labels
+
+
+def _varies(cases: Mapping[str, _Told], key: str) -> bool:
+    return len({told.get(key) for told in cases.values()}) > 1
+
+
+def _name(run: Run, base: str, new: str, label: str) -> CaseName:
+    entry = run.record.cases[base]
+    words = {key: str(entry["parameters"].get(key, "")) for key in _READABLE}
+    return CaseName(base=base, new=new, label=label, raw=bool(entry.get("raw")), **words)
+
+
+def _why(
+    name: str, told: _Told, others: Mapping[str, _Told], other: Run, across: Sequence[str]
+) -> str:
+    """Say in what a case differs from the nearest one that has no counterpart either."""
+    for entry in other.record.left_out:
+        if entry["case"] == name:
+            return f"left out in the other run: {entry['reason']}"
+    near = [o for o in others.values() if all(o.get(k) == told.get(k) for k in _READABLE[:2])]
+    if not near:
+        return "not in the other run"
+    nearest = min(near, key=lambda o: len(_different(told, o)))
+    keys = [key for key in _different(told, nearest) if key not in across]
+    if not keys:
+        return f"several cases fit when {', '.join(across)} may differ"
+    words = (f"{k} {told.get(k, ABSENT)}, there {nearest.get(k, ABSENT)}" for k in keys)
+    return f"different settings: {'; '.join(words)}"
+
+
+def _different(a: _Told, b: _Told) -> list[str]:
+    return [key for key in dict.fromkeys((*a, *b)) if a.get(key) != b.get(key)]

@@ -1,0 +1,155 @@
+"""What of a run enters a comparison, and what forbids one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pffbench.results.summary import TOTALS
+from pffbench_analysis.compare.inference import FEWEST, Values
+from pffbench_analysis.runs import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Phases that the state of the page cache concerns.
+_READING = frozenset({*TOTALS["read_total"], "read_total"})
+#: What must be equal in both runs for the work to be the same.
+_SIZE = ("ranks", "nodes", "bytes", "arrays")
+
+
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """One phase, or sum of phases, of a case over the repetitions that count.
+
+    Parameters
+    ----------
+    seconds : array of float64
+        Job time of each repetition.
+    repetitions : tuple of int
+        Their numbers.
+    size : dict of str to int
+        Ranks, nodes, bytes and arrays.
+    """
+
+    seconds: Values
+    repetitions: tuple[int, ...]
+    size: Mapping[str, int]
+
+    @property
+    def median(self) -> float:
+        """Median seconds."""
+        return float(np.median(self.seconds))
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What a run has measured.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    which : str
+        What it is called.
+    phases : dict
+        Phases by name, by case.
+    unproved : frozenset of str
+        Cases that read at least once with a page cache in a state that was not proved.
+    resolution : float
+        Seconds under which the harness shows.
+    """
+
+    run: Run
+    which: str
+    phases: Mapping[str, Mapping[str, Phase]]
+    unproved: frozenset[str]
+    resolution: float
+
+
+def measured(run: Run, which: str) -> Measured:
+    """Collect what a run has measured."""
+    rows = run.counted
+    unproved = {
+        str(case)
+        for case in rows.loc[rows["cache"] == "unproved", "case"].unique()
+        if run.record.cases[str(case)].get("verified", True)
+    }
+    # Of a run in two stages the job with the coarser clock counts.
+    floors = [run.record.floor, (run.record.reading or {}).get("floor") or {}]
+    floor = max(told.get(key, 0.0) for told in floors for key in ("barrier", "tick"))
+    return Measured(run, which, _phases(rows), frozenset(unproved), 100 * floor)
+
+
+def _phases(counted: pd.DataFrame) -> dict[str, dict[str, Phase]]:
+    rows = _with_totals(counted).sort_values("repetition", kind="stable")
+    found: dict[str, dict[str, Phase]] = defaultdict(dict)
+    for (case, phase), part in rows.groupby(["case", "phase"], sort=False):
+        size = {key: int(part[key].iloc[0]) for key in _SIZE}
+        numbers = tuple(int(n) for n in part["repetition"])
+        seconds = part["own_max"].to_numpy(dtype=np.float64)
+        found[str(case)][str(phase)] = Phase(seconds, numbers, size)
+    return dict(found)
+
+
+def _with_totals(rows: pd.DataFrame) -> pd.DataFrame:
+    """Add the sums of phases as phases of their own."""
+    import pandas as pd
+
+    kept = rows[["case", "phase", "repetition", *_SIZE, "own_max"]]
+    parts = [kept]
+    for total, names in TOTALS.items():
+        of = kept[kept["phase"].isin(names)].drop(columns="phase")
+        by = of.groupby(["case", "repetition"], sort=False)
+        sums = by[["own_max", "bytes"]].sum().join(by[["ranks", "nodes", "arrays"]].first())
+        parts.append(sums.reset_index().assign(phase=total))
+    return pd.concat(parts, ignore_index=True)
+
+
+def unfit(side: Measured) -> Iterator[str]:
+    """Yield why nothing of a run can be compared."""
+    record = side.run.record
+    if record.status != "finished":
+        yield f"the {side.which} run is not finished ({record.status})"
+    elif record.valid is not True:
+        reason = record.reasons[0] if record.reasons else "see its run.json"
+        yield f"the {side.which} run is not valid: {reason}"
+
+
+def obstacle(phase: str, case: tuple[str, str], base: Measured, new: Measured) -> str:
+    """Say why a case cannot be compared in a phase; empty when it can.
+
+    Parameters
+    ----------
+    phase : str
+        The phase, or sum of phases.
+    case : (str, str)
+        Name of the case in both runs.
+    base, new : Measured
+        The runs.
+    """
+    sides = [(base, case[0]), (new, case[1])]
+    found = [side.phases.get(name, {}).get(phase) for side, name in sides]
+    one, other = found
+    if one is None or other is None:
+        lacking = base if one is None else new
+        return f"the {lacking.which} run has no finished repetition with it"
+    unequal = [k for k in _SIZE if one.size[k] != other.size[k]]
+    if unequal:
+        return ", ".join(f"{one.size[k]} and {other.size[k]} {k}" for k in unequal)
+    doubtful = [side.which for side, name in sides if name in side.unproved]
+    if phase in _READING and doubtful:
+        return f"state of the page cache not proved in the {' and the '.join(doubtful)} run"
+    n, m = one.seconds.size, other.seconds.size
+    if min(n, m) < FEWEST:
+        return f"too few repetitions: {n} and {m}, {FEWEST} of each are needed"
+    short = [
+        side.which
+        for (side, _), there in zip(sides, (one, other), strict=True)
+        if there.median < side.resolution or there.seconds.min() <= 0
+    ]
+    return f"below resolution in the {' and the '.join(short)} run" if short else ""

@@ -1,0 +1,167 @@
+"""What a comparison of two runs is made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pffbench.results.summary import TOTALS
+from pffbench_analysis.runs import Difference, Run
+
+#: A verdict needs at least this difference: less is seldom found again on another day.
+SMALLEST_EFFECT = 0.02
+#: What stands for all cases that move raw bytes: they tell of the machine.
+RAW = "raw bytes"
+
+
+class Verdict(StrEnum):
+    """What is said of a case in a phase."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    SAME = "no difference shown"
+    NOT_COMPARABLE = "not comparable"
+
+
+@dataclass(frozen=True)
+class CaseName:
+    """A case of the base run, or what stands for several.
+
+    Parameters
+    ----------
+    base, new : str
+        Its names in both runs; they differ where runs are compared across a parameter.
+    label : str
+        For people: what it is and what sets it apart in its run.
+    backend, workload, layout, transfer, settings : str
+        Of the case.
+    raw : bool
+        Whether it moves raw bytes.
+    """
+
+    base: str
+    new: str
+    label: str
+    backend: str
+    workload: str = ""
+    layout: str = ""
+    transfer: str = ""
+    settings: str = ""
+    raw: bool = False
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A case in a phase, in both runs.
+
+    Parameters
+    ----------
+    case : CaseName
+        Which case.
+    phase : str
+        A phase, or a sum of phases.
+    verdict : Verdict
+        What is said of it.
+    reason : str
+        Why it is not comparable, or why no difference is shown; empty otherwise.
+    base_n, new_n : int
+        Repetitions that count.
+    base_median, new_median : float
+        Seconds; NaN where there are none.
+    ratio, low, high : float
+        New over base median seconds (above 1: slower) and its 95 % interval.
+    p, q : float
+        See `Estimate`; q is p, adjusted for the number of pairs.
+    """
+
+    case: CaseName
+    phase: str
+    verdict: Verdict
+    reason: str = ""
+    base_n: int = 0
+    new_n: int = 0
+    base_median: float = math.nan
+    new_median: float = math.nan
+    ratio: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+    q: float = math.nan
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it is a sum of phases."""
+        return self.phase in TOTALS
+
+    @property
+    def comparable(self) -> bool:
+        """Whether anything could be said of it."""
+        return self.verdict is not Verdict.NOT_COMPARABLE
+
+    @property
+    def told(self) -> bool:
+        """Whether a difference is shown."""
+        return self.verdict in (Verdict.FASTER, Verdict.SLOWER)
+
+    def slower_than(self, limit: float) -> bool:
+        """Whether it is slower by more than a limit, with the whole of its interval beyond."""
+        return self.verdict is Verdict.SLOWER and self.low > 1 + limit
+
+
+@dataclass(frozen=True)
+class Lone:
+    """A case without a counterpart, and what the nearest one has instead."""
+
+    case: str
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two runs, compared.
+
+    Parameters
+    ----------
+    base, new : Run
+        The runs.
+    pairs : tuple of Pair
+        Cases and phases that both have.
+    overall : tuple of Pair
+        For each backend, and for raw bytes, the geometric mean over its comparable cases of
+        the totals; raw bytes tell whether the machine itself has changed.
+    only_base, only_new : tuple of Lone
+        Cases of one run alone.
+    differences : tuple of Difference
+        Provenance in which the runs differ: what a difference may be due to.
+    stored : tuple of Difference
+        Cases that were stored or transferred in another way.
+    smallest : float
+        The difference under which no verdict is given.
+    """
+
+    base: Run
+    new: Run
+    pairs: tuple[Pair, ...]
+    overall: tuple[Pair, ...]
+    only_base: tuple[Lone, ...]
+    only_new: tuple[Lone, ...]
+    differences: tuple[Difference, ...]
+    stored: tuple[Difference, ...]
+    smallest: float
+
+    @property
+    def comparable(self) -> list[Pair]:
+        """The pairs of which something can be said."""
+        return [pair for pair in self.pairs if pair.comparable]
+
+    def slower_than(self, limit: float) -> list[Pair]:
+        """Return what is slower by more than a limit, the worst first."""
+        found = (pair for pair in (*self.overall, *self.pairs) if pair.slower_than(limit))
+        return sorted(found, key=lambda pair: -pair.low)
+
+    def shown(self) -> Iterator[Pair]:
+        """Yield what a table for people holds: all sums of phases, and phases that differ."""
+        yield from (pair for pair in self.comparable if pair.is_total or pair.told)
