@@ -149,4 +149,7 @@ def test_a_run_on_a_distributed_file_system_is_valid_and_names_it(moosefs_cluste
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads((shared / "out" / "run.json").read_text())
     assert record["valid"] is True
-    assert '"mfs#' in json.dumps(record), "the file system under test"
+    filesystem = record["provenance"]["filesystem"]
+    assert filesystem["type"] == "moosefs"
+    assert filesystem["mount_point"] == str(mount)
+    assert filesystem["device"].startswith("mfs#")

@@ -392,6 +392,7 @@ def test_srun_without_pmix_cannot_start_open_mpi():
 def on(fs_type, **changes):
     facts = {
         "path": "/there", "mount_point": "/", "device": "d", "type": fs_type, "options": "rw",
+        "kernel_type": fs_type,
         "total_bytes": 2**40, "free_bytes": 2**39, "free_inodes": 10**6, "block_size": 4096,
         "in_memory": fs_type == "tmpfs", "striping": None, **changes,
     }  # fmt: skip
@@ -406,6 +407,9 @@ def on(fs_type, **changes):
         ("lustre", 4, "parallel", "ok"),
         ("gpfs", 4, "parallel", "ok"),
         ("nfs4", 1, "network", "warning"),
+        ("sshfs", 1, "network", "warning"),
+        ("moosefs", 4, "parallel", "ok"),
+        ("fuse", 1, "FUSE, of a kind that is not known", "ok"),
         ("tmpfs", 1, "in memory", "warning"),
     ],
 )

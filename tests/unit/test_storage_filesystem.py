@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pffbench.storage import filesystem as module
 from pffbench.storage.filesystem import (
     filesystem,
     nearest_existing,
@@ -107,3 +108,37 @@ def test_a_tool_that_fails_is_recorded_not_raised(script, expected, tmp_path, mo
 
 def test_an_ordinary_file_system_has_no_striping():
     assert striping("ext4", "/") is None
+
+
+# Lines as the kernel lists them, with what the mounts are.
+FUSE_MOUNTS = r"""
+90 1 0:169 / /x rw,nosuid,nodev,relatime - fuse mfs\04310.98.0.254:9421 rw,user_id=0	moosefs
+90 1 0:50 / /x rw,relatime shared:9 - fuse.mfs mfs#mfsmaster:9421 rw,allow_other	moosefs
+90 1 0:50 / /x rw,nosuid,nodev - fuse.sshfs me@host:/data rw,user_id=1000,group_id=1000	sshfs
+90 1 0:50 / /x rw,relatime - fuse.glusterfs server1:/vol rw,user_id=0	glusterfs
+90 1 0:50 / /x rw,relatime shared:1 - fuse.ceph-fuse ceph-fuse rw,user_id=0,allow_other	ceph-fuse
+90 1 0:50 / /x rw,nosuid,nodev - fuse ceph-fuse rw,user_id=0,allow_other	ceph-fuse
+90 1 0:50 / /x rw,relatime - fuse.juicefs JuiceFS:myjfs rw,user_id=0,max_read=131072	juicefs
+90 1 0:50 / /x rw,nosuid,nodev,relatime - fuse JuiceFS:my\040jfs rw,user_id=0	juicefs
+90 1 0:50 / /x rw,nosuid,nodev,relatime - fuse.s3fs s3fs rw,user_id=0,allow_other	s3fs
+90 1 0:50 / /x rw,nosuid,nodev,relatime - fuse s3fs rw,user_id=0,allow_other	s3fs
+90 1 0:50 / /x rw,nosuid,nodev,relatime - fuse.daos dfuse rw,user_id=0	daos
+90 1 0:50 / /x ro,nosuid,nodev,relatime - fuse cvmfs2 ro,user_id=0	cvmfs
+90 1 0:50 / /x rw,nosuid,nodev,relatime - fuse my-bucket rw,user_id=0	fuse
+90 1 0:50 / /x rw,relatime - fuseblk /dev/sda1 rw,user_id=0,blksize=4096	fuseblk
+90 1 0:50 / /x rw,relatime - beegfs beegfs_nodev rw,cfgFile=/etc/beegfs/c.conf	beegfs
+90 1 0:50 / /x rw,relatime - gpfs gpfs1 rw	gpfs
+90 1 0:50 / /x rw,relatime - ceph 10.0.0.1:6789:/ rw,name=admin,acl	ceph
+90 1 0:50 / /x rw,relatime - lustre 10.0.0.1@o2ib:/mfs#1 rw,flock	lustre
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("line", FUSE_MOUNTS)
+def test_a_fuse_mount_is_named_by_what_it_is(line, tmp_path, monkeypatch):
+    listed, expected = line.split("\t")
+    mount = parse_mountinfo(listed)[90]
+    monkeypatch.setattr(module, "_mount_of", lambda _: mount)
+    found = filesystem(str(tmp_path))
+    assert found.type == expected
+    assert found.kernel_type == mount.type == listed.split(" - ")[1].split()[0]
+    assert not found.in_memory

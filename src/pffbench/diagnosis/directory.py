@@ -10,10 +10,21 @@ from pffbench.units import Size
 
 TOPIC = "Scratch"
 
-_PARALLEL = {"lustre", "gpfs", "beegfs", "ceph", "wekafs", "panfs", "pvfs2", "orangefs"}
-_PARALLEL |= {"fuse.mfs", "fuse.mfsmount", "fuse.glusterfs", "fuse.ceph-fuse", "fuse.ceph", "daos"}
-_PARALLEL |= {"fuse.daos", "fuse.orangefs", "fuse.juicefs", "dvs"}
-_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "fuse.sshfs"}
+_PARALLEL = {
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "ceph",
+    "wekafs",
+    "panfs",
+    "pvfs2",
+    "orangefs",
+    "daos",
+    "dvs",
+}
+_PARALLEL |= {"moosefs", "glusterfs", "ceph-fuse", "juicefs", "quobyte"}
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "sshfs"}
+_NETWORK |= {"s3fs", "mountpoint-s3", "gcsfuse", "rclone", "blobfuse", "blobfuse2"}
 _LITTLE_SPACE = Size(2**30)
 _FEW_FILES = 10_000
 
@@ -24,6 +35,8 @@ def kind_of(there: FileSystem) -> str:
         return "in memory"
     if there.type in _PARALLEL:
         return "parallel"
+    if there.kernel_type.startswith("fuse") and there.type not in _NETWORK:
+        return "FUSE, of a kind that is not known here"
     return "network" if there.type in _NETWORK else "local"
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pffbench.programs import ask
+from pffbench.storage.fuse import real_type
 
 _MEMORY_TYPES = {"tmpfs", "ramfs"}
 _OCTAL = re.compile(r"\\([0-7]{3})")
@@ -29,8 +30,10 @@ class FileSystem:
     ----------
     path : str
         The path that was asked about, absolute and without symbolic links.
-    mount_point, device, type, options : str
+    mount_point, device, kernel_type, options : str
         As the kernel lists the mount; options of the mount and of the file system together.
+    type : str
+        What it is: the kernel's type, save that a FUSE mount is named by what serves it.
     total_bytes, free_bytes : int
         Size, and what the user may still take (without the blocks reserved for root). A quota is
         not seen.
@@ -49,6 +52,7 @@ class FileSystem:
     mount_point: str
     device: str
     type: str
+    kernel_type: str
     options: str
     total_bytes: int
     free_bytes: int
@@ -85,18 +89,20 @@ def filesystem(path: str) -> FileSystem:
     existing = nearest_existing(path)
     space = os.statvfs(existing)  # first: it makes an automounter mount what is asked about
     mount = _mount_of(existing)
+    fs_type = real_type(mount.type, mount.device)
     return FileSystem(
         path=str(Path(path).resolve()),
         mount_point=mount.mount_point,
         device=mount.device,
-        type=mount.type,
+        type=fs_type,
+        kernel_type=mount.type,
         options=mount.options,
         total_bytes=space.f_blocks * space.f_frsize,
         free_bytes=space.f_bavail * space.f_frsize,
         free_inodes=space.f_favail if space.f_files else None,
         block_size=space.f_bsize,
-        in_memory=mount.type in _MEMORY_TYPES,
-        striping=striping(mount.type, existing),
+        in_memory=fs_type in _MEMORY_TYPES,
+        striping=striping(fs_type, existing),
     )
 
 
