@@ -33,8 +33,10 @@ job_facts() {
 how_to_go_on() {
     local facts=${1-$(job_facts)}
     if [[ " $facts " == *' Requeue=0 '* && ${#RESULTS[@]} -gt 0 ]]; then
-        echo "go on in a new job with: mkdir -p $SCRATCH_MADE && srun ${MPI_OPTION[*]} --ntasks=$RANKS" \
-            "$SHARED_PYTHON -m pffbench run --resume ${RESULTS[-1]} --scratch $SCRATCH_MADE"
+        # The directory may be gone with this job, when everything in it was removed.
+        echo "go on in a new job with: ${SCRATCH_MADE:+mkdir -p $SCRATCH_MADE && }srun ${MPI_OPTION[*]}" \
+            "--ntasks=$RANKS $SHARED_PYTHON -m pffbench run --resume ${RESULTS[-1]}" \
+            "${READS:+--stage read }${SCRATCH_MADE:+--scratch $SCRATCH_MADE}"
     else
         echo "go on by hand with: scontrol requeue $JOB"
     fi
