@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from pffbench_analysis.compare.model import Comparison, Pair
 from pffbench_analysis.compare.words import machine
 from pffbench_analysis.figures import Words, page
-from pffbench_analysis.style import ALARM, INK, PALE_INK, RC, colour, plain
+from pffbench_analysis.style import INK, PALE_INK, RC, colour, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,9 +47,8 @@ def forest(found: Comparison, allowed: float | None = None) -> Figure | None:
     band = found.smallest if allowed is None else allowed
     with mpl.rc_context(RC):
         body = _PITCH * (len(labels) + 1.5) + 0.75
-        figure = page(
-            "Time of the new run over that of the base run", _text(found, band, pairs, labels), body
-        )
+        words = _text(found, band, pairs, labels)
+        figure = page("Time of the new run over that of the base run", words, body)
         axes = figure.subplots(1, len(_PHASES), sharex=True, sharey=True)
         for ax, (phase, name) in zip(axes, _PHASES.items(), strict=True):
             _panel(ax, name, labels, [pair for pair in pairs if pair.phase == phase], band)
@@ -136,6 +135,3 @@ def _scale(axes: Sequence[Axes], pairs: Sequence[Pair]) -> None:
         ax.xaxis.set_major_locator(LogLocator(subs=subs, numticks=7))
         ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:.3g}"))
         ax.xaxis.set_minor_formatter(NullFormatter())
-
-
-__all__ = ["ALARM", "forest"]

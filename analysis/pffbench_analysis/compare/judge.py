@@ -138,6 +138,8 @@ def _overall(
     for (name, phase), cases in groups.items():
         one = _mean([base.phases[case.base][phase] for case in cases])
         other = _mean([new.phases[case.new][phase] for case in cases])
+        if name != RAW and len(cases) == 1:
+            continue  # it says so itself
         if min(one.seconds.size, other.seconds.size) < FEWEST:
             continue  # the cases have too few blocks in common
         label = f"{name}, {len(cases)} case{'' if len(cases) == 1 else 's'}"

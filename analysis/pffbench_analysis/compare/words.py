@@ -69,6 +69,12 @@ def seconds(value: float) -> str:
     return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"
 
 
+def percent(part: float) -> str:
+    """Write a part of 1 as a percentage with two digits."""
+    value = 100 * part
+    return f"{value:.0f} %" if value >= 10 else f"{value:.2g} %"
+
+
 def _overall(pair: Pair) -> str:
     head = f"{pair.case.label}, {_TOTALS[pair.phase]} everything"
     if not pair.told:
@@ -92,7 +98,7 @@ def machine(found: Comparison) -> str:
 def _power(found: Comparison) -> str:
     widths = sorted(half_width(p.low, p.high) for p in found.comparable)
     return (
-        f"half of the intervals reach further than ±{100 * widths[len(widths) // 2]:.2g} %: "
+        f"half of the intervals reach further than ±{percent(widths[len(widths) // 2])}: "
         "smaller differences can be there and not be seen"
     )
 
@@ -100,8 +106,8 @@ def _power(found: Comparison) -> str:
 def _rule(found: Comparison) -> str:
     return (
         "a difference is told when its interval excludes 1, it is at least "
-        f"{100 * found.smallest:g} %, and at most {FALSE_DISCOVERIES:.0%} of all that are told may "
-        "be chance (false discovery rate); what changes from day to day is in no interval"
+        f"{percent(found.smallest)}, and at most {percent(FALSE_DISCOVERIES)} of all that are told "
+        "may be chance (false discovery rate); what changes from day to day is in no interval"
     )
 
 
@@ -135,7 +141,7 @@ def gate(found: Sequence[Comparison], limit: float) -> tuple[int, list[str]]:
     lines : list of str
         Why.
     """
-    part = f"{100 * limit:g} %"
+    part = percent(limit)
     lines, statuses = [], [0]
     for one in found:
         slower = one.slower_than(limit)
@@ -143,9 +149,8 @@ def gate(found: Sequence[Comparison], limit: float) -> tuple[int, list[str]]:
             statuses.append(1)
             named = "; ".join(told(pair) for pair in slower[:_NAMED])
             more = f"; and {len(slower) - _NAMED} more" if len(slower) > _NAMED else ""
-            lines.append(
-                f"FAILED: {one.new.directory} is slower by more than {part}: {named}{more}"
-            )
+            run = one.new.directory
+            lines.append(f"FAILED: {run} is slower by more than {part}: {named}{more}")
         elif not one.comparable:
             statuses.append(2)
             lines.append(f"FAILED: {one.new.directory}: {_nothing(one)}")
