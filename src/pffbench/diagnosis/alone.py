@@ -18,6 +18,7 @@ from pffbench.diagnosis import (
     node,
     place,
     python,
+    spack,
     trial,
     unloaded,
 )
@@ -40,6 +41,7 @@ def examine_alone(given: str | None, reason: str = unloaded.NOT_LOOKED_AT) -> li
         Why MPI is not looked at.
     """
     found = looked_at(python.TOPIC, look_at_python)
+    found += looked_at(spack.TOPIC, spack.look_at_spack)
     found += looked_at(libraries.TOPIC, unloaded.look_at_unloaded)
     found += looked_at(libraries.TOPIC, look_at_optional)
     found += looked_at(

@@ -25,6 +25,7 @@ from pffbench.diagnosis import (
     node,
     place,
     python,
+    spack,
     trial,
 )
 from pffbench.diagnosis.finding import Finding, looked_at
@@ -99,6 +100,7 @@ class Examination:
         if not self._team.is_root:
             return []
         found = looked_at(python.TOPIC, alone.look_at_python)
+        found += looked_at(spack.TOPIC, spack.look_at_spack)
         for library in here.libraries.values():
             found.append(libraries.judge_library(library, failing.get(library.name, {})))
         found += looked_at(libraries.TOPIC, alone.look_at_optional)

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,6 +28,7 @@ from pffbench.results.provenance import (
     software_facts,
 )
 from pffbench.results.record import RunRecord
+from pffbench.results.spack import find_environment, spack_facts
 from pffbench.storage.filesystem import filesystem
 
 if TYPE_CHECKING:
@@ -83,6 +85,7 @@ def collect_provenance(team: Team, plan: Plan, scratch: str) -> dict[str, Any] |
         "hosts": [facts for facts in hosts if facts is not None],
         "environment": environment_facts(os.environ),
         "slurm": slurm_facts(os.environ),
+        "spack": spack_facts(find_environment(os.environ, Path(sys.prefix))),
     }
 
 
