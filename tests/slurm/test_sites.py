@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from test_jobs import JOBS, Desk, verdicts
+from desk import JOBS, Desk, verdicts
 
 pytestmark = pytest.mark.slurm
 
