@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import astuple
 
 from pffbench.results.record import RunRecord
 from pffbench.results.samples import COLUMNS, read_samples
@@ -46,7 +46,8 @@ def load_samples(run: str | Path) -> pd.DataFrame:
         samples = read_samples(Path(run) / "samples.csv")
     except OSError as error:
         raise ValueError(f"{error.filename} cannot be read: {error.strerror}") from None
-    frame = pd.DataFrame([asdict(sample) for sample in samples], columns=list(COLUMNS))
+    columns = zip(*map(astuple, samples), strict=True) if samples else ([] for _ in COLUMNS)
+    frame = pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
     frame["started"] = pd.to_datetime(frame["started"], utc=True)
     kinds = {"resident": "float64", "disk_bytes": "Int64", "disk_files": "Int64"}
     return frame.astype(kinds)
@@ -79,7 +80,7 @@ def load_ranks(run: str | Path, case: str) -> pd.DataFrame:
     import pandas as pd
 
     path = Path(run) / "ranks.h5"
-    with _mpi_asleep():
+    with mpi_asleep():
         import h5py
     try:
         with h5py.File(path, "r") as file:
@@ -118,7 +119,7 @@ def _columns(file: Any, group: Any) -> dict[str, np.ndarray[Any, Any]]:
 
 
 @contextmanager
-def _mpi_asleep() -> Iterator[None]:
+def mpi_asleep() -> Iterator[None]:
     """Keep an h5py that was built with MPI from initialising it, which nobody needs to read."""
     if "mpi4py.MPI" in sys.modules:
         yield
