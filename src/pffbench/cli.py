@@ -175,6 +175,12 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "(example: --drop-hook 'sudo /usr/local/sbin/drop-caches')",
     )
     parser.add_argument(
+        "--record-account",
+        action="store_true",
+        help="record account, user and directories of the batch job too, which are left out of "
+        "run.json otherwise (example: --record-account)",
+    )
+    parser.add_argument(
         "--progress",
         choices=("auto", "bar", "plain", "none"),
         default="auto",

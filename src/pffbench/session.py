@@ -70,7 +70,9 @@ class Session:
         scratch = make_scratch(team, decided)
         floor = measure_floor(team.comm)
         copy_rate = memory_copy_rate(team.comm)
-        facts = collect_provenance(team, decided.plan, scratch.directory)
+        facts = collect_provenance(
+            team, decided.plan, scratch.directory, personal=arguments.record_account
+        )
         startup = {"seconds_to_main": max(comm.allgather(started))}
 
         def make_recorder() -> tuple[Progress, Recorder]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections import defaultdict
@@ -31,12 +32,12 @@ def pffbench(cluster, launch, *arguments, timeout=100, **how):
     return cluster.run(*command, timeout=timeout, check=False, **(ours | how))
 
 
-def run_small(cluster, shared, launch, *, scratch=None, cases=None, **variables):
+def run_small(cluster, shared, launch, *arguments, scratch=None, cases=None, **variables):
     """Run a small experiment with its results in the shared directory."""
     if scratch is None:
         (scratch := shared / "scratch").mkdir()
     file = write_experiment(shared, **(SMALL | ({"cases": cases} if cases else {})))
-    told = ["--out", shared / "out", "--scratch", scratch, "--progress", "none"]
+    told = ["--out", shared / "out", "--scratch", scratch, "--progress", "none", *arguments]
     return pffbench(cluster, launch, "run", file, *told, **variables)
 
 
@@ -49,7 +50,29 @@ def test_a_run_on_four_nodes_is_valid_and_records_them(slurm, shared):
     topology = record["topology"]
     assert topology["hosts"] == [node for node in slurm.settings.names for _ in range(4)]
     assert topology["nodes"] == [number for number in range(4) for _ in range(4)]
+    source = topology["shifted_reads_from"]
+    assert sorted(source) == list(range(16)), "each part is read once"
+    assert all(topology["nodes"][a] != topology["nodes"][b] for a, b in enumerate(source))
+    job = record["provenance"]["slurm"]
+    assert (job["step_num_tasks"], job["step_tasks_per_node"]) == ("16", "4(x4)")
+    assert job["scontrol"]["NumNodes"] == "4"
+    assert job["scontrol"]["TimeLimit"]
+    who = re.compile(r"account|user|_uid|group", re.IGNORECASE)
+    assert not [name for name in (*job, *job["scontrol"]) if who.search(name)]
+    environment = record["provenance"]["environment"]
+    assert environment["SLURM_JOB_USER"] == environment["SLURM_JOB_UID"] == "<hidden>"
     assert not list((shared / "scratch").iterdir()), "the scratch directory is empty again"
+
+
+def test_the_account_is_recorded_when_it_is_asked_for(slurm, shared):
+    launch = ["srun", "--mpi=pmix", "-A", "astro", "-N2", "-n2"]
+    case = {"backend": "posix", "layout": "file_per_process", "cache": "warm"}
+    done = run_small(slurm, shared, launch, "--record-account", cases=[case])
+    assert done.returncode == 0, done.stdout + done.stderr
+    provenance = json.loads((shared / "out" / "run.json").read_text())["provenance"]
+    assert provenance["slurm"]["job_account"] == "astro"
+    assert provenance["slurm"]["scontrol"]["UserId"].startswith(provenance["slurm"]["job_user"])
+    assert provenance["environment"]["SLURM_JOB_ACCOUNT"] == "astro"
 
 
 # Python runs this at its start: every file that it opens below the scratch directory is noted,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ class Topology:
         """Number of ranks on each node, in the order of the nodes' numbers."""
         return tuple(self.nodes.count(node) for node in sorted(set(self.nodes)))
 
-    def partner(self, rank: int) -> int:
-        """Return the rank whose data ``rank`` reads in the cache state ``shifted``.
+    @cached_property
+    def partners(self) -> tuple[int, ...]:
+        """For every rank the rank whose data it reads in the cache state ``shifted``.
 
         Ranks are ordered by node and shifted by the largest number of ranks on one node, so
         with equally filled nodes the partner always sits on the next node. On one node the
@@ -52,7 +54,14 @@ class Topology:
         """
         order = sorted(range(self.size), key=lambda r: (self.nodes[r], r))
         shift = max(self.ranks_per_node) if self.node_count > 1 else 1
-        return order[(order.index(rank) + shift) % self.size]
+        found = [0] * self.size
+        for place, rank in enumerate(order):
+            found[rank] = order[(place + shift) % self.size]
+        return tuple(found)
+
+    def partner(self, rank: int) -> int:
+        """Return the rank whose data ``rank`` reads in the cache state ``shifted``."""
+        return self.partners[rank]
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,12 @@ def memory_copy_rate(comm: MPI.Intracomm, rounds: int = 5) -> float:
     return _COPIED * int(comm.size) / slowest
 
 
-def collect_provenance(team: Team, plan: Plan, scratch: str) -> dict[str, Any] | None:
+def collect_provenance(
+    team: Team, plan: Plan, scratch: str, *, personal: bool
+) -> dict[str, Any] | None:
     """Gather on rank 0 what a result would be worthless without; collective, None elsewhere.
+
+    Account and user of the batch job are part of it only where ``personal`` asks for them.
 
     The libraries of all backends of the plan are imported here, so that no phase pays for it
     and their versions are known.
@@ -83,8 +87,8 @@ def collect_provenance(team: Team, plan: Plan, scratch: str) -> dict[str, Any] |
         "filesystem": vars(filesystem(scratch)),
         "ranks": ranks,
         "hosts": [facts for facts in hosts if facts is not None],
-        "environment": environment_facts(os.environ),
-        "slurm": slurm_facts(os.environ),
+        "environment": environment_facts(os.environ, personal=personal),
+        "slurm": slurm_facts(os.environ, personal=personal),
         "spack": spack_facts(find_environment(os.environ, Path(sys.prefix))),
     }
 
@@ -119,6 +123,7 @@ def new_record(
             "hosts": topology.hosts,
             "nodes": topology.nodes,
             "ranks_per_node": topology.ranks_per_node,
+            "shifted_reads_from": topology.partners,
         },
         floor={
             "barrier": floor.barrier,

@@ -8,14 +8,12 @@ software and of MPI-IO have modules of their own; here is what the environment t
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Mapping
-from datetime import datetime
 
-from pffbench.programs import ask
-from pffbench.results.facts import Fact, Facts
+from pffbench.results.facts import Facts
 from pffbench.results.hosts import host_facts, rank_facts
 from pffbench.results.mpiio import hints_of, io_component, mpi_io_facts
+from pffbench.results.slurm import slurm_facts
 from pffbench.results.software import software_facts
 
 __all__ = [
@@ -77,131 +75,37 @@ _NAMES = {"LOADEDMODULES", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_PRELOAD", "LD_LIBR
 # What launchers tell their ranks about sockets, sessions and job numbers matters to nobody later.
 _NOISE = re.compile(
     "OMPI_MCA_orte_|OMPI_FILE_|PMIX_(SERVER|DSTORE|NAMESPACE|ID$|SECURITY|SYSTEM|BFROP|GDS)"
+    "|SLURM_(SRUN_COMM|STEP_LAUNCHER|LAUNCH_NODE|PMIX|TASK_PID|WORKING_CLUSTER|PRIO_PROCESS)"
 )
 _SECRET = re.compile("TOKEN|KEY|PASSW|SECRET|COOKIE|CREDENTIAL|JWT", re.IGNORECASE)
 _HIDDEN = "<hidden>"
 
-_SLURM_VARIABLES = (
-    "JOB_ID",
-    "ARRAY_JOB_ID",
-    "ARRAY_TASK_ID",
-    "STEP_ID",
-    "CLUSTER_NAME",
-    "JOB_PARTITION",
-    "JOB_QOS",
-    "JOB_ACCOUNT",
-    "JOB_NAME",
-    "JOB_USER",
-    "JOB_NODELIST",
-    "JOB_NUM_NODES",
-    "NTASKS",
-    "NTASKS_PER_NODE",
-    "TASKS_PER_NODE",
-    "CPUS_PER_TASK",
-    "CPUS_ON_NODE",
-    "JOB_CPUS_PER_NODE",
-    "MEM_PER_CPU",
-    "MEM_PER_NODE",
-    "TOPOLOGY_ADDR",
-    "RESTART_COUNT",
-    "SUBMIT_HOST",
-    "SUBMIT_DIR",
-    "MPI_TYPE",
-    "CPU_BIND",
-    "DISTRIBUTION",
-    "STEP_NODELIST",
-    "STEP_NUM_TASKS",
-    "STEP_TASKS_PER_NODE",
+# Who ran it and on whose account. Batch systems also tell directories, which name the same.
+_PERSONAL = re.compile(
+    "(SLURM|SLURMD|PBS|PBS_O|FLUX)_([A-Z_]*_)?"
+    "(ACCOUNT|USER|UID|GID|GROUP|LOGNAME|HOME|MAIL|PROJECT|SUBMIT_DIR|WORKDIR|JOBDIR)$"
 )
-_SCONTROL_FIELDS = (
-    "SubmitTime",
-    "EligibleTime",
-    "StartTime",
-    "EndTime",
-    "TimeLimit",
-    "Restarts",
-    "Partition",
-    "Account",
-    "QOS",
-    "NodeList",
-    "BatchHost",
-    "NumNodes",
-    "NumCPUs",
-    "NumTasks",
-    "TRES",
-    "AllocTRES",
-    "OverSubscribe",
-    "Features",
-    "Reservation",
-    "Comment",
-    "Command",
-    "WorkDir",
-)
-_SCONTROL_FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z:/]*)=(.*?)(?=\s+[A-Z][A-Za-z:/]*=|\s*$)")
 
 
-def environment_facts(environ: Mapping[str, str]) -> Facts:
+def environment_facts(environ: Mapping[str, str], *, personal: bool = False) -> Facts:
     """Pick the environment variables that change how I/O, MPI or Python behave.
 
-    Values of variables whose name looks like a secret are replaced by ``<hidden>``.
+    Values of variables whose name looks like a secret are replaced by ``<hidden>``, and those
+    that tell who ran a job on whose account, unless they are asked for.
 
     Parameters
     ----------
     environ : mapping
         An environment, such as `os.environ`.
+    personal : bool
+        Whether account and user of the batch job are kept.
     """
+
+    def hidden(name: str) -> bool:
+        return bool(_SECRET.search(name) or (_PERSONAL.match(name) and not personal))
+
     return {
-        name: _HIDDEN if _SECRET.search(name) else value
+        name: _HIDDEN if hidden(name) else value
         for name, value in sorted(environ.items())
         if (name.startswith(_PREFIXES) and not _NOISE.match(name)) or name in _NAMES
     }
-
-
-def slurm_facts(environ: Mapping[str, str], timeout: float = 5.0) -> Facts:
-    """Describe the Slurm job, with the times that tell how long it waited.
-
-    Parameters
-    ----------
-    environ : mapping
-        An environment, such as `os.environ`.
-    timeout : float
-        Seconds that ``scontrol`` may take.
-
-    Returns
-    -------
-    dict
-        Empty outside of a job. Else the job's variables in lower case without their prefix,
-        ``scontrol`` (the fields of the job, or as text why there are none) and, where the times
-        are known, ``queue_wait_s``: from submission to start, so with any wait for a dependency.
-    """
-    if not environ.get("SLURM_JOB_ID"):
-        return {}
-    facts: Facts = {
-        name.lower(): environ["SLURM_" + name]
-        for name in _SLURM_VARIABLES
-        if "SLURM_" + name in environ
-    }
-    job = _scontrol_job(environ["SLURM_JOB_ID"], timeout)
-    facts["scontrol"] = job
-    if isinstance(job, dict):
-        facts["queue_wait_s"] = _seconds_between(job.get("SubmitTime"), job.get("StartTime"))
-    return facts
-
-
-def _scontrol_job(job_id: str, timeout: float) -> Fact:
-    program = shutil.which("scontrol")
-    if program is None:
-        return "unknown: scontrol not found"
-    answer = ask([program, "show", "job", "-o", job_id], timeout)
-    if not answer.ok:
-        return answer.text
-    fields = dict(_SCONTROL_FIELD.findall(answer.text))
-    return {name: fields[name] for name in _SCONTROL_FIELDS if name in fields}
-
-
-def _seconds_between(first: Fact, second: Fact) -> float | None:
-    try:
-        start, end = (datetime.fromisoformat(str(time)) for time in (first, second))
-    except ValueError:  # "Unknown" or "None"
-        return None
-    return (end - start).total_seconds()
