@@ -27,6 +27,7 @@ class PyPffbench(PythonPackage):
 
     variant("analysis", default=True, description="Plots and data frames of finished runs")
     variant("data", default=False, description="Real climate data as input")
+    variant("page", default=False, description="Figures in report.html; builds with Rust, online")
     variant("pnetcdf", default=False, description="Classic netCDF formats in parallel, by PnetCDF")
     variant("tensorstore", default=False, description="TensorStore, beside zarr-python")
 
@@ -48,8 +49,10 @@ class PyPffbench(PythonPackage):
         depends_on("py-scipy@1.11:")
         depends_on("py-zarr@3.1:3")
         with when("+analysis"):
+            depends_on("py-jinja2@3.1:")
             depends_on("py-matplotlib@3.8:")
             depends_on("py-pandas@2.2:")
+        depends_on("py-vl-convert-python@1.7:", when="+page")
         depends_on("py-iris-sample-data@2.5:", when="+data")
         depends_on("py-tensorstore", when="+tensorstore")
 
@@ -78,7 +81,7 @@ class PyPffbench(PythonPackage):
         """the built-in comparison is valid and planned"""
         pffbench = which(self.prefix.bin.pffbench, required=True)
         text = pffbench("plan", output=str.split, error=str.split)
-        assert "hdf5" in text and "netcdf4" in text and "zarr" in text
+        assert all(name in text for name in ("hdf5", "netcdf4", "zarr"))
 
     def test_comparison(self):
         """one process writes, reads and verifies in every format"""

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Describe this Debian or Ubuntu machine to Spack: its MPI, HDF5, netCDF and tools are not built again.
+"""Describe this Debian or Ubuntu machine to Spack, so that its MPI, HDF5 and netCDF are used.
 
-    spack/debian-site [DIRECTORY]
+    python3 spack/debian_site.py [DIRECTORY]
 
 Writes ``packages.yaml`` and ``prefixes/`` into the directory (default: spack/sites/debian beside
 this script) and prints what to do next. Spack expects ``include``, ``lib`` and ``bin`` of a package
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -94,7 +95,7 @@ class External:
 
 
 def package_version(package: str) -> str | None:
-    """Return the upstream version of an installed package, such as ``4.9.0`` for ``1:4.9.0-1+b1``."""
+    """Return the upstream version of an installed package: ``4.9.0`` of ``1:4.9.0-1+b1``."""
     command = ["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Version}", package]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     status, _, version = answer.stdout.partition(" ")
@@ -144,7 +145,9 @@ def multiarch() -> str:
 def link(place: Path, target: Path) -> None:
     """Make or renew a link; a target that is not there is an error of this script's knowledge."""
     if not target.exists():
-        sys.exit(f"debian-site: {target} was expected and is not there; is its package complete?")
+        sys.exit(
+            f"debian_site.py: {target} was expected and is not there; is its package complete?"
+        )
     place.parent.mkdir(parents=True, exist_ok=True)
     place.unlink(missing_ok=True)
     place.symlink_to(target)
@@ -176,7 +179,7 @@ def hdf5(prefix: Path, libraries: Path) -> str:
 
 
 def netcdf_c(prefix: Path, libraries: Path) -> str:
-    """Make the prefix of the parallel netCDF-C, with the ``nc-config`` it lacks; return its spec."""
+    """Make the prefix of the parallel netCDF-C, with an ``nc-config``, and return its spec."""
     found = first_installed(("libnetcdf-pnetcdf-dev", "libnetcdf-mpi-dev"))
     assert found is not None
     package, version = found
@@ -226,7 +229,9 @@ def externals(directory: Path) -> Iterator[External]:
     for name, make in SPLIT.items():
         prefix = directory / "prefixes" / name
         yield External(name, make(prefix, libraries), prefix)
-    python = f"python@{usable_python()}+bz2+ctypes+lzma+pyexpat+readline+shared+sqlite3+ssl+uuid+zlib"
+    python = (
+        f"python@{usable_python()}+bz2+ctypes+lzma+pyexpat+readline+shared+sqlite3+ssl+uuid+zlib"
+    )
     yield External("python", python, Path("/usr"))
     for name, package in PLAIN.items():
         version = package_version(package)
@@ -236,7 +241,7 @@ def externals(directory: Path) -> Iterator[External]:
 
 def lines(found: list[External]) -> Iterator[str]:
     """Write the configuration; by hand, since only the standard library is there."""
-    yield "# Written by spack/debian-site; a change here is lost when it runs again."
+    yield "# Written by spack/debian_site.py; a change here is lost when it runs again."
     yield "packages:"
     names = {external.name for external in found}
     for virtual, provider in CHOICES.items():
@@ -255,16 +260,20 @@ def main() -> int:
     """Write the site, or say what to install first (status 1)."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("directory", nargs="?", type=Path, default=HERE / "sites/debian")
-    directory = Path(os.path.abspath(parser.parse_args().directory))
+    directory = parser.parse_args().directory.resolve()
+    if shutil.which("dpkg-query") is None:
+        print("debian_site.py: this is no Debian or Ubuntu; see spack/sites", file=sys.stderr)
+        return 1
     lacking = missing()
     if lacking:
-        print(f"debian-site: first install: apt-get install {' '.join(lacking)}", file=sys.stderr)
+        print(
+            f"debian_site.py: first install: apt-get install {' '.join(lacking)}", file=sys.stderr
+        )
         return 1
     found = list(externals(directory))
     (directory / "packages.yaml").write_text("\n".join(lines(found)) + "\n")
     print(f"{directory}/packages.yaml: {len(found)} packages of this machine. Next:")
-    print("    export PFFBENCH_SPACK_SITE=debian" if directory == HERE / "sites/debian" else
-          f"    export PFFBENCH_SPACK_SITE=$(realpath --relative-to={HERE}/sites {directory})")
+    print(f"    export PFFBENCH_SPACK_SITE={os.path.relpath(directory, HERE / 'sites')}")
     print("    spack env activate . && spack install")
     return 0
 

@@ -1,0 +1,305 @@
+"""The files for Spack, read without Spack: valid, and agreeing with pyproject.toml and the lock."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+REPO = ROOT / "spack" / "spack_repo" / "pffbench"
+SITES = ROOT / "spack" / "sites"
+SCRIPT = ROOT / "spack" / "debian_site.py"
+RECIPES = sorted((REPO / "packages").glob("*/package.py"))
+ENVIRONMENT = yaml.safe_load((ROOT / "spack.yaml").read_text())["spack"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+#: Extras that are no part of the program.
+FOR_DEVELOPERS = {"test", "lint"}
+
+
+def spack_name(requirement):
+    """Return Spack's name of what a requirement of pyproject.toml names."""
+    name = re.match(r"[\w.-]+", requirement)[0]
+    return "py-" + re.sub(r"[-_.]+", "-", name).lower().removeprefix("py-")
+
+
+def floor(requirement):
+    """Return the numbers of the lowest version allowed, without trailing zeros."""
+    return numbers(re.search(r">=\s*([\d.]+)", requirement)[1])
+
+
+def numbers(version):
+    found = [int(part) for part in re.match(r"[\d.]*\d", version)[0].split(".")]
+    while found and found[-1] == 0:
+        found.pop()
+    return tuple(found)
+
+
+def depends(recipe):
+    """Return by package the specs that a recipe depends on."""
+    found = {}
+    for call in ast.walk(ast.parse(recipe.read_text())):
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "depends_on":
+            spec = call.args[0].value
+            found.setdefault(re.match(r"[\w-]+", spec)[0], []).append(spec)
+    return found
+
+
+def lowest(spec):
+    """Return the numbers of the lower end of the version range of a spec."""
+    match = re.search(r"@=?([\d.]+)", spec)
+    return numbers(match[1]) if match else ()
+
+
+def locked():
+    lines = (ROOT / "setup" / "requirements.lock").read_text().splitlines()
+    return {
+        spack_name(name): version
+        for name, _, version in (line.partition(" ")[0].partition("==") for line in lines)
+    }
+
+
+def specs_of(entry):
+    """Return the specs of a `require` or `prefer`."""
+    for one in [entry] if isinstance(entry, str) else entry:
+        yield one if isinstance(one, str) else one["spec"]
+
+
+PFFBENCH = depends(REPO / "packages" / "py_pffbench" / "package.py")
+EXTRAS = {
+    name: needs
+    for name, needs in PROJECT["optional-dependencies"].items()
+    if name not in FOR_DEVELOPERS
+}
+
+
+# --- the environment
+
+
+def test_the_environment_has_only_keys_that_spack_knows():
+    known = {"include", "specs", "packages", "concretizer", "view", "repos", "develop"}
+    assert set(ENVIRONMENT) <= known
+    for name, settings in ENVIRONMENT["packages"].items():
+        assert set(settings) <= {"require", "prefer", "buildable"}, name
+        for entry in [*settings.get("require", []), *settings.get("prefer", [])]:
+            assert isinstance(entry, str) or {"spec"} <= set(entry) <= {"spec", "when"}, name
+    assert all(isinstance(spec, str) for spec in ENVIRONMENT["specs"])
+
+
+def test_one_parallel_hdf5_lies_under_everything():
+    assert ENVIRONMENT["concretizer"] == {"unify": True}
+    for name in ("hdf5", "netcdf-c", "py-h5py", "py-netcdf4"):
+        assert "+mpi" in " ".join(specs_of(ENVIRONMENT["packages"][name]["require"])), name
+    for name in ("hdf5", "netcdf-c", "py-h5py", "py-netcdf4"):
+        assert any("+mpi" in spec for spec in PFFBENCH[name]), name
+
+
+def test_nothing_in_the_environment_belongs_to_one_machine():
+    def texts(node):
+        if isinstance(node, dict):
+            node = [*node, *node.values()]
+        if isinstance(node, list):
+            for part in node:
+                yield from texts(part)
+        else:
+            yield str(node)
+
+    assert not [text for text in texts(ENVIRONMENT) if text.startswith("/")]
+    assert not re.search("externals|modules|prefix", (ROOT / "spack.yaml").read_text())
+
+
+def test_what_the_environment_refers_to_is_there():
+    assert (ROOT / ENVIRONMENT["develop"]["py-pffbench"]["path"] / "pyproject.toml").is_file()
+    assert Path(ENVIRONMENT["repos"]["pffbench"].replace("$env", str(ROOT))) == REPO
+    (site,) = ENVIRONMENT["include"]
+    assert (ROOT / site["path"].replace("$PFFBENCH_SPACK_SITE", "cluster")).is_dir()
+    (bench,) = (spec for spec in ENVIRONMENT["specs"] if spec.startswith("py-pffbench"))
+    assert set(re.findall(r"[+~](\w+)", bench)) <= variants()
+
+
+def test_the_minimum_version_of_spack_is_said():
+    assert re.search(r"Needs Spack 1\.\d", (ROOT / "spack.yaml").read_text())
+
+
+def test_preferred_versions_are_of_the_series_that_the_lock_pins():
+    lock, seen = locked(), set()
+    for name in ENVIRONMENT["packages"].keys() & lock.keys():
+        for spec in specs_of(ENVIRONMENT["packages"][name].get("prefer", [])):
+            series = re.fullmatch(r"@([\d.]+)", spec)
+            if series:
+                pinned = numbers(lock[name])[: len(numbers(series[1]))]
+                assert numbers(series[1]) == pinned, f"{name}: {spec}, but {lock[name]} is locked"
+                seen.add(name)
+    measured = {"py-h5py", "py-netcdf4", "py-mpi4py", "py-zarr", "py-numcodecs", "py-numpy"}
+    assert seen == measured
+
+
+@pytest.mark.parametrize("site", sorted(SITES.glob("*/packages.yaml")), ids=lambda p: p.parent.name)
+def test_sites_only_describe_packages(site):
+    found = yaml.safe_load(site.read_text())
+    assert set(found) == {"packages"}
+    for name, settings in found["packages"].items():
+        ordinary = {"buildable", "require", "prefer", "externals"}
+        assert set(settings) <= ({"target", "providers"} if name == "all" else ordinary), name
+        for external in settings.get("externals", []):
+            assert external["spec"].startswith(name + "@")
+            assert external["prefix"].startswith("/")
+
+
+# --- the recipes
+
+
+def variants():
+    text = (REPO / "packages" / "py_pffbench" / "package.py").read_text()
+    return set(re.findall(r'variant\("(\w+)"', text))
+
+
+def test_the_repository_has_the_layout_of_package_api_2():
+    repo = yaml.safe_load((REPO / "repo.yaml").read_text())["repo"]
+    assert repo["namespace"] == REPO.name
+    assert REPO.parent.name == "spack_repo"
+    assert re.fullmatch(r"v2\.\d+", repo["api"])
+    assert len(RECIPES) >= 2
+
+
+@pytest.mark.parametrize("requirement", PROJECT["dependencies"])
+def test_the_recipe_needs_what_the_project_needs(requirement):
+    (spec,) = PFFBENCH[spack_name(requirement)]
+    assert lowest(spec) == floor(requirement)
+    below = re.search(r"<(\d+)", requirement)
+    if below:
+        assert spec.endswith(f":{int(below[1]) - 1}")
+
+
+@pytest.mark.parametrize(("extra", "needs"), EXTRAS.items(), ids=list(EXTRAS))
+def test_each_extra_is_a_variant(extra, needs):
+    assert extra in variants()
+    for requirement in needs:
+        (spec,) = PFFBENCH[spack_name(requirement)]
+        assert lowest(spec) == floor(requirement)
+
+
+def test_the_recipe_needs_the_same_python_and_build_system():
+    assert any(lowest(spec) == floor(PROJECT["requires-python"]) for spec in PFFBENCH["python"])
+    (build,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    (spec,) = PFFBENCH[spack_name(build)]
+    assert lowest(spec) == floor(build)
+
+
+@pytest.mark.parametrize("name", ["py-msgspec", "py-iris-sample-data"])
+def test_what_spack_lacks_has_a_recipe_of_the_locked_version(name):
+    recipe = (REPO / "packages" / name.replace("-", "_") / "package.py").read_text()
+    versions = re.findall(r'version\("([\d.]+)", sha256="[0-9a-f]{64}"\)', recipe)
+    assert versions == [locked()[name]]
+
+
+def test_the_netcdf4_recipe_uses_the_files_of_the_set_up():
+    for name in ("netcdf_compat", "netcdf_compat.h"):
+        link = REPO / "packages" / "py_netcdf4" / name
+        assert link.is_symlink()
+        assert link.resolve() == ROOT / "setup" / name
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.parent.name)
+def test_recipes_follow_the_style_of_the_package_repository(recipe):
+    lines = recipe.read_text().splitlines()
+    assert max(map(len, lines)) <= 99
+    (kind,) = (n for n in ast.parse(recipe.read_text()).body if isinstance(n, ast.ClassDef))
+    assert kind.name == "".join(part.title() for part in recipe.parent.name.split("_"))
+    assert ast.get_docstring(kind)
+
+
+# --- the site of Debian and Ubuntu
+
+
+@pytest.fixture(scope="module")
+def debian_site():
+    spec = importlib.util.spec_from_file_location("debian_site", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def describe(directory, **env):
+    command = [sys.executable, SCRIPT, directory]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **env)
+
+
+def answering(tmp_path, answer):
+    """Return a search path whose dpkg-query prints one answer for everything."""
+    program = tmp_path / "bin" / "dpkg-query"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho '{answer}'\n")
+    program.chmod(0o755)
+    return str(program.parent)
+
+
+@pytest.mark.parametrize(
+    ("answer", "version"),
+    [
+        ("installed 1:4.9.0-1+b1", "4.9.0"),
+        ("installed 1.10.8+repack1-1", "1.10.8"),
+        ("installed 2.12.1+dfsg-5+deb12u4", "2.12.1"),
+        ("installed 3.0.22-1~deb12u1", "3.0.22"),
+        ("installed 5.4.1-0.2", "5.4.1"),
+        ("config-files 4.1.4-3", None),
+        ("installed unheard-of", None),
+    ],
+)
+def test_the_upstream_version_of_a_package_is_known(
+    debian_site, tmp_path, monkeypatch, answer, version
+):
+    monkeypatch.setenv("PATH", answering(tmp_path, answer) + ":/bin:/usr/bin")
+    assert debian_site.package_version("any") == version
+
+
+def test_what_is_missing_is_named_and_nothing_is_made(tmp_path):
+    path = answering(tmp_path, "not-installed ") + ":/bin:/usr/bin"
+    done = describe(tmp_path / "site", env={"PATH": path})
+    assert done.returncode == 1
+    assert "apt-get install g++ gfortran libopenmpi-dev" in done.stderr
+    assert "libnetcdf-pnetcdf-dev" in done.stderr
+    assert not (tmp_path / "site").exists()
+
+
+def test_elsewhere_than_on_debian_the_way_on_is_told(tmp_path):
+    done = describe(tmp_path / "site", env={"PATH": str(tmp_path)})
+    assert done.returncode == 1
+    assert "spack/sites" in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("dpkg-query") is None, reason="not on Debian or Ubuntu")
+def test_this_machine_is_described_with_prefixes_that_spack_can_use(tmp_path):
+    site = tmp_path / "site"
+    done = describe(site)
+    if done.returncode:
+        missing = done.stderr.split("apt-get install ")[1].split()
+        pytest.skip(f"not installed: {' '.join(missing)}")
+    packages = yaml.safe_load((site / "packages.yaml").read_text())["packages"]
+    assert packages["mpi"] == {"buildable": False, "require": ["openmpi"]}
+    for name in ("openmpi", "hdf5", "netcdf-c", "openblas", "python"):
+        (external,) = packages[name]["externals"]
+        assert re.match(rf"{name}@\d+\.\d+", external["spec"])
+        assert (Path(external["prefix"]) / "lib").is_dir()
+    assert "+mpi" in packages["hdf5"]["externals"][0]["spec"]
+    assert (site / "prefixes/hdf5/include/hdf5.h").is_file()
+    assert (site / "prefixes/hdf5/lib/libhdf5.so").is_file()
+    assert (site / "prefixes/netcdf-c/include/netcdf_par.h").is_file()
+    said = subprocess.run(
+        [site / "prefixes/netcdf-c/bin/nc-config", "--version", "--libdir"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert re.match(r"netCDF \d", said)
+    once = (site / "packages.yaml").read_text()
+    assert describe(site).returncode == 0
+    assert (site / "packages.yaml").read_text() == once
