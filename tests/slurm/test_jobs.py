@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import pytest
@@ -49,6 +50,10 @@ def test_a_series_of_one_two_and_four_nodes_with_its_report(desk):
     assert [record["ranks"] for record in ordered] == [2, 4, 8]
     for name in records:
         assert list((desk.directory / "out" / name / "plots").glob("*.png"))
+    with (desk.directory / "out" / "figures-weak" / "scaling.csv").open() as lines:
+        points = {(row["backend"], row["nodes"]) for row in csv.DictReader(lines)}
+    assert points == {(backend, n) for backend in ("hdf5", "zarr") for n in ("1", "2", "4")}
+    assert list((desk.directory / "out" / "figures-weak").glob("*.png"))
 
 
 def test_a_series_in_one_allocation_steps_down(desk):
