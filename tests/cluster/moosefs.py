@@ -14,7 +14,7 @@ from pathlib import Path
 from cluster.daemons import Daemons, wait_until
 from cluster.settings import LOGIN_ADDRESS, Settings
 
-PROGRAMS = ("mfsmaster", "mfschunkserver", "mfsmount", "mfscli")
+PROGRAMS = ("mfsmaster", "mfschunkserver", "mfsmount", "mfscli", "mfssettrashtime")
 _CHUNK_SERVERS = 3
 _FIRST_PORT = 9431
 
@@ -54,6 +54,9 @@ def mount(settings: Settings, daemons: Daemons) -> None:
     )
     wait_until(place.is_mount, f"MooseFS on {place}")
     wait_until(lambda: os.statvfs(place).f_bavail > 0, "free space on MooseFS")
+    # Removed files would stay on the disk for a day.
+    forget = ["mfssettrashtime", "-r", "0", str(place)]
+    subprocess.run(forget, check=True, timeout=30, stdout=subprocess.DEVNULL)
 
 
 def unmount(settings: Settings) -> None:

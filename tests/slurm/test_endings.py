@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import h5py
 import pytest
-from desk import JOBS, Desk, repetitions
 
 from cluster.settings import ClusterError
+from desk import JOBS, Desk, repetitions
 from launch import environment
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1200)]

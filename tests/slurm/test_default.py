@@ -1,0 +1,120 @@
+"""The default experiment, as `srun -N 4 -n 64 python -m pffbench` runs it, and on MooseFS.
+
+64 ranks on a machine of two cores wait for each other most of the time, so the whole of it is
+marked `slow`: `make test ARGS="-m slow"`. What every run of the tests has are smaller arrays.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from launch import environment, write_experiment
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1200)]
+
+HOUR = 3600
+#: Nodes of one's own, as big centres lend them: srun then spreads the ranks evenly by itself.
+FOUR_BY_SIXTEEN = ["srun", "-p", "batch", "-t", "120", "-N", "4", "-n", "64"]
+FOUR_BY_TWO = ["srun", "-p", "batch", "-t", "120", "-N", "4", "-n", "8"]
+
+
+def pffbench(cluster, launch, *arguments, cwd, timeout, **variables):
+    """Run the program to its end, which must be a good one; return what run.json says."""
+    ours = {k: v for k, v in environment().items() if k.startswith(("OMP_", "OPENBLAS"))}
+    ours |= {"PYTHONPATH": environment()["PYTHONPATH"]} | variables
+    command = [*launch, sys.executable, "-m", "pffbench", *arguments]
+    done = cluster.run(*command, cwd=cwd, timeout=timeout, check=False, **ours)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (file,) = Path(cwd).glob("pffbench-results/*/run.json")
+    return json.loads(file.read_text())
+
+
+def assert_default_is_valid(record, ranks_per_node):
+    assert (record["name"], record["status"], record["valid"]) == ("default", "finished", True)
+    topology = record["topology"]
+    assert topology["ranks_per_node"] == ranks_per_node
+    assert Counter(topology["hosts"]) == {f"node{i + 1}": n for i, n in enumerate(ranks_per_node)}
+    formats = {entry["parameters"]["backend"] for entry in record["cases"].values()}
+    assert {"hdf5", "netcdf4", "zarr"} <= formats
+    assert not [case for case, entry in record["cases"].items() if "failure" in entry]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(HOUR)
+def test_the_default_experiment_on_64_ranks_is_valid(slurm, shared):
+    record = pffbench(slurm, FOUR_BY_SIXTEEN, cwd=shared, timeout=HOUR - 60)
+    assert_default_is_valid(record, [16, 16, 16, 16])
+    assert not (shared / "pffbench-scratch").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(HOUR)
+def test_the_default_experiment_on_a_distributed_file_system_is_valid(moosefs_cluster):
+    assert_valid_on_moosefs(moosefs_cluster, "whole", timeout=HOUR - 60)
+
+
+def test_the_default_with_small_arrays_on_a_distributed_file_system_is_valid(moosefs_cluster):
+    small = ("shape_per_rank=[4, 64, 64]", "repetitions=1", "warmup=0")
+    assert_valid_on_moosefs(moosefs_cluster, "small", *small, timeout=900)
+
+
+def assert_valid_on_moosefs(cluster, name, *settings, timeout):
+    (place := cluster.path / "shared" / name).mkdir()
+    scratch = cluster.settings.moosefs_mount / name
+    cluster.run("mkdir", scratch)
+    changes = [word for setting in settings for word in ("--set", setting)]
+    record = pffbench(
+        cluster, FOUR_BY_TWO, "run", *changes, "--scratch", scratch, cwd=place, timeout=timeout
+    )
+    assert_default_is_valid(record, [2, 2, 2, 2])
+    assert record["provenance"]["filesystem"]["type"] == "moosefs"
+    assert cluster.run("ls", scratch, on="node4").stdout == "", "everything is removed again"
+
+
+# Python runs this at its start: every file that it opens below the scratch directory is noted,
+# with the node and with what it is opened for.
+WATCH = """
+import os, socket, sys
+log = os.open(os.environ["WATCH"] + "/" + os.environ["SLURM_PROCID"], os.O_CREAT | os.O_WRONLY)
+def note(event, arguments):
+    if event == "open" and str(arguments[0]).startswith(os.environ["WATCHED"]):
+        reads = arguments[2] & os.O_ACCMODE == os.O_RDONLY
+        os.write(log, f"{socket.gethostname()} {'rw'[not reads]} {arguments[0]}\\n".encode())
+sys.addaudithook(note)
+"""
+
+
+def test_64_ranks_read_what_another_node_wrote(slurm, shared):
+    (watch := shared / "watch").mkdir()
+    (seen := shared / "seen").mkdir()
+    (scratch := shared / "scratch").mkdir()
+    (watch / "sitecustomize.py").write_text(WATCH)
+    case = {"backend": "posix", "layout": "file_per_process", "cache": "shifted"}
+    file = write_experiment(
+        shared, common={"workload": "hyperslab", "shape_per_rank": [4, 16, 16]}, cases=[case]
+    )
+    record = pffbench(
+        slurm, FOUR_BY_SIXTEEN, "run", file, "--scratch", scratch, cwd=shared, timeout=900,
+        PYTHONPATH=f"{watch}{os.pathsep}{environment()['PYTHONPATH']}",
+        WATCH=str(seen), WATCHED=str(scratch),
+    )  # fmt: skip
+    assert record["valid"] is True
+    nodes = record["topology"]["nodes"]
+    assert Counter(nodes) == {0: 16, 1: 16, 2: 16, 3: 16}
+    opened = defaultdict(lambda: defaultdict(set))
+    for line in "".join(log.read_text() for log in seen.iterdir()).splitlines():
+        node, how, path = line.split()
+        opened[path][how].add(node)
+    moved = {path: how for path, how in opened.items() if how["r"] and how["w"]}
+    assert len(moved) == 64, sorted(opened)
+    for path, how in moved.items():
+        assert not how["r"] & how["w"], path
+    assert Counter(host for how in moved.values() for host in how["r"]) == dict.fromkeys(
+        slurm.settings.names, 16
+    )
