@@ -19,8 +19,8 @@ FEWEST = 5
 FALSE_DISCOVERIES = 0.05
 _CONFIDENCE = 0.95
 _RESAMPLES = 2000
-#: Numbers that the resampling holds at once: 16 MB.
-_BATCH = 2_000_000
+#: Rows that are resampled at once: 16 MB of medians.
+_BATCH = 1000
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def estimate(pairs: Sequence[tuple[Values, Values]]) -> list[Estimate]:
     """Compare the medians of positive times, base and new, for each pair.
 
     The interval is the percentile bootstrap of the ratio of the medians of two independent
-    samples (`scipy.stats.bootstrap`). Simulated with five repetitions it holds the true ratio in 95
+    samples. Simulated with five repetitions it holds the true ratio in 95
     to 97 % of comparisons, also when times are skewed or have outliers; with three in 85 to 91 %.
     The resampling is seeded: the same times give the same interval.
 
@@ -61,10 +61,9 @@ def estimate(pairs: Sequence[tuple[Values, Values]]) -> list[Estimate]:
     for place, (base, new) in enumerate(pairs):
         by_size[base.size, new.size].append(place)
     found: dict[int, Estimate] = {}
-    for size, places in by_size.items():
-        step = max(1, _BATCH // (_RESAMPLES * sum(size)))
-        for start in range(0, len(places), step):
-            some = places[start : start + step]
+    for places in by_size.values():
+        for start in range(0, len(places), _BATCH):
+            some = places[start : start + _BATCH]
             base = np.stack([pairs[i][0] for i in some])
             new = np.stack([pairs[i][1] for i in some])
             found |= dict(zip(some, _estimates(base, new), strict=True))
@@ -80,34 +79,35 @@ def _estimates(base: Values, new: Values) -> list[Estimate]:
 
 
 def _bootstrap(base: Values, new: Values) -> tuple[Values, Values]:
-    from scipy.stats import bootstrap
+    """Return what `scipy.stats.bootstrap` gives, percentile method, for all rows in one go.
 
-    def ratio(one: Values, other: Values, axis: int) -> Values:
-        found: Values = np.median(other, axis=axis) / np.median(one, axis=axis)
-        return found
+    A median depends on places in the order of the values alone, so resamples are drawn once, as
+    such places, and not for each row: hundreds of cases and phases would wait for minutes.
+    """
+    generator = np.random.default_rng(0)
+    ratios = _medians(new, generator) / _medians(base, generator)
+    tail = (1 - _CONFIDENCE) / 2
+    low, high = np.quantile(ratios, [tail, 1 - tail], axis=1)
+    return low, high
 
-    interval = bootstrap(
-        (base, new),
-        ratio,
-        axis=-1,
-        n_resamples=_RESAMPLES,
-        confidence_level=_CONFIDENCE,
-        method="percentile",
-        vectorized=True,
-        rng=np.random.default_rng(0),
-    ).confidence_interval
-    return np.asarray(interval.low), np.asarray(interval.high)
+
+def _medians(values: Values, generator: np.random.Generator) -> Values:
+    """Return the medians of resampled rows, of shape row × resample."""
+    n = values.shape[1]
+    places = np.sort(generator.integers(0, n, (_RESAMPLES, n)), axis=1)
+    ordered = np.sort(values, axis=1)
+    found: Values = (ordered[:, places[:, (n - 1) // 2]] + ordered[:, places[:, n // 2]]) / 2
+    return found
 
 
 def _p_values(base: Values, new: Values) -> Values:
     """Test each row by Welch's t test; times that never vary leave no doubt."""
     from scipy.stats import ttest_ind
 
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p = ttest_ind(new, base, axis=1, equal_var=False).pvalue
-    rigid = (np.ptp(base, axis=1) == 0) & (np.ptp(new, axis=1) == 0)
-    same = base.mean(axis=1) == new.mean(axis=1)
-    found: Values = np.where(rigid, np.where(same, 1.0, 0.0), p)
+    vary = (np.ptp(base, axis=1) > 0) | (np.ptp(new, axis=1) > 0)
+    found: Values = np.where(base.mean(axis=1) == new.mean(axis=1), 1.0, 0.0)
+    if vary.any():
+        found[vary] = ttest_ind(new[vary], base[vary], axis=1, equal_var=False).pvalue
     return found
 
 
