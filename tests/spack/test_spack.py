@@ -89,10 +89,12 @@ def test_the_environment_concretizes_on_one_parallel_hdf5(checkout, site):
 @pytest.mark.timeout(900)
 def test_the_recipes_pass_the_audit(checkout):
     repo = checkout / "spack" / "spack_repo" / "pffbench"
-    settings = f"repos:pffbench:{repo}"
+    scope = checkout / "scope"
+    scope.mkdir()
+    (scope / "repos.yaml").write_text(json.dumps({"repos": {"pffbench": str(repo)}}))
     names = [p.parent.name.replace("_", "-") for p in repo.glob("packages/*/package.py")]
-    run(["spack", "-c", settings, "audit", "packages", *names], checkout, 14)
-    assert "MPI-parallel" in run(["spack", "-c", settings, "info", "py-pffbench"], checkout, 2)
+    run(["spack", "-C", scope, "audit", "packages", *names], checkout, 14)
+    assert "MPI-parallel" in run(["spack", "-C", scope, "info", "py-pffbench"], checkout, 2)
 
 
 @pytest.mark.timeout(3 * 3600)
