@@ -16,6 +16,7 @@ from pffbench.results.summary import Summary, summarise
 from pffbench_analysis.captions import footnote, heading, how_to_read, stamp, verdict
 from pffbench_analysis.charts import charts, differences
 from pffbench_analysis.figures import Words, draw
+from pffbench_analysis.page import write_page
 from pffbench_analysis.style import RC
 
 #: Twice as fine as a figure of nine inches is shown on a page of 900 pixels.
@@ -71,6 +72,7 @@ def _report(directory: Path, summary: Summary) -> Iterator[Path]:
     plots.mkdir(exist_ok=True)
     for name, figure in figures(summary):
         yield from save(figure, plots / name)
+    yield write_page(summary, directory, _common(summary))
 
 
 def figures(summary: Summary) -> Iterator[tuple[str, Figure]]:

@@ -1,0 +1,5 @@
+"""`report.html`: a run as one page that needs nothing else; see `pffbench_analysis.page.build`."""
+
+from pffbench_analysis.page.build import write_page
+
+__all__ = ["write_page"]

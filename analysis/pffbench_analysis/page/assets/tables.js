@@ -1,0 +1,55 @@
+// Rows as a table to read and as CSV to take away. Text goes in as text, never as markup.
+function fillTable(place, rows) {
+  place.replaceChildren();
+  if (!rows.length) return;
+  const table = document.createElement("table");
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const head = table.createTHead().insertRow();
+  for (const name of columns) {
+    const cell = document.createElement("th");
+    cell.scope = "col";
+    cell.textContent = name;
+    head.append(cell);
+  }
+  const body = table.createTBody();
+  for (const row of rows) {
+    const line = body.insertRow();
+    columns.forEach((name, i) => {
+      const cell = document.createElement(i ? "td" : "th");
+      if (!i) cell.scope = "row";
+      cell.textContent = row[name] ?? "";
+      line.append(cell);
+    });
+  }
+  place.append(table);
+}
+
+function csvOf(rows) {
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const cell = (value) => {
+    const text = value === null || value === undefined ? "" : String(value);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return [columns, ...rows.map((row) => columns.map((name) => row[name]))].map((line) => line.map(cell).join(",") + "\n").join("");
+}
+
+// The link is made when it is used, so that nothing is held for links that nobody follows.
+function offer(link, rows) {
+  link.onclick = () => {
+    const url = URL.createObjectURL(new Blob([csvOf(rows)], { type: "text/csv" }));
+    link.href = url;
+    setTimeout(() => URL.revokeObjectURL(url), 60000);
+  };
+}
+
+// Numbers of a row of bars, in the unit of the figure and in seconds.
+function numbersOf(row) {
+  const { p, unit } = row;
+  const s = p.spread ?? {};
+  return {
+    case: row.case.case, label: row.label, backend: row.case.backend, settings: row.case.settings, transfer: row.case.transfer, phase: row.phase,
+    unit, median: row.value, low: row.low, high: row.high, least: row.least, most: row.most, repetitions: p.n, cv: p.cv,
+    median_s: p.median, low_s: p.low, high_s: p.high, ratio: p.ratio?.[0], ratio_low: p.ratio?.[1], ratio_high: p.ratio?.[2], of_best_raw: p.roof,
+    slowest_rank: s.rank, slowest_host: s.host, imbalance: s.imbalance, warnings: p.warnings.map((w) => w.message).join("; "),
+  };
+}

@@ -1,0 +1,138 @@
+"""Puts a page together: numbers, tables and text into templates, all that it needs inside.
+
+Nothing that comes from a file is trusted. Jinja2 escapes every text, numbers and names for the
+figures are JSON without any character that HTML knows, and the page's own content security policy
+lets run only the scripts whose digests it names, and lets nothing be fetched.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from pffbench import __version__
+from pffbench.results.summary import Summary
+from pffbench_analysis.captions import footnote
+from pffbench_analysis.charts import differences
+from pffbench_analysis.page.numbers import figure_data
+from pffbench_analysis.page.provenance import provenance_of
+from pffbench_analysis.page.ranks import read_ranks
+from pffbench_analysis.page.tables import table_of
+from pffbench_analysis.page.verdict import verdict_of
+from pffbench_analysis.style import plain
+
+_ASSETS = files("pffbench_analysis.page") / "assets"
+#: In the order in which they build on each other.
+_SCRIPTS = ("data.js", "specs.js", "tables.js", "page.js")
+#: What lies beside the page; links to what is not there are not made.
+_BESIDE = ("run.json", "samples.csv", "ranks.h5", "summary.csv", "summary.md", "plots")
+
+
+def write_page(
+    summary: Summary, directory: str | Path, common: Mapping[str, dict[str, Any]]
+) -> Path:
+    """Write `report.html` into a results directory.
+
+    Parameters
+    ----------
+    summary : Summary
+        The run.
+    directory : str or Path
+        Where it lies; the page goes there too.
+    common : dict of str to dict
+        For each comparison, the parameters that its cases share.
+
+    Returns
+    -------
+    Path
+        The page.
+    """
+    path = Path(directory) / "report.html"
+    path.write_text(render(summary, Path(directory), common), encoding="utf-8")
+    return path
+
+
+def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any]]) -> str:
+    """Return the page as text."""
+    numbers = {
+        case.sample.case: frozenset(n for p in case.phases.values() for n in p.by_block)
+        for case in summary.cases
+    }
+    ranks = read_ranks(directory, numbers)
+    differs = differences(common)
+    scripts = (_library(), _scripts())
+    gaps = [ranks.missing] if ranks.missing else []
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            name=plain(summary.record.name),
+            question=plain(summary.record.question),
+            about=footnote(summary),
+            verdict=verdict_of(summary, gaps),
+            tables=[
+                table_of(cases, summary, differs.get(group, {}))
+                for group, cases in summary.groups.items()
+            ],
+            facts=provenance_of(summary.record),
+            beside=[name for name in _BESIDE if (directory / name).exists()],
+            data=figure_data(summary, ranks, common),
+            style=(_ASSETS / "page.css").read_text(encoding="utf-8"),
+            scripts=scripts,
+            policy=_policy(scripts),
+            version=__version__,
+        )
+    )
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pffbench_analysis.page"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    return environment
+
+
+@cache
+def _library() -> str:
+    """Return the JavaScript of Vega, Vega-Lite and Vega-Embed, which vl-convert carries."""
+    import vl_convert
+
+    return _harmless(_alone(vl_convert.javascript_bundle(None)))
+
+
+def _scripts() -> str:
+    """Return the page's own scripts."""
+    parts = [(_ASSETS / name).read_text(encoding="utf-8") for name in _SCRIPTS]
+    return _harmless(_alone("\n".join(['"use strict";', *parts])))
+
+
+def _alone(script: str) -> str:
+    """Return a script whose names no other script sees."""
+    return f"(() => {{\n{script}\n}})();"
+
+
+def _harmless(script: str) -> str:
+    """Return a script that cannot end the element which it stands in."""
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Return the content security policy: these scripts run, nothing is fetched from anywhere."""
+    digests = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )

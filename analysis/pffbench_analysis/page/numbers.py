@@ -1,0 +1,176 @@
+"""The numbers behind the interactive figures of a page, as plain values for JSON.
+
+A page must open at once, so it does not hold a run of any size as it is: `thinned` says how
+repetitions are left out, `pffbench_analysis.page.ranks` how ranks are put together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pffbench.results.summary import MOVING, TOTALS, CaseSummary, PhaseSummary, Summary
+from pffbench_analysis.charts import differences, keeps_data, label, place
+from pffbench_analysis.page.ranks import RankTimes
+from pffbench_analysis.style import colour, plain
+
+#: So many repetitions of all cases and phases together are drawn one by one.
+MOST_POINTS = 40_000
+#: However many there are, a case shows so many in each phase.
+_FEWEST_POINTS = 8
+_DIGITS = 5
+#: The order in which phases are offered; others follow as they come.
+_ORDER = (
+    "write_total", "read_total", "write", "read", "create", "define", "flush", "close", "sync",
+    "open", "open_array", "close_read", "remove",
+)  # fmt: skip
+
+Plain = dict[str, Any]
+
+
+def figure_data(summary: Summary, ranks: RankTimes, common: Mapping[str, Plain]) -> Plain:
+    """Return all that the figures of a page are drawn from.
+
+    Parameters
+    ----------
+    summary : Summary
+        The run.
+    ranks : RankTimes
+        Times of the ranks, or the reason why there are none.
+    common : dict of str to dict
+        For each comparison, the parameters that its cases share.
+    """
+    series = sum(len(case.phases) for case in summary.cases)
+    most = max(_FEWEST_POINTS, MOST_POINTS // max(1, series))
+    told = differences(common)
+    found = {name for case in summary.cases for name in case.phases}
+    return {
+        "run": plain(summary.record.run_id),
+        "ranks": summary.record.ranks,
+        "memoryCopy": summary.record.floor.get("memory_copy_bytes_per_second"),
+        "noRanks": ranks.missing,
+        "phases": [*(p for p in _ORDER if p in found), *sorted(found - set(_ORDER))],
+        "totals": {name: list(parts) for name, parts in TOTALS.items()},
+        "moving": list(MOVING),
+        "mostPoints": most,
+        "groups": [
+            _group(cases, summary, ranks, told.get(name, {}), most)
+            for name, cases in summary.groups.items()
+        ],
+    }
+
+
+def _group(
+    cases: Sequence[CaseSummary],
+    summary: Summary,
+    ranks: RankTimes,
+    differs: Mapping[str, str],
+    most: int,
+) -> Plain:
+    s = cases[0].sample
+    ordered = sorted(cases, key=place)
+    return {
+        "name": plain(_name(s.workload, s.layout, differs)),
+        "workload": plain(s.workload),
+        "layout": plain(s.layout),
+        "arrays": s.arrays,
+        "bytes": cases[0].nbytes,
+        "limits": {phase: limit for phase in MOVING if (limit := _limit(cases, summary, phase))},
+        "cases": [_case(case, ranks, most) for case in ordered],
+    }
+
+
+def _name(workload: str, layout: str, differs: Mapping[str, str]) -> str:
+    more = [f"{k} {v}" for k, v in differs.items() if k not in ("workload", "layout")]
+    return ", ".join([workload, f"layout {layout}", *more])
+
+
+def _limit(cases: Sequence[CaseSummary], summary: Summary, phase: str) -> Plain | None:
+    """Return the best repetition of any raw transfer: its seconds, and what it was."""
+    found = [
+        (min(case.phases[phase].by_block.values()), label(case))
+        for case in cases
+        if case.raw and phase in case.phases and keeps_data(case, summary.record.cases)
+    ]
+    if not found:
+        return None
+    seconds, name = min(found)
+    return {"seconds": short(seconds), "case": plain(name)}
+
+
+def _case(case: CaseSummary, ranks: RankTimes, most: int) -> Plain:
+    s = case.sample
+    return {
+        "case": plain(s.case),
+        "label": plain(label(case)),
+        "backend": plain(s.backend),
+        "colour": colour(s.backend),
+        "settings": "raw" if case.raw else plain(s.settings),
+        "transfer": plain(s.transfer),
+        "raw": case.raw,
+        "phases": {name: _phase(found, most) for name, found in case.phases.items()},
+        "ranks": ranks.of(s.case),
+    }
+
+
+def _phase(found: PhaseSummary, most: int) -> Plain:
+    s, ratio, ranks = found.seconds, found.ratio, found.ranks
+    numbers, seconds = thinned(found.by_block, most)
+    return {
+        "n": s.n,
+        "min": short(s.minimum),
+        "median": short(s.median),
+        "max": short(s.maximum),
+        "low": short(s.low),
+        "high": short(s.high),
+        "mad": short(s.mad),
+        "cv": short(s.cv),
+        "rate": short(found.rate),
+        "firstDone": short(found.first_done),
+        "operations": short(found.operations_rate),
+        "perArray": short(found.per_array),
+        "ratio": None
+        if ratio is None
+        else [short(v) for v in (ratio.median, ratio.low, ratio.high)],
+        "roof": short(found.roofline),
+        "warnings": [{"code": w.code, "message": plain(w.message)} for w in found.warnings],
+        "spread": None
+        if ranks is None
+        else {
+            "first": short(ranks.first),
+            "middle": short(ranks.middle),
+            "last": short(ranks.last),
+            "imbalance": short(ranks.imbalance),
+            "rank": ranks.slowest_rank,
+            "rankShare": short(ranks.slowest_share),
+            "host": plain(ranks.slowest_host),
+            "hostShare": short(ranks.host_share),
+        },
+        "repetitions": numbers,
+        "seconds": seconds,
+    }
+
+
+def thinned(by_block: Mapping[int, float], most: int) -> tuple[list[int], list[float | None]]:
+    """Return repetitions and their seconds, at most so many, evenly spaced in their order.
+
+    The shortest and the longest one are always among them.
+    """
+    numbers = list(by_block)
+    values = list(by_block.values())
+    kept = range(len(numbers))
+    if len(numbers) > most:
+        spaced = np.linspace(0, len(numbers) - 1, most - 2).round().astype(int).tolist()
+        extremes = [int(np.argmin(values)), int(np.argmax(values))]
+        kept = sorted({*spaced, *extremes})  # type: ignore[assignment]
+    return [numbers[i] for i in kept], [short(values[i]) for i in kept]
+
+
+def short(value: float | None) -> float | None:
+    """Return a number with as many digits as a figure can show; None for what is no number."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.{_DIGITS}g}")

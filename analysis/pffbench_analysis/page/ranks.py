@@ -1,0 +1,123 @@
+"""Every rank's times from `ranks.h5`, put together so that a page can hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pffbench_analysis.frames import mpi_asleep
+from pffbench_analysis.style import plain
+
+#: So many ranks are shown one by one; of more, neighbours are put together.
+MOST_RANKS = 128
+#: So many numbers of ranks a page holds in all.
+_MOST_NUMBERS = 300_000
+_FEWEST_RANKS = 8
+#: Of more repetitions, so many evenly spaced ones are read.
+MOST_REPETITIONS = 100
+#: What of the distribution over the ranks is kept.
+QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+_DIGITS = 4
+
+Times = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class RankTimes:
+    """What a page holds of the ranks.
+
+    Parameters
+    ----------
+    cases : dict of str to dict
+        For each case and phase: ``quantiles`` (of the ranks' medians over the repetitions, at
+        `QUANTILES`), ``median``, ``low`` and ``high`` (for each rank, or group of neighbouring
+        ranks: the median and the extremes over its ranks and the repetitions), in seconds; with
+        ``first`` (the first rank of each group) and ``hosts``.
+    missing : str
+        Why there are none, or empty.
+    """
+
+    cases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    missing: str = ""
+
+    def of(self, case: str) -> Mapping[str, Any] | None:
+        """Return the times of a case; None when there are none."""
+        return self.cases.get(case)
+
+
+def read_ranks(directory: str | Path, cases: Mapping[str, frozenset[int]]) -> RankTimes:
+    """Read the times of all ranks; of a file that is missing or broken, say so.
+
+    Parameters
+    ----------
+    directory : str or Path
+        The results directory.
+    cases : dict of str to frozenset of int
+        The cases of interest, and the numbers of their repetitions that count.
+    """
+    path = Path(directory) / "ranks.h5"
+    if not path.exists():
+        return RankTimes(missing="ranks.h5 is missing: there is nothing of the single ranks")
+    with mpi_asleep():
+        import h5py
+    found = {}
+    try:
+        with h5py.File(path, "r") as file:
+            hosts = [plain(str(host)) for host in file["host"].asstr()[:]]
+            for name, numbers in cases.items():
+                if name in file:
+                    found[name] = _case(file[name], numbers, hosts, len(cases))
+    except (OSError, KeyError, ValueError, RuntimeError) as error:
+        text = " ".join(str(error).split())
+        return RankTimes(missing=f"ranks.h5 cannot be read ({text}): nothing of the single ranks")
+    absent = len(cases) - len(found)
+    told = f"ranks.h5 has nothing of {absent} of {len(cases)} cases" if absent else ""
+    return RankTimes(found, told)
+
+
+def _case(group: Any, numbers: frozenset[int], hosts: list[str], cases: int) -> dict[str, Any]:
+    phases = [str(phase) for phase in group.attrs["phases"]]
+    # A repetition that a resumed run did again is there twice; the last one counts.
+    rows = {int(number): row for row, number in enumerate(group["repetition"][:])}
+    kept = [row for number, row in sorted(rows.items()) if number in numbers]
+    if len(kept) > MOST_REPETITIONS:
+        places = np.linspace(0, len(kept) - 1, MOST_REPETITIONS).round().astype(int)
+        kept = [kept[place] for place in places]
+    own = np.stack([group["own"][row] for row in kept]) if kept else np.empty((0, len(phases), 0))
+    room = _MOST_NUMBERS // (3 * max(1, cases * len(phases)))
+    groups = _groups(own.shape[2], min(MOST_RANKS, max(_FEWEST_RANKS, room)))
+    return {
+        "first": [int(ranks[0]) for ranks in groups],
+        "hosts": [hosts[ranks[0]] if ranks[0] < len(hosts) else "" for ranks in groups],
+        "repetitions": len(kept),
+        "phases": {
+            phase: _phase(times, groups)
+            for phase, times in zip(phases, np.moveaxis(own, 1, 0), strict=True)
+            if times.size and not np.isnan(times).all()
+        },
+    }
+
+
+def _groups(ranks: int, most: int) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
+    """Put neighbouring ranks into groups of about the same size."""
+    return [part for part in np.array_split(np.arange(ranks), min(ranks, most) or 1) if part.size]
+
+
+def _phase(times: Times, groups: list[Any]) -> dict[str, list[float | None]]:
+    """Put the times of one phase together, given over repetition and rank."""
+    times = times[~np.isnan(times).any(axis=1)]
+    medians = np.median(times, axis=0)
+    return {
+        "quantiles": _short(np.quantile(medians, QUANTILES)),
+        "median": _short(np.array([np.median(medians[ranks]) for ranks in groups])),
+        "low": _short(np.array([times[:, ranks].min() for ranks in groups])),
+        "high": _short(np.array([times[:, ranks].max() for ranks in groups])),
+    }
+
+
+def _short(values: Times) -> list[float | None]:
+    return [float(f"{v:.{_DIGITS}g}") if np.isfinite(v) else None for v in values.tolist()]
