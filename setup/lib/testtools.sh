@@ -110,17 +110,15 @@ install_quietly() {
 
 # hold_back DAEMON …: before the installation. What systemd holds masked is neither started nor enabled by it.
 hold_back() {
-    if (($#)) && systemd_runs; then as_root systemctl mask --quiet "${@/%/.service}" || true; fi
+    if (($#)) && systemd_runs; then as_root systemctl mask --quiet "${@/%/.service}" 2>/dev/null || true; fi
 }
 
-# leave_stopped DAEMON …: after it. Installed, stopped and not enabled: `systemctl enable --now` is all that a person who
-# wants the daemon needs. An older init has no mask, so what it started is stopped.
+# leave_stopped DAEMON …: after it. Under systemd they stay masked, because a service that was only disabled is enabled again
+# when its package is upgraded. An older init has no mask, so what it started is stopped.
 leave_stopped() {
     local name
-    if (($# == 0)); then return 0; fi
     if systemd_runs; then
-        for name; do as_root systemctl disable --quiet "$name.service" || true; done
-        as_root systemctl unmask --quiet "${@/%/.service}" || true
+        for name; do installed "$name" || as_root systemctl unmask --quiet "$name.service" 2>/dev/null || true; done
         return 0
     fi
     for name; do
