@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from cluster.machines import PROGRAM
+from cluster.requirements import missing_programs
 from cluster.settings import ClusterError
 
 pytestmark = pytest.mark.slurm
@@ -142,14 +143,18 @@ def test_the_loss_of_a_node_ends_its_job_and_it_comes_back(slurm, shared):
 
 # --- nothing is left behind
 
-# A test process that starts a cluster with a job on it and then does not end by itself.
+# A test process that starts a cluster with a job on it, of which one node is lost and one is back
+# from a power cut, and then does not end by itself.
 HOLDER = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 from cluster.commands import Cluster
 from cluster.settings import Settings
-cluster = Cluster.start(Settings(sys.argv[2]))
+cluster = Cluster.start(Settings(sys.argv[2], moosefs=sys.argv[3] == "moosefs"))
 cluster.submit("-N4", "-o", "/dev/null", "--wrap", "srun sleep 300")
+for node in ("node3", "node4"):
+    cluster.kill(node)
+cluster.boot("node3")
 print("running", flush=True)
 time.sleep(300)
 """
@@ -157,10 +162,23 @@ time.sleep(300)
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_test_process_that_is_killed_leaves_nothing(slurm, tmp_path_factory, number):
+    killed_test_process_leaves_nothing(tmp_path_factory, number, "plain")
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not os.path.exists("/dev/fuse"), reason="MooseFS needs root and /dev/fuse"
+)
+def test_nor_does_one_with_a_distributed_file_system(slurm, tmp_path_factory):
+    if missing := missing_programs(with_moosefs=True):
+        pytest.skip(missing)
+    killed_test_process_leaves_nothing(tmp_path_factory, signal.SIGKILL, "moosefs")
+
+
+def killed_test_process_leaves_nothing(tmp_path_factory, number, kind):
     place = tmp_path_factory.mktemp("c") / "cluster"
     before = footprint(place)
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, TESTS, place], stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", HOLDER, TESTS, place, kind], stdout=subprocess.PIPE, text=True,
         stderr=subprocess.DEVNULL, env=os.environ,
     )  # fmt: skip
     with holder:
@@ -225,13 +243,16 @@ def footprint(place):
     processes = [
         (pid, words)
         for pid in filter(str.isdecimal, os.listdir("/proc"))
-        if str(place) in (words := command_line(pid)) and int(pid) != os.getpid()
+        if str(place) in (words := words_of(pid)) and int(pid) != os.getpid()
     ]
     return processes, Path("/proc/self/mounts").read_text(), sorted(os.listdir("/sys/class/net"))
 
 
-def command_line(pid):
+def words_of(pid):
+    """Its command line and its environment, which in a job names the cluster's configuration."""
     try:
-        return Path("/proc", pid, "cmdline").read_text(errors="replace")
+        return "\0".join(
+            Path("/proc", pid, name).read_text(errors="replace") for name in ("cmdline", "environ")
+        )
     except OSError:  # it has just ended
         return ""
