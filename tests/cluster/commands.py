@@ -192,7 +192,7 @@ class Cluster:
         return dict(pair.split("=", 1) for pair in told.split() if "=" in pair)
 
     def wait(
-        self, job: str, states: Collection[str] = ENDED, timeout: float = 60
+        self, job: str, states: Collection[str] = ENDED, timeout: float = 300
     ) -> dict[str, str]:
         """Wait until a job is in one of these states and return its facts.
 
@@ -205,7 +205,7 @@ class Cluster:
         while (facts := self.facts(job))["JobState"] not in states:
             if facts["JobState"] in ENDED or time.monotonic() > end:
                 raise ClusterError(f"job {job} is not {', '.join(sorted(states))}: {facts}")
-            time.sleep(0.1)
+            time.sleep(0.3)  # asking takes a part of the machine that the job needs
         return facts
 
     def kill(self, node: str) -> None:
@@ -216,7 +216,7 @@ class Cluster:
         """Boot a node; does nothing when it is up."""
         control.ask(self.settings.socket(LOGIN), "boot", node)
 
-    def settle(self, timeout: float = 60) -> None:
+    def settle(self, timeout: float = 180) -> None:
         """Cancel all jobs, boot all nodes that are off, and wait until all nodes are idle."""
         self.run("scancel", "--user", self.settings.user)
         for node in self.settings.names:

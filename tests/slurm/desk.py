@@ -49,7 +49,7 @@ class Desk:
         (path,) = self.directory.rglob(f"*-{job}.out")
         return path.read_text()
 
-    def complete(self, job, timeout=120):
+    def complete(self, job, timeout=300):
         facts = self.slurm.wait(job, timeout=timeout)
         assert facts["JobState"] == "COMPLETED", self.log(job)
         return facts
@@ -61,9 +61,9 @@ class Desk:
 
     def wait_for_repetitions(self, run, at_least=1, last="remove"):
         path = self.directory / run / "samples.csv"
-        end = time.monotonic() + 60
+        end = time.monotonic() + 240
         while not (path.exists() and len(repetitions(path, last)) >= at_least):
-            assert time.monotonic() < end, "no repetition within a minute"
+            assert time.monotonic() < end, "no repetition within four minutes"
             time.sleep(0.1)
 
 

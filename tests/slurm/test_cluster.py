@@ -19,7 +19,7 @@ from cluster.machines import PROGRAM
 from cluster.requirements import missing_programs
 from cluster.settings import ClusterError
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -230,7 +230,7 @@ def there(file):
     assert before_long(file.exists, True), file
 
 
-def before_long(look, wanted, seconds=60):
+def before_long(look, wanted, seconds=180):
     """Return what one sees, at the latest when the time is over."""
     end = time.monotonic() + seconds
     while (seen := look()) != wanted and time.monotonic() < end:

@@ -6,9 +6,11 @@ import csv
 import json
 
 import pytest
+
 from desk import JOBS, Desk, repetitions, verdicts
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
+
 
 @pytest.fixture
 def desk(slurm, shared):
@@ -37,7 +39,7 @@ def test_the_comparison_on_two_nodes(desk):
 def test_a_series_of_one_two_and_four_nodes_with_its_report(desk):
     jobs = desk.submit("--nodes", "4", "--tasks-per-node", "2", "scaling-weak", desk.experiment())
     assert len(jobs) == 4
-    desk.complete(jobs[-1], timeout=240)
+    desk.complete(jobs[-1])
     records = desk.records("out")
     assert verdicts(records) == {
         f"scaling-weak-{nodes}n-{job}": ("finished", True)
@@ -61,7 +63,7 @@ def test_a_series_in_one_allocation_steps_down(desk):
         "--nodes", "4", "--tasks-per-node", "1", "--one-allocation",
         "scaling-strong", desk.experiment(),
     )  # fmt: skip
-    desk.complete(report, timeout=240)
+    desk.complete(report)
     names = [f"scaling-strong-{nodes}n-{job}" for nodes in (1, 2, 4)]
     assert verdicts(desk.records("out")) == dict.fromkeys(names, ("finished", True))
 
@@ -73,7 +75,7 @@ def test_an_array_runs_each_experiment_once(desk):
         path = desk.directory / "several" / f"{name}.yaml"
         path.write_text(path.read_text().replace("several/", ""))
     job, report = desk.submit("--tasks-per-node", "2", "array", "several")
-    desk.complete(report, timeout=180)
+    desk.complete(report)
     assert verdicts(desk.records("out")) == {
         f"one-1n-{job}_0": ("finished", True), f"two-1n-{job}_1": ("finished", True)
     }  # fmt: skip
@@ -83,7 +85,7 @@ def test_staged_ranks_import_from_their_own_node_and_clean_up(desk):
     job = desk.sbatch(
         "-N2", "--ntasks-per-node=2", JOBS / "compare.sh", desk.experiment(), PFFBENCH_STAGE="1"
     )
-    desk.complete(job, timeout=240)
+    desk.complete(job)
     (record,) = desk.records("pffbench-results").values()
     assert (record["status"], record["valid"]) == ("finished", True)
     assert record["startup"]["seconds_to_main"] > 0
@@ -98,7 +100,7 @@ def test_the_number_of_restarts_is_limited(desk):
     run = f"pffbench-results/compare-1n-{job}"
     desk.wait_for_repetitions(run)
     desk.slurm.run("scancel", "--signal=USR1", job)
-    facts = desk.slurm.wait(job, timeout=60)
+    facts = desk.slurm.wait(job)
     assert (facts["JobState"], facts["ExitCode"]) == ("FAILED", "3:0")
     assert "not queued again: restarted 0 times (PFFBENCH_RESTARTS=0)" in desk.log(job)
     (record,) = desk.records("pffbench-results").values()
@@ -110,7 +112,7 @@ def test_a_cancelled_job_saves_says_so_and_is_not_queued_again(desk):
     run = f"pffbench-results/compare-1n-{job}"
     desk.wait_for_repetitions(run)
     desk.slurm.run("scancel", job)
-    facts = desk.slurm.wait(job, timeout=60)
+    facts = desk.slurm.wait(job)
     assert (facts["JobState"], facts["Restarts"]) == ("CANCELLED", "0")
     assert repetitions(desk.directory / run / "samples.csv")
     assert "ended by Slurm: cancelled" in desk.log(job)
@@ -119,6 +121,6 @@ def test_a_cancelled_job_saves_says_so_and_is_not_queued_again(desk):
 def test_a_wrong_experiment_ends_the_job_with_status_2(desk):
     (desk.directory / "wrong.yaml").write_text("name: wrong\ncolour: red\ncases: []\n")
     job = desk.sbatch(JOBS / "compare.sh", "wrong.yaml")
-    facts = desk.slurm.wait(job, timeout=60)
+    facts = desk.slurm.wait(job)
     assert (facts["JobState"], facts["ExitCode"]) == ("FAILED", "2:0")
     assert "colour" in desk.log(job)
