@@ -1,0 +1,76 @@
+"""`pffbench compare` on real runs under mpiexec, whose truth are the delays of `null`."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+import launch
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("pandas")
+
+pytestmark = pytest.mark.parallel
+
+BASE = 0.1
+
+
+def a_run(directory, delay, ranks=2):
+    directory.mkdir()
+    case = {
+        "workload": "hyperslab", "backend": "null", "shape_per_rank": [4, 8],
+        "null": {"delays": {"write": delay, "read": BASE}},
+    }  # fmt: skip
+    done = launch.run_experiment(directory, ranks, repetitions=5, cases=[case])
+    assert done.status == 0, done.said
+    return done.out
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """One run, the same again, and one that writes 20 % slower."""
+    at = tmp_path_factory.mktemp("runs")
+    return [a_run(at / name, delay) for name, delay in
+            (("base", BASE), ("same", BASE), ("slow", 1.2 * BASE))]  # fmt: skip
+
+
+def compare(*arguments, cwd):
+    return launch.pffbench_cli("compare", *arguments, cwd=cwd)
+
+
+def test_a_planted_slowdown_ends_with_status_1(runs, tmp_path):
+    base, _, slow = runs
+    done = compare(
+        base, slow, "--across", "null.delays", "--fail-if-slower", "5%", "--out", "out",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.status == 1, done.said
+    with (tmp_path / "out/compare.csv").open() as file:
+        rows = {row["phase"]: row for row in csv.DictReader(file)}
+    assert rows["write"]["verdict"] == "slower"
+    assert float(rows["write"]["ratio_low"]) <= 1.2 <= float(rows["write"]["ratio_high"]) * 1.01
+    assert rows["read"]["verdict"] == "no difference shown"
+    assert rows["define"]["verdict"] == "not comparable"
+    assert "below resolution" in rows["define"]["reason"]
+
+
+def test_the_same_again_passes(runs, tmp_path):
+    base, same, _ = runs
+    done = compare(base, same, "--fail-if-slower", "5%", cwd=tmp_path)
+    assert done.status == 0, done.said
+    assert "PASSED: nothing is shown to be slower" in done.stdout
+
+
+def test_other_delays_are_other_settings(runs, tmp_path):
+    base, _, slow = runs
+    done = compare(base, slow, "--fail-if-slower", "5%", cwd=tmp_path)
+    assert done.status == 2
+    assert "the runs have no case in common" in done.stdout
+    assert "different settings: null.delays" in " ".join(done.stdout.split())
+
+
+def test_another_number_of_ranks_is_not_comparable(runs, tmp_path):
+    done = compare(runs[0], a_run(tmp_path / "more", BASE, ranks=3), cwd=tmp_path)
+    assert done.status == 0
+    assert "nothing is comparable: 2 and 3 ranks" in done.stdout
