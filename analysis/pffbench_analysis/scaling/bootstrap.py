@@ -18,8 +18,9 @@ FAR = 4.0
 
 #: A prediction whose bounds are further apart than this tells nothing.
 WIDE = 10.0
-#: Logarithm of a factor that no scatter between sizes exceeds: tails of one degree of freedom do.
-_WILDEST = math.log(100.0)
+#: Few sizes tell little of how sizes scatter about a law. What is assumed beside them: as if two
+#: further sizes had been seen to be off by 5 %.
+_ASSUMED_SIZES, _ASSUMED_SCATTER = 2, 0.05
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ class Bootstrap:
         drawn = [np.log(medians(v, RESAMPLES, self._rng)) for v in values]
         self._noise = np.column_stack(drawn) - np.log(middle)
         self._freedom = len(sizes) - len(law.parameters)
-        self._excess = self._beyond_noise(errors)
+        self._squares = float(np.sum(errors**2))
+        self._explained = float(np.mean(self._noise.var(axis=0)))
         #: Without repetitions or spare sizes nothing tells how sure the fit is.
         self._sure = self._freedom > 0 or bool(np.any(self._noise))
         moved = np.log(middle) + self._noise + self._draw_excess(len(sizes))
@@ -98,23 +100,16 @@ class Bootstrap:
         found: Values = self._best[0]
         return found
 
-    def _beyond_noise(self, errors: Values) -> float:
-        """Return the scatter of sizes about the law that their repetitions do not explain."""
-        if self._freedom <= 0:
-            return 0.0
-        variance = float(np.sum(errors**2)) / self._freedom - float(
-            np.mean(self._noise.var(axis=0))
-        )
-        return math.sqrt(max(variance, 0.0))
-
     def _draw_excess(self, columns: int) -> Values:
-        """Draw that scatter, with the heavy tails of one that is known from few sizes."""
-        drawn: Values = np.zeros((RESAMPLES, columns))
-        if self._excess > 0.0:
-            freedom = self._freedom
-            scale = np.sqrt(freedom / self._rng.chisquare(freedom, size=(RESAMPLES, 1)))
-            drawn = self._excess * scale * self._rng.standard_normal((RESAMPLES, columns))
-            drawn = np.clip(drawn, -_WILDEST, _WILDEST)
+        """Draw the scatter of sizes about the law that their repetitions do not explain.
+
+        The variance of all scatter is drawn from what the residuals and the assumption tell of
+        it: sums of squares over a chi-square. What repetitions explain is taken off.
+        """
+        squares = self._squares + _ASSUMED_SIZES * _ASSUMED_SCATTER**2
+        chance = self._rng.chisquare(self._freedom + _ASSUMED_SIZES, size=(RESAMPLES, 1))
+        excess = np.maximum(squares / chance - self._explained, 0.0)
+        drawn: Values = np.sqrt(excess) * self._rng.standard_normal((RESAMPLES, columns))
         return drawn
 
     def parameters(self) -> dict[str, Estimate]:

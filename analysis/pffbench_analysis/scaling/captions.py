@@ -24,7 +24,7 @@ def figure_words(series: Series, fitted: Sequence[Fitted]) -> Words:
     until = f", written until {parameters['durability']}" if "durability" in parameters else ""
     notes = [
         "Points: bytes of all ranks over the median time of the slowest rank, with its 95 % "
-        "bootstrap interval. Dotted: each added one does as much as the smallest job did.",
+        "bootstrap interval. Dotted: the ideal, from the smallest job.",
     ]
     if any(point.time.n == 1 for one in fitted for point in one.curve.points):
         notes.append("Hollow: one repetition, no interval.")

@@ -143,14 +143,18 @@ def _draw_rate(ax: Axes, one: Fitted, mark: str, aside: float) -> None:
     if fit is None:
         ax.plot(sizes, [r.value / _MIB for r in rates], color=tint, linewidth=0.6, zorder=2)
         return
-    for low, high, style in _stretches(sizes, [p for p in fit.predictions if not p.useless]):
+    for low, high, style in _stretches(sizes, _told(fit.predictions)):
         at = np.geomspace(low, high, _SAMPLES)
         ax.plot(at, fit.rate(at) / _MIB, color=tint, linewidth=1.2, linestyle=style, gid="fit")
-    for found in fit.held_out:
+    for found in _told(fit.held_out):
         _predicted(ax, found, tint, "x", aside * 2**_BESIDE)
-    for found in fit.predictions:
-        if not found.useless:
-            _predicted(ax, found, tint, "D", aside)
+    for found in _told(fit.predictions):
+        _predicted(ax, found, tint, "D", aside)
+
+
+def _told(predictions: Sequence[Prediction]) -> list[Prediction]:
+    """Return the predictions that are worth drawing."""
+    return [prediction for prediction in predictions if not prediction.useless]
 
 
 def _stretches(
@@ -166,7 +170,8 @@ def _stretches(
 def _draw_efficiency(ax: Axes, one: Fitted, mark: str, aside: float) -> None:
     curve = one.curve
     found = [_scaled(curve.efficiency(point), 100) for point in curve.points]
-    ax.plot(curve.sizes, [e.value for e in found], color=_tint(one), linewidth=0.6, zorder=2)
+    at = np.array(curve.sizes) * aside
+    ax.plot(at, [e.value for e in found], color=_tint(one), linewidth=0.6, zorder=2)
     _points(ax, curve.sizes, found, one, mark, aside)
 
 
@@ -204,7 +209,7 @@ def _predicted(ax: Axes, found: Prediction, tint: Tint, mark: str, aside: float)
     rate = _scaled(found.rate, 1 / _MIB)
     at = found.size * aside
     gid = "prediction" if found.measured is None else "held-out"
-    if not math.isnan(rate.low) and not found.useless:
+    if not math.isnan(rate.low):
         ax.plot([at, at], [rate.low, rate.high], color=tint, linewidth=2.6, alpha=0.35, zorder=3)
     ax.plot(
         [at], [rate.value], mark, color=tint, markerfacecolor="white", markersize=5, gid=gid,
@@ -214,10 +219,10 @@ def _predicted(ax: Axes, found: Prediction, tint: Tint, mark: str, aside: float)
 
 def _sizes(ax: Axes, fitted: Sequence[Fitted], over: str) -> None:
     chosen = [one.fits.chosen for one in fitted if one.fits.chosen]
-    predicted = {p.size for fit in chosen for p in fit.predictions if not p.useless}
+    predicted = {p.size for fit in chosen for p in _told(fit.predictions)}
     sizes = sorted({size for one in fitted for size in one.curve.sizes} | predicted)
     ax.set_xscale("log", base=2)
-    ax.set_xlim(sizes[0] / 1.2, sizes[-1] * 1.25)
+    ax.set_xlim(sizes[0] / 1.2, sizes[-1] * 1.4)
     ax.xaxis.set_major_locator(FixedLocator(sizes))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_locator(NullLocator())
@@ -225,11 +230,12 @@ def _sizes(ax: Axes, fitted: Sequence[Fitted], over: str) -> None:
 
 
 def _rates(axes: Sequence[Axes], fitted: Sequence[Fitted]) -> None:
-    shown = [point.rate.value / _MIB for one in fitted for point in one.curve.points]
+    rates = [point.rate for one in fitted for point in one.curve.points]
     chosen = [one.fits.chosen for one in fitted if one.fits.chosen]
-    told = [p for fit in chosen for p in (*fit.predictions, *fit.held_out) if not p.useless]
-    shown += [p.rate.value / _MIB for p in told]
-    low, high = min(shown) / 1.6, max(shown) * 1.9
+    rates += [p.rate for fit in chosen for p in _told([*fit.predictions, *fit.held_out])]
+    ends = [v / _MIB for rate in rates for v in (rate.value, rate.low, rate.high)]
+    shown = [v for v in ends if math.isfinite(v)]
+    low, high = min(shown) / 1.3, max(shown) * 1.3
     for ax in axes:
         ax.set_yscale("log")
     axes[0].set_ylim(low, high)
@@ -253,9 +259,15 @@ def _legend(ax: Axes, fitted: Sequence[Fitted], marks: dict[int, str]) -> None:
                    markeredgewidth=0.5, linewidth=1.2),
         )  # fmt: skip
     cases["ideal"] = Line2D([], [], color=PALE_INK, linewidth=0.8, linestyle=":")
-    if any(one.fits.chosen for one in fitted):
+    chosen = [one.fits.chosen for one in fitted if one.fits.chosen]
+    if chosen:
         cases["fitted law"] = Line2D([], [], color=PALE_INK, linewidth=1.2)
-        for name, mark in (("held out: predicted", "x"), ("prediction", "D")):
+        for name, mark, drawn in (
+            ("held out: predicted", "x", [p for fit in chosen for p in _told(fit.held_out)]),
+            ("prediction", "D", [p for fit in chosen for p in _told(fit.predictions)]),
+        ):
+            if not drawn:
+                continue
             cases[name] = Line2D(
                 [], [], color=PALE_INK, markerfacecolor="white", markersize=5, marker=mark,
                 linestyle="--" if mark == "D" else "none",

@@ -1,0 +1,483 @@
+"""`pffbench scaling`: a law that was planted is found, and runs that do not fit are refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from matplotlib.image import imread
+
+from pffbench.cli import main
+from pffbench.errors import UserError
+from pffbench.results.record import RunRecord
+from pffbench.results.samples import Sample, SamplesLog
+from pffbench_analysis.scaling import fit_laws, load_series, study
+from pffbench_analysis.scaling.figures import draw, figures
+from pffbench_analysis.scaling.laws import AMDAHL, GUSTAFSON, LAWS, USL, peak
+from pffbench_analysis.scaling.output import scaling
+from pffbench_analysis.scaling.tables import COLUMNS
+from pffbench_analysis.scaling.words import summary_lines, verdict
+
+MIB = 2**20
+PHASES = ("create", "write", "close", "open", "read", "close_read", "remove")
+SHARES = dict(zip(PHASES, (0.1, 0.8, 0.1, 0.05, 0.9, 0.05, 0.0), strict=True))
+PROVENANCE = {
+    "software": {"libraries": {"h5py": {"version": "3.16.0", "imported": True, "hdf5": "1.14.6"}}},
+    "filesystem": {"type": "lustre", "device": "a@tcp:/scratch", "mount_point": "/scratch"},
+    "hosts": [{"host": "n1", "cpu_model": "some", "kernel": "6.1"}],
+}
+
+
+def usl(n, alone=100 * MIB, sigma=0.05, kappa=0.002):
+    return alone * n / (1 + sigma * (n - 1) + kappa * n * (n - 1))
+
+
+def a_run(
+    parent, ranks, rates, *, name="", nodes=None, kind="weak", seed=0, noise=0.02, repetitions=5,
+    provenance=None, parameters=None, cases=("hdf5",), record=None,
+):  # fmt: skip
+    """Write a run whose totals have the rates that a function gives, with noise."""
+    nodes = ranks if nodes is None else nodes
+    directory = parent / (name or f"run-{ranks}")
+    directory.mkdir(parents=True)
+    shape = {"shape_per_rank": [16]} if kind == "weak" else {"shape": [64]}
+    entries = {}
+    for case in cases:
+        backend, _, transfer = case.partition(" ")
+        told = {
+            "workload": "hyperslab", "backend": backend, "layout": "shared", "cache": "warm",
+            "transfer": transfer or "independent", "settings": "matched", "durability": "sync",
+            **shape, **(parameters or {}),
+        }  # fmt: skip
+        entries[f"{case} {told}"] = {
+            "parameters": told, "options": {}, "group": f"shared-{shape}", "verified": True,
+            "raw": backend == "mpiio",
+        }  # fmt: skip
+    given = {
+        "run_id": directory.name, "name": "some", "question": "", "command": [], "ranks": ranks,
+        "started": "2026-01-01T12:00:00+00:00", "experiment": {"name": "some", "seed": 1},
+        "experiment_file": "", "cases": entries, "left_out": [], "scratch": "",
+        "topology": {"hosts": [], "nodes": [r * nodes // ranks for r in range(ranks)],
+                     "ranks_per_node": [ranks // nodes] * nodes},
+        "floor": {"barrier": 1e-7, "tick": 1e-8, "memory_copy_bytes_per_second": 1e9},
+        "startup": {}, "provenance": provenance or PROVENANCE, "status": "finished", "valid": True,
+    }  # fmt: skip
+    RunRecord(**(given | (record or {}))).save(directory)
+    rng = np.random.default_rng([seed, ranks])
+    nbytes = 64 * MIB * (ranks if kind == "weak" else 1)
+    log = SamplesLog(str(directory / "samples.csv"))
+    for case, entry in entries.items():
+        for repetition in range(repetitions + 1):
+            seconds = float(nbytes / rates(ranks) * np.exp(noise * rng.standard_normal()))
+            log.append(
+                a_sample(case, entry, repetition, phase, seconds * SHARES[phase], nbytes, given)
+                for phase in PHASES
+            )
+    return directory
+
+
+def a_sample(case, entry, repetition, phase, seconds, nbytes, record):
+    p = entry["parameters"]
+    return Sample(
+        case=case, repetition=repetition, warmup=repetition == 0, position=0, phase=phase,
+        backend=p["backend"], workload=p["workload"], layout=p["layout"], transfer=p["transfer"],
+        settings=p["settings"], group=entry["group"], ranks=record["ranks"], nodes=1, arrays=1,
+        operations=1, bytes=nbytes if phase in ("write", "read") else 0, own_max=seconds,
+        own_median=seconds / 1.25, own_min=seconds / 2, synced_max=seconds, slowest_rank=0,
+        slowest_host="a", below_resolution=False, cache="warm" if phase == "read" else "",
+        resident=None, verified_bytes=None, peak_memory=1, disk_bytes=None, disk_files=None,
+        valid=True, started="2026-01-01T12:00:00.000+00:00",
+    )  # fmt: skip
+
+
+def a_series(parent, sizes=(1, 2, 4, 8), rates=usl, **how):
+    return [a_run(parent, ranks, rates, **how) for ranks in sizes]
+
+
+def totals(series, phase="write_total"):
+    return [one for one in study(series) if one.curve.phase == phase]
+
+
+# ---- laws
+
+
+@pytest.mark.parametrize(
+    ("law", "coefficients"),
+    [(GUSTAFSON, (3.0, 2.0)), (AMDAHL, (0.2, 0.05)), (USL, (0.2, 0.05, 0.001))],
+)
+def test_a_law_without_noise_is_found_exactly(law, coefficients):
+    sizes = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+    known = np.array([coefficients])
+    found = law.fit(sizes, law.rate(known, sizes))
+    assert found == pytest.approx(known)
+
+
+def test_parameters_are_those_of_the_formulas():
+    n, l, s, k, a = 7.0, 5.0, 0.3, 0.01, 0.4  # noqa: E741
+    truth = {
+        "gustafson": l * (n - a * (n - 1)),
+        "amdahl": l * n / (1 + s * (n - 1)),
+        "usl": l * n / (1 + s * (n - 1) + k * n * (n - 1)),
+    }
+    coefficients = {
+        "gustafson": (l * (1 - a), l * a),
+        "amdahl": ((1 - s) / l, s / l),
+        "usl": ((1 - s) / l, s / l, k / l),
+    }
+    wanted = {"lambda": l, "sigma": s, "kappa": k, "alpha": a}
+    for law in LAWS:
+        c = np.array(coefficients[law.name])
+        assert law.rate(c[np.newaxis], np.array([n]))[0, 0] == pytest.approx(truth[law.name])
+        assert law.parameters_of(c) == pytest.approx({p: wanted[p] for p in law.parameters})
+
+
+def test_peak_is_where_the_rate_is_highest():
+    at = peak({"sigma": 0.05, "kappa": 0.002})
+    assert usl(at) > usl(at * 1.02)
+    assert usl(at) > usl(at / 1.02)
+    assert peak({"sigma": 0.05}) == float("inf")
+
+
+def noisy(sizes, law, seed, noise=0.03, between=0.0, repetitions=5):
+    rng = np.random.default_rng(seed)
+    return {
+        n: law(n)
+        * np.exp(between * rng.standard_normal() + noise * rng.standard_normal(repetitions))
+        for n in sizes
+    }
+
+
+@pytest.mark.parametrize("between", [0.0, 0.05])
+@pytest.mark.parametrize("sizes", [(1, 2, 4), (1, 2, 4, 8), (1, 2, 4, 8, 16, 32, 64)])
+def test_predictions_hold_what_is_measured_in_nearly_all_series(sizes, between):
+    """Of held-out points and of the true rate at twice the largest size."""
+    held_out, beyond = [], []
+    for seed in range(20):
+        fits = fit_laws(noisy(sizes, usl, seed, between=between), "strong", [2 * sizes[-1]])
+        held_out += [p.covers for p in fits.chosen.held_out]
+        rate = fits.chosen.predictions[0].rate
+        beyond.append(rate.low <= usl(2 * sizes[-1]) <= rate.high)
+    assert np.mean(held_out) >= 0.9
+    assert np.mean(beyond) >= 0.9
+
+
+def test_parameters_are_in_their_intervals_in_nearly_all_series():
+    truth = {"lambda": 100 * MIB, "sigma": 0.05, "kappa": 0.002}
+    inside = dict.fromkeys(truth, 0)
+    for seed in range(20):
+        fits = fit_laws(noisy((1, 2, 4, 8, 16, 32, 64), usl, seed), "weak")
+        (fit,) = [fit for fit in fits.tried if fit.law is USL]
+        for name, value in truth.items():
+            inside[name] += fit.parameters[name].low <= value <= fit.parameters[name].high
+    assert min(inside.values()) >= 18, inside
+
+
+def test_the_law_with_the_least_held_out_error_is_chosen():
+    sizes = (1, 2, 4, 8, 16, 32, 64)
+
+    def line(n):
+        return MIB * (n - 0.1 * (n - 1))
+
+    assert fit_laws(noisy(sizes, line, 1, noise=0.001), "weak").chosen.law is GUSTAFSON
+    assert fit_laws(noisy(sizes, usl, 1, noise=0.001), "weak").chosen.law is USL
+    for kind in ("weak", "strong"):
+        fits = fit_laws(noisy(sizes, usl, 2), kind)
+        assert fits.chosen.held_out_error == min(fit.held_out_error for fit in fits.tried)
+    assert GUSTAFSON not in {fit.law for fit in fits.tried}  # not for strong scaling
+
+
+def test_held_out_sizes_are_not_fitted():
+    """A law that held until the last size predicts it from the others, whatever came out."""
+    rates = noisy((1, 2, 4, 8, 16), lambda n: MIB * n, 0, noise=0.005)
+    rates[16] = rates[16] / 2
+    fits = fit_laws(rates, "strong")
+    (told,) = fits.chosen.held_out
+    assert told.size == 16
+    amdahl = next(fit for fit in fits.tried if fit.law is AMDAHL)
+    assert amdahl.held_out[0].rate.value == pytest.approx(16 * MIB, rel=0.03)
+    assert amdahl.held_out[0].covers is False
+
+
+@pytest.mark.parametrize(
+    ("sizes", "laws"),
+    [((1, 2), set()), ((1, 2, 4), {"gustafson", "amdahl"}),
+     ((1, 2, 4, 8), {"gustafson", "amdahl", "usl"})],
+)  # fmt: skip
+def test_few_sizes_allow_few_laws(sizes, laws):
+    fits = fit_laws(noisy(sizes, usl, 0), "weak")
+    assert {fit.law.name for fit in fits.tried} == laws
+    assert (fits.chosen is None) == (not laws)
+    if not laws:
+        assert "2 sizes" in fits.reason
+
+
+def test_single_repetitions_give_no_false_certainty():
+    exact = fit_laws({n: [usl(n)] for n in (1, 2, 4)}, "strong", [8]).chosen
+    assert np.isnan(exact.held_out[0].rate.low)  # two sizes, two parameters: nothing to judge by
+    assert exact.predictions[0].rate.low < exact.predictions[0].rate.value
+
+
+def test_a_prediction_far_away_is_called_a_guess():
+    fits = fit_laws(noisy((1, 2, 4, 8), usl, 0), "strong", [32, 33])
+    assert [p.far for p in fits.chosen.predictions] == [False, True]
+
+
+# ---- series
+
+
+@pytest.mark.parametrize("kind", ["weak", "strong"])
+def test_kind_rates_and_efficiency_come_from_the_data(tmp_path, kind):
+    series = load_series(reversed(a_series(tmp_path, kind=kind, noise=0.0)))
+    assert (series.kinds, series.over, series.sizes) == ([kind], "nodes", [1, 2, 4, 8])
+    (one,) = totals(series)
+    curve = one.curve
+    for point in curve.points:
+        assert point.rate.value == pytest.approx(usl(point.size))
+        assert point.time.n == 5  # the warm-up is left out
+        assert point.imbalance == pytest.approx(1.25)
+        assert curve.speedup(point).value == pytest.approx(usl(point.size) / usl(1))
+        assert curve.efficiency(point).value == pytest.approx(usl(point.size) / usl(1) / point.size)
+    (write,) = totals(series, "write")
+    assert write.curve.points[0].rate.value == pytest.approx(usl(1) / 0.8)
+
+
+def test_intervals_of_efficiency_hold_the_truth(tmp_path):
+    inside = 0
+    for seed in range(10):
+        series = load_series(a_series(tmp_path / str(seed), (1, 4), seed=seed, noise=0.05))
+        (one,) = totals(series)
+        found = one.curve.efficiency(one.curve.points[-1])
+        inside += found.low <= usl(4) / usl(1) / 4 <= found.high
+    assert inside >= 8
+
+
+def test_ranks_or_nodes(tmp_path):
+    runs = [a_run(tmp_path, ranks, usl, nodes=ranks // 2) for ranks in (2, 4, 8)]
+    assert load_series(runs).sizes == [1, 2, 4]
+    assert load_series(runs, "ranks").sizes == [2, 4, 8]
+    one_node = [a_run(tmp_path / "b", ranks, usl, nodes=1) for ranks in (2, 4)]
+    assert load_series(one_node).over == "ranks"
+    with pytest.raises(UserError, match="would be one point"):
+        load_series(one_node, "nodes")
+    uneven = [*runs, a_run(tmp_path / "c", 24, usl, nodes=6)]
+    assert load_series(uneven).over == "ranks"
+    with pytest.raises(UserError, match="same number of ranks on each node"):
+        load_series(uneven, "nodes")
+
+
+def test_runs_of_one_size_are_taken_together(tmp_path):
+    runs = [*a_series(tmp_path, (1, 2)), a_run(tmp_path, 2, usl, name="again", seed=1)]
+    series = load_series(runs)
+    (one,) = totals(series)
+    assert [point.time.n for point in one.curve.points] == [5, 10]
+    assert any("run-2" in note and "again" in note for note in series.notes)
+
+
+def changed(**areas):
+    return PROVENANCE | areas
+
+
+OTHERS = {
+    "hdf5: 1.14.6 / 1.10.8": changed(software={"libraries": {
+        "h5py": {"version": "3.16.0", "imported": True, "hdf5": "1.10.8"}}}),
+    "filesystem.type: lustre / xfs": changed(filesystem={"type": "xfs"}),
+    "slurm.cluster_name: – / other": changed(slurm={"cluster_name": "other"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("told", OTHERS)
+def test_runs_of_other_software_or_places_are_refused(tmp_path, told):
+    runs = [*a_series(tmp_path, (1, 2)), a_run(tmp_path, 4, usl, provenance=OTHERS[told])]
+    with pytest.raises(UserError) as caught:
+        scaling(runs)
+    assert told in str(caught.value)
+    assert "run-4" in str(caught.value)
+    assert not (tmp_path / "scaling").exists()
+
+
+def test_other_experiments_and_other_work_are_refused(tmp_path):
+    first = a_run(tmp_path, 1, usl, kind="strong")
+    name = {"experiment": {"name": "else", "seed": 1}}
+    other = a_run(tmp_path, 2, usl, kind="strong", record=name)
+    with pytest.raises(UserError, match=r"experiment\.name: some / else"):
+        load_series([first, other])
+    larger = a_run(tmp_path, 4, usl, kind="strong", parameters={"shape": [128]})
+    with pytest.raises(UserError, match="shape: 64 / 128"):
+        load_series([first, larger])
+
+
+def test_harmless_differences_are_told(tmp_path):
+    hosts = [{"host": "n9", "cpu_model": "some", "kernel": "6.2"}]
+    runs = [*a_series(tmp_path, (1, 2)), a_run(tmp_path, 4, usl, provenance=changed(hosts=hosts))]
+    (note,) = load_series(runs).notes
+    assert "hosts.kernel: 6.1 at first, then 6.2 (run-4)" in note
+
+
+def test_bad_runs_are_told(tmp_path):
+    bad = a_run(tmp_path, 4, usl, record={"valid": False, "reasons": ["rotten"]})
+    runs = [*a_series(tmp_path, (1, 2)), bad]
+    series = load_series(runs)
+    assert series.alarms == ("INVALID: run-4: rotten",)
+    figure = dict(figures(series, study(series)))["hyperslab-shared-write_total"]
+    assert any(text.get_gid() == "stamp" for text in figure.texts)
+
+
+# ---- words
+
+
+def test_verdict_in_plain_words(tmp_path):
+    (one,) = totals(load_series(a_series(tmp_path, (1, 2, 4, 8, 16, 32, 64), noise=0.001)))
+    text = verdict(one)
+    assert text.startswith("hdf5 shared independent, write total: 1→64 nodes, 5.")
+    assert "(ideal 64), efficiency 9%" in text or "(ideal 64), efficiency 8%" in text
+    assert "law Universal Scalability Law: \N{GREEK SMALL LETTER SIGMA} = 0.05" in text
+    assert "peak at N = 22" in text
+    assert "expected with 128 nodes" in text
+
+
+@pytest.mark.parametrize(("sizes", "said"), [((2,), "One size only"), ((1, 2), "2 sizes only")])
+def test_too_few_sizes_say_what_cannot_be_told(tmp_path, sizes, said):
+    series = load_series(a_series(tmp_path, sizes))
+    fitted = study(series)
+    assert said in summary_lines(series, fitted)[0]
+    assert all(one.fits.chosen is None for one in fitted)
+    assert bool(list(figures(series, fitted))) == (len(sizes) > 1)
+
+
+def test_a_useless_prediction_is_not_made(tmp_path):
+    def wild(n):
+        return usl(n) * {1: 1.0, 2: 0.2, 4: 3.0}[n]
+
+    (one,) = totals(load_series(a_series(tmp_path, (1, 2, 4), rates=wild)))
+    assert "fits poorly" in verdict(one)
+    assert "no prediction for 8 nodes" in verdict(one)
+
+
+# ---- files and figures
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_files(tmp_path, capsys):
+    runs = a_series(tmp_path, (1, 2, 4, 8, 16), cases=("hdf5", "zarr"), noise=0.002)
+    with pytest.raises(SystemExit) as ended:
+        main(["scaling", *map(str, runs), "--predict", "80"])
+    assert ended.value.code == 0
+    out = tmp_path / "scaling"
+    told = capsys.readouterr().out.splitlines()
+    files = [line for line in told if line.startswith(str(out))]
+    assert {path.name for path in out.iterdir()} == {line.rpartition("/")[2] for line in files}
+    assert "expected with 80 nodes (a guess: 5 times the largest size" in "".join(told)
+    rows = rows_of(out / "scaling.csv")
+    assert len(rows) == 2 * 4 * 5  # cases, phases, sizes
+    first = rows[0]
+    assert (first["backend"], first["phase"], first["kind"]) == ("hdf5", "write_total", "weak")
+    assert float(first["rate_mib_s"]) == pytest.approx(100, rel=0.1)
+    assert float(first["rate_low_mib_s"]) <= float(first["rate_mib_s"])
+    assert [row["held_out"] for row in rows[:5]] == ["false"] * 4 + ["true"]
+    assert rows[4]["predicted_low_mib_s"]
+    fits = json.loads((out / "scaling.json").read_text())
+    assert [run["ranks"] for run in fits["runs"]] == [1, 2, 4, 8, 16]
+    assert {len(curve["tried"]) for curve in fits["curves"]} == {3}
+    assert {curve["predictions"][0]["size"] for curve in fits["curves"]} == {80}
+    assert (out / "scaling.md").read_text().splitlines()[2].startswith("- hdf5 shared")
+    for phase in ("write_total", "read_total", "write", "read"):
+        assert imread(out / f"hyperslab-shared-{phase}.png").std() > 0
+
+
+def test_every_column_is_documented():
+    text = (Path(__file__).parents[2] / "docs" / "results.md").read_text()
+    part = text[text.index("## Scaling") :]
+    assert [name for name in COLUMNS if f"`{name}`" not in part] == []
+
+
+def test_own_files_are_replaced_and_others_are_not_touched(tmp_path):
+    runs = a_series(tmp_path, (1, 2))
+    out = tmp_path / "scaling"
+    scaling(runs)
+    stale = out / "hyperslab-old-write.png"
+    stale.write_text("")
+    told = json.loads((out / "scaling.json").read_text())
+    (out / "scaling.json").write_text(json.dumps(told | {"files": [*told["files"], stale.name]}))
+    (out / "mine.txt").write_text("keep")
+    scaling(runs)
+    assert not stale.exists()
+    assert (out / "mine.txt").read_text() == "keep"
+
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "scaling.csv").write_text("keep")
+    with pytest.raises(UserError, match="did not make"):
+        scaling(runs, out=foreign)
+    assert [path.name for path in foreign.iterdir()] == ["scaling.csv"]
+    with pytest.raises(UserError, match="lies in the run"):
+        scaling(runs, out=runs[0] / "scaling")
+    more = {"name": "else", "experiment": {"name": "else", "seed": 1}}
+    others = [a_run(tmp_path / "else", n, usl, record=more) for n in (1, 2)]
+    with pytest.raises(UserError, match="scaling of experiment 'some'"):
+        scaling(others, out=out)
+
+
+def panel(figure, gid):
+    (found,) = [ax for ax in figure.axes if ax.get_gid() == gid]
+    return found
+
+
+def test_figures_show_the_points_with_their_intervals(tmp_path):
+    series = load_series(a_series(tmp_path, cases=("hdf5", "hdf5 collective", "zarr", "mpiio")))
+    these = totals(series)
+    figure = draw(series, these)
+    for one in these:
+        s = one.curve.case.sample
+        for what in ("rate", "efficiency"):
+            ax = panel(figure, f"{what}-{s.transfer}")
+            bars = [c for c in ax.containers if c.get_label().startswith(s.backend)]
+            assert len(bars) == 4
+            for bar, point in zip(bars, one.curve.points, strict=True):
+                ((x,), (y,)) = bar.lines[0].get_data()
+                wanted = point.rate if what == "rate" else one.curve.efficiency(point)
+                unit = 1 / MIB if what == "rate" else 100
+                assert x == pytest.approx(point.size, rel=0.1)
+                assert y == pytest.approx(wanted.value * unit)
+                ends = [e for c in bar.lines[1] for e in c.get_ydata()]
+                assert sorted(ends) == pytest.approx([wanted.low * unit, wanted.high * unit])
+    ax = panel(figure, "rate-independent")
+    assert ax.get_xscale() == "log"
+    assert ax.get_xlabel() == ""
+    assert panel(figure, "efficiency-independent").get_xlabel() == "nodes"
+    assert "MiB/s" in ax.get_ylabel()
+    gids = [line.get_gid() for line in ax.lines]
+    cases = 3
+    assert gids.count("held-out") == gids.count("prediction") == gids.count("ideal") == cases
+    low, high = ax.get_ylim()
+    marks = [line for line in ax.lines if line.get_gid() in ("held-out", "prediction")]
+    assert all(low < line.get_ydata()[0] < high for line in marks)
+
+
+def test_single_repetitions_are_hollow_and_say_so(tmp_path):
+    series = load_series(a_series(tmp_path, repetitions=1))
+    figure = draw(series, totals(series))
+    bars = panel(figure, "rate-independent").containers
+    assert {bar.lines[0].get_markerfacecolor() for bar in bars} == {"white"}
+    assert all(not bar.lines[1] for bar in bars)
+    assert "no interval" in " ".join(text.get_text() for text in figure.texts)
+
+
+def test_it_needs_no_mpi(tmp_path):
+    runs = a_series(tmp_path, (1, 2, 4))
+    code = (
+        "import sys; import pffbench_analysis.scaling.output as o; "
+        "o.study(o.load_series(sys.argv[1:])); assert 'mpi4py.MPI' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code, *map(str, runs)], check=True, timeout=120)
