@@ -17,6 +17,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from pffbench_analysis.charts import Bar, Chart, Panel
 from pffbench_analysis.style import ALARM, INK, PALE_INK, RC, colour, hatch, pale, plain
+from pffbench_analysis.thinning import MOST_DOTS, kept
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -163,9 +164,10 @@ def _draw_bar(ax: Axes, bar: Bar, place: float) -> None:
             fmt="none",
             zorder=4,
         )
-    spread = np.linspace(-0.24, 0.24, len(bar.points)) if len(bar.points) > 1 else np.zeros(1)
+    points = [bar.points[place] for place in kept(bar.points, MOST_DOTS)]
+    spread = np.linspace(-0.24, 0.24, len(points)) if len(points) > 1 else np.zeros(1)
     ax.plot(
-        bar.points,
+        points,
         place + spread,
         linestyle="none",
         marker="o",

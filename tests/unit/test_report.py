@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from drawn_runs import BYTES, PHASES, RANKS, USUAL, a_case, a_run, append_ranks
+
 pytest.importorskip("matplotlib")
 
 from matplotlib.colors import to_hex
@@ -20,102 +22,11 @@ from matplotlib.image import imread
 from pffbench.commands import report as command
 from pffbench.errors import UserError
 from pffbench.results.ranks import RanksFile
-from pffbench.results.record import RunRecord
-from pffbench.results.samples import Sample, SamplesLog
 from pffbench_analysis.charts import charts
 from pffbench_analysis.figures import LARGE_RANGE, draw, log_ticks
 from pffbench_analysis.report import figures, file_names, readable, report, save
 from pffbench_analysis.style import colour, plain
-
-PHASES = (
-    "create", "define", "write", "flush", "close", "sync",
-    "open", "open_array", "read", "close_read", "remove",
-)  # fmt: skip
-BYTES = 8 * 2**20
-RANKS = 2
-
-
-def a_case(backend, transfer="independent", workload="hyperslab", layout="shared", **more):
-    """Return a name and its entry in run.json."""
-    parameters = {
-        "workload": workload, "backend": backend, "layout": layout, "transfer": transfer,
-        "settings": "matched", "dtype": "float32", "source": "uniform", "codec": "none",
-        "durability": "sync", "cache": "warm", **more,
-    }  # fmt: skip
-    group = f"{workload}.{layout}.{more.get('cache', 'warm')}"
-    told = "-".join(str(v) for v in more.values())
-    entry = {
-        "parameters": parameters,
-        "options": {},
-        "group": group,
-        "raw": backend in ("mpiio", "posix", "null"),
-        "verified": backend != "null",
-    }
-    return f"{backend}.{workload}.{layout}.{transfer}.{told}", entry
-
-
-def a_run(directory, cases, repetitions=4, speed=None, **record):
-    """Write a results directory through the classes that write real ones."""
-    directory.mkdir(parents=True, exist_ok=True)
-    entries = dict(cases)
-    given = {
-        "run_id": "some-20260101-120000-1", "name": "some", "question": "", "command": ["pffbench"],
-        "ranks": RANKS, "started": "2026-01-01T12:00:00+00:00", "experiment": {},
-        "experiment_file": "some.yaml", "cases": entries, "left_out": [], "scratch": "",
-        "topology": {"hosts": ["a", "b"], "nodes": [0, 1], "ranks_per_node": [1, 1]},
-        "floor": {"barrier": 1e-7, "tick": 1e-8, "memory_copy_bytes_per_second": 1e9},
-        "startup": {}, "provenance": {},
-        "status": "finished", "valid": True,
-    }  # fmt: skip
-    RunRecord(**(given | record)).save(directory)
-    log = SamplesLog(str(directory / "samples.csv"))
-    ranks = RanksFile(str(directory / "ranks.h5"), ["a", "b"])
-    for number, (name, entry) in enumerate(entries.items(), start=1):
-        for repetition in range(repetitions + 1):
-            seconds = [
-                (speed or {}).get(name, 1e-3 * number)
-                * (i + 1)
-                * (1 + 0.1 * ((repetition * 3) % 5))
-                for i in range(len(PHASES))
-            ]
-            rows = zip(PHASES, seconds, strict=True)
-            log.append([a_sample(name, entry, repetition, p, s) for p, s in rows])
-            append_ranks(ranks, name, repetition, seconds)
-    return directory
-
-
-def a_sample(name, entry, repetition, phase, seconds):
-    p = entry["parameters"]
-    moves = phase in ("write", "read")
-    return Sample(
-        case=name, repetition=repetition, warmup=repetition == 0, position=0, phase=phase,
-        backend=p["backend"], workload=p["workload"], layout=p["layout"], transfer=p["transfer"],
-        settings=p["settings"], group=entry["group"], ranks=RANKS, nodes=2, arrays=4, operations=1,
-        bytes=BYTES if moves else 0, own_max=seconds, own_median=seconds, own_min=seconds / 2,
-        synced_max=seconds * 1.01, slowest_rank=0, slowest_host="a", below_resolution=False,
-        cache=p["cache"] if phase == "read" else "", resident=1.0 if phase == "read" else None,
-        verified_bytes=BYTES if phase == "read" else None,
-        peak_memory=2**20, disk_bytes=BYTES if phase == "close" else None,
-        disk_files=1 if phase == "close" else None, valid=True,
-        started="2026-01-01T12:00:00.000+00:00",
-    )  # fmt: skip
-
-
-def append_ranks(ranks, name, repetition, seconds):
-    import numpy as np
-
-    own = np.array([[s, s / 2] for s in seconds])
-    nbytes = np.full(own.shape, 7, dtype=np.int64)
-    memory = np.array([10, 20], dtype=np.int64)
-    ranks.append(name, repetition, PHASES, own, own * 1.01, nbytes, memory)
-
-
-USUAL = (
-    a_case("hdf5"),
-    a_case("hdf5", "collective"),
-    a_case("zarr"),
-    a_case("mpiio"),
-)
+from pffbench_analysis.thinning import MOST_DOTS
 
 
 def drawn(run):
@@ -137,7 +48,8 @@ def test_files_are_made_and_valid(run, capsys):
     printed = [Path(line) for line in capsys.readouterr().out.split()]
     names = {f"hyperslab-shared-{what}" for what in ("metadata", "data", "totals")}
     wanted = {run / "plots" / (name + suffix) for name in names for suffix in (".png", ".svg")}
-    assert set(printed) == wanted | {run / "summary.csv", run / "summary.md"}
+    derived = {run / name for name in ("summary.csv", "summary.md", "report.html")}
+    assert set(printed) == wanted | derived
     assert (run / "summary.md").read_text().startswith("# some")
     for path in wanted:
         if path.suffix == ".png":
@@ -302,6 +214,13 @@ def test_few_repetitions_are_named(run, tmp_path):
     assert "their range" not in texts(drawn(many)["hyperslab-shared-data"])
 
 
+def test_of_many_repetitions_some_are_dots(tmp_path):
+    figure = drawn(a_run(tmp_path, USUAL[:1], repetitions=300))["hyperslab-shared-data"]
+    dots = next(line for line in figure.axes[0].lines if line.get_marker() == "o")
+    assert len(dots.get_xdata()) <= MOST_DOTS
+    assert f"Dots: {MOST_DOTS} of 300 repetitions" in texts(figure)
+
+
 def test_invalid_runs_are_stamped(tmp_path):
     run = a_run(tmp_path, USUAL, valid=False, reasons=["read $3_1$, wrote <4> & more"])
     for figure in drawn(run).values():
@@ -415,10 +334,20 @@ def test_not_a_run(tmp_path):
     assert "not valid JSON" in refused(tmp_path)
 
 
-def test_old_schema(run):
-    data = json.loads((run / "run.json").read_text()) | {"schema_version": 0}
+@pytest.mark.parametrize(("version", "age"), [(0, "an older"), (99, "a newer")])
+def test_other_schema(run, version, age):
+    data = json.loads((run / "run.json").read_text()) | {"schema_version": version}
     (run / "run.json").write_text(json.dumps(data))
-    assert "layout" in refused(run)
+    assert f"layout version {version}, of {age} pffbench" in refused(run)
+
+
+def test_no_schema(run):
+    (run / "run.json").write_text("[]")
+    assert "schema_version" in refused(run)
+
+
+def test_empty_directory(tmp_path):
+    assert "holds no run.json" in refused(tmp_path)
 
 
 def test_broken_record(run):
@@ -477,8 +406,9 @@ def test_report_starts_no_mpi(run):
         "import sys, pffbench.cli\n"
         "try: pffbench.cli.main(['report', 'run'])\n"
         "finally: print([m for m in sys.modules if m.split('.')[0] in "
-        "('mpi4py', 'h5py', 'netCDF4', 'zarr', 'pandas')] + ['matplotlib.pyplot'] * "
-        "('matplotlib.pyplot' in sys.modules))"
+        "('netCDF4', 'zarr', 'pandas')] + ['matplotlib.pyplot'] * "
+        "('matplotlib.pyplot' in sys.modules) + ['MPI is initialised'] * "
+        "('mpi4py.MPI' in sys.modules and sys.modules['mpi4py.MPI'].Is_initialized()))"
     )
     done = python("-c", code, cwd=run.parent)
     assert done.returncode == 0, done.stderr

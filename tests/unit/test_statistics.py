@@ -275,8 +275,8 @@ def test_a_record_comes_back_as_it_was_saved(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("{", "not valid JSON"), ("[]", "another layout"),
-     ('{"schema_version": 99}', "another layout")],
+    [("{", "not valid JSON"), ("[]", "names no schema_version"),
+     ('{"schema_version": 99}', "of a newer pffbench")],
 )  # fmt: skip
 def test_a_record_that_cannot_be_read_is_refused(tmp_path, text, expected):
     (tmp_path / "run.json").write_text(text)

@@ -30,7 +30,7 @@ from pffbench_analysis.style import plain
 
 _ASSETS = files("pffbench_analysis.page") / "assets"
 #: In the order in which they build on each other.
-_SCRIPTS = ("data.js", "specs.js", "tables.js", "page.js")
+_SCRIPTS = ("data.js", "specs.js", "tables.js", "controls.js", "figures.js", "page.js")
 #: What lies beside the page; links to what is not there are not made.
 _BESIDE = ("run.json", "samples.csv", "ranks.h5", "summary.csv", "summary.md", "plots")
 
@@ -109,7 +109,7 @@ def _library() -> str:
     """Return the JavaScript of Vega, Vega-Lite and Vega-Embed, which vl-convert carries."""
     import vl_convert
 
-    return _harmless(_alone(vl_convert.javascript_bundle(None)))
+    return _harmless(_alone(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")))
 
 
 def _scripts() -> str:

@@ -1,7 +1,7 @@
 """The numbers behind the interactive figures of a page, as plain values for JSON.
 
-A page must open at once, so it does not hold a run of any size as it is: `thinned` says how
-repetitions are left out, `pffbench_analysis.page.ranks` how ranks are put together.
+A page must open at once, so it does not hold a run of any size as it is: of many
+repetitions some are left out, and `pffbench_analysis.page.ranks` puts ranks together.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from pffbench.results.summary import MOVING, TOTALS, CaseSummary, PhaseSummary, Summary
 from pffbench_analysis.charts import differences, keeps_data, label, place
 from pffbench_analysis.page.ranks import RankTimes
 from pffbench_analysis.style import colour, plain
+from pffbench_analysis.thinning import kept
 
 #: So many repetitions of all cases and phases together are drawn one by one.
 MOST_POINTS = 40_000
@@ -118,7 +117,8 @@ def _case(case: CaseSummary, ranks: RankTimes, most: int) -> Plain:
 
 def _phase(found: PhaseSummary, most: int) -> Plain:
     s, ratio, ranks = found.seconds, found.ratio, found.ranks
-    numbers, seconds = thinned(found.by_block, most)
+    numbers, seconds = list(found.by_block), list(found.by_block.values())
+    places = kept(seconds, most)
     return {
         "n": s.n,
         "min": short(s.minimum),
@@ -149,24 +149,9 @@ def _phase(found: PhaseSummary, most: int) -> Plain:
             "host": plain(ranks.slowest_host),
             "hostShare": short(ranks.host_share),
         },
-        "repetitions": numbers,
-        "seconds": seconds,
+        "repetitions": [numbers[place] for place in places],
+        "seconds": [short(seconds[place]) for place in places],
     }
-
-
-def thinned(by_block: Mapping[int, float], most: int) -> tuple[list[int], list[float | None]]:
-    """Return repetitions and their seconds, at most so many, evenly spaced in their order.
-
-    The shortest and the longest one are always among them.
-    """
-    numbers = list(by_block)
-    values = list(by_block.values())
-    kept = range(len(numbers))
-    if len(numbers) > most:
-        spaced = np.linspace(0, len(numbers) - 1, most - 2).round().astype(int).tolist()
-        extremes = [int(np.argmin(values)), int(np.argmax(values))]
-        kept = sorted({*spaced, *extremes})  # type: ignore[assignment]
-    return [numbers[i] for i in kept], [short(values[i]) for i in kept]
 
 
 def short(value: float | None) -> float | None:

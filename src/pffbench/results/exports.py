@@ -32,11 +32,19 @@ _CSV_COLUMNS = (
     "high_s",
     "cv",
     "rate_mib_s",
+    "first_done_mib_s",
     "ms_per_array",
+    "operations_per_s",
     "ratio",
     "ratio_low",
     "ratio_high",
     "roofline",
+    "imbalance",
+    "slowest_rank",
+    "slowest_rank_share",
+    "slowest_host",
+    "slowest_host_share",
+    "warning_codes",
     "warnings",
 )
 
@@ -73,14 +81,36 @@ def _csv_rows(summary: Summary) -> Iterable[dict[str, Any]]:
                 "low_s": p.seconds.low,
                 "high_s": p.seconds.high,
                 "cv": p.seconds.cv,
-                "rate_mib_s": None if p.rate is None else p.rate / _MIB,
+                "rate_mib_s": _mib(p.rate),
+                "first_done_mib_s": _mib(p.first_done),
                 "ms_per_array": p.per_array * 1e3,
+                "operations_per_s": p.operations_rate,
                 "ratio": None if p.ratio is None else p.ratio.median,
                 "ratio_low": None if p.ratio is None else p.ratio.low,
                 "ratio_high": None if p.ratio is None else p.ratio.high,
                 "roofline": p.roofline,
+                **_ranks(p),
+                "warning_codes": " ".join(w.code for w in p.warnings),
                 "warnings": "; ".join(w.message for w in p.warnings),
             }
+
+
+def _mib(rate: float | None) -> float | None:
+    return None if rate is None else rate / _MIB
+
+
+def _ranks(found: PhaseSummary) -> dict[str, Any]:
+    """Return the columns about ranks; a sum of phases has none."""
+    r = found.ranks
+    if r is None:
+        return {}
+    return {
+        "imbalance": r.imbalance,
+        "slowest_rank": r.slowest_rank,
+        "slowest_rank_share": r.slowest_share,
+        "slowest_host": r.slowest_host,
+        "slowest_host_share": r.host_share,
+    }
 
 
 def _markdown(summary: Summary) -> Iterable[str]:

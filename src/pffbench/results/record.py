@@ -102,15 +102,23 @@ class RunRecord:
         path = Path(directory) / "run.json"
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            why = "it holds no run.json" if path.parent.is_dir() else "there is no such directory"
+            raise ValueError(f"{directory} is no results directory: {why}") from None
         except OSError as error:
             raise ValueError(
                 f"{directory} is no results directory: {error.strerror}: {path}"
             ) from None
         except json.JSONDecodeError as error:
             raise ValueError(f"{path} is not valid JSON: {error}") from None
-        if not isinstance(data, dict) or data.get("schema_version") != SCHEMA_VERSION:
+        version = data.get("schema_version") if isinstance(data, dict) else None
+        if not isinstance(version, int):
+            raise ValueError(f"{path} names no schema_version: it is not the record of a run")
+        if version != SCHEMA_VERSION:
+            age = "an older" if version < SCHEMA_VERSION else "a newer"
             raise ValueError(
-                f"{path} has another layout than version {SCHEMA_VERSION}, which is known here"
+                f"{path} has layout version {version}, of {age} pffbench; this one reads version "
+                f"{SCHEMA_VERSION}: use the pffbench that made it (provenance.software.pffbench)"
             )
         try:
             return cls(**data)

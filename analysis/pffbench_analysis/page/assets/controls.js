@@ -1,0 +1,69 @@
+// The controls: what can be chosen, and what has been.
+const form = document.getElementById("controls");
+const hatches = new Map();
+
+function options(select, entries) {
+  const before = select.value;
+  select.replaceChildren(...entries.map(([value, text]) => new Option(text, value)));
+  if (entries.some(([value]) => value === before)) select.value = before;
+}
+
+function unique(values) {
+  return [...new Set(values)];
+}
+
+const allCases = DATA.groups.flatMap((g) => g.cases);
+const formats = unique(allCases.map((c) => c.backend));
+
+// A pattern of each colour, for collective transfers.
+function makeHatches() {
+  const SVG = "http://www.w3.org/2000/svg";
+  const make = (name, attributes) => {
+    const node = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    return node;
+  };
+  formats.forEach((backend, i) => {
+    const { colour } = allCases.find((c) => c.backend === backend);
+    const pattern = make("pattern", { id: `hatch-${i}`, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
+    pattern.append(make("rect", { width: 6, height: 6, fill: colour }), make("line", { x1: 1, y1: 0, x2: 1, y2: 6, stroke: "#fff", "stroke-width": 1.6 }));
+    document.getElementById("hatches").append(pattern);
+    hatches.set(backend, `hatch-${i}`);
+  });
+}
+
+function makeControls() {
+  options(form.elements.group, DATA.groups.map((g, i) => [String(i), g.name]));
+  const transfers = unique(allCases.map((c) => c.transfer));
+  options(form.elements.transfer, [["all", "all"], ...transfers.map((t) => [t, t])]);
+  const settings = unique(allCases.filter((c) => !c.raw).map((c) => c.settings));
+  options(form.elements.settings, [["all", "all"], ...settings.map((s) => [s, s])]);
+  const place = document.getElementById("formats");
+  for (const backend of formats) {
+    const { colour } = allCases.find((c) => c.backend === backend);
+    const label = document.createElement("label");
+    const box = Object.assign(document.createElement("input"), { type: "checkbox", name: "format", value: backend, checked: true });
+    const swatch = Object.assign(document.createElement("span"), { className: "swatch" });
+    swatch.style.background = colour;
+    label.append(box, swatch, backend);
+    place.append(label);
+  }
+}
+
+// What can be chosen depends on what has been.
+function refit() {
+  const group = DATA.groups[Number(form.elements.group.value)];
+  const single = DATA.phases.filter((p) => group.cases.some((c) => c.phases[p])).map((p) => [p, phaseName(p)]);
+  const several = Object.entries(TOGETHER).map(([key, [text]]) => [key, text]).filter(([key]) => phasesOf(key, group).length);
+  options(form.elements.phase, [...several, ...single]);
+  const phases = phasesOf(form.elements.phase.value, group);
+  const fits = Object.entries(MEASURES).filter(([, m]) => phases.some((p) => group.cases.some((c) => c.phases[p] && m.fits(c.phases[p]))));
+  options(form.elements.measure, fits.map(([key, m]) => [key, m.text]));
+}
+
+function stateOf() {
+  const { group, phase, measure, transfer, settings, scale, points } = form.elements;
+  const chosen = [...form.querySelectorAll("input[name=format]")].filter((box) => box.checked).map((box) => box.value);
+  const found = DATA.groups[Number(group.value)];
+  return { group: found, phases: phasesOf(phase.value, found), measure: measure.value, transfer: transfer.value, settings: settings.value, scale: scale.value, points: points.checked, formats: new Set(chosen) };
+}
