@@ -44,7 +44,7 @@ experiments() {
 begin() {
     PFFBENCH_SITE=${PFFBENCH_SITE:-generic}
     OUT=$(realpath -m "${PFFBENCH_OUT:-pffbench-results}")
-    RESULTS=() WORST=0 SCRATCH_MADE='' STAGED='' MPI_OPTION=() PREPARED='' READS=''
+    RESULTS=() WORST=0 MEANING='' SCRATCH_MADE='' STAGED='' MPI_OPTION=() PREPARED='' READS=''
     trap finish EXIT
     # Slurm warns the ranks, not this shell; should the warning get here all the same, it must not end the job. At the
     # end itself both are told, and this shell stays until the ranks have saved.
@@ -253,6 +253,6 @@ finish() {
         *) meaning="killed or crashed" ;;
     esac
     for dir in "${RESULTS[@]}"; do say "results: $dir"; done
-    say "exit status $status: $meaning"
+    say "exit status $status: ${MEANING:-$meaning}" # a script can know better
     exit "$status"
 }

@@ -47,7 +47,7 @@ def submit(*arguments, cwd=ROOT, path="", **variables):
 
 def test_all_that_was_asked_for_is_there():
     assert {path.stem for path in SCRIPTS} == {
-        "array", "cold-read", "compare", "report", "scaling-strong", "scaling-weak"
+        "array", "cold-read", "compare", "nightly", "report", "scaling-strong", "scaling-weak"
     }  # fmt: skip
     assert {path.stem for path in SITES} == {
         "archer2", "frontier", "generic", "juwels", "lumi", "perlmutter"

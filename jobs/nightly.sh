@@ -1,0 +1,76 @@
+#!/bin/bash
+#SBATCH --job-name=pffbench-nightly
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=4
+#SBATCH --time=00:30:00
+#SBATCH --output=%x-%j.out
+#SBATCH --open-mode=append
+#SBATCH --requeue
+#SBATCH --signal=USR1@120
+#
+# A regression run: the default comparison, or any experiment, compared with a baseline. Something significantly slower
+# fails the job.
+#
+#   jobs/submit --nodes 4 nightly [EXPERIMENT.yaml] [OPTION of `pffbench run` …]
+#   sbatch -N 4 jobs/nightly.sh [EXPERIMENT.yaml] [OPTION …]
+#
+# PFFBENCH_BASELINE is the results directory to compare with. When not given, the first valid run of an experiment and
+# number of nodes becomes it; its name is kept beside it in a file, nightly-EXPERIMENT-4n.baseline. Change or remove that
+# file to have another baseline. PFFBENCH_FAIL_IF_SLOWER is the slowdown that is still allowed (5%). The comparison lies
+# beside the results, in …-compare/compare.md. docs/slurm.md tells the rest.
+set -euo pipefail
+PFFBENCH_HOME=${PFFBENCH_HOME:-${SLURM_SUBMIT_DIR:?submit this script with sbatch}}
+# shellcheck source=jobs/lib.sh
+. "$PFFBENCH_HOME/jobs/lib.sh"
+
+# find_baseline: set BASELINE to the results directory to compare with; empty when this run is to become it.
+find_baseline() {
+    BASELINE=${PFFBENCH_BASELINE:-}
+    if [[ -n $BASELINE ]]; then
+        if [[ ! -r $BASELINE/run.json ]]; then die "PFFBENCH_BASELINE=$BASELINE: there is no run in it"; fi
+    elif [[ -e $KEPT ]]; then
+        BASELINE=$(<"$KEPT")
+        if [[ $BASELINE != /* ]]; then BASELINE=$OUT/$BASELINE; fi
+        if [[ ! -r $BASELINE/run.json ]]; then
+            die "$KEPT names $BASELINE, where there is no run; without that file the next valid run is the baseline"
+        fi
+    fi
+}
+
+# keep_baseline DIR: make a run the baseline, unless another job was faster to.
+keep_baseline() {
+    if (set -o noclobber && basename "$1" >"$KEPT") 2>/dev/null; then
+        say "this run is the baseline from now on, as $KEPT says; nothing was compared"
+    else
+        find_baseline
+    fi
+}
+
+# compare_with_baseline DIR: compare a run, and let the job end as that says.
+compare_with_baseline() {
+    local status=0 out=$1-compare
+    say "compared with $BASELINE:"
+    COLUMNS=160 "$PYTHON" -m pffbench compare "$BASELINE" "$1" --fail-if-slower "$ALLOWED" --out "$out" || status=$?
+    case $status in
+        0) MEANING="all well, and nothing is slower than the baseline by more than $ALLOWED" ;;
+        1) MEANING="slower than the baseline by more than $ALLOWED, see $out/compare.md" ;;
+        2) MEANING="not comparable with the baseline $BASELINE" ;;
+    esac
+    # Python ends with 1 when it fails itself.
+    if ((status == 1)) && [[ ! $out/compare.md -nt $1/run.json ]]; then MEANING="the comparison failed"; fi
+    WORST=$status
+}
+
+begin
+ALLOWED=${PFFBENCH_FAIL_IF_SLOWER:-5%}
+if [[ ! $ALLOWED =~ ^[0-9]+(\.[0-9]+)?%$ ]]; then die "PFFBENCH_FAIL_IF_SLOWER=$ALLOWED is not a percentage such as 5%"; fi
+name=nightly
+if (($#)) && [[ $1 != -* ]]; then name=nightly-$(basename "$1" .yaml); fi
+KEPT=$OUT/$name-${NODES}n.baseline
+find_baseline # before the run: a night is too long to find out that there is none
+
+run "$name" "$NODES" "$@"
+if ((WORST > 0)); then exit "$WORST"; fi
+if [[ -z $BASELINE ]]; then keep_baseline "${RESULTS[0]}"; fi
+if [[ -z $BASELINE || $BASELINE -ef ${RESULTS[0]} ]]; then exit 0; fi # it is the baseline itself
+compare_with_baseline "${RESULTS[0]}"

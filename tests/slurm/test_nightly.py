@@ -1,0 +1,155 @@
+"""`jobs/nightly.sh`, submitted for real: the first night, one like it, a slower one."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from desk import JOBS, Desk, verdicts
+
+pytestmark = pytest.mark.slurm
+
+#: Delays that no noise of a busy machine comes near to; the truth is known.
+EXPERIMENT = """
+name: sleeping
+repetitions: {repetitions}
+warmup: 0
+roofline: false
+cases:
+  - workload: hyperslab
+    backend: "null"
+    shape_per_rank: [4, 8]
+    "null": {{delays: {{write: 0.1, read: 0.1}}}}
+"""
+
+
+@pytest.fixture
+def desk(slurm, shared):
+    return Desk(slurm, shared)
+
+
+def night(desk, *options, repetitions=5, tasks=1, **variables):
+    """Submit one night; return the number of its job."""
+    (desk.directory / "sleeping.yaml").write_text(EXPERIMENT.format(repetitions=repetitions))
+    return desk.sbatch(
+        f"--ntasks-per-node={tasks}", JOBS / "nightly.sh", "sleeping.yaml", *options, **variables
+    )
+
+
+def ended(desk, job):
+    """How a job ended, and the last line of its log."""
+    facts = desk.slurm.wait(job, timeout=300)
+    return facts["JobState"], facts["ExitCode"], desk.log(job).splitlines()[-1]
+
+
+def make_faster(run, factor):
+    """Make a run one that was faster than it really was: a slowdown since then is planted."""
+    path = run / "samples.csv"
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        row["own_max"] = repr(float(row["own_max"]) / factor)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_a_slower_night_fails_and_says_what_got_slower(desk):
+    results = desk.directory / "pffbench-results"
+    kept = results / "nightly-sleeping-1n.baseline"
+    first = night(desk)
+    desk.complete(first)
+    baseline = results / f"nightly-sleeping-1n-{first}"
+    assert kept.read_text().strip() == baseline.name
+    assert "this run is the baseline from now on" in desk.log(first)
+    assert not list(results.glob("*-compare"))
+
+    same = night(desk, PFFBENCH_FAIL_IF_SLOWER="100%")
+    state, _, last = ended(desk, same)
+    assert state == "COMPLETED", desk.log(same)
+    assert last.endswith("nothing is slower than the baseline by more than 100%")
+    assert (results / f"nightly-sleeping-1n-{same}-compare" / "compare.md").exists()
+
+    make_faster(baseline, 4)
+    slow = night(desk)
+    state, status, last = ended(desk, slow)
+    assert (state, status) == ("FAILED", "1:0"), desk.log(slow)
+    compared = results / f"nightly-sleeping-1n-{slow}-compare" / "compare.md"
+    assert last.endswith(f"exit status 1: slower than the baseline by more than 5%, see {compared}")
+    (failed,) = [line for line in desk.log(slow).splitlines() if line.startswith("FAILED: ")]
+    assert "is slower by more than 5 %" in failed
+    assert "null: write takes" in failed
+    assert failed in compared.read_text().replace("\\_", "_").replace("\\*", "*")
+    # The run itself is a good one, and the baseline is still the first.
+    assert set(verdicts(desk.records("pffbench-results")).values()) == {("finished", True)}
+    assert kept.read_text().strip() == baseline.name
+
+
+def test_a_baseline_that_is_not_comparable_is_no_success(desk):
+    first = night(desk)
+    desk.complete(first)
+    baseline = desk.directory / "pffbench-results" / f"nightly-sleeping-1n-{first}"
+    more = night(desk, tasks=2, PFFBENCH_BASELINE=str(baseline))
+    state, status, last = ended(desk, more)
+    assert (state, status) == ("FAILED", "2:0"), desk.log(more)
+    assert last.endswith(f"exit status 2: not comparable with the baseline {baseline}")
+    assert "nothing is comparable: 1 and 2 ranks" in desk.log(more)
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"PFFBENCH_BASELINE": "/nowhere"}, "PFFBENCH_BASELINE=/nowhere: there is no run in it"),
+        ({"PFFBENCH_FAIL_IF_SLOWER": "5"}, "PFFBENCH_FAIL_IF_SLOWER=5 is not a percentage"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_runs(desk, variables, message):
+    job = night(desk, **variables)
+    state, status, _ = ended(desk, job)
+    assert (state, status) == ("FAILED", "2:0")
+    assert message in desk.log(job)
+    assert not list(desk.directory.rglob("run.json"))
+
+
+def test_a_baseline_that_is_gone_is_not_replaced_by_the_run_of_a_slow_night(desk):
+    results = desk.directory / "pffbench-results"
+    results.mkdir()
+    (results / "nightly-sleeping-1n.baseline").write_text("nightly-sleeping-1n-gone\n")
+    job = night(desk)
+    assert ended(desk, job)[:2] == ("FAILED", "2:0")
+    assert "where there is no run" in desk.log(job)
+
+
+def test_a_run_that_is_not_valid_is_no_baseline(desk):
+    job = night(desk, "--set", "null.fail=read")
+    assert ended(desk, job)[:2] == ("FAILED", "1:0")
+    assert desk.log(job).splitlines()[-1].endswith("exit status 1: a run is not valid")
+    assert not list((desk.directory / "pffbench-results").glob("*.baseline"))
+
+
+def test_a_warned_night_goes_on_and_becomes_the_baseline_when_it_is_whole(desk):
+    job = night(desk, repetitions=40)
+    run = f"pffbench-results/nightly-sleeping-1n-{job}"
+    desk.wait_for_repetitions(run)
+    desk.slurm.run("scancel", "--signal=USR1", job)
+    facts = desk.complete(job)
+    assert facts["Restarts"] == "1"
+    record = json.loads((desk.directory / run / "run.json").read_text())
+    assert (record["status"], record["valid"]) == ("finished", True)
+    assert "this run is the baseline from now on" in desk.log(job)
+
+
+def test_jobs_submit_keeps_the_nights_in_one_place(desk):
+    (desk.directory / "sleeping.yaml").write_text(EXPERIMENT.format(repetitions=5))
+    told = desk.slurm.run(
+        JOBS / "submit", "--dry-run", "nightly", "sleeping.yaml",
+        cwd=desk.directory, **desk.environment,
+    ).stdout  # fmt: skip
+    assert f"--output={desk.directory}/pffbench-results/nightly/%x-%j.out" in told
+    job, report = desk.submit("--tasks-per-node", "1", "nightly", "sleeping.yaml")
+    desk.complete(report)
+    (baseline,) = (desk.directory / "out").glob("*.baseline")
+    assert baseline.read_text().strip() == f"nightly-sleeping-1n-{job}"
