@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 ABSENT = "–"
 
 
+class EmptyRunError(UserError):
+    """A run that holds no repetition that counts."""
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """A results directory, read.
@@ -87,7 +91,9 @@ def load_run(directory: str | Path) -> Run:
     Raises
     ------
     UserError
-        It holds no run, one of another schema version, or no repetition that counts.
+        It holds no run, or one of another schema version.
+    EmptyRunError
+        It holds no repetition that counts.
     """
     path = Path(directory)
     try:
@@ -97,7 +103,7 @@ def load_run(directory: str | Path) -> Run:
         raise UserError(str(error)) from None
     samples = rows[_complete(rows, record)].reset_index(drop=True)
     if samples["warmup"].all():
-        raise UserError(
+        raise EmptyRunError(
             f"{path} holds no repetition that counts: it ended before the first one did"
         )
     return Run(path, record, samples)

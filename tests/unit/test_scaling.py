@@ -330,6 +330,15 @@ def test_bad_runs_are_told(tmp_path):
     assert any(text.get_gid() == "stamp" for text in figure.texts)
 
 
+def test_a_run_without_results_does_not_hide_the_others(tmp_path):
+    runs = [*a_series(tmp_path, (1, 2)), a_run(tmp_path, 4, usl, repetitions=0)]
+    series = load_series(runs)
+    assert series.sizes == [1, 2]
+    assert "run-4 holds no repetition that counts" in series.alarms[0]
+    with pytest.raises(UserError, match="no repetition that counts"):
+        load_series(runs[2:])
+
+
 # ---- words
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from pffbench.errors import UserError
 from pffbench.results.summary import TOTALS, CaseSummary, Summary, summarise
 from pffbench_analysis.charts import place
-from pffbench_analysis.runs import Run, load_run
+from pffbench_analysis.runs import EmptyRunError, Run, load_run
 from pffbench_analysis.scaling.belonging import (
     agreeing,
     alarms,
@@ -81,7 +81,7 @@ def load_series(directories: Sequence[str | Path], over: Over | None = None) -> 
     UserError
         One cannot be read, they do not belong to one series, or no case is in all sizes.
     """
-    read = [load_run(directory) for directory in dict.fromkeys(map(Path, directories))]
+    read, empty = _read(directories)
     runs = sorted(read, key=lambda run: (run.ranks, run.nodes, run.record.started))
     over = over or natural(runs)
     check_sizes(runs, over)
@@ -101,7 +101,20 @@ def load_series(directories: Sequence[str | Path], over: Over | None = None) -> 
         key=lambda c: (groups.index(c.case.sample.group), PHASES.index(c.phase), place(c.case))
     )
     notes += [*_odd_ones(curves, sizes), *transfers(runs)]
-    return Series(tuple(runs), over, tuple(curves), tuple(notes), tuple(alarms(runs)))
+    return Series(tuple(runs), over, tuple(curves), tuple(notes), (*empty, *alarms(runs)))
+
+
+def _read(directories: Sequence[str | Path]) -> tuple[list[Run], list[str]]:
+    """Read runs; of a chain of jobs one that ended at once must not hide the others."""
+    runs, empty = [], []
+    for directory in dict.fromkeys(map(Path, directories)):
+        try:
+            runs.append(load_run(directory))
+        except EmptyRunError as error:
+            empty.append(f"left out: {error}")
+    if not runs:
+        raise UserError(f"nothing to tell: {'; '.join(empty)}")
+    return runs, empty
 
 
 def _summary(run: Run) -> Summary:
