@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = ROOT / "jobs"
-LIBRARIES = [JOBS / "lib.sh", JOBS / "endings.sh", JOBS / "stage.sh"]
+LIBRARIES = [JOBS / "lib.sh", JOBS / "endings.sh", JOBS / "stage.sh", JOBS / "baseline.sh"]
 SITES = sorted((JOBS / "sites").glob("*.sh"))
 SCRIPTS = sorted(set(JOBS.glob("*.sh")) - set(LIBRARIES))
 ALL = [*SCRIPTS, *LIBRARIES, *SITES, JOBS / "submit"]
@@ -315,7 +315,7 @@ def test_what_is_submitted_is_what_a_dry_run_prints(fake_sbatch, tmp_path):
         (("--nodes", "0", "compare"), "not a number of nodes"),
         (("--tasks-per-node", "many", "compare"), "not a number of tasks"),
         (("--colour", "compare"), "unknown option --colour"),
-        (("nightly",), "there is no script nightly"),
+        (("hourly",), "there is no script hourly"),
         (("array",), "array needs experiments"),
         (("--out", "a,b", "compare"), "comma"),
     ],

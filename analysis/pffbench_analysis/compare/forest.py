@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from pffbench_analysis.compare.model import Comparison, Pair
 from pffbench_analysis.compare.words import machine
-from pffbench_analysis.figures import Words, page
+from pffbench_analysis.figures import Words, log_ticks, page
 from pffbench_analysis.style import INK, PALE_INK, RC, colour, plain
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _PITCH = 0.21
 #: More cases than this make no figure that anyone reads.
 _MOST = 80
+_MOST_TICKS = 9
 _PHASES = {"write_total": "write total", "read_total": "read total"}
 
 
@@ -130,8 +131,15 @@ def _scale(axes: Sequence[Axes], pairs: Sequence[Pair]) -> None:
         ax.set_xscale("log")
         ax.set_xlim(1 / reach, reach)
         ax.set_xlabel("new / base seconds (log)", fontsize=8)
-        subs = (1.0, 2.0, 5.0) if reach > 3 else tuple(n / 10 for n in range(10, 100))
-        subs = subs if reach > 1.6 else tuple(n / 20 for n in range(20, 200))
-        ax.xaxis.set_major_locator(LogLocator(subs=subs, numticks=7))
+        ax.xaxis.set_major_locator(FixedLocator(_ticks(reach)))
+        ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:.3g}"))
-        ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _ticks(reach: float) -> list[float]:
+    """Return round ratios between 1 / reach and reach, few enough to be read."""
+    for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5):
+        numbers = range(math.ceil(1 / reach / step), math.floor(reach / step) + 1)
+        if len(numbers) <= _MOST_TICKS:
+            return [n * step for n in numbers]
+    return log_ticks(1 / reach, reach, _MOST_TICKS)

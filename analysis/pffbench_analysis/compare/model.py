@@ -101,6 +101,11 @@ class Pair:
         return self.verdict is not Verdict.NOT_COMPARABLE
 
     @property
+    def doubt(self) -> str:
+        """Why no difference is shown although the interval excludes 1; mostly empty."""
+        return self.reason if self.comparable and not self.low <= 1 <= self.high else ""
+
+    @property
     def told(self) -> bool:
         """Whether a difference is shown."""
         return self.verdict in (Verdict.FASTER, Verdict.SLOWER)
@@ -158,9 +163,9 @@ class Comparison:
         return [pair for pair in self.pairs if pair.comparable]
 
     def slower_than(self, limit: float) -> list[Pair]:
-        """Return what is slower by more than a limit, the worst first."""
+        """Return what is slower by more than a limit, sums of phases and the worst first."""
         found = (pair for pair in (*self.overall, *self.pairs) if pair.slower_than(limit))
-        return sorted(found, key=lambda pair: -pair.low)
+        return sorted(found, key=lambda pair: (not pair.is_total, -pair.low))
 
     def shown(self) -> Iterator[Pair]:
         """Yield what a table for people holds: all sums of phases, and phases that differ."""

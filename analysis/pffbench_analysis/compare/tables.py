@@ -56,14 +56,8 @@ def _cells(pair: Pair) -> list[str]:
         seconds(pair.new_median),
         f"{pair.ratio:.3f}",
         f"{pair.low:.3f}–{pair.high:.3f}",
-        _verdict(pair),
+        f"{pair.verdict}: {pair.doubt}" if pair.doubt else str(pair.verdict),
     ]
-
-
-def _verdict(pair: Pair) -> str:
-    """Return the verdict, with the reason where the interval does not tell it."""
-    unclear = pair.reason and not pair.low <= 1 <= pair.high
-    return f"{pair.verdict}: {pair.reason}" if unclear else str(pair.verdict)
 
 
 def _endings(found: Comparison) -> Iterator[str]:

@@ -57,7 +57,7 @@ def told(pair: Pair) -> str:
 def ratio(pair: Pair) -> str:
     """Say how many times as long something takes, with the interval."""
     return (
-        f"{pair.ratio:.3g} times as long (95 % interval {pair.low:.3g}–{pair.high:.3g}; "
+        f"{pair.ratio:#.3g} times as long (95 % interval {pair.low:#.3g}–{pair.high:#.3g}; "
         f"{seconds(pair.base_median)} → {seconds(pair.new_median)})"
     )
 
@@ -78,7 +78,8 @@ def percent(part: float) -> str:
 def _overall(pair: Pair) -> str:
     head = f"{pair.case.label}, {_TOTALS[pair.phase]} everything"
     if not pair.told:
-        return f"{head}: no difference shown (95 % interval {pair.low:.3g}–{pair.high:.3g})"
+        interval = f"95 % interval {pair.low:#.3g}–{pair.high:#.3g}"
+        return f"{head}: no difference shown ({', '.join(filter(None, (interval, pair.doubt)))})"
     return f"{head}: {pair.verdict}, {ratio(pair)}"
 
 
@@ -88,7 +89,7 @@ def machine(found: Comparison) -> str:
     if not raw:
         return f"the machine itself: not known, since no {RAW} (posix, mpiio) are comparable"
     parts = ", ".join(
-        f"{p.ratio:.3g} times as long {_TOTALS[p.phase]} ({p.low:.3g}–{p.high:.3g})" for p in raw
+        f"{p.ratio:#.3g} times as long {_TOTALS[p.phase]} ({p.low:#.3g}–{p.high:#.3g})" for p in raw
     )
     if any(pair.told for pair in raw):
         return f"the machine itself changed: {RAW} take {parts}"
