@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pffbench.errors import NOT_VALID, UserError
-from pffbench.parallel.launcher import launcher_size, refuse_launch, start_mpi
+from pffbench.parallel.launcher import launcher_size, leave_last, refuse_launch, start_mpi
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -26,8 +26,8 @@ def main(arguments: argparse.Namespace) -> int:
         except UserError as error:
             if comm.rank == 0:
                 print(f"pffbench: {error}", file=sys.stderr, flush=True)
-            return error.exit_status
-        return session.run()
+            return leave_last(comm, error.exit_status)
+        return leave_last(comm, session.run())
 
 
 def check_launcher(size: int) -> None:

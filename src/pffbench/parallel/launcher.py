@@ -206,6 +206,33 @@ def start_mpi() -> MPI.Intracomm:
     return MPI.COMM_WORLD
 
 
+def leave_last(comm: MPI.Intracomm, status: int) -> int:
+    """Return the exit status of this rank, such that the job's is the one given.
+
+    A launcher may end the other ranks at the first one that fails, and then report the signal
+    that ended them. So only rank 0 leaves with the status, and under Slurm after the others.
+    Collective, and MPI has ended after it, unless the status is 0.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        All ranks.
+    status : int
+        The same on all of them.
+    """
+    if status == VALID or comm.size == 1:
+        return status
+    from mpi4py import MPI
+
+    first = comm.rank == 0
+    MPI.Finalize()
+    if not first:
+        return VALID
+    if _in_slurm_step(os.environ):
+        time.sleep(_OTHERS_LEAVE)
+    return status
+
+
 def _start_apart(claim: tuple[int, str]) -> MPI.Intracomm:
     """Load MPI and look which one it is, before its initialisation may end the process.
 
