@@ -1,10 +1,12 @@
 # shellcheck shell=bash
-# What only the tests use: programs that look at files, a Slurm for the test cluster, a distributed file system on it.
+# What only the tests use: programs that look at files, a browser, a Slurm for the test cluster, a file system on it.
 #
 # All of it is installed by `make test` alone, where that asks nobody. Without it those tests do not run and say so.
 
 # Program and package, by what the tests do with them. The names are the same from Debian 12 and Ubuntu 22.04 on.
 FILE_TOOLS=(h5dump hdf5-tools h5ls hdf5-tools ncdump netcdf-bin shellcheck shellcheck)
+# The names are those of Debian; Ubuntu has Chromium as a snap only, which is not installed here.
+BROWSER_TOOLS=(chromium chromium chromedriver chromium-driver)
 SLURM_TOOLS=(munged munge slurmctld slurmctld slurmd slurmd srun slurm-client sbatch slurm-client
     ip iproute2 mount mount unshare util-linux nsenter util-linux)
 MOOSEFS_TOOLS=(mfsmaster moosefs-master mfschunkserver moosefs-chunkserver mfsmount moosefs-client mfscli moosefs-cli)
@@ -33,9 +35,11 @@ no_namespaces() {
 
 # install_test_tools: what is missing of all this, where it can be had without asking. Never fails: tests say what they miss.
 install_test_tools() {
-    local names slurm moosefs why
+    local names browser slurm moosefs why
     mapfile -t names < <(lacking "${FILE_TOOLS[@]}")
     offer "the tests that use them do not run" "${names[@]}"
+    mapfile -t browser < <(lacking "${BROWSER_TOOLS[@]}")
+    offer "the tests of the report page in a browser do not run" "${browser[@]}"
     mapfile -t slurm < <(lacking "${SLURM_TOOLS[@]}")
     if ((${#slurm[@]})) && why=$(no_namespaces); then
         warn "the tests marked slurm do not run: this machine allows no namespaces (a container without the right?): $why"

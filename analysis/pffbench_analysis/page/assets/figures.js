@@ -68,7 +68,7 @@ function limitOf(group, rows, measure) {
   const limit = group.limits[rows[0].phase];
   if (!limit || measure === "operations") return null;
   const value = measure === "rate" ? group.bytes / limit.seconds / MIB : rows[0].of(limit.seconds);
-  return { value, word: "best raw", text: `${digits(value)} ${rows[0].unit}, ${limit.case}` };
+  return { value, word: "best raw", told: { "best raw transfer": `${digits(value)} ${rows[0].unit}, ${limit.case}` } };
 }
 
 function drawRoofline(state) {
@@ -97,7 +97,7 @@ function drawRoofline(state) {
     ],
     panels: shown.map((phase) => rows.filter((r) => r.phase === phase)).filter((some) => some.length).map((some) => ({
       heading: phaseName(some[0].phase),
-      spec: (width) => barSpec({ rows: some, labels, title: axisTitle(some, log), log, points: state.points, limit: { value: 100, word: "", text: `${digits(group.bytes / group.limits[some[0].phase].seconds / MIB)} MiB/s, ${group.limits[some[0].phase].case}` }, width, hatches, name: `${phaseName(some[0].phase)} of ${group.name} against raw bytes` }),
+      spec: (width) => barSpec({ rows: some, labels, title: axisTitle(some, log), log, points: state.points, limit: { value: 100, word: "", told: { "best raw transfer": `${digits(group.bytes / group.limits[some[0].phase].seconds / MIB)} MiB/s, ${group.limits[some[0].phase].case}` } }, width, hatches, name: `${phaseName(some[0].phase)} of ${group.name} against raw bytes` }),
     })),
     values: rows.map(told),
     numbers: rows.map(numbersOf),

@@ -23,9 +23,8 @@ function isLog(choice, values) {
   return Math.max(...found) > LARGE_RANGE * Math.min(...found);
 }
 
-function tooltip(words) {
-  return Object.keys(words).map((key) => ({ field: `told.${key}`.replace(/([\[\]])/g, "\\$1"), title: key }));
-}
+// What a mark says when it is pointed at: the words of its own row, whichever they are.
+const TOLD = { tooltip: { signal: "datum.told" } };
 
 function appearance(c, hatches) {
   return {
@@ -50,19 +49,18 @@ function barSpec({ rows, labels, title, log, points, limit, width, hatches, name
   const y = { field: "label", type: "nominal", sort: labels, title: null, axis: { labelLimit: Math.min(280, width * 0.45), ticks: false, domain: false }, scale: { domain: labels, paddingInner: 0.3, paddingOuter: 0.2 } };
   const fill = { field: "fill", type: "nominal", scale: null };
   const opacity = { field: "opacity", type: "quantitative", scale: null };
-  const tip = values.length ? tooltip(Object.assign({}, ...values.map((v) => v.told))) : [];
   const body = log
-    ? { mark: { type: "point", filled: true, size: 150, stroke: INK, strokeWidth: 0.8 }, encoding: { x: x("value"), y, fill, fillOpacity: opacity, tooltip: tip } }
-    : { transform: [{ filter: "isValid(datum.low)" }], mark: { type: "bar", stroke: INK, strokeWidth: 0.6, strokeOpacity: 0.6 }, encoding: { x: x("value"), y, fill, fillOpacity: opacity, tooltip: tip } };
-  const alone = { transform: [{ filter: "!isValid(datum.low)" }], mark: { type: "point", size: 110, strokeWidth: 2, filled: false }, encoding: { x: x("value"), y, stroke: { field: "colour", type: "nominal", scale: null }, tooltip: tip } };
-  const whisker = { transform: [{ filter: "isValid(datum.low)" }], mark: { type: "rule", strokeWidth: 1.8, color: INK }, encoding: { x: x("low"), x2: { field: "high" }, y, tooltip: tip } };
+    ? { mark: { ...TOLD, type: "point", filled: true, size: 150, stroke: INK, strokeWidth: 0.8 }, encoding: { x: x("value"), y, fill, fillOpacity: opacity } }
+    : { transform: [{ filter: "isValid(datum.low)" }], mark: { ...TOLD, type: "bar", stroke: INK, strokeWidth: 0.6, strokeOpacity: 0.6 }, encoding: { x: x("value"), y, fill, fillOpacity: opacity } };
+  const alone = { transform: [{ filter: "!isValid(datum.low)" }], mark: { ...TOLD, type: "point", size: 110, strokeWidth: 2, filled: false }, encoding: { x: x("value"), y, stroke: { field: "colour", type: "nominal", scale: null } } };
+  const whisker = { transform: [{ filter: "isValid(datum.low)" }], mark: { ...TOLD, type: "rule", strokeWidth: 1.8, color: INK }, encoding: { x: x("low"), x2: { field: "high" }, y } };
   const caps = ["low", "high"].map((end) => ({ transform: [{ filter: "isValid(datum.low)" }], mark: { type: "tick", thickness: 1.8, size: 9, color: INK, opacity: 1 }, encoding: { x: x(end), y } }));
-  const repetitions = { data: { values: dots }, mark: { type: "circle", size: 24, color: INK, opacity: 0.8, stroke: "var(--page)", strokeWidth: 0.8 }, encoding: { x: x("value"), y, yOffset: { field: "order", type: "quantitative", scale: { domain: [0, 1] } }, tooltip: [{ field: "told.case", title: "case" }, { field: "told.repetition", title: "repetition" }, { field: "told.value", title: "value" }] } };
+  const repetitions = { data: { values: dots }, mark: { ...TOLD, type: "circle", size: 24, color: INK, opacity: 0.8, stroke: "var(--page)", strokeWidth: 0.8 }, encoding: { x: x("value"), y, yOffset: { field: "order", type: "quantitative", scale: { domain: [0, 1] } } } };
   const written = { x: x("most"), y, text: { field: "text" } };
   const halo = { mark: { type: "text", align: "left", dx: 8, stroke: "var(--page)", strokeWidth: 4, strokeJoin: "round" }, encoding: written };
   const text = { mark: { type: "text", align: "left", dx: 8 }, encoding: written };
   const line = limit ? [
-    { data: { values: [limit] }, mark: { type: "rule", strokeDash: [5, 4], strokeWidth: 1.3, color: INK }, encoding: { x: x("value"), tooltip: [{ field: "text", title: "best raw transfer" }] } },
+    { data: { values: [limit] }, mark: { ...TOLD, type: "rule", strokeDash: [5, 4], strokeWidth: 1.3, color: INK }, encoding: { x: x("value") } },
     { data: { values: [limit] }, mark: { type: "text", baseline: "bottom", align: "center", dy: -2 }, encoding: { x: x("value"), y: { value: 0 }, text: { value: limit.word } } },
   ] : [];
   const layers = [body, alone, ...(points ? [repetitions] : []), whisker, ...caps, ...line, halo, text];
@@ -85,7 +83,7 @@ function driftSpec({ rows, title, log, width, name }) {
   const dash = { field: "dash", type: "nominal", scale: { domain: ["other", "collective"], range: [[1, 0], [6, 3]] }, legend: null };
   return spec(name, width, 260, [
     { mark: { type: "line", strokeWidth: 1.8 }, encoding: { ...encoding, strokeDash: dash } },
-    { mark: { type: "point", filled: true, size: 34, strokeWidth: 0 }, encoding: { ...encoding, fill: { field: "colour", type: "nominal", scale: null }, tooltip: ["case", "repetition", "value"].map((key) => ({ field: `told.${key}`, title: key })) } },
+    { mark: { ...TOLD, type: "point", filled: true, size: 34, strokeWidth: 0 }, encoding: { ...encoding, fill: { field: "colour", type: "nominal", scale: null } } },
   ], { data: { values } });
 }
 
@@ -96,12 +94,12 @@ function spreadSpec({ rows, labels, title, log, width, hatches, name }) {
   const scale = log ? { type: "log", domain: [Math.min(...ends) / 1.2, Math.max(...ends) * 1.2], nice: false } : { zero: true };
   const x = (field) => ({ field, type: "quantitative", title, scale, axis: { tickCount: 6, format: ",~r" } });
   const y = { field: "label", type: "nominal", sort: labels, title: null, axis: { labelLimit: Math.min(280, width * 0.45), ticks: false, domain: false }, scale: { domain: labels, paddingInner: 0.3, paddingOuter: 0.2 } };
-  const tip = values.length ? tooltip(values[0].told) : [];
   const fill = { field: "fill", type: "nominal", scale: null };
-  const tick = (field, size, thickness) => ({ mark: { type: "tick", size, thickness, color: INK, opacity: 1 }, encoding: { x: x(field), y, tooltip: tip } });
+  const tick = (field, size, thickness) => ({ mark: { ...TOLD, type: "tick", size, thickness, color: INK, opacity: 1 }, encoding: { x: x(field), y } });
+  const box = { transform: [{ filter: "isValid(datum.q1)" }], mark: { ...TOLD, type: "bar", size: 12, stroke: INK, strokeWidth: 0.6 }, encoding: { x: x("q1"), x2: { field: "q3" }, y, fill, fillOpacity: { field: "opacity", type: "quantitative", scale: null } } };
   return spec(name, width, 25 * labels.length, [
-    { mark: { type: "rule", strokeWidth: 1.4, color: INK }, encoding: { x: x("least"), x2: { field: "most" }, y, tooltip: tip } },
-    { transform: [{ filter: "isValid(datum.q1)" }], mark: { type: "bar", size: 12, stroke: INK, strokeWidth: 0.6 }, encoding: { x: x("q1"), x2: { field: "q3" }, y, fill, fillOpacity: { field: "opacity", type: "quantitative", scale: null }, tooltip: tip } },
+    { mark: { ...TOLD, type: "rule", strokeWidth: 1.4, color: INK }, encoding: { x: x("least"), x2: { field: "most" }, y } },
+    ...(values.some((v) => v.q1 !== null) ? [box] : []),
     tick("least", 8, 1.4), tick("most", 8, 1.4), tick("middle", 15, 2.4),
   ], { data: { values } });
 }
@@ -110,9 +108,8 @@ function spreadSpec({ rows, labels, title, log, width, hatches, name }) {
 function byRankSpec({ values, colour, title, log, width, name, grouped }) {
   const encoding = { x: { field: "rank", type: "quantitative", title: grouped ? "rank (first of each group of neighbours)" : "rank", axis: { tickMinStep: 1, format: "d", grid: false }, scale: { zero: false, nice: false, padding: 12 } } };
   const y = (field) => ({ field, type: "quantitative", title, scale: log ? { type: "log", nice: false, padding: 8 } : { zero: true }, axis: { tickCount: 6, format: ",~r" } });
-  const tip = ["ranks", "host", "median", "least to most"].map((key) => ({ field: `told.${key}`, title: key }));
   return spec(name, width, 220, [
-    { mark: { type: "rule", strokeWidth: 1.2, color: INK, opacity: 0.6 }, encoding: { ...encoding, y: y("low"), y2: { field: "high" }, tooltip: tip } },
-    { mark: { type: "point", filled: true, size: 60, color: colour, stroke: INK, strokeWidth: 0.6, opacity: 1 }, encoding: { ...encoding, y: y("median"), tooltip: tip } },
+    { mark: { ...TOLD, type: "rule", strokeWidth: 1.2, color: INK, opacity: 0.6 }, encoding: { ...encoding, y: y("low"), y2: { field: "high" } } },
+    { mark: { ...TOLD, type: "point", filled: true, size: 60, color: colour, stroke: INK, strokeWidth: 0.6, opacity: 1 }, encoding: { ...encoding, y: y("median") } },
   ], { data: { values } });
 }

@@ -1,0 +1,242 @@
+"""`report.html` in a real browser: it answers to its controls and fetches nothing."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from chromium import Browser
+
+from drawn_runs import USUAL, a_case, a_run
+from pffbench_analysis.report import report
+
+pytestmark = pytest.mark.browser
+
+CASES = (
+    *USUAL,
+    a_case("netcdf4"),
+    a_case("zarr", settings="defaults"),
+    a_case("hdf5", layout="own"),
+    a_case("zarr", layout="own"),
+    a_case("mpiio", layout="own"),
+)
+BARS = "document.querySelector('#bars .chart').innerHTML"
+
+
+def page_of(directory):
+    return next(path for path in report([directory]) if path.name == "report.html")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    return page_of(a_run(tmp_path_factory.mktemp("some") / "run", CASES))
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory):
+    browser = Browser(tmp_path_factory.mktemp("downloads"))
+    yield browser
+    browser.driver.quit()
+
+
+@pytest.fixture
+def browser(started):
+    """The browser; afterwards neither its console nor the network may have got anything."""
+    started.media("light")
+    started.console()
+    started.requests()
+    yield started
+    assert started.console() == []
+    asked = [url for url in started.requests() if not url.startswith(("file:", "data:", "blob:"))]
+    assert asked == []
+
+
+def text_of(browser, selector):
+    return browser.js(f"document.querySelector({json.dumps(selector)}).textContent")
+
+
+def test_it_opens_from_a_file_with_the_verdict_and_figures(browser, page):
+    browser.open(page)
+    assert text_of(browser, ".badge") == "VALID"
+    shown = browser.js(
+        "[...document.querySelectorAll('figure')].filter(f => !f.hidden && f.querySelector('svg'))"
+        ".map(f => f.id)"
+    )
+    assert shown == ["bars", "roofline", "drift", "spread", "byrank"]
+    for figure in shown:
+        axis = browser.js(
+            f"[...document.querySelectorAll('#{figure} .role-axis-title')].map(t => t.textContent)"
+        )
+        assert {"ms", "% of the best raw transfer"} & set(axis)
+    assert browser.js("performance.getEntriesByType('resource').length") == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "seen"),
+    [
+        ("phase", "define", "define"),
+        ("phase", "*metadata", "open array"),
+        ("group", "1", "layout own"),
+        ("measure", "rate", "MiB/s"),
+        ("transfer", "collective", "hdf5 matched collective"),
+        ("settings", "matched", "zarr matched independent"),
+        ("scale", "log", "logarithmic"),
+    ],
+)
+def test_figures_follow_the_controls(browser, page, name, value, seen):
+    browser.open(page)
+    before = browser.js(BARS)
+    browser.choose(name, value)
+    after = browser.js(BARS)
+    assert after != before
+    assert seen in text_of(browser, "#bars")
+    charted = text_of(browser, "#bars .chart")
+    if name == "settings":
+        assert "zarr defaults" not in charted
+    if name == "transfer":
+        assert "independent" not in charted
+
+
+def test_repetitions_and_formats_can_be_taken_away(browser, page):
+    browser.open(page)
+    dots = "document.querySelectorAll('#bars .mark-symbol path').length"
+    assert browser.js(dots) >= 4 * len(USUAL)
+    browser.click("#controls input[name=points]")
+    browser.wait(f"{dots} === 0")
+    browser.click("#controls input[value=zarr]")
+    browser.wait("!document.querySelector('#bars .chart').textContent.includes('zarr')")
+
+
+def test_a_case_can_be_chosen_among_the_ranks(browser, page):
+    browser.open(page)
+    browser.driver.execute_script(
+        "const s = document.querySelector('#byrank select'); s.selectedIndex = 2;"
+        "s.dispatchEvent(new Event('change'))"
+    )
+    browser.wait(
+        "document.querySelector('#byrank .what').textContent.includes("
+        "document.querySelector('#byrank select').selectedOptions[0].text)"
+    )
+
+
+def test_pointing_at_a_bar_tells_its_values(browser, page):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+
+    browser.open(page)
+    browser.choose("phase", "write")
+    bar = browser.driver.find_element(By.CSS_SELECTOR, "#bars .mark-rect.role-mark path")
+    browser.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", bar)
+    ActionChains(browser.driver).move_to_element(bar).perform()
+    tip = browser.wait("document.querySelector('#vg-tooltip-element.visible')?.textContent")
+    assert "median" in tip
+    assert "slowest host" in tip
+
+
+def test_the_data_of_a_figure_can_be_downloaded(browser, page, started):
+    browser.open(page)
+    browser.choose("phase", "write")
+    folder = page.parent
+    started.driver.execute_cdp_cmd(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)}
+    )
+    browser.click("#bars .download a")
+    file = folder / "bars.csv"
+    for _ in range(200):
+        if file.exists():
+            break
+        browser.driver.execute_async_script("setTimeout(arguments[0], 50)")
+    with file.open(newline="") as rows:
+        told = {row["case"]: row for row in csv.DictReader(rows)}
+    assert USUAL[0][0] in told
+    with (page.parent / "summary.csv").open(newline="") as rows:
+        summary = {r["case"]: r for r in csv.DictReader(rows) if r["phase"] == "write"}
+    for case, row in told.items():
+        for name in ("median_s", "low_s", "high_s"):
+            assert float(row[name]) == pytest.approx(float(summary[case][name]), rel=1e-4)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_follows_the_preferred_colours_and_the_switch(browser, page, scheme):
+    def brightness():
+        colour = browser.js("getComputedStyle(document.body).backgroundColor")
+        return sum(map(int, colour.removeprefix("rgb(").rstrip(")").split(","))) / 3
+
+    browser.media(scheme)
+    browser.open(page)
+    assert (brightness() > 128) == (scheme == "light")
+    ink = browser.js("getComputedStyle(document.querySelector('#bars svg text')).fill")
+    assert (int(ink.removeprefix("rgb(").split(",")[0]) < 128) == (scheme == "light")
+    other = "dark" if scheme == "light" else "light"
+    browser.click(f"#theme input[value={other}]")
+    assert (brightness() > 128) == (other == "light")
+
+
+def test_a_narrow_page_does_not_scroll_sideways(browser, page):
+    size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.open(page)
+        assert browser.js("document.documentElement.scrollWidth") <= 400
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_it_can_be_printed(browser, page):
+    browser.open(page)
+    printed = browser.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
+    assert len(printed["data"]) > 50_000
+
+
+EVIL = "<script>window.hit=1</script></script><img src=x onerror=window.hit=1>\"'&{{7*7}}"
+
+
+def test_hostile_text_is_shown_and_never_run(browser, tmp_path):
+    run = a_run(tmp_path / "run", USUAL, name=EVIL, question=EVIL, reasons=[EVIL], remarks=[EVIL])
+    spoil(run)
+    browser.open(page_of(run))
+    assert browser.js("window.hit") is None
+    assert text_of(browser, "h1") == EVIL
+    assert EVIL in text_of(browser, ".reasons")
+    assert EVIL in text_of(browser, "#provenance")
+    assert EVIL in text_of(browser, "#tables")
+    assert EVIL in browser.js("document.querySelector('#bars .values').textContent")
+    assert browser.js("document.querySelectorAll('img').length") == 0
+    browser.choose("phase", "write")
+    assert browser.js("window.hit") is None
+
+
+def spoil(run):
+    """Put hostile text into every text of the run that a page could show."""
+    record = json.loads((run / "run.json").read_text())
+    for key in ("scratch", "experiment_file", "started", "run_id"):
+        record[key] = EVIL
+    record["provenance"] = {"environment": {EVIL: EVIL}, "hosts": [{"host": EVIL}]}
+    record["left_out"] = [{"case": EVIL, "reason": EVIL}]
+    names = {name: f"{name}{EVIL}" for name in record["cases"]}
+    cases = {}
+    for name, entry in record["cases"].items():
+        entry["parameters"] |= {"workload": EVIL, "transfer": EVIL, "dtype": EVIL}
+        entry["group"] = EVIL
+        cases[names[name]] = entry
+    record["cases"] = cases
+    (run / "run.json").write_text(json.dumps(record))
+    with (run / "samples.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        row["case"] = names[row["case"]]
+        for key in (
+            "backend",
+            "workload",
+            "layout",
+            "transfer",
+            "settings",
+            "group",
+            "slowest_host",
+        ):
+            row[key] = f"{row[key]}{EVIL}" if key == "backend" else EVIL
+    with (run / "samples.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
