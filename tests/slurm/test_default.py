@@ -90,6 +90,7 @@ sys.addaudithook(note)
 """
 
 
+@pytest.mark.slow
 def test_64_ranks_read_what_another_node_wrote(slurm, shared):
     (watch := shared / "watch").mkdir()
     (seen := shared / "seen").mkdir()
