@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from pffbench.errors import UserError
 from pffbench.results.exports import write_summary
+from pffbench.results.fom import write_fom
 from pffbench.results.summary import Summary, summarise
 from pffbench_analysis.captions import footnote, heading, how_to_read, stamp, verdict
 from pffbench_analysis.charts import charts, differences
@@ -67,7 +68,7 @@ def readable(run: str | Path) -> Summary:
 
 def _report(directory: Path, summary: Summary) -> Iterator[Path]:
     write_summary(summary, directory)
-    yield from (directory / "summary.csv", directory / "summary.md")
+    yield from (directory / "summary.csv", directory / "summary.md", write_fom(summary, directory))
     plots = directory / "plots"
     plots.mkdir(exist_ok=True)
     for name, figure in figures(summary):
@@ -111,6 +112,8 @@ def save(figure: Figure, path: Path) -> Iterator[Path]:
             file = path.with_name(path.name + suffix)
             figure.savefig(file, dpi=_DOTS_PER_INCH, metadata=metadata)
             yield file
+            # The places stay as they are: to find them takes as long as to draw.
+            figure.set_layout_engine("none")
 
 
 def _common(summary: Summary) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from pffbench import __version__
+from pffbench.cli_results import add_compare, add_report, add_scaling, ranks
 from pffbench.errors import VALID, UserError
 from pffbench.parallel.launcher import speaks_for_all
 from pffbench.units import Duration
@@ -93,20 +94,15 @@ def make_parser() -> argparse.ArgumentParser:
     _add_experiment(made["plan"])
     made["plan"].add_argument(
         "--ranks",
-        type=_ranks,
+        type=ranks,
         metavar="N",
         help="number of ranks to plan for; inside a Slurm job its tasks, else 1 "
         "(example: --ranks 64)",
     )
     _add_doctor(made["doctor"])
-    made["report"].add_argument(
-        "runs",
-        nargs="+",
-        metavar="RUN",
-        help="results directories (example: pffbench-results/default-20260101-120000)",
-    )
-    _add_compare(made["compare"])
-    _add_scaling(made["scaling"])
+    add_report(made["report"])
+    add_compare(made["compare"])
+    add_scaling(made["scaling"])
     return parser
 
 
@@ -181,6 +177,12 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "run.json otherwise (example: --record-account)",
     )
     parser.add_argument(
+        "--fom",
+        action="store_true",
+        help="print the figures of merit at the end, one line each, for ReFrame and Ramble; they "
+        "are in fom.txt of the results directory too (example: --fom)",
+    )
+    parser.add_argument(
         "--progress",
         choices=("auto", "bar", "plain", "none"),
         default="auto",
@@ -210,91 +212,3 @@ def _duration(text: str) -> str:
         except UserError as error:
             raise argparse.ArgumentTypeError(f"{error}, or none") from None
     return text
-
-
-def _add_compare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "base", metavar="BASE", help="results directory to compare with (example: results/before)"
-    )
-    parser.add_argument(
-        "new", nargs="+", metavar="NEW", help="results directories (example: results/after)"
-    )
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        help="directory for compare.md, compare.csv and figures; only the terminal when not given "
-        "(example: --out results/before-after)",
-    )
-    parser.add_argument(
-        "--fail-if-slower",
-        type=_percent,
-        metavar="PERCENT",
-        help="end with status 1 when anything is shown to be slower by more than this, and with 2 "
-        "when nothing is comparable (example: --fail-if-slower 5%%)",
-    )
-    parser.add_argument(
-        "--min-effect",
-        type=_percent,
-        metavar="PERCENT",
-        default="2%",
-        help="call no smaller difference faster or slower (2%%) (example: --min-effect 1%%)",
-    )
-    parser.add_argument(
-        "--across",
-        action="append",
-        default=[],
-        metavar="KEY",
-        help="let cases differ in this parameter, or option of a backend, because it is what is "
-        "compared; may be given several times (example: --across codec --across zarr.format)",
-    )
-
-
-def _add_scaling(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "runs",
-        nargs="+",
-        metavar="RUN",
-        help="results directories of one experiment at several sizes of the job (example: "
-        "results/1n results/2n results/4n)",
-    )
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        help="directory for tables and figures, new, empty or of an earlier call; 'scaling' beside "
-        "the runs when not given (example: --out results/scaling)",
-    )
-    parser.add_argument(
-        "--over",
-        choices=("ranks", "nodes"),
-        help="what the sizes are; nodes where their number varies and each has as many ranks, else "
-        "ranks, when not given (example: --over ranks)",
-    )
-    parser.add_argument(
-        "--predict",
-        type=_ranks,
-        metavar="N",
-        help="ranks or nodes to predict the rate for; twice the largest number when not given "
-        "(example: --predict 64)",
-    )
-
-
-def _percent(text: str) -> float:
-    """Return a percentage as a part of 1."""
-    number, sign, rest = text.partition("%")
-    try:
-        part = float(number) / 100
-    except ValueError:
-        part = -1.0
-    if not 0 <= part < float("inf") or not sign or rest.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage such as 5%")
-    return part
-
-
-def _ranks(text: str) -> int:
-    try:
-        ranks = int(text)
-    except ValueError:
-        ranks = 0
-    if ranks < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of ranks (1 or more)")
-    return ranks

@@ -53,6 +53,7 @@ class Session:
     progress: Progress | None
     recorder: Recorder | None
     floor: Floor
+    fom: bool
 
     @classmethod
     def prepare(cls, comm: MPI.Intracomm, arguments: argparse.Namespace) -> Session:
@@ -103,7 +104,7 @@ class Session:
         rules = Rules(
             arguments.fail_fast, arguments.drop_hook, decided.stage, _seconds(arguments.max_time)
         )
-        return cls(team, decided, scratch, rules, progress, recorder, floor)
+        return cls(team, decided, scratch, rules, progress, recorder, floor, arguments.fom)
 
     def run(self) -> int:
         """Run the plan, remove the scratch directory, tell the verdict; return the exit status."""
@@ -143,15 +144,19 @@ class Session:
         from rich.console import Console
 
         from pffbench.results.exports import write_summary
+        from pffbench.results.fom import write_fom
         from pffbench.results.summary import summarise
         from pffbench.results.terminal import print_summary
 
         summary = summarise(recorder.directory)
         write_summary(summary, recorder.directory)
+        fom = write_fom(summary, recorder.directory)
         watched = on_terminal(os.environ)
         # Wide enough for a table even where nobody knows the width, such as in a log.
         console = Console(force_terminal=watched, width=None if watched else 120)
         print_summary(summary, console)
+        if self.fom:
+            print(fom.read_text(encoding="utf-8"), end="", flush=True)
         console.print(f"results: {recorder.directory}", highlight=False)
         record = recorder.run_record
         if record.status == "interrupted":

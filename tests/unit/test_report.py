@@ -26,7 +26,7 @@ from pffbench_analysis.charts import charts
 from pffbench_analysis.figures import LARGE_RANGE, draw, log_ticks
 from pffbench_analysis.report import figures, file_names, readable, report, save
 from pffbench_analysis.style import colour, plain
-from pffbench_analysis.thinning import MOST_DOTS
+from pffbench_analysis.thinning import MOST_DOTS, dots_each
 
 
 def drawn(run):
@@ -44,11 +44,11 @@ def run(tmp_path):
 
 def test_files_are_made_and_valid(run, capsys):
     (run / "summary.md").write_text("old")
-    assert command.main(argparse.Namespace(runs=[str(run)])) == 0
+    assert command.main(argparse.Namespace(runs=[str(run)], fom=False)) == 0
     printed = [Path(line) for line in capsys.readouterr().out.split()]
     names = {f"hyperslab-shared-{what}" for what in ("metadata", "data", "totals")}
     wanted = {run / "plots" / (name + suffix) for name in names for suffix in (".png", ".svg")}
-    derived = {run / name for name in ("summary.csv", "summary.md", "report.html")}
+    derived = {run / name for name in ("summary.csv", "summary.md", "fom.txt", "report.html")}
     assert set(printed) == wanted | derived
     assert (run / "summary.md").read_text().startswith("# some")
     for path in wanted:
@@ -219,6 +219,7 @@ def test_of_many_repetitions_some_are_dots(tmp_path):
     dots = next(line for line in figure.axes[0].lines if line.get_marker() == "o")
     assert len(dots.get_xdata()) <= MOST_DOTS
     assert f"Dots: {MOST_DOTS} of 300 repetitions" in texts(figure)
+    assert dots_each(400) < dots_each(100) < dots_each(1) == MOST_DOTS
 
 
 def test_invalid_runs_are_stamped(tmp_path):
@@ -388,7 +389,7 @@ def test_missing_matplotlib_is_one_sentence(run, monkeypatch):
     monkeypatch.delitem(sys.modules, "pffbench_analysis.report")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UserError, match=r"needs matplotlib.*pip install"):
-        command.main(argparse.Namespace(runs=[str(run)]))
+        command.main(argparse.Namespace(runs=[str(run)], fom=False))
 
 
 # The command as a process, and a real run

@@ -1,0 +1,112 @@
+"""Options of the commands that read results directories, and of numbers that options take."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pffbench report`."""
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="results directories (example: pffbench-results/default-20260101-120000)",
+    )
+    parser.add_argument(
+        "--fom",
+        action="store_true",
+        help="only print the figures of merit, one line each, for ReFrame and Ramble; write "
+        "nothing (example: --fom results/first)",
+    )
+
+
+def add_compare(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pffbench compare`."""
+    parser.add_argument(
+        "base", metavar="BASE", help="results directory to compare with (example: results/before)"
+    )
+    parser.add_argument(
+        "new", nargs="+", metavar="NEW", help="results directories (example: results/after)"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help="directory for compare.md, compare.csv and figures; only the terminal when not given "
+        "(example: --out results/before-after)",
+    )
+    parser.add_argument(
+        "--fail-if-slower",
+        type=percent,
+        metavar="PERCENT",
+        help="end with status 1 when anything is shown to be slower by more than this, and with 2 "
+        "when nothing is comparable (example: --fail-if-slower 5%%)",
+    )
+    parser.add_argument(
+        "--min-effect",
+        type=percent,
+        metavar="PERCENT",
+        default="2%",
+        help="call no smaller difference faster or slower (2%%) (example: --min-effect 1%%)",
+    )
+    parser.add_argument(
+        "--across",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="let cases differ in this parameter, or option of a backend, because it is what is "
+        "compared; may be given several times (example: --across codec --across zarr.format)",
+    )
+
+
+def add_scaling(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pffbench scaling`."""
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="results directories of one experiment at several sizes of the job (example: "
+        "results/1n results/2n results/4n)",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help="directory for tables and figures, new, empty or of an earlier call; 'scaling' beside "
+        "the runs when not given (example: --out results/scaling)",
+    )
+    parser.add_argument(
+        "--over",
+        choices=("ranks", "nodes"),
+        help="what the sizes are; nodes where their number varies and each has as many ranks, else "
+        "ranks, when not given (example: --over ranks)",
+    )
+    parser.add_argument(
+        "--predict",
+        type=ranks,
+        metavar="N",
+        help="ranks or nodes to predict the rate for; twice the largest number when not given "
+        "(example: --predict 64)",
+    )
+
+
+def percent(text: str) -> float:
+    """Return a percentage as a part of 1."""
+    number, sign, rest = text.partition("%")
+    try:
+        part = float(number) / 100
+    except ValueError:
+        part = -1.0
+    if not 0 <= part < float("inf") or not sign or rest.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage such as 5%")
+    return part
+
+
+def ranks(text: str) -> int:
+    """Return a number of ranks."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of ranks (1 or more)")
+    return number
