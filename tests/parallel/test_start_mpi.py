@@ -1,4 +1,4 @@
-"""MPI libraries that find the other tasks of srun in a way of their own are started all the same."""
+"""MPI libraries that find the other tasks of srun in their own way are started all the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two jobs on different nodes: one writes, the other one reads what no memory of its nodes holds."""
+"""Two jobs on different nodes: one writes, the other one reads what no node of its own holds."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_reads_from_other_nodes_of_a_distributed_file_system_are_cold(moosefs_cl
 
 def test_a_writer_that_is_warned_goes_on_and_then_the_reader_runs(slurm, shared):
     desk = Desk(slurm, shared)
-    writer, reader, report = desk.submit(
+    writer, _, report = desk.submit(
         "--tasks-per-node", "1", "cold-read", desk.experiment(repetitions=30)
     )
     run = f"out/cold-read-1n-{writer}"
