@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from pffbench.errors import UserError
@@ -16,12 +15,13 @@ from pffbench.results.fom import write_fom
 from pffbench.results.summary import Summary, summarise
 from pffbench_analysis.captions import footnote, heading, how_to_read, stamp, verdict
 from pffbench_analysis.charts import charts, differences
-from pffbench_analysis.figures import Words, draw
+from pffbench_analysis.figures import Words
 from pffbench_analysis.page import write_page
-from pffbench_analysis.style import RC
+from pffbench_analysis.published.output import write_published
+from pffbench_analysis.saving import Drawing, save, save_all
 
-#: Twice as fine as a figure of nine inches is shown on a page of 900 pixels.
-_DOTS_PER_INCH = 200
+__all__ = ["drawings", "figures", "file_names", "readable", "report", "save", "slug"]
+
 _LONGEST_NAME = 100
 
 
@@ -71,13 +71,18 @@ def _report(directory: Path, summary: Summary) -> Iterator[Path]:
     yield from (directory / "summary.csv", directory / "summary.md", write_fom(summary, directory))
     plots = directory / "plots"
     plots.mkdir(exist_ok=True)
-    for name, figure in figures(summary):
-        yield from save(figure, plots / name)
+    yield from save_all(list(drawings(summary)), plots)
+    yield from write_published(summary, directory)
     yield write_page(summary, directory, _common(summary))
 
 
 def figures(summary: Summary) -> Iterator[tuple[str, Figure]]:
     """Draw a figure for each group of phases of each comparison, and name it."""
+    return ((drawing.name, drawing.figure()) for drawing in drawings(summary))
+
+
+def drawings(summary: Summary) -> Iterator[Drawing]:
+    """Yield what is to be drawn: a figure for each group of phases of each comparison."""
     differs = differences(_common(summary))
     names = file_names(summary)
     for group, cases in summary.groups.items():
@@ -89,31 +94,7 @@ def figures(summary: Summary) -> Iterator[tuple[str, Figure]]:
                 footnote=footnote(summary),
                 stamp=stamp(summary),
             )
-            yield f"{names[group]}-{chart.name}", draw(chart, words)
-
-
-def save(figure: Figure, path: Path) -> Iterator[Path]:
-    """Write a figure as PNG and SVG; the same figure gives the same bytes.
-
-    Parameters
-    ----------
-    figure : Figure
-        What `pffbench_analysis.figures.draw` made.
-    path : Path
-        Where to, without the suffix.
-
-    Yields
-    ------
-    Path
-        The files.
-    """
-    with mpl.rc_context(RC):
-        for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
-            file = path.with_name(path.name + suffix)
-            figure.savefig(file, dpi=_DOTS_PER_INCH, metadata=metadata)
-            yield file
-            # The places stay as they are: to find them takes as long as to draw.
-            figure.set_layout_engine("none")
+            yield Drawing(f"{names[group]}-{chart.name}", chart, words)
 
 
 def _common(summary: Summary) -> dict[str, dict[str, Any]]:

@@ -12,6 +12,14 @@ from pffbench.units import Duration, Size
 from pffbench.workloads.registry import workload, workload_names
 
 NonNegative = Annotated[int, msgspec.Meta(ge=0)]
+#: Studies whose published numbers `pffbench_analysis` has; each has a table of this name there.
+StudyName = Literal[
+    "file-format-testing",
+    "hdf5-compression-tuning",
+    "chunking-vs-memmap",
+    "zarr-benchmarks",
+    "versioned-hdf5",
+]
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,6 +31,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Short name; the results directory is named after it.
     question : str
         The question that the experiment answers, in a sentence.
+    study : str, optional
+        The study that the experiment redoes; the report puts its published numbers beside.
     cases : list
         Each entry is a mapping of a case's parameters. Any scalar may be a list: lists are
         swept, all combinations, or in step with each other when ``zip`` names them.
@@ -48,6 +58,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     name: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     question: str = ""
+    study: StudyName | None = None
     cases: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=1000)]
     common: dict[str, Any] = {}
     repetitions: Count = 5

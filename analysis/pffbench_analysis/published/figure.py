@@ -1,0 +1,170 @@
+"""The figure of a run beside a study: each published number and, on its line, the one here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from pffbench.results.summary import Summary
+from pffbench_analysis.captions import footnote, stamp
+from pffbench_analysis.figures import Words, log_ticks, page
+from pffbench_analysis.published.model import Match, SideBySide
+from pffbench_analysis.style import INK, PALE_INK, RC, colour, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_PITCH = 0.19
+#: Lines of a panel; with more, only the variant that is nearest to the study is drawn.
+_MOST = 60
+_COLUMNS = 2
+
+Line = tuple[str, str, str]
+
+
+def draw_published(found: SideBySide, summary: Summary) -> Figure | None:
+    """Draw a panel for each operation: diamonds as published, dots and intervals as here.
+
+    Parameters
+    ----------
+    found : SideBySide
+        What to draw.
+    summary : Summary
+        The run, for the line that names it.
+
+    Returns
+    -------
+    Figure or None
+        None where nothing of the run has a published counterpart.
+    """
+    matches, lines, left_out = _drawn(found.matches)
+    if not matches:
+        return None
+    operations = list(dict.fromkeys(match.operation for match in matches))
+    columns = min(_COLUMNS, len(operations))
+    rows = math.ceil(len(operations) / columns)
+    with mpl.rc_context(RC):
+        words = _words(found, summary, left_out)
+        body = rows * (_PITCH * (len(lines) + 1.4) + 0.4) + 0.35
+        figure = page("Published and here (less is better)", words, body)
+        axes = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
+        for ax, operation in zip(axes, operations, strict=False):
+            own = {_line(m): m for m in matches if m.operation == operation}
+            _panel(ax, operation, lines, own)
+        for ax in axes[len(operations) :]:
+            ax.set_visible(False)
+        _scale(axes[: len(operations)], matches, columns)
+    return figure
+
+
+def _drawn(matches: Sequence[Match]) -> tuple[list[Match], list[Line], int]:
+    """Return what is drawn, the lines of each panel, and how many lines are left out."""
+    chosen = list(matches)
+    lines = _lines(chosen)
+    if len(lines) > _MOST and any(match.nearest for match in matches):
+        chosen = [match for match in matches if match.nearest]
+    kept = _lines(chosen)[:_MOST]
+    shown = set(kept)
+    return [m for m in chosen if _line(m) in shown], kept, len(lines) - len(kept)
+
+
+def _lines(matches: Sequence[Match]) -> list[Line]:
+    """Return the lines: subjects, then variants, the nearest first, then alternatives."""
+    found = {_line(match): not match.nearest for match in matches}
+    return sorted(found, key=lambda line: (line[0], found[line], line[1], line[2].casefold()))
+
+
+def _line(match: Match) -> Line:
+    return match.subject, match.variant, match.alternative
+
+
+def _words(found: SideBySide, summary: Summary, left_out: int) -> Words:
+    subjects = list(dict.fromkeys(match.subject for match in found.matches))
+    named = ", ".join(subjects) if len(subjects) <= 3 else f"{len(subjects)} cases"
+    notes = [
+        "Hollow diamonds: published. Dots and whiskers: median here and its 95 % bootstrap "
+        "interval. The line between them is what they differ by. †: below resolution, not to be "
+        "relied on.",
+        "Other machine, versions and method: see published.md for why numbers may differ. Compare "
+        "the order of the formats first.",
+    ]
+    if left_out:
+        notes.append(f"{left_out} lines are not drawn; all are in published.csv.")
+    return Words(
+        title=f"{found.study.title}; {named}",
+        notes=notes,
+        footnote=f"{footnote(summary)}; published: {found.study.url}",
+        stamp=stamp(summary),
+    )
+
+
+def _panel(ax: Axes, operation: str, lines: Sequence[Line], own: dict[Line, Match]) -> None:
+    ax.set_gid(operation)
+    ax.set_title(operation, loc="left", fontsize=8.5, fontweight="bold", pad=4)
+    several = len({subject for subject, _, _ in lines}) > 1
+    labels = [plain(", ".join(line if several else line[1:])) for line in lines]
+    ax.set_yticks(range(len(lines)), labels)
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(len(lines) - 0.4, -0.6)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="x", color="#E2E2E2", linewidth=0.6)
+    ax.set_axisbelow(True)
+    for place, line in enumerate(lines):
+        if line in own:
+            _mark(ax, place, own[line])
+        else:
+            ax.annotate("–", (1.0, place), xycoords=ax.get_yaxis_transform(), va="center")
+        if place and line[:2] != lines[place - 1][:2]:
+            ax.axhline(place - 0.5, color="#BBBBBB", linewidth=0.6, zorder=1)
+
+
+def _mark(ax: Axes, place: int, match: Match) -> None:
+    own = colour(match.case.sample.backend)
+    there, here = match.published.value, match.here
+    if here <= 0:
+        return
+    ax.plot([there, here], [place, place], color=own, linewidth=0.8, alpha=0.5, zorder=2)
+    ax.plot(
+        there, place, "D", markersize=4.6, markerfacecolor="white", markeredgecolor=own,
+        markeredgewidth=1.1, zorder=3, gid="published", label=match.alternative,
+    )  # fmt: skip
+    low, high = match.interval
+    if not math.isnan(low):
+        reach = [[here - low], [high - here]]
+        ax.errorbar(here, place, xerr=reach, fmt="none", ecolor=INK, elinewidth=1.0, capsize=2,
+                    zorder=4)  # fmt: skip
+    ax.plot(here, place, "o", markersize=4.2, color=own, markeredgecolor=INK,
+            markeredgewidth=0.5, zorder=5, gid="here", label=match.alternative)  # fmt: skip
+    ax.annotate(
+        f"×{match.ratio:.2g}{'†' if match.below_resolution else ''}",
+        (1.0, place),
+        xycoords=ax.get_yaxis_transform(),
+        xytext=(3, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=7,
+        color=PALE_INK if match.below_resolution else INK,
+        annotation_clip=False,
+    )
+
+
+def _scale(axes: Sequence[Axes], matches: Sequence[Match], columns: int) -> None:
+    marks = [v for m in matches for v in (m.published.value, m.here, *m.interval) if v > 0]
+    low, high = min(marks) / 1.6, max(marks) * 1.6
+    shared = axes[0]
+    for ax in axes:
+        ax.set_xscale("log", nonpositive="clip")
+    shared.set_xlim(low, high)
+    shared.xaxis.set_major_locator(FixedLocator(log_ticks(low, high, 8)))
+    shared.xaxis.set_minor_locator(NullLocator())
+    shared.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    first = matches[0].published
+    for place, ax in enumerate(axes):
+        if place + columns >= len(axes):
+            ax.set_xlabel(f"{first.quantity}, {first.unit}, logarithmic axis", fontsize=8)
+            ax.tick_params(axis="x", labelbottom=True)

@@ -1,0 +1,299 @@
+"""What is said of a run beside the published numbers of a study."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from pffbench.results.statistics import Spread
+from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
+
+
+@dataclass(frozen=True)
+class PublishedValue:
+    """A row of a study's table.
+
+    Parameters
+    ----------
+    study, source, url : str
+        Which study, where in it, and where that is found.
+    reading : {"printed", "figure", "computed"}
+        Whether the number is printed there, read off a curve, or computed from raw results.
+    statistic : str
+        What it is of several repetitions; empty where that is not told.
+    quantity, unit : str
+        What it measures; the unit of a ratio or a count is empty.
+    value : float
+        The number; NaN where only a range is given.
+    low, high : float
+        The range; NaN where none is given.
+    sd : float
+        Standard deviation over the repetitions; NaN where it is not told.
+    approximate : bool
+        Whether it is rounded by its authors, told as about, or read off a figure.
+    note : str
+        What has to be known about it.
+    parameters : dict of str to str
+        The columns that are the study's own: format, operation, shape, codec and so on.
+    """
+
+    study: str
+    source: str
+    url: str
+    reading: str
+    statistic: str
+    quantity: str
+    unit: str
+    value: float
+    low: float
+    high: float
+    sd: float
+    approximate: bool
+    note: str
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Match:
+    """A published number and the case and phase of a run that do the same.
+
+    Parameters
+    ----------
+    published : PublishedValue
+        The number.
+    case : CaseSummary
+        The case.
+    phase : PhaseSummary
+        Its phase.
+    factor : float
+        What makes the published unit of the phase's seconds.
+    subject : str
+        What was worked on, such as ``2048 datasets of 128``.
+    operation : str
+        The study's word for the phase.
+    variant : str
+        How the run did it, such as ``file_per_process, defaults``.
+    alternative : str
+        What the study compares: the format or library.
+    nearest : bool
+        Whether the variant is as near to what the study did as pffbench comes.
+    """
+
+    published: PublishedValue
+    case: CaseSummary
+    phase: PhaseSummary
+    factor: float
+    subject: str
+    operation: str
+    variant: str
+    alternative: str
+    nearest: bool
+
+    @property
+    def here(self) -> float:
+        """Median in the published unit."""
+        return self.factor * self.phase.seconds.median
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Bounds of the 95 % interval of the median, in the published unit; NaN for one value."""
+        return self.factor * self.phase.seconds.low, self.factor * self.phase.seconds.high
+
+    @property
+    def ratio(self) -> float:
+        """Median here over the published number."""
+        return self.here / self.published.value
+
+    @property
+    def below_resolution(self) -> bool:
+        """Whether the phase is too short to be told apart from the harness."""
+        return any(caveat.code == "below_resolution" for caveat in self.phase.warnings)
+
+
+class Verdict(StrEnum):
+    """What is said of an order."""
+
+    SAME = "same order"
+    OTHER = "other order"
+    PARTLY = "same as far as decided"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two alternatives, in the order in which the study has them.
+
+    Parameters
+    ----------
+    faster, slower : Match
+        As published.
+    ratio : Spread or None
+        Time here of the one published as slower over that of the other, within blocks; None
+        where they have no repetition in common, or one is below resolution.
+    """
+
+    faster: Match
+    slower: Match
+    ratio: Spread | None
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the run has the same order; None where its interval does not decide."""
+        if self.ratio is None or math.isnan(self.ratio.low):
+            return None
+        if self.ratio.low > 1:
+            return True
+        return False if self.ratio.high < 1 else None
+
+
+@dataclass(frozen=True)
+class Order:
+    """The alternatives of one subject, operation and variant.
+
+    Parameters
+    ----------
+    matches : tuple of Match
+        Fastest published first; two or more.
+    pairs : tuple of Pair
+        All pairs whose published numbers differ.
+    """
+
+    matches: tuple[Match, ...]
+    pairs: tuple[Pair, ...]
+
+    @property
+    def agreeing(self) -> int:
+        """Number of pairs with the same order here."""
+        return sum(pair.agrees is True for pair in self.pairs)
+
+    @property
+    def disagreeing(self) -> int:
+        """Number of pairs with the other order here."""
+        return sum(pair.agrees is False for pair in self.pairs)
+
+    @property
+    def undecided(self) -> int:
+        """Number of pairs that the run's intervals do not decide."""
+        return len(self.pairs) - self.agreeing - self.disagreeing
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is said of the whole order: one pair the other way round breaks it."""
+        if self.disagreeing:
+            return Verdict.OTHER
+        if not self.agreeing:
+            return Verdict.UNDECIDED
+        return Verdict.PARTLY if self.undecided else Verdict.SAME
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """How far a variant ranks all its numbers as the study does.
+
+    Parameters
+    ----------
+    variant : str
+        Which.
+    tau : float
+        Kendall's tau-b of published numbers and medians here, intervals not regarded: 1 is the
+        same order, 0 none, -1 the reverse.
+    n : int
+        Number of numbers.
+    nearest : bool
+        As of `Match`.
+    """
+
+    variant: str
+    tau: float
+    n: int
+    nearest: bool
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Something in which study and run differ, so that numbers may.
+
+    Parameters
+    ----------
+    about : str
+        What.
+    there, here : str
+        As the study had it, and as the run has it.
+    bears_on : str
+        Which numbers it changes, and in which direction where that is known.
+    """
+
+    about: str
+    there: str
+    here: str
+    bears_on: str
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study whose numbers are kept.
+
+    Parameters
+    ----------
+    name : str
+        As in the key ``study`` of an experiment; its table is called the same.
+    title, url : str
+        What it is, and where.
+    """
+
+    name: str
+    title: str
+    url: str
+
+
+@dataclass(frozen=True, eq=False)
+class SideBySide:
+    """A run beside a study.
+
+    Parameters
+    ----------
+    study : Study
+        Which.
+    values : tuple of PublishedValue
+        All of its numbers.
+    supported : bool
+        Whether any workload of pffbench is matched with the study's numbers.
+    matches : tuple of Match
+        The numbers that the run has a counterpart of; may be empty.
+    orders : tuple of Order
+        What is faster than what.
+    correlations : tuple of Correlation
+        One for each variant.
+    reasons : tuple of Reason
+        Why numbers may differ.
+    claims : tuple of str
+        What the study's numbers say of its own text.
+    """
+
+    study: Study
+    values: tuple[PublishedValue, ...]
+    supported: bool
+    matches: tuple[Match, ...] = ()
+    orders: tuple[Order, ...] = ()
+    correlations: tuple[Correlation, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    claims: tuple[str, ...] = ()
+
+
+class Matcher(Protocol):
+    """What a study needs so that runs are put beside it; see `matchers`."""
+
+    def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
+        """Return the numbers of a study that a run has a counterpart of."""
+        ...
+
+    def reasons(self, summary: Summary) -> list[Reason]:
+        """Return in what study and run differ."""
+        ...
+
+    def claims(self, values: Sequence[PublishedValue]) -> list[str]:
+        """Return what the study's numbers say of its own text."""
+        ...

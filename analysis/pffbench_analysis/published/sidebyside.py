@@ -1,0 +1,86 @@
+"""Puts a run beside the study that its experiment names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from pffbench.results.statistics import Spread, spread
+from pffbench.results.summary import Summary
+from pffbench_analysis.published.matchers import matcher_of
+from pffbench_analysis.published.model import Correlation, Match, Order, Pair, SideBySide
+from pffbench_analysis.published.values import STUDIES, published_values
+
+
+def side_by_side(summary: Summary) -> SideBySide | None:
+    """Put a run beside the study that its experiment names with the key ``study``.
+
+    Parameters
+    ----------
+    summary : Summary
+        The run.
+
+    Returns
+    -------
+    SideBySide or None
+        None where the experiment names no study, or one that this version does not know. It has
+        no matches where nothing in the run has the parameters of a published number.
+    """
+    study = STUDIES.get(str(summary.record.experiment.get("study")))
+    if study is None:
+        return None
+    values = published_values(study.name)
+    matcher = matcher_of(study.name)
+    if matcher is None:
+        return SideBySide(study, values, supported=False)
+    matches = matcher.matches(summary, values)
+    return SideBySide(
+        study,
+        values,
+        supported=True,
+        matches=tuple(matches),
+        orders=tuple(orders(matches)),
+        correlations=tuple(_correlations(matches)),
+        reasons=tuple(matcher.reasons(summary)) if matches else (),
+        claims=tuple(matcher.claims(values)),
+    )
+
+
+def orders(matches: Sequence[Match]) -> Iterator[Order]:
+    """Yield the order of the alternatives of each subject, variant and operation."""
+    groups: dict[tuple[str, str, str], list[Match]] = {}
+    for match in matches:
+        groups.setdefault((match.subject, match.variant, match.operation), []).append(match)
+    for group in groups.values():
+        ranked = sorted(group, key=lambda match: match.published.value)
+        pairs = tuple(
+            Pair(a, b, _ratio(a, b))
+            for a, b in combinations(ranked, 2)
+            if a.published.value < b.published.value
+        )
+        if pairs:
+            yield Order(tuple(ranked), pairs)
+
+
+def _ratio(faster: Match, slower: Match) -> Spread | None:
+    """Return the ratio of times within the blocks that both have, where both can be relied on."""
+    if faster.below_resolution or slower.below_resolution:
+        return None
+    a, b = faster.phase.by_block, slower.phase.by_block
+    common = sorted(set(a) & set(b))
+    if not common or any(a[block] <= 0 for block in common):
+        return None
+    factor = slower.factor / faster.factor
+    return spread([factor * b[block] / a[block] for block in common])
+
+
+def _correlations(matches: Sequence[Match]) -> Iterator[Correlation]:
+    """Yield the rank correlation of each variant (Kendall's tau-b, `scipy.stats.kendalltau`)."""
+    from scipy.stats import kendalltau
+
+    for variant in dict.fromkeys(match.variant for match in matches):
+        own = [match for match in matches if match.variant == variant]
+        if len(own) > 1:
+            published = [match.published.value for match in own]
+            tau = kendalltau(published, [match.here for match in own]).statistic
+            yield Correlation(variant, float(tau), len(own), own[0].nearest)
