@@ -60,11 +60,11 @@ def test_a_series_of_one_two_and_four_nodes_with_its_report(desk):
 
 def test_a_series_in_one_allocation_steps_down(desk):
     job, report = desk.submit(
-        "--nodes", "4", "--tasks-per-node", "1", "--one-allocation",
+        "--nodes", "2", "--tasks-per-node", "1", "--one-allocation",
         "scaling-strong", desk.experiment(),
     )  # fmt: skip
     desk.complete(report)
-    names = [f"scaling-strong-{nodes}n-{job}" for nodes in (1, 2, 4)]
+    names = [f"scaling-strong-{nodes}n-{job}" for nodes in (1, 2)]
     assert verdicts(desk.records("out")) == dict.fromkeys(names, ("finished", True))
 
 
