@@ -9,7 +9,7 @@ from pffbench.results.summary import TOTALS, CaseSummary, Summary
 from pffbench.results.tables import title
 from pffbench_analysis.charts import Bar, Chart, keeps_data
 from pffbench_analysis.style import plain
-from pffbench_analysis.thinning import MOST_DOTS
+from pffbench_analysis.thinning import dots_each
 
 #: Libraries whose versions belong below a figure, by import name; with each the C library it
 #: wraps, by the key in `run.json`.
@@ -82,8 +82,9 @@ def _repetitions(bars: Sequence[Bar]) -> str:
     most = f"{counts[0]}–{counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
     lone = " One repetition, no interval, where there is one dot." if counts[0] == 1 else ""
     dots = f"the {most} repetitions"
-    if counts[-1] > MOST_DOTS:
-        dots = f"{MOST_DOTS} of {most} repetitions, evenly spaced and with the extremes"
+    shown = dots_each(len(bars))
+    if counts[-1] > shown:
+        dots = f"{shown} of {most} repetitions, evenly spaced and with the extremes"
     few = " (of so few: their range)" if counts[-1] < _ENOUGH else ""
     return (
         f"Whiskers: 95 % bootstrap interval of the median{few}. Dots: {dots}, the first "

@@ -17,7 +17,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from pffbench_analysis.charts import Bar, Chart, Panel
 from pffbench_analysis.style import ALARM, INK, PALE_INK, RC, colour, hatch, pale, plain
-from pffbench_analysis.thinning import MOST_DOTS, kept
+from pffbench_analysis.thinning import dots_each, kept
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,9 +126,10 @@ def _draw_panel(ax: Axes, panel: Panel, chart: Chart, places: Sequence[float]) -
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="x", color="#E2E2E2", linewidth=0.6)
     ax.set_axisbelow(True)
+    dots = dots_each(sum(len(panel.drawn) for panel in chart.panels))
     for bar, place in zip(panel.bars, places, strict=True):
         if bar is not None:
-            _draw_bar(ax, bar, place)
+            _draw_bar(ax, bar, place, dots)
         else:
             _say(ax, place, "–")
     raw = [point for bar in panel.drawn if bar.roofline for point in bar.points]
@@ -138,7 +139,7 @@ def _draw_panel(ax: Axes, panel: Panel, chart: Chart, places: Sequence[float]) -
         line.set_gid("roofline")
 
 
-def _draw_bar(ax: Axes, bar: Bar, place: float) -> None:
+def _draw_bar(ax: Axes, bar: Bar, place: float, dots: int) -> None:
     own = colour(bar.backend)
     weak = bar.settings == "defaults" and not bar.raw
     ax.barh(
@@ -164,7 +165,7 @@ def _draw_bar(ax: Axes, bar: Bar, place: float) -> None:
             fmt="none",
             zorder=4,
         )
-    points = [bar.points[place] for place in kept(bar.points, MOST_DOTS)]
+    points = [bar.points[place] for place in kept(bar.points, dots)]
     spread = np.linspace(-0.24, 0.24, len(points)) if len(points) > 1 else np.zeros(1)
     ax.plot(
         points,

@@ -22,9 +22,10 @@ from matplotlib.image import imread
 from pffbench.commands import report as command
 from pffbench.errors import UserError
 from pffbench.results.ranks import RanksFile
+from pffbench_analysis import saving
 from pffbench_analysis.charts import charts
 from pffbench_analysis.figures import LARGE_RANGE, draw, log_ticks
-from pffbench_analysis.report import figures, file_names, readable, report, save
+from pffbench_analysis.report import drawings, figures, file_names, readable, report, save
 from pffbench_analysis.style import colour, plain
 from pffbench_analysis.thinning import MOST_DOTS, dots_each
 
@@ -66,6 +67,19 @@ def test_svg_is_the_same_each_time(run, tmp_path):
         contents.append(svg.read_bytes())
     assert contents[0] == contents[1]
     assert b"dc:date" not in contents[0]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor draws alone")
+def test_several_processes_draw_the_same(run, tmp_path, monkeypatch):
+    found = []
+    for many in (0, 10**9):
+        monkeypatch.setattr(saving, "_MANY_BARS", many)
+        place = tmp_path / str(many)
+        place.mkdir()
+        files = list(saving.save_all(list(drawings(readable(run))), place))
+        found.append({path.name: path.read_bytes() for path in files})
+    assert len(found[0]) == 6
+    assert found[0] == found[1]
 
 
 def bars_of(ax):
@@ -386,7 +400,8 @@ def test_plots_in_the_way(run):
 
 
 def test_missing_matplotlib_is_one_sentence(run, monkeypatch):
-    monkeypatch.delitem(sys.modules, "pffbench_analysis.report")
+    for name in ("report", "saving"):
+        monkeypatch.delitem(sys.modules, f"pffbench_analysis.{name}")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UserError, match=r"needs matplotlib.*pip install"):
         command.main(argparse.Namespace(runs=[str(run)], fom=False))

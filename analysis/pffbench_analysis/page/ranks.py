@@ -111,11 +111,14 @@ def _phase(times: Times, groups: list[Any]) -> dict[str, list[float | None]]:
     """Put the times of one phase together, given over repetition and rank."""
     times = times[~np.isnan(times).any(axis=1)]
     medians = np.median(times, axis=0)
+    starts = [ranks[0] for ranks in groups]
+    alone = len(groups) == medians.size
+    middle = medians if alone else np.array([np.median(medians[ranks]) for ranks in groups])
     return {
         "quantiles": _short(np.quantile(medians, QUANTILES)),
-        "median": _short(np.array([np.median(medians[ranks]) for ranks in groups])),
-        "low": _short(np.array([times[:, ranks].min() for ranks in groups])),
-        "high": _short(np.array([times[:, ranks].max() for ranks in groups])),
+        "median": _short(middle),
+        "low": _short(np.minimum.reduceat(times.min(axis=0), starts)),
+        "high": _short(np.maximum.reduceat(times.max(axis=0), starts)),
     }
 
 

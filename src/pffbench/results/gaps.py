@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Set
 from pathlib import Path
 
-from pffbench.results.samples import Sample, Whole, is_torn
+from pffbench.results.samples import is_torn
 
 
-def gaps_of(path: Path, samples: Sequence[Sample], complete: Whole) -> tuple[str, ...]:
+def gaps_of(path: Path, cut: Set[tuple[str, int]]) -> tuple[str, ...]:
     """Find what was left out.
 
     Parameters
     ----------
     path : Path
         `samples.csv`.
-    samples : sequence of Sample
-        Its rows.
-    complete : Whole
-        Which repetitions are.
+    cut : set of (str, int)
+        The repetitions, as case and number, that were cut short.
     """
     found = []
     if is_torn(path):
         found.append(f"{path.name} ends in the midst of a line, which is left out")
-    there = {(row.case, row.repetition) for row in samples}
-    if cut := len(there - complete.finished - complete.written):
-        are = "s were" if cut > 1 else " was"
-        found.append(f"{cut} repetition{are} cut short: the rows are left out")
+    if cut:
+        are = "s were" if len(cut) > 1 else " was"
+        found.append(f"{len(cut)} repetition{are} cut short: the rows are left out")
     return tuple(found)

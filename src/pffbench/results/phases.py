@@ -88,10 +88,12 @@ def phase_summary(
     resolution : float
         Seconds under which the harness itself shows.
     """
-    parts = TOTALS.get(phase, (phase,))
-    counted = [row for part in parts for row in rows.get(part, ()) if not row.warmup]
+    # A sum of phases is told of by its transfer, or its first phase where nothing is moved.
+    parts = [part for part in TOTALS.get(phase, (phase,)) if part in rows]
+    part = next((part for part in parts if part in MOVING), parts[0])
+    counted = [row for row in rows[part] if not row.warmup]
     warmup = [row.own_max for row in rows.get(phase, ()) if row.warmup]
-    moved = max((row.bytes for row in counted if row.phase in ("write", "read")), default=0)
+    moved = counted[0].bytes if part in MOVING else 0
     values = list(by_block.values())
     found = spread(values)
     ratio = _ratio(by_block, best)
@@ -120,9 +122,10 @@ def _per_second(amount: int, seconds: float) -> float | None:
 
 def _unproved(phase: str, rows: Mapping[str, Sequence[Sample]]) -> Iterator[Caveat]:
     """Tell of reads before which the cache state that was asked for was not proved."""
+    if phase not in (*TOTALS["read_total"], "read_total"):
+        return
     reads = [row for row in rows.get("read", ()) if not row.warmup]
-    unproved = sum(row.cache == "unproved" for row in reads)
-    if phase in TOTALS["read_total"] + ("read_total",) and unproved:
+    if unproved := sum(row.cache == "unproved" for row in reads):
         text = (
             f"the state of the page cache was not proved in {unproved} of {len(reads)} repetitions"
         )

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from sys import intern
-from typing import Any, cast, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 
 #: The phase that ends a repetition: a repetition without it was cut short.
 LAST_PHASE = "remove"
-#: So many rows are turned into samples at once.
-_ROWS_AT_ONCE = 5000
+#: So many rows are turned into samples at once: few enough to stay in a processor's cache, which
+#: makes reading more than twice as fast as thousands do.
+_ROWS_AT_ONCE = 100
 #: The phases until data are written, in their order.
 WRITE_PHASES = ("create", "define", "write", "flush", "close", "sync")
 
@@ -126,17 +127,22 @@ def read_samples(path: str | Path) -> list[Sample]:
     converters = _converters()
     samples: list[Sample] = []
     with Path(path).open(encoding="utf-8", newline="") as file:
-        rows = csv.reader(line for line in file if line.endswith("\n"))
+        lines = (line for line in file if line.endswith("\n"))
         try:
-            if tuple(next(rows, ())) != COLUMNS:
+            if tuple(next(csv.reader(lines), ())) != COLUMNS:
                 raise ValueError(f"{path} is not a table of samples of this version of pffbench")
-            before = rows.line_num
-            while some := list(islice(rows, _ROWS_AT_ONCE)):
-                samples += _samples(some, converters, path, before)
-                before = rows.line_num
+            while some := list(islice(lines, _ROWS_AT_ONCE)):
+                samples += _samples(_cells(some), converters, path, len(samples) + 2)
         except (csv.Error, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is not a table of samples: {error}") from None
     return samples
+
+
+def _cells(lines: list[str]) -> list[list[str]]:
+    """Split lines into cells; where nothing is quoted, which is the rule, without a parser."""
+    if any('"' in line for line in lines):
+        return list(csv.reader(lines))
+    return [line.rstrip("\r\n").split(",") for line in lines]
 
 
 def is_torn(path: str | Path) -> bool:
@@ -149,24 +155,24 @@ def is_torn(path: str | Path) -> bool:
         return file.read(1) != b"\n"
 
 
-Converter = Callable[[str], Any]
+Converter = Callable[[Sequence[str]], Iterable[Any]]
 
 
 def _converters() -> tuple[Converter, ...]:
-    """Return what makes a value of each column; equal texts of a table share their memory."""
+    """Return what makes values of each column; equal texts of a table share their memory."""
     kinds = get_type_hints(Sample)
     return tuple(_converter(kinds[name]) for name in COLUMNS)
 
 
 def _converter(kind: Any) -> Converter:
     if kind is str:
-        return intern
+        return lambda texts: map(intern, texts)
     if kind is bool:
-        return _truth
+        return lambda texts: map(_truth, texts)
     if kind in (int, float):
-        return cast(Converter, kind)
-    number = int if kind == (int | None) else float
-    return lambda text: None if text == "" else number(text)
+        return lambda texts: map(kind, texts)
+    number: type[int] | type[float] = int if kind == (int | None) else float
+    return lambda texts: [None if text == "" else number(text) for text in texts]
 
 
 def _truth(text: str) -> bool:
@@ -176,18 +182,18 @@ def _truth(text: str) -> bool:
 
 
 def _samples(
-    rows: Sequence[Sequence[str]], converters: Sequence[Converter], path: str | Path, before: int
+    rows: Sequence[Sequence[str]], converters: Sequence[Converter], path: str | Path, first: int
 ) -> list[Sample]:
     """Make samples of rows, column by column; a broken row is looked for only if there is one."""
     try:
         columns = zip(*rows, strict=True)
-        values = [map(convert, column) for convert, column in zip(converters, columns, strict=True)]
+        values = [convert(column) for convert, column in zip(converters, columns, strict=True)]
         return list(map(Sample, *values))
     except ValueError:
-        for number, row in enumerate(rows, start=before + 1):
+        for number, row in enumerate(rows, start=first):
             try:
                 for convert, text in zip(converters, row, strict=True):
-                    convert(text)
+                    list(convert([text]))
             except ValueError as error:
                 raise ValueError(f"{path} line {number}: {error}") from None
         raise
@@ -228,10 +234,10 @@ def whole(samples: Iterable[Sample], last_written: Mapping[str, str] | None = No
         Of a run in two stages, for each case the phase with which its data are written.
     """
     last = last_written or {}
-    found = [(s.case, s.repetition, s.phase) for s in samples]
+    rows = list(samples)
     return Whole(
-        frozenset((case, n) for case, n, phase in found if phase == LAST_PHASE),
-        frozenset((case, n) for case, n, phase in found if phase == last.get(case)),
+        frozenset((s.case, s.repetition) for s in rows if s.phase == LAST_PHASE),
+        frozenset((s.case, s.repetition) for s in rows if last and s.phase == last.get(s.case)),
     )
 
 

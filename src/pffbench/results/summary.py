@@ -97,9 +97,12 @@ def summarise(directory: str | Path) -> Summary:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     complete = whole(samples, record.last_written)
     by_case: dict[str, list[Sample]] = defaultdict(list)
+    left_out: set[tuple[str, int]] = set()
     for sample in samples:
         if complete.holds(sample.case, sample.repetition, sample.phase):
             by_case[sample.case].append(sample)
+        else:
+            left_out.add((sample.case, sample.repetition))
     groups: dict[str, list[str]] = defaultdict(list)
     for name, rows in by_case.items():
         if any(not row.warmup for row in rows):
@@ -110,7 +113,7 @@ def summarise(directory: str | Path) -> Summary:
             group: _group([by_case[name] for name in names], record)
             for group, names in groups.items()
         },
-        gaps_of(path, samples, complete),
+        gaps_of(path, left_out - complete.written),
     )
 
 

@@ -1,0 +1,84 @@
+"""Figures into files, several at once where there is much to draw."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from pffbench_analysis.charts import Chart
+from pffbench_analysis.figures import Words, draw
+from pffbench_analysis.style import RC
+
+#: Twice as fine as a figure of nine inches is shown on a page of 900 pixels.
+_DOTS_PER_INCH = 200
+#: With fewer bars in all, other processes are not worth starting.
+_MANY_BARS = 500
+#: More processes than this hardly help, and a login node is shared.
+_MOST_PROCESSES = 4
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure that is still to be drawn: its name, its numbers and its words."""
+
+    name: str
+    chart: Chart
+    words: Words
+
+    def figure(self) -> Figure:
+        """Draw it."""
+        return draw(self.chart, self.words)
+
+
+def save_all(drawings: Sequence[Drawing], directory: Path) -> Iterator[Path]:
+    """Draw figures and write each as PNG and SVG, in their order.
+
+    Raises
+    ------
+    OSError
+        A file cannot be written.
+    """
+    bars = sum(len(panel.drawn) for drawing in drawings for panel in drawing.chart.panels)
+    processes = min(len(os.sched_getaffinity(0)), _MOST_PROCESSES, len(drawings))
+    if bars < _MANY_BARS or processes < 2:
+        for drawing in drawings:
+            yield from _draw_and_save(drawing, directory)
+        return
+    with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
+        for files in pool.map(_draw_and_save, drawings, [directory] * len(drawings)):
+            yield from files
+
+
+def _draw_and_save(drawing: Drawing, directory: Path) -> list[Path]:
+    return list(save(drawing.figure(), directory / drawing.name))
+
+
+def save(figure: Figure, path: Path) -> Iterator[Path]:
+    """Write a figure as PNG and SVG; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : Figure
+        What `pffbench_analysis.figures.draw` made.
+    path : Path
+        Where to, without the suffix.
+
+    Yields
+    ------
+    Path
+        The files.
+    """
+    with mpl.rc_context(RC):
+        for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
+            file = path.with_name(path.name + suffix)
+            figure.savefig(file, dpi=_DOTS_PER_INCH, metadata=metadata)
+            yield file
+            # The places stay as they are: to find them takes as long as to draw.
+            figure.set_layout_engine("none")
