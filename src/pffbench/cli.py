@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from pffbench import __version__
-from pffbench.cli_results import add_compare, add_report, add_scaling, ranks
+from pffbench.cli_results import add_compare, add_recommend, add_report, add_scaling, ranks
 from pffbench.errors import VALID, UserError
 from pffbench.parallel.launcher import speaks_for_all
 from pffbench.units import Duration
@@ -22,6 +22,7 @@ _COMMANDS = {
     "report": "rebuild summary, tables and plots of results directories",
     "compare": "compare the same cases in two or more runs: faster, slower or no difference shown",
     "scaling": "tell how rates grow with ranks or nodes, and what more of them would bring",
+    "recommend": "tell which format and settings to take, how sure that is, and the code for it",
     "backends": "list the backends and what they can do",
     "workloads": "list the workloads and their parameters",
     "schema": "print the JSON Schema of an experiment",
@@ -103,6 +104,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_report(made["report"])
     add_compare(made["compare"])
     add_scaling(made["scaling"])
+    add_recommend(made["recommend"])
     return parser
 
 

@@ -89,6 +89,52 @@ def add_scaling(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_recommend(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pffbench recommend`."""
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="results directories (example: results/mine)",
+    )
+    how_often = parser.add_mutually_exclusive_group()
+    how_often.add_argument(
+        "--weight",
+        type=weight,
+        default=(1.0, 1.0),
+        metavar="WRITE:READ",
+        help="how often data are written and read in your work; 1:1 when not given "
+        "(example: --weight 1:0)",
+    )
+    how_often.add_argument(
+        "--reads",
+        type=reads,
+        dest="weight",
+        metavar="N",
+        help="how often data are read for each time that they are written (example: --reads 10)",
+    )
+
+
+def weight(text: str) -> tuple[float, float]:
+    """Return two numbers that are not negative and not both zero."""
+    parts = text.split(":")
+    try:
+        numbers = [float(part) for part in parts]
+    except ValueError:
+        numbers = []
+    if len(numbers) != 2 or not all(0 <= n < float("inf") for n in numbers) or not any(numbers):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a weight of writing and reading (1:10)")
+    return numbers[0], numbers[1]
+
+
+def reads(text: str) -> tuple[float, float]:
+    """Return the weights of writing once and reading so often."""
+    try:
+        return weight(f"1:{text}")
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of reads (0 or more)") from None
+
+
 def percent(text: str) -> float:
     """Return a percentage as a part of 1."""
     number, sign, rest = text.partition("%")

@@ -1,0 +1,92 @@
+"""What a run says to a user: an answer for each work and purpose, or why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pffbench.errors import UserError
+from pffbench.results.summary import Summary, summarise
+from pffbench_analysis.recommend.candidates import Candidate, Work, works
+from pffbench_analysis.recommend.judge import Answer, judge
+from pffbench_analysis.recommend.purposes import Weights, purposes
+
+
+@dataclass(frozen=True)
+class WorkAdvice:
+    """The answers for one work.
+
+    Parameters
+    ----------
+    work : Work
+        The work.
+    answers : tuple of Answer
+        For writing, for reading and for their weighted sum.
+    """
+
+    work: Work
+    answers: tuple[Answer, ...]
+
+    @property
+    def choice(self) -> Candidate | None:
+        """The way to take: the first one for the sum, else for writing, else for reading."""
+        writing, reading, both = self.answers
+        return next((a.first.candidate for a in (both, writing, reading) if a.placed), None)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The answers of a run.
+
+    Parameters
+    ----------
+    directory : Path
+        The results directory.
+    summary : Summary
+        Its numbers.
+    works : tuple of WorkAdvice
+        One for each work; empty where the run can be used for none.
+    """
+
+    directory: Path
+    summary: Summary
+    works: tuple[WorkAdvice, ...]
+
+
+def advise(directory: str | Path, weights: Weights | None = None) -> Advice:
+    """Read a run and say what it recommends.
+
+    Raises
+    ------
+    UserError
+        The directory holds no run of this version, or one that nothing may be concluded from.
+    """
+    path = Path(directory)
+    try:
+        summary = summarise(path)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    except (TypeError, KeyError) as error:  # the version fits, the content does not
+        raise UserError(f"{path} holds what pffbench did not write: {error}") from None
+    _refuse(path, summary)
+    wanted = purposes(weights or Weights())
+    found = tuple(
+        WorkAdvice(work, tuple(judge(work.candidates, purpose) for purpose in wanted))
+        for work in works(summary)
+    )
+    if not any(one.choice for one in found):
+        reasons = {a.why_not for one in found for a in one.answers if a.why_not}
+        why = "; ".join(sorted(reasons)) or "it holds no case of a format that counts"
+        raise UserError(f"{path} recommends nothing: {why}")
+    return Advice(path, summary, found)
+
+
+def _refuse(path: Path, summary: Summary) -> None:
+    """Refuse a run whose numbers may be wrong."""
+    record = summary.record
+    if record.reasons or record.valid is False:
+        reason = record.reasons[0] if record.reasons else "see its run.json"
+        raise UserError(f"{path} recommends nothing: the run is INVALID: {reason}")
+    if record.valid is None:
+        state = "it is not finished" if record.status != "finished" else "no verdict was given"
+        raise UserError(f"{path} recommends nothing: {state}, so nobody has verified what was read")

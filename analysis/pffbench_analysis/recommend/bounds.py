@@ -1,0 +1,110 @@
+"""How far a recommendation reaches: what makes it doubtful, and what was not tested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pffbench.backends.registry import backend_class, backend_names
+from pffbench.results.summary import Summary
+from pffbench.units import Size
+from pffbench_analysis.recommend.advice import Advice, WorkAdvice
+from pffbench_analysis.recommend.candidates import Candidate
+
+#: Less than this part of a node's memory may never have left it.
+_SMALL = 0.5
+_LAYOUTS = ("shared", "own", "file_per_process")
+_TRANSFERS = ("independent", "collective")
+_CODECS = ("none", "gzip", "zstd", "blosc")
+_CACHES = ("warm", "shifted", "dropped", "separate")
+
+
+def doubts(advice: Advice, one: WorkAdvice) -> Iterator[str]:
+    """Yield what makes the answers for a work less trustworthy, the worst first."""
+    record, p = advice.summary.record, one.work.parameters
+    filesystem = record.provenance.get("filesystem", {})
+    if filesystem.get("in_memory"):
+        yield (
+            f"the files were in memory ({filesystem.get('type')}): these numbers say nothing of "
+            "any disk or parallel file system"
+        )
+    if record.status == "interrupted":
+        yield "the run was interrupted: fewer repetitions count than were planned"
+    yield from advice.summary.gaps
+    if failed := [name for name, entry in record.cases.items() if entry.get("failure")]:
+        yield f"{len(failed)} cases failed and are out of the running: {', '.join(failed[:3])}"
+    if any(c.warned(a.purpose, "cache_unproved") for a in one.answers if a.purpose.reads
+           for c in one.work.candidates):  # fmt: skip
+        yield (
+            f"reading: the state of the page cache (cache: {p.get('cache')}) was not proved, so "
+            "reads may have come from memory"
+        )
+    elif p.get("cache") == "warm":
+        yield "reading: the data came from the page cache; a job that reads later is slower"
+    if p.get("durability") != "sync":
+        yield (
+            f"writing: timed until {p.get('durability')}, when bytes may still be in memory "
+            "(durability: sync times them until they are on the device)"
+        )
+    yield from _small(advice.summary)
+
+
+def _small(summary: Summary) -> Iterator[str]:
+    record = summary.record
+    totals = [host.get("memory_bytes") for host in record.provenance.get("hosts", [])]
+    known = [total for total in totals if isinstance(total, int)]
+    per_node = record.topology.get("ranks_per_node")
+    if not known or not per_node or not summary.cases:
+        return
+    largest = max(case.nbytes for case in summary.cases) * max(per_node) / record.ranks
+    if largest < _SMALL * min(known):
+        yield (
+            f"the data of a node, {Size(int(largest))}, are {largest / min(known):.2g} times its "
+            f"memory ({Size(min(known))}): larger ones may behave otherwise"
+        )
+
+
+def untested(advice: Advice, one: WorkAdvice) -> Iterator[str]:
+    """Yield what the answers for a work do not speak of."""
+    candidates = one.work.candidates
+    record = advice.summary.record
+    formats = [n for n in backend_names() if backend_class(n).capabilities.formatted]
+    yield from _others("formats", [c.backend for c in candidates], formats)
+    for key, all_, what in (
+        ("layout", _LAYOUTS, "layouts"),
+        ("transfer", _TRANSFERS, "transfers"),
+        ("settings", ("matched", "defaults"), "settings"),
+    ):
+        yield from _others(what, [c.parameters[key] for c in candidates], all_)
+    yield from _others("codecs", [_codec(c) for c in candidates], _CODECS)
+    chunks = sorted({_chunks(c) for c in candidates})
+    yield f"chunks other than {', '.join(chunks)}"
+    yield from _others("cache states", [one.work.parameters.get("cache")], _CACHES)
+    source = one.work.parameters.get("source")
+    if source in ("uniform", "integers", "constant"):
+        how = "far too well" if source == "constant" else "hardly at all"
+        yield f"your data: these ({source}) compress {how}, so they say little of codecs"
+    ranks = f"{record.ranks} rank{'' if record.ranks == 1 else 's'}"
+    nodes = len(set(record.topology.get("nodes", [0])))
+    kind = record.provenance.get("filesystem", {}).get("type", "that of this run")
+    yield f"other sizes than {ranks} on {nodes} node{'' if nodes == 1 else 's'}"
+    yield f"other file systems than {kind}, other machines, other days and loads"
+
+
+def _others(what: str, tested: list[Any], all_: Any) -> Iterator[str]:
+    missing = [name for name in all_ if name not in tested]
+    if missing:
+        yield f"{what} {', '.join(missing)}"
+
+
+def _codec(candidate: Candidate) -> str:
+    codec = str(candidate.parameters.get("codec", "auto"))
+    stored = candidate.stored
+    return str(stored["codec"]).split()[0] if stored is not None else codec
+
+
+def _chunks(candidate: Candidate) -> str:
+    if candidate.stored is None:
+        return str(candidate.parameters.get("chunks", "auto"))
+    chunks = candidate.stored["chunks"]
+    return "contiguous" if chunks is None else "×".join(map(str, chunks))

@@ -1,0 +1,164 @@
+"""The ways of doing the same work that a run has measured, layouts among them."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pffbench.backends.registry import backend_class, backend_names
+from pffbench.results.summary import CaseSummary, Summary
+from pffbench_analysis.recommend.purposes import Purpose
+
+#: Parameters in which ways of doing the same work may differ.
+_WAYS = frozenset({"backend", "settings", "transfer", "chunks", "codec", "level", "layout"})
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A case that could be recommended.
+
+    Parameters
+    ----------
+    case : CaseSummary
+        Its numbers.
+    parameters, options : dict
+        Of the case, as in `run.json`.
+    stored : dict or None
+        How its arrays were really stored, as in `run.json`.
+    """
+
+    case: CaseSummary
+    parameters: Mapping[str, Any]
+    options: Mapping[str, Any]
+    stored: Mapping[str, Any] | None
+
+    @property
+    def backend(self) -> str:
+        """Name of the backend."""
+        return self.case.sample.backend
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What it is, in words, by what each word tells of."""
+        p = self.parameters
+        alone = p["layout"] == "file_per_process"
+        return {
+            "backend": self.backend,
+            "layout": _LAYOUTS.get(p["layout"], p["layout"]),
+            "transfer": "" if alone else f"{p['transfer']} transfer",
+            "settings": f"settings {p['settings']}",
+            **self._storage(),
+            **{key: f"{key} {_text(value)}" for key, value in self.own_options.items()},
+        }
+
+    @property
+    def label(self) -> str:
+        """All that it is: backend, layout, transfer, settings, chunks, codec and options."""
+        return ", ".join(filter(None, self.words.values()))
+
+    def _storage(self) -> dict[str, str]:
+        """Return chunks and codec as they are in the file, or as they were asked for."""
+        if self.stored is None:
+            p = self.parameters
+            return {
+                "chunks": f"chunks {_text(p.get('chunks', 'auto'))}",
+                "codec": f"codec {p.get('codec', 'auto')}",
+            }
+        chunks, codec = self.stored["chunks"], self.stored["codec"]
+        shards = self.stored.get("more", {}).get("shards")
+        return {
+            "chunks": "contiguous" if chunks is None else f"chunks {_text(chunks)}",
+            "shards": f"shards {shards}" if shards else "",
+            "codec": "no compression" if codec == "none" else f"codec {codec}",
+        }
+
+    @property
+    def own_options(self) -> dict[str, Any]:
+        """The options that are not the library's defaults; shards are told with the chunks."""
+        if self.backend not in backend_names():
+            return {k: v for k, v in self.options.items() if v is not None}
+        defaults = backend_class(self.backend).options_type()
+        return {
+            key: value
+            for key, value in self.options.items()
+            if value != getattr(defaults, key, None) and key != "shards"
+        }
+
+    def seconds(self, purpose: Purpose) -> dict[int, float]:
+        """Return what the purpose takes in each repetition that has all of it."""
+        found = [self.case.phases.get(phase) for phase in purpose.parts]
+        if any(phase is None for phase in found):
+            return {}
+        by_block = [phase.by_block for phase in found if phase is not None]
+        weights = list(purpose.parts.values())
+        common = set.intersection(*(set(part) for part in by_block))
+        return {
+            b: sum(w * part[b] for w, part in zip(weights, by_block, strict=True))
+            for b in sorted(common)
+        }
+
+    def warned(self, purpose: Purpose, code: str) -> bool:
+        """Whether a part of the purpose has a warning."""
+        phases = (self.case.phases.get(phase) for phase in purpose.parts)
+        return any(w.code == code for p in phases if p is not None for w in p.warnings)
+
+
+_LAYOUTS = {
+    "shared": "one shared array",
+    "own": "one file, an array for each rank",
+    "file_per_process": "a file for each process",
+}
+
+
+@dataclass(frozen=True)
+class Work:
+    """The same data, in all the ways that were measured.
+
+    Parameters
+    ----------
+    parameters : dict
+        What all ways share.
+    candidates : tuple of Candidate
+        The ways.
+    """
+
+    parameters: Mapping[str, Any]
+    candidates: tuple[Candidate, ...]
+
+    def short(self, candidate: Candidate) -> str:
+        """Name a way by what sets it apart from the others."""
+        all_ = [c.words for c in self.candidates]
+        telling = [
+            word
+            for key, word in candidate.words.items()
+            if key == "backend" or any(words.get(key, "") != word for words in all_)
+        ]
+        return ", ".join(filter(None, telling))
+
+
+def works(summary: Summary) -> list[Work]:
+    """Collect what could be recommended, by the work that it does.
+
+    Raw bytes are left out: they are no format that another program could read.
+    """
+    found: dict[str, list[Candidate]] = defaultdict(list)
+    common: dict[str, dict[str, Any]] = {}
+    for case in summary.cases:
+        entry = summary.record.cases[case.sample.case]
+        if entry.get("raw") or not case.nbytes:
+            continue
+        shared = {k: v for k, v in entry["parameters"].items() if k not in _WAYS}
+        key = json.dumps(shared, sort_keys=True, default=str)
+        common[key] = shared
+        candidate = Candidate(
+            case, entry["parameters"], entry.get("options", {}), entry.get("stored_as")
+        )
+        found[key].append(candidate)
+    return [Work(common[key], tuple(candidates)) for key, candidates in found.items()]
+
+
+def _text(value: Any) -> str:
+    return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

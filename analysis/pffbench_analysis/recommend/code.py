@@ -1,0 +1,154 @@
+"""The lines of h5py, netCDF4 or zarr that do what a case did."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+import msgspec
+
+from pffbench.backends.base import ArraySpec
+from pffbench.backends.registry import backend_class
+from pffbench.case import Options, Parameters
+from pffbench.parallel.decomposition import Shape, process_grid
+from pffbench.workloads.registry import workload
+from pffbench_analysis.recommend.candidates import Candidate
+
+_LIBRARIES = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}
+_SUFFIXES = {"hdf5": ".h5", "netcdf4": ".nc", "zarr": ".zarr"}
+
+
+class NoCodeError(Exception):
+    """No lines can be given; the message says why."""
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """What of an array a rank holds, in a way that fits any number of ranks where it can.
+
+    Parameters
+    ----------
+    grid : tuple of str
+        Ranks along each axis, as Python.
+    block : tuple of int
+        What a rank holds.
+    shape : tuple of int or None
+        The whole array where it is not a multiple of the block in each axis.
+    count : int
+        Arrays of each rank, or in total where all ranks write them together.
+    """
+
+    grid: tuple[str, ...]
+    block: Shape
+    shape: Shape | None
+    count: int
+
+
+def code_for(candidate: Candidate, ranks: int) -> str:
+    """Return a program that writes and reads arrays as a case did.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        The case.
+    ranks : int
+        Number of ranks with which it was measured.
+
+    Raises
+    ------
+    NoCodeError
+        There is no template for the case, and the message says why.
+    """
+    parameters, options = _typed(candidate)
+    if parameters.layout == "own" and parameters.transfer == "collective":
+        raise NoCodeError(
+            "collective writing of arrays that belong to one rank each needs calls with empty "
+            "selections, which h5py and netCDF4 skip; pffbench makes them below these libraries"
+        )
+    try:
+        spec = workload(parameters.workload).arrays(parameters, ranks, 0)[0]
+        geometry = _geometry(parameters, spec, ranks)
+    except (AssertionError, IndexError, ValueError):
+        raise NoCodeError("the shape of the arrays is not in run.json") from None
+    told = {
+        "p": parameters,
+        "o": options,
+        "spec": spec,
+        "g": geometry,
+        "ndim": len(geometry.block),
+        "steps": getattr(parameters, "steps", None),
+        "path": f"data{_SUFFIXES[candidate.backend]}",
+        "fill": spec.fill == "library" and getattr(options, "fill", None) is not False,
+        "chunks": spec.chunks if isinstance(spec.chunks, tuple) else None,
+    }
+    template = _environment().get_template(f"{candidate.backend}.py.j2")
+    return template.render(told).strip() + "\n"
+
+
+def _typed(candidate: Candidate) -> tuple[Parameters, Options]:
+    """Return parameters and options as values whose types are checked: they become code."""
+    backend = candidate.backend
+    if backend not in _LIBRARIES:
+        raise NoCodeError(f"there are no lines for the backend {backend}")
+    kind = workload(str(candidate.parameters["workload"])).parameters_type
+    try:
+        parameters = msgspec.convert(dict(candidate.parameters), kind)
+        options = msgspec.convert(
+            dict(candidate.options), backend_class(backend).options_type, dec_hook=_decode
+        )
+    except msgspec.ValidationError as error:
+        raise NoCodeError(f"its entry in run.json is of another pffbench: {error}") from None
+    return parameters, options
+
+
+def _decode(kind: type, value: Any) -> Any:
+    """Make a size of the number that `run.json` has."""
+    return kind(value)
+
+
+def _geometry(p: Parameters, spec: ArraySpec, ranks: int) -> Geometry:
+    """Return blocks and the grid of ranks, without the axis of time steps."""
+    if p.workload == "datasets":
+        total = workload("datasets").volume(p, ranks).arrays
+        if p.layout != "shared":
+            return Geometry((), spec.shape, None, -(-total // ranks))
+        block = tuple(-(-n // ranks) if axis == 0 else n for axis, n in enumerate(spec.shape))
+        return _cut(spec.shape, ("comm.size", *["1"] * (len(block) - 1)), block, total, ranks)
+    leading = 0 if getattr(p, "steps", None) is None else 1
+    shape = spec.shape[leading:]
+    count = int(getattr(p, "arrays", 1))
+    if p.layout != "shared":
+        return Geometry((), shape, None, count)
+    grid = process_grid(ranks, len(shape), p.decomposition)  # type: ignore[attr-defined]
+    if p.distribution == "balanced" and any(n % g for n, g in zip(shape, grid, strict=True)):  # type: ignore[attr-defined]
+        raise NoCodeError("the array was cut in parts of different size (distribution: balanced)")
+    block = tuple(-(-n // g) for n, g in zip(shape, grid, strict=True))
+    slab = math.prod(grid[1:]) == 1
+    told = ("comm.size", *["1"] * (len(grid) - 1)) if slab else tuple(map(str, grid))
+    return _cut(shape, told, block, count, ranks)
+
+
+def _cut(shape: Shape, grid: tuple[str, ...], block: Shape, count: int, ranks: int) -> Geometry:
+    numbers = [ranks if g == "comm.size" else int(g) for g in grid]
+    even = all(g * b == n for g, b, n in zip(numbers, block, shape, strict=True))
+    return Geometry(grid, block, None if even else shape, count)
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pffbench_analysis.recommend"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # it makes Python of checked numbers, not HTML
+    )
+    environment.filters["tuple"] = _as_tuple
+    return environment
+
+
+def _as_tuple(values: tuple[Any, ...]) -> str:
+    inner = ", ".join(map(str, values))
+    return f"({inner},)" if len(values) == 1 else f"({inner})"

@@ -1,0 +1,174 @@
+"""The lines that `recommend` prints run under mpiexec and store data as was recommended."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import msgspec
+import pytest
+
+from drawn_runs import a_run
+from launch import PROGRAMS, pffbench_cli, run
+from pffbench.backends.registry import backend_class
+from pffbench.case import Case
+from pffbench.workloads.registry import workload
+
+pytest.importorskip("pandas")
+
+from pffbench_analysis.recommend import recommend
+
+RANKS = 2
+BLOCK = {"shape_per_rank": [4, 6]}
+#: What is recommended, and how it must be stored then: files, arrays in each, and their storage.
+CASES = {
+    "hdf5-shared": (
+        {"backend": "hdf5", **BLOCK},
+        {"data.h5": ["array_0"]},
+        {"shape": [8, 6], "chunks": [4, 6], "codec": "none", "values": [1, 2]},
+    ),
+    "hdf5-collective-gzip-steps": (
+        {"backend": "hdf5", "transfer": "collective", "codec": "gzip", "level": 3, "steps": 3,
+         "chunks": [1, 2, 3], "durability": "flush", **BLOCK},
+        {"data.h5": ["array_0"]},
+        {"shape": [3, 8, 6], "chunks": [1, 2, 3], "codec": "gzip 3", "values": [1, 2]},
+    ),
+    "hdf5-own-defaults-synced": (
+        {"backend": "hdf5", "layout": "own", "settings": "defaults", "durability": "sync",
+         "alignment": 65536, "arrays": 2, **BLOCK},
+        {"data.h5": [f"array_{i}_of_rank_{r}" for i in range(2) for r in range(2)]},
+        {"shape": [4, 6], "chunks": None, "codec": "none"},
+    ),
+    "hdf5-file-per-process-gzip": (
+        {"backend": "hdf5", "layout": "file_per_process", "codec": "gzip", "libver": "latest",
+         "dtype": "float64", **BLOCK},
+        {"data-0.h5": ["array_0"], "data-1.h5": ["array_0"]},
+        {"shape": [4, 6], "chunks": [4, 6], "codec": "gzip 4", "dtype": "float64"},
+    ),
+    "hdf5-uneven-block": (
+        {"backend": "hdf5", "shape": [5, 3], "decomposition": "block", "chunks": [2, 3]},
+        {"data.h5": ["array_0"]},
+        {"shape": [5, 3], "chunks": [2, 3], "values": [1, 2]},
+    ),
+    "hdf5-datasets": (
+        {"workload": "datasets", "backend": "hdf5", "layout": "own", "shape": [4, 4],
+         "datasets_per_rank": 2},
+        {"data.h5": [f"array_{i}_of_rank_{r}" for i in range(2) for r in range(2)]},
+        {"shape": [4, 4], "chunks": [4, 4]},
+    ),
+    "netcdf4-collective-gzip": (
+        {"backend": "netcdf4", "transfer": "collective", "codec": "gzip", "chunks": [2, 6],
+         **BLOCK},
+        {"data.nc": ["array_0"]},
+        {"shape": [8, 6], "chunks": [2, 6], "codec": "gzip 4", "values": [1, 2]},
+    ),
+    "netcdf4-own-flushed": (
+        {"backend": "netcdf4", "layout": "own", "durability": "flush", "steps": 2, **BLOCK},
+        {"data.nc": ["array_0_of_rank_0", "array_0_of_rank_1"]},
+        {"shape": [2, 4, 6], "chunks": [1, 4, 6], "codec": "none"},
+    ),
+    "netcdf4-file-per-process-defaults": (
+        {"backend": "netcdf4", "layout": "file_per_process", "settings": "defaults",
+         "durability": "sync", **BLOCK},
+        {"data-0.nc": ["array_0"], "data-1.nc": ["array_0"]},
+        {"shape": [4, 6], "chunks": None, "codec": "none"},
+    ),
+    "zarr-shared-zstd": (
+        {"backend": "zarr", "codec": "zstd", "durability": "sync", "chunks": [2, 6], **BLOCK},
+        {"data.zarr": ["array_0"]},
+        {"shape": [8, 6], "chunks": [2, 6], "codec": "zstd", "shards": None, "values": [1, 2]},
+    ),
+    "zarr-own-shards": (
+        {"backend": "zarr", "layout": "own", "chunks": [2, 3], "shards": [4, 6], **BLOCK},
+        {"data.zarr": ["array_0_of_rank_0", "array_0_of_rank_1"]},
+        {"shape": [4, 6], "chunks": [2, 3], "shards": [4, 6], "codec": "none"},
+    ),
+    "zarr-format-2-blosc-per-process": (
+        {"backend": "zarr", "layout": "file_per_process", "format": 2, "codec": "blosc", **BLOCK},
+        {"data-0.zarr": ["array_0"], "data-1.zarr": ["array_0"]},
+        {"shape": [4, 6], "chunks": [4, 6], "codec": "blosc"},
+    ),
+    "zarr-datasets-shared-defaults": (
+        {"workload": "datasets", "backend": "zarr", "shape": [4, 4], "datasets": 2,
+         "chunks": [2, 4], "settings": "defaults", "concurrency": 2},
+        {"data.zarr": ["array_0", "array_1"]},
+        {"shape": [4, 4], "chunks": [2, 4], "codec": "zstd", "values": [1, 2]},
+    ),
+}  # fmt: skip
+
+
+def entry_of(told):
+    """Return the name of a case and its entry in run.json, as a run that did it writes them."""
+    told = {"workload": "hyperslab", **told}
+    kind = backend_class(told["backend"])
+    own = {k: told.pop(k) for k in list(told) if k in kind.options_type.__struct_fields__}
+    parameters = msgspec.convert(told, workload(told["workload"]).parameters_type)
+    options = msgspec.convert(own, kind.options_type, dec_hook=lambda type_, value: type_(value))
+    case = Case(parameters, options)
+    plain = {"workload": parameters.workload, **msgspec.to_builtins(parameters)}
+    entry = {
+        "parameters": {**plain, "dtype": plain["dtype"] or "float32"},
+        "options": msgspec.to_builtins(options, enc_hook=int),
+        "group": case.group, "raw": False, "verified": True,
+    }  # fmt: skip
+    return case.id, entry
+
+
+def printed_code(lines):
+    text = "\n".join(lines)
+    found = re.search(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert found, text
+    return found[1]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Run all programs in one job, and tell what they left behind."""
+    parent = tmp_path_factory.mktemp("programs")
+    places = []
+    for name, (told, _, _) in CASES.items():
+        results = a_run(parent / f"{name}-results", [entry_of(told)], repetitions=6)
+        place = parent / name
+        place.mkdir()
+        (place / "program.py").write_text(printed_code(recommend([results])))
+        places.append(place)
+    done = run([PROGRAMS / "run_all.py", *places], ranks=RANKS, timeout=600)
+    assert done.status == 0, done.said
+    seen = run([PROGRAMS / "look.py", *places], timeout=300)
+    assert seen.status == 0, seen.said
+    found = json.loads(seen.stdout)
+    return {place.name: found[str(place)] for place in places}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_printed_code_stores_what_was_recommended(stored, name):
+    _, files, storage = CASES[name]
+    assert {file: sorted(arrays) for file, arrays in stored[name].items()} == files
+    for file, arrays in stored[name].items():
+        for array, found in arrays.items():
+            assert storage.items() <= found.items(), (file, array, found)
+
+
+def test_every_rank_wrote_its_own_file_or_array(stored):
+    files = stored["hdf5-file-per-process-gzip"]
+    assert [files[f"data-{r}.h5"]["array_0"]["values"] for r in range(2)] == [[1], [2]]
+    arrays = stored["zarr-own-shards"]["data.zarr"]
+    assert [arrays[f"array_0_of_rank_{r}"]["values"] for r in range(2)] == [[1], [2]]
+
+
+def test_what_no_library_offers_is_said_instead_of_code(tmp_path):
+    told = {"backend": "netcdf4", "layout": "own", "transfer": "collective", **BLOCK}
+    results = a_run(tmp_path, [entry_of(told)], repetitions=6)
+    done = pffbench_cli("recommend", results)
+    assert done.status == 0, done.said
+    assert "```" not in done.stdout
+    assert "No lines of code: collective writing" in done.stdout
+
+
+def test_numbers_in_run_json_cannot_become_other_code(tmp_path):
+    name, entry = entry_of({"backend": "hdf5", **BLOCK})
+    entry["parameters"]["dtype"] = 'float32"); import os; os.abort(); ("'
+    results = a_run(tmp_path, [(name, entry)], repetitions=6)
+    text = "\n".join(recommend([results]))
+    assert "```" not in text
+    assert "of another pffbench" in text

@@ -1,0 +1,173 @@
+"""`pffbench recommend`: the right way is named, no more is claimed than was shown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from drawn_runs import PHASES, a_case, a_run, a_sample
+from launch import pffbench_cli
+from pffbench.cli import make_parser
+from pffbench.errors import UserError
+from pffbench.results.samples import SamplesLog
+
+pytest.importorskip("pandas")
+
+from pffbench_analysis.recommend import Weights, advise, recommend
+
+CASES = [a_case("hdf5"), a_case("netcdf4"), a_case("zarr", layout="own"), a_case("mpiio")]
+
+
+def timed_run(directory, seconds, cases=CASES, repetitions=8, **record):
+    """Write a run of cases that take these seconds to write and to read, in each repetition."""
+    a_run(directory, cases, repetitions=0, **record)
+    (directory / "samples.csv").unlink()
+    rows = []
+    for name, entry in cases:
+        write, read = seconds[name]
+        for number in range(repetitions):
+            took = {"write": float(write[number]), "read": float(read[number])}
+            rows += [a_sample(name, entry, number + 1, p, took.get(p, 1e-9)) for p in PHASES]
+    SamplesLog(str(directory / "samples.csv")).append(rows)
+    return directory
+
+
+def noisy(generator, factors, cases=CASES, repetitions=8, noise=0.03):
+    """Draw seconds with noise, and load that all cases of a block share."""
+    load = np.exp(generator.normal(0, 0.2, repetitions))
+    return {
+        name: [
+            factor * load * np.exp(generator.normal(0, noise, repetitions))
+            for factor in factors[entry["parameters"]["backend"]]
+        ]
+        for name, entry in cases
+    }
+
+
+def answers(run, weights=None):
+    (one,) = advise(run, weights).works
+    return one.answers
+
+
+def of(places):
+    return [placed.candidate.backend for placed in places]
+
+
+def test_a_difference_of_ten_percent_is_found_beneath_a_load_that_varies_more(tmp_path):
+    generator = np.random.default_rng(1)
+    factors = {"hdf5": (1.0, 1.1), "netcdf4": (1.1, 1.0), "zarr": (1.3, 1.3), "mpiio": (0.1, 0.1)}
+    run = timed_run(tmp_path, noisy(generator, factors))
+    writing, reading, both = answers(run, Weights(1, 10))
+    assert writing.first.candidate.backend == "hdf5"
+    assert of(writing.slower) == ["netcdf4", "zarr"]
+    ratio = writing.slower[0].ratio
+    assert ratio.low < 1.1 < ratio.high
+    assert reading.first.candidate.backend == both.first.candidate.backend == "netcdf4"
+
+
+def test_where_there_is_no_difference_none_is_claimed(tmp_path):
+    factors = dict.fromkeys(("hdf5", "netcdf4", "zarr", "mpiio"), (1.0, 1.0))
+    false = 0
+    for seed in range(100):
+        seconds = noisy(np.random.default_rng(seed), factors, repetitions=5)
+        run = timed_run(tmp_path / str(seed), seconds, repetitions=5)
+        *_, both = answers(run)
+        false += bool(both.slower)
+    assert false <= 5
+
+
+def test_weights_decide_between_fast_writing_and_fast_reading(tmp_path):
+    factors = {"hdf5": (1.0, 2.0), "netcdf4": (3.0, 1.0), "zarr": (9, 9), "mpiio": (1, 1)}
+    run = timed_run(tmp_path, noisy(np.random.default_rng(2), factors))
+    for told, backend in (("1:0", "hdf5"), ("1:1", "hdf5"), ("1:10", "netcdf4")):
+        done = pffbench_cli("recommend", run, "--weight", told)
+        assert done.status == 0, done.said
+        assert f"**Take {backend}, one shared array" in done.stdout, told
+    assert pffbench_cli("recommend", run, "--reads", "10").stdout == done.stdout
+
+
+def test_raw_bytes_are_never_recommended(tmp_path):
+    run = timed_run(tmp_path, noisy(np.random.default_rng(3), dict.fromkeys(
+        ("hdf5", "netcdf4", "zarr"), (1.0, 1.0)) | {"mpiio": (0.1, 0.1)}))  # fmt: skip
+    assert "mpiio" not in "\n".join(recommend([run]))
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ({"valid": False, "reasons": ["bytes were wrong"]}, "INVALID: bytes were wrong"),
+        ({"valid": None, "status": "running"}, "it is not finished"),
+        ({"valid": None, "status": "finished"}, "no verdict was given"),
+    ],
+)
+def test_runs_that_nothing_follows_from_are_refused(tmp_path, record, reason):
+    factors = dict.fromkeys(("hdf5", "netcdf4", "zarr", "mpiio"), (1.0, 1.0))
+    bad = timed_run(tmp_path / "bad", noisy(np.random.default_rng(4), factors), **record)
+    done = pffbench_cli("recommend", bad)
+    assert done.status == 2
+    assert reason in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    good = timed_run(tmp_path / "good", noisy(np.random.default_rng(4), factors))
+    lines = recommend([bad, good])
+    assert reason in lines[0]
+    assert any(line.startswith("**Take") for line in lines)
+
+
+def test_few_repetitions_and_short_phases_claim_nothing(tmp_path):
+    factors = {"hdf5": (1.0, 1.0), "netcdf4": (2.0, 2.0), "zarr": (3.0, 3.0), "mpiio": (1.0, 1.0)}
+    few = timed_run(
+        tmp_path / "few", noisy(np.random.default_rng(5), factors, repetitions=4), repetitions=4
+    )
+    writing, _, _ = answers(few)
+    assert not writing.slower
+    assert "4 repetitions are too few" in "\n".join(recommend([few]))
+    short = timed_run(
+        tmp_path / "short",
+        noisy(np.random.default_rng(5), factors),
+        floor={"barrier": 1.0, "tick": 1e-8, "memory_copy_bytes_per_second": 1e9},
+    )
+    with pytest.raises(UserError, match="too short to be told apart from the harness"):
+        recommend([short])
+
+
+def test_what_bounds_an_answer_is_told(tmp_path):
+    factors = {"hdf5": (1.0, 1.0), "netcdf4": (2.0, 2.0), "zarr": (3.0, 3.0), "mpiio": (1.0, 1.0)}
+    cases = [*CASES]
+    cases[0][1]["failure"] = None
+    run = timed_run(
+        tmp_path,
+        noisy(np.random.default_rng(6), factors),
+        provenance={"filesystem": {"type": "tmpfs", "in_memory": True}},
+    )
+    text = "\n".join(recommend([run]))
+    for told in (
+        "the files were in memory (tmpfs)",
+        "came from the page cache",
+        "layouts file_per_process",
+        "transfers collective",
+        "settings defaults",
+        "codecs gzip, zstd, blosc",
+        "cache states shifted, dropped, separate",
+        "other sizes than 2 ranks on 2 nodes",
+    ):
+        assert told in text, told
+    assert "formats" not in text.split("Not tested")[1]
+
+
+def test_several_runs_are_answered_apart_and_compared(tmp_path):
+    runs = []
+    for name, factor in (("small", 1.0), ("large", 3.0)):
+        factors = {"hdf5": (factor, factor), "netcdf4": (2.0, 2.0), "zarr": (4, 4), "mpiio": (1, 1)}
+        runs.append(timed_run(tmp_path / name, noisy(np.random.default_rng(7), factors)))
+    text = "\n".join(recommend(runs))
+    assert text.count("**Take hdf5") == text.count("**Take netcdf4") == 1
+    assert "The runs do not recommend the same" in text
+    assert "All runs recommend the same: hdf5" in "\n".join(recommend([runs[0], runs[0]]))
+
+
+@pytest.mark.parametrize("told", ["2", "1:2:3", "0:0", "-1:1", "a:b", "1:inf", "nan:1"])
+def test_weights_that_make_no_sense_are_refused(capsys, told):
+    with pytest.raises(SystemExit) as ended:
+        make_parser().parse_args(["recommend", "run", f"--weight={told}"])
+    assert ended.value.code == 2
+    assert "is not a weight of writing and reading" in capsys.readouterr().err
