@@ -1,0 +1,82 @@
+"""The notebook runs on the example that comes with the project, and is stored without outputs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from pffbench.results.summary import summarise
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOK = ROOT / "analysis" / "first-look.ipynb"
+EXAMPLE = ROOT / "docs" / "results" / "example-datasets"
+
+
+def code(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+@pytest.fixture(scope="module")
+def executed():
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    where = {"metadata": {"path": str(NOTEBOOK.parent)}}
+    NotebookClient(notebook, timeout=240, kernel_name="python3", resources=where).execute()
+    return notebook
+
+
+def printed(notebook):
+    return "".join(
+        output.text
+        for cell in code(notebook)
+        for output in cell.outputs
+        if output.output_type == "stream" and output.name == "stdout"
+    )
+
+
+def test_it_is_stored_without_outputs_and_knows_no_machine():
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbformat.validate(notebook)
+    for cell in code(notebook):
+        assert cell.outputs == []
+        assert cell.execution_count is None
+        assert not re.search(r"[\"'](/|~)", cell.source)
+
+
+def test_every_question_is_answered_by_a_figure_or_a_table(executed):
+    asked = [cell for cell in executed.cells if cell.source.startswith("## ")]
+    questions = [cell.source.splitlines()[0] for cell in asked][:-1]
+    assert all(question.endswith("?") for question in questions)
+    shown = [
+        {kind for output in cell.outputs for kind in output.get("data", {})}
+        for cell in code(executed)[1:]
+    ]
+    assert len(shown) == len(questions)
+    assert all(kinds & {"image/png", "text/html"} for kinds in shown)
+    assert sum("image/png" in kinds for kinds in shown) == 4
+
+
+def test_its_ratio_is_that_of_the_summary(executed):
+    cases = {case.sample.backend: case for case in summarise(EXAMPLE).cases}
+    ratio = cases["zarr"].phases["write_total"].ratio
+    expected = f"zarr: {ratio.median:.2f} times as long as hdf5 ({ratio.low:.2f}–{ratio.high:.2f})"
+    assert expected in printed(executed)
+
+
+def test_it_puts_the_published_order_beside(executed):
+    text = printed(executed)
+    assert "Nearest to the study: file_per_process, defaults" in text
+    for operation in ("create", "open", "write", "read"):
+        assert re.search(rf"^{operation}: .*published .* < ", text, re.M)
+
+
+def test_the_example_tells_nothing_of_who_made_it():
+    assert {path.name for path in EXAMPLE.iterdir()} == {
+        "README.md", "ranks.h5", "run.json", "samples.csv", "summary.md",
+    }  # fmt: skip
+    told = (EXAMPLE / "run.json").read_text(encoding="utf-8")
+    assert not re.search(r"/(home|root|users|work)\b", told, re.I)
+    assert sum(path.stat().st_size for path in EXAMPLE.iterdir()) < 160_000

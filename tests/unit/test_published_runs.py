@@ -1,0 +1,286 @@
+"""Runs beside the published numbers of the study that their experiment names."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import msgspec
+import pytest
+
+import drawn_runs
+from drawn_runs import a_case, a_run
+
+pytest.importorskip("matplotlib")
+
+from pffbench.results.summary import summarise
+from pffbench_analysis.published import STUDIES, published_values, side_by_side
+from pffbench_analysis.published.figure import draw_published
+from pffbench_analysis.published.matchers import matcher_of
+from pffbench_analysis.published.model import Verdict
+from pffbench_analysis.published.output import page_data, write_published
+from pffbench_analysis.published.words import verdict_lines
+from pffbench_analysis.report import report
+
+STUDY = "file-format-testing"
+FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}
+
+# A run beside the study
+
+
+@pytest.fixture(autouse=True)
+def as_many_arrays(monkeypatch):
+    original = drawn_runs.a_sample
+    monkeypatch.setattr(
+        drawn_runs, "a_sample", lambda *a: msgspec.structs.replace(original(*a), arrays=2048)
+    )
+
+
+def a_paper_run(directory, milliseconds, layout="file_per_process", settings="defaults"):
+    """Make a run whose every phase takes these milliseconds per dataset, times its number."""
+    cases = [
+        a_case(
+            backend,
+            workload="datasets",
+            layout=layout,
+            datasets=2048,
+            shape=[128],
+            durability="close",
+        )
+        for backend in milliseconds
+    ]
+    for _, entry in cases:
+        entry["parameters"]["settings"] = settings
+    speed = {name: 2.048 * milliseconds[entry["parameters"]["backend"]] for name, entry in cases}
+    return a_run(directory, cases, speed=speed, experiment={"study": STUDY})
+
+
+def beside(directory):
+    found = side_by_side(summarise(directory))
+    assert found is not None
+    return found
+
+
+def published(operation, name):
+    """Return the original number of 2048 datasets of 128."""
+    keys = {
+        "edition": "original",
+        "datasets": "2048",
+        "shape": "128",
+        "operation": operation,
+        "format": name,
+    }
+    (value,) = [v for v in published_values(STUDY) if keys.items() <= v.parameters.items()]
+    return value.value
+
+
+def order(found, operation):
+    (one,) = [o for o in found.orders if o.matches[0].operation == operation]
+    return one
+
+
+def test_numbers_are_matched_and_in_the_published_unit(tmp_path):
+    run = a_paper_run(tmp_path, dict.fromkeys(FORMATS, 1.0))
+    found = beside(run)
+    assert len(found.matches) == 12
+    assert {m.nearest for m in found.matches} == {True}
+    by = {(m.operation, m.alternative): m for m in found.matches}
+    read = by[("read", "Zarr")]
+    assert read.published.value == 2.10619
+    # The drawn phases take 1, 2, 3 … times as long; four repetitions, 0.3, 0.1, 0.4, 0.2 more.
+    place = drawn_runs.PHASES.index("read") + 1
+    assert read.here == pytest.approx(1.0 * place * 1.25)
+    assert read.interval == pytest.approx((place * 1.1, place * 1.4))
+    assert read.ratio == pytest.approx(read.here / 2.10619)
+    assert by[("create", "HDF5")].phase.phase == "define"
+    assert by[("open", "HDF5")].phase.phase == "open_array"
+
+
+def test_an_order_is_the_same_other_or_undecided(tmp_path):
+    # Published: create N < H < Z, open N < Z < H, write H < Z < N, read H < Z < N.
+    found = beside(a_paper_run(tmp_path / "a", {"hdf5": 1.0, "zarr": 2.0, "netcdf4": 4.0}))
+    assert order(found, "write").verdict is Verdict.SAME
+    assert order(found, "open").verdict is Verdict.OTHER
+    create = order(found, "create")
+    assert (create.agreeing, create.disagreeing, create.undecided) == (1, 2, 0)
+    assert "write: same order, published HDF5 < Zarr < netCDF4; all 3 pairs" in " ".join(
+        verdict_lines(found)
+    )
+
+
+def noisy(directory):
+    """Make HDF5 and Zarr differ by less than their repetitions scatter."""
+    run = a_paper_run(directory, {"hdf5": 1.0, "zarr": 1.01, "netcdf4": 9.0})
+    path = run / "samples.csv"
+    with path.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        if row["backend"] == "zarr" and int(row["repetition"]) % 2:
+            row["own_max"] = str(0.9 * float(row["own_max"]))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return run
+
+
+def test_what_the_intervals_do_not_support_is_undecided(tmp_path):
+    write = order(beside(noisy(tmp_path)), "write")
+    assert (write.agreeing, write.disagreeing, write.undecided) == (2, 0, 1)
+    assert write.verdict is Verdict.PARTLY
+
+
+def test_one_repetition_decides_nothing(tmp_path):
+    cases = [
+        a_case(b, workload="datasets", layout="own", datasets=2048, shape=[128]) for b in FORMATS
+    ]
+    a_run(tmp_path, cases, repetitions=1, experiment={"study": STUDY})
+    found = beside(tmp_path)
+    assert {o.verdict for o in found.orders} == {Verdict.UNDECIDED}
+
+
+def test_what_is_below_resolution_decides_nothing(tmp_path):
+    run = a_paper_run(tmp_path, {"hdf5": 1.0, "zarr": 2.0, "netcdf4": 4.0})
+    record = json.loads((run / "run.json").read_text())
+    record["floor"]["barrier"] = 1.0
+    (run / "run.json").write_text(json.dumps(record))
+    found = beside(run)
+    assert {o.verdict for o in found.orders} == {Verdict.UNDECIDED}
+    (correlation,) = found.correlations
+    assert correlation.n == 12
+    assert "†" in " ".join(text for row in page_data(summarise(run))["numbers"]["rows"]
+                           for text in row)  # fmt: skip
+
+
+def test_the_correlation_is_one_when_all_is_in_the_published_order(tmp_path):
+    run = a_paper_run(tmp_path, dict.fromkeys(FORMATS, 1.0))
+    path = run / "samples.csv"
+    with path.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    phases = {"define": "create", "open_array": "open", "write": "write", "read": "read"}
+    for row in rows:
+        if row["phase"] in phases:
+            known = published(phases[row["phase"]], FORMATS[row["backend"]])
+            row["own_max"] = str(known * 2.048 * (1 + 0.01 * int(row["repetition"])))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    found = beside(run)
+    assert [c.tau for c in found.correlations] == [pytest.approx(1.0)]
+    assert {o.verdict for o in found.orders} == {Verdict.SAME}
+    assert all(m.ratio == pytest.approx(1.025) for m in found.matches)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"dtype": "float64"}, {"codec": "gzip"}, {"source": "constant"}, {"shape": [129]}],
+    ids=str,
+)
+def test_other_work_is_not_matched(tmp_path, other):
+    run = a_paper_run(tmp_path, dict.fromkeys(FORMATS, 1.0))
+    record = json.loads((run / "run.json").read_text())
+    for entry in record["cases"].values():
+        entry["parameters"].update(other)
+    (run / "run.json").write_text(json.dumps(record))
+    found = beside(run)
+    assert not found.matches
+    assert "no comparison is made" in verdict_lines(found)[0]
+    assert draw_published(found, summarise(run)) is None
+
+
+def test_parallel_forms_and_other_settings_are_variants_of_their_own(tmp_path):
+    cases = [
+        a_case(b, workload="datasets", layout=layout, datasets=2048, shape=[128])
+        for b in FORMATS
+        for layout in ("own", "file_per_process")
+    ]
+    a_run(tmp_path, cases, experiment={"study": STUDY})
+    found = beside(tmp_path)
+    assert {m.variant for m in found.matches} == {
+        "own, matched, durability sync", "file_per_process, matched, durability sync",
+    }  # fmt: skip
+    assert not any(m.nearest for m in found.matches)
+    assert len(found.orders) == 8
+    assert "No case is done as the study did it" in verdict_lines(found)[0]
+
+
+def test_the_paper_is_held_against_its_own_numbers(tmp_path):
+    claims = matcher_of(STUDY).claims(published_values(STUDY))
+    assert [re.search(r"in (\d) of 6", claim)[1] for claim in claims[:4]] == ["6", "5", "6", "4"]
+
+
+# The report
+
+
+def test_the_report_writes_and_lists_it(tmp_path):
+    run = a_paper_run(tmp_path, {"hdf5": 1.0, "zarr": 2.0, "netcdf4": 4.0})
+    written = [path for path in report([run]) if path.stem == "published"]
+    assert {path.name for path in written} == {
+        f"published.{s}" for s in ("md", "csv", "png", "svg")
+    }
+    text = (run / "published.md").read_text(encoding="utf-8")
+    assert text.index("write: same order") < text.index("## Numbers") < text.index("## Why they")
+    assert "![Published numbers and those measured here](published.png)" in text
+    assert "unlimited, and shared" in text
+    assert ET.parse(run / "published.svg").getroot().tag.endswith("svg")
+    with (run / "published.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 12
+    row = next(r for r in rows if r["operation"] == "read" and r["alternative"] == "HDF5")
+    assert float(row["published"]) == 0.95932
+    assert float(row["ratio"]) == pytest.approx(float(row["here"]) / 0.95932)
+    assert row["url"] == "https://arxiv.org/abs/2207.09503"
+    assert row["order"] == "same order"
+    again = (run / "published.csv").read_bytes()
+    assert list(report([run]))
+    assert (run / "published.csv").read_bytes() == again
+
+
+def test_the_figure_shows_each_number_where_it_is(tmp_path):
+    run = a_paper_run(tmp_path, {"hdf5": 1.0, "zarr": 2.0, "netcdf4": 4.0})
+    found = beside(run)
+    figure = draw_published(found, summarise(run))
+    assert [ax.get_gid() for ax in figure.axes] == ["create", "open", "write", "read"]
+    for ax in figure.axes:
+        own = [m for m in found.matches if m.operation == ax.get_gid()]
+        for gid, of in (("published", lambda m: m.published.value), ("here", lambda m: m.here)):
+            drawn = {line.get_label(): line.get_xdata()[0] for line in ax.lines
+                     if line.get_gid() == gid}  # fmt: skip
+            assert drawn == {m.alternative: pytest.approx(of(m)) for m in own}
+        assert ax.get_xscale() == "log"
+        assert len(ax.get_yticks()) == 3
+
+
+def test_an_experiment_without_a_study_gets_nothing(tmp_path):
+    run = a_run(tmp_path, drawn_runs.USUAL)
+    assert side_by_side(summarise(run)) is None
+    assert page_data(summarise(run)) is None
+    assert list(write_published(summarise(run), run)) == []
+
+
+@pytest.mark.parametrize("study", sorted(set(STUDIES) - {STUDY}))
+def test_a_study_without_a_workload_says_so(tmp_path, study):
+    run = a_run(tmp_path, drawn_runs.USUAL, experiment={"study": study})
+    (run / "published.png").write_bytes(b"of an earlier report")
+    names = {path.name for path in write_published(summarise(run), run)}
+    assert names == {"published.md", "published.csv"}
+    assert not (run / "published.png").exists()
+    text = (run / "published.md").read_text(encoding="utf-8")
+    assert "No workload of pffbench redoes" in text
+    with (run / "published.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(published_values(study))
+    assert not any(row["here"] for row in rows)
+
+
+def test_page_data_is_fit_for_json(tmp_path):
+    run = a_paper_run(tmp_path, dict.fromkeys(FORMATS, 1.0))
+    data = page_data(summarise(run))
+    again = json.loads(json.dumps(data, allow_nan=False))
+    assert again["study"]["name"] == STUDY
+    assert len(again["marks"]) == len(again["numbers"]["rows"]) == 12
+    assert len(again["numbers"]["rows"][0]) == len(again["numbers"]["headings"])
+    assert len(again["orders"]["rows"][0]) == len(again["orders"]["headings"])
