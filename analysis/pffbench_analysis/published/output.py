@@ -20,6 +20,7 @@ from pffbench_analysis.published.words import (
     order_cells,
     verdict_lines,
 )
+from pffbench_analysis.saving import save
 
 _NAME = "published"
 
@@ -38,8 +39,6 @@ def write_published(summary: Summary, directory: str | Path) -> Iterator[Path]:
     found = side_by_side(summary)
     if found is None:
         return
-    from pffbench_analysis.report import save
-
     place = Path(directory) / _NAME
     figure = draw_published(found, summary)
     if figure is not None:
