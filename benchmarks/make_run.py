@@ -1,6 +1,6 @@
 """Make a results directory of any size, with plausible numbers, to time the analysis on.
 
-    python benchmarks/make_run.py DIRECTORY [--cases 96] [--repetitions 947] [--ranks 64]
+    python benchmarks/make_run.py DIRECTORY [--cases 24] [--repetitions 3788] [--ranks 16]
 
 The defaults give a million rows in `samples.csv`. Nothing is measured: the numbers are drawn.
 """
@@ -31,9 +31,9 @@ def main() -> None:
     """Read the command line and write the directory."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path)
-    parser.add_argument("--cases", type=int, default=96)
-    parser.add_argument("--repetitions", type=int, default=947)
-    parser.add_argument("--ranks", type=int, default=64)
+    parser.add_argument("--cases", type=int, default=24)
+    parser.add_argument("--repetitions", type=int, default=3788)
+    parser.add_argument("--ranks", type=int, default=16)
     given = parser.parse_args()
     given.directory.mkdir(parents=True)
     make(given.directory, given.cases, given.repetitions, given.ranks)

@@ -14,9 +14,10 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.transforms import ScaledTranslation
 
 from pffbench_analysis.charts import Bar, Chart, Panel
-from pffbench_analysis.style import ALARM, INK, PALE_INK, RC, colour, hatch, pale, plain
+from pffbench_analysis.style import ALARM, INK, PALE_INK, RC, colour, hatch, pale, plain, short
 from pffbench_analysis.thinning import dots_each, kept
 
 if TYPE_CHECKING:
@@ -126,12 +127,12 @@ def _draw_panel(ax: Axes, panel: Panel, chart: Chart, places: Sequence[float]) -
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="x", color="#E2E2E2", linewidth=0.6)
     ax.set_axisbelow(True)
-    dots = dots_each(sum(len(panel.drawn) for panel in chart.panels))
+    there = [(bar, place) for bar, place in zip(panel.bars, places, strict=True) if bar is not None]
+    _draw_bars(ax, there)
+    _draw_whiskers(ax, [(bar, place) for bar, place in there if not math.isnan(bar.low)])
+    _draw_dots(ax, there, dots_each(sum(len(panel.drawn) for panel in chart.panels)))
     for bar, place in zip(panel.bars, places, strict=True):
-        if bar is not None:
-            _draw_bar(ax, bar, place, dots)
-        else:
-            _say(ax, place, "–")
+        _say(ax, place, "–" if bar is None else short(bar.value) + "†" * bar.below_resolution)
     raw = [point for bar in panel.drawn if bar.roofline for point in bar.points]
     if chart.roofline and raw:
         best = max(raw) if chart.more_is_better else min(raw)
@@ -139,37 +140,54 @@ def _draw_panel(ax: Axes, panel: Panel, chart: Chart, places: Sequence[float]) -
         line.set_gid("roofline")
 
 
-def _draw_bar(ax: Axes, bar: Bar, place: float, dots: int) -> None:
-    own = colour(bar.backend)
-    weak = bar.settings == "defaults" and not bar.raw
+#: Bars and where they stand. One call draws all of a panel: hundreds would take seconds.
+Placed = Sequence[tuple[Bar, float]]
+
+
+def _draw_bars(ax: Axes, placed: Placed) -> None:
+    bars = [bar for bar, _ in placed]
+    weak = [bar.settings == "defaults" and not bar.raw for bar in bars]
+    own = [colour(bar.backend) for bar in bars]
     ax.barh(
-        place,
-        bar.value,
+        [place for _, place in placed],
+        [bar.value for bar in bars],
         height=_THICKNESS,
-        color=pale(own) if weak else own,
+        color=[pale(c) if w else c for c, w in zip(own, weak, strict=True)],
         edgecolor=INK,
         linewidth=0.5,
-        hatch=hatch(bar.transfer),
-        label=[bar.label],
+        hatch=[hatch(bar.transfer) for bar in bars],
+        label=[bar.label for bar in bars],
         zorder=2,
     )
-    if not math.isnan(bar.low):
-        ax.errorbar(
-            bar.value,
-            place,
-            xerr=[[bar.value - bar.low], [bar.high - bar.value]],
-            ecolor="black",
-            elinewidth=1.1,
-            capsize=2.5,
-            capthick=1.1,
-            fmt="none",
-            zorder=4,
-        )
-    points = [bar.points[place] for place in kept(bar.points, dots)]
-    spread = np.linspace(-0.24, 0.24, len(points)) if len(points) > 1 else np.zeros(1)
+
+
+def _draw_whiskers(ax: Axes, placed: Placed) -> None:
+    if not placed:
+        return
+    ax.errorbar(
+        [bar.value for bar, _ in placed],
+        [place for _, place in placed],
+        xerr=np.transpose([(bar.value - bar.low, bar.high - bar.value) for bar, _ in placed]),
+        ecolor="black",
+        elinewidth=1.1,
+        capsize=2.5,
+        capthick=1.1,
+        fmt="none",
+        zorder=4,
+    )
+
+
+def _draw_dots(ax: Axes, placed: Placed, most: int) -> None:
+    """Draw at most so many repetitions of each bar, the first one uppermost."""
+    across, down = [], []
+    for bar, place in placed:
+        points = [bar.points[i] for i in kept(bar.points, most)]
+        across.append(np.array(points))
+        spread = np.linspace(-0.24, 0.24, len(points)) if len(points) > 1 else np.zeros(1)
+        down.append(place + spread)
     ax.plot(
-        points,
-        place + spread,
+        np.concatenate(across),
+        np.concatenate(down),
         linestyle="none",
         marker="o",
         markersize=2.9,
@@ -178,30 +196,12 @@ def _draw_bar(ax: Axes, bar: Bar, place: float, dots: int) -> None:
         markeredgewidth=0.5,
         zorder=3,
     )
-    _say(ax, place, f"{_short(bar.value)}{'†' if bar.below_resolution else ''}")
 
 
 def _say(ax: Axes, place: float, text: str) -> None:
     """Write a bar's value in the margin on the right."""
-    ax.annotate(
-        text,
-        (1.0, place),
-        xycoords=ax.get_yaxis_transform(),
-        xytext=(3, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=7,
-        color=INK,
-        annotation_clip=False,
-    )
-
-
-def _short(value: float) -> str:
-    """Return a number with three digits; with two where it is very small."""
-    if not 1e-3 <= abs(value) < 1e7:
-        return f"{value:.2g}"
-    digits = max(0, 2 - math.floor(math.log10(abs(value))))
-    return f"{value:.{digits}f}"
+    right = ax.get_yaxis_transform() + ScaledTranslation(3 / 72, 0, ax.figure.dpi_scale_trans)
+    ax.text(1.0, place, text, transform=right, va="center", fontsize=7, color=INK)
 
 
 def _scale(chart: Chart, axes: Sequence[Axes], columns: int) -> None:

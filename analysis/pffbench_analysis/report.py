@@ -71,9 +71,11 @@ def _report(directory: Path, summary: Summary) -> Iterator[Path]:
     yield from (directory / "summary.csv", directory / "summary.md", write_fom(summary, directory))
     plots = directory / "plots"
     plots.mkdir(exist_ok=True)
-    yield from save_all(list(drawings(summary)), plots)
+    saved = save_all(list(drawings(summary)), plots)
+    page = write_page(summary, directory, _common(summary))
+    yield from saved
     yield from write_published(summary, directory)
-    yield write_page(summary, directory, _common(summary))
+    yield page
 
 
 def figures(summary: Summary) -> Iterator[tuple[str, Figure]]:

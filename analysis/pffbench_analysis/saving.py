@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from pffbench_analysis.style import RC
 #: Twice as fine as a figure of nine inches is shown on a page of 900 pixels.
 _DOTS_PER_INCH = 200
 #: With fewer bars in all, other processes are not worth starting.
-_MANY_BARS = 500
+_MANY_BARS = 300
 #: More processes than this hardly help, and a login node is shared.
 _MOST_PROCESSES = 4
 
@@ -40,20 +41,25 @@ class Drawing:
 def save_all(drawings: Sequence[Drawing], directory: Path) -> Iterator[Path]:
     """Draw figures and write each as PNG and SVG, in their order.
 
+    Other processes begin at once, so the caller can do something else before it asks for the
+    files.
+
     Raises
     ------
     OSError
-        A file cannot be written.
+        A file cannot be written; raised when that file is asked for.
     """
     bars = sum(len(panel.drawn) for drawing in drawings for panel in drawing.chart.panels)
     processes = min(len(os.sched_getaffinity(0)), _MOST_PROCESSES, len(drawings))
     if bars < _MANY_BARS or processes < 2:
-        for drawing in drawings:
-            yield from _draw_and_save(drawing, directory)
-        return
-    with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
-        for files in pool.map(_draw_and_save, drawings, [directory] * len(drawings)):
-            yield from files
+        return chain.from_iterable(_draw_and_save(drawing, directory) for drawing in drawings)
+    pool = ProcessPoolExecutor(processes, mp_context=get_context("fork"))
+    return _collected(pool, pool.map(_draw_and_save, drawings, [directory] * len(drawings)))
+
+
+def _collected(pool: ProcessPoolExecutor, saved: Iterator[list[Path]]) -> Iterator[Path]:
+    with pool:
+        yield from chain.from_iterable(saved)
 
 
 def _draw_and_save(drawing: Drawing, directory: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import Any
 
 #: The palette of Okabe and Ito (2008), safe for colour-blind readers; raw bytes are greys.
@@ -17,6 +18,12 @@ _COLOURS = {
     "mpiio": "#999999",
     "posix": "#4D4D4D",
     "null": "#DDDDDD",
+    # What other programs measured: the colour of the same format or raw transfer, darker.
+    "ior-hdf5": "#003D5C",
+    "ior-ncmpi": "#8A3D66",
+    "ior-mpiio": "#6B6B6B",
+    "ior-posix": "#262626",
+    "h5bench-hdf5": "#3F7FA3",
 }
 #: For backends of other packages: Paul Tol's muted colours, also safe.
 _OTHERS = ("#332288", "#882255", "#44AA99", "#AA4499", "#DDCC77", "#88CCEE", "#117733", "#CC6677")
@@ -65,3 +72,11 @@ def hatch(transfer: str) -> str:
 def plain(text: str) -> str:
     """Return text without what neither a font nor XML can show."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def short(value: float) -> str:
+    """Return a number with three digits; with two where it is very small."""
+    if not 1e-3 <= abs(value) < 1e7:
+        return f"{value:.2g}"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{digits}f}"

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from sys import intern
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import msgspec
 
@@ -155,24 +154,37 @@ def is_torn(path: str | Path) -> bool:
         return file.read(1) != b"\n"
 
 
-Converter = Callable[[Sequence[str]], Iterable[Any]]
+Converter = Callable[[str], Any]
+
+
+class _Known(dict[str, Any]):
+    """What texts stand for; each is converted once, and equal ones share their memory."""
+
+    def __init__(self, convert: Converter) -> None:
+        super().__init__()
+        self._convert = convert
+
+    def __missing__(self, text: str) -> Any:
+        value = self[text] = self._convert(text)
+        return value
 
 
 def _converters() -> tuple[Converter, ...]:
-    """Return what makes values of each column; equal texts of a table share their memory."""
+    """Return what makes a value of each column; seconds are all different, the rest is not."""
     kinds = get_type_hints(Sample)
-    return tuple(_converter(kinds[name]) for name in COLUMNS)
+    return tuple(
+        float if kinds[name] is float else _Known(_converter(kinds[name])).__getitem__
+        for name in COLUMNS
+    )
 
 
 def _converter(kind: Any) -> Converter:
-    if kind is str:
-        return lambda texts: map(intern, texts)
     if kind is bool:
-        return lambda texts: map(_truth, texts)
-    if kind in (int, float):
-        return lambda texts: map(kind, texts)
-    number: type[int] | type[float] = int if kind == (int | None) else float
-    return lambda texts: [None if text == "" else number(text) for text in texts]
+        return _truth
+    if kind in (str, int):
+        return cast(Converter, kind)
+    number: Converter = int if kind == (int | None) else float
+    return lambda text: None if text == "" else number(text)
 
 
 def _truth(text: str) -> bool:
@@ -187,13 +199,13 @@ def _samples(
     """Make samples of rows, column by column; a broken row is looked for only if there is one."""
     try:
         columns = zip(*rows, strict=True)
-        values = [convert(column) for convert, column in zip(converters, columns, strict=True)]
+        values = [map(convert, column) for convert, column in zip(converters, columns, strict=True)]
         return list(map(Sample, *values))
     except ValueError:
         for number, row in enumerate(rows, start=first):
             try:
                 for convert, text in zip(converters, row, strict=True):
-                    list(convert([text]))
+                    convert(text)
             except ValueError as error:
                 raise ValueError(f"{path} line {number}: {error}") from None
         raise
