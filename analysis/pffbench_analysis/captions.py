@@ -118,7 +118,7 @@ def footnote(summary: Summary) -> str:
     nodes = len(set(record.topology.get("nodes", [0])))
     parts = [
         f"run {record.run_id}",
-        f"{_count(record.ranks, 'rank')} on {_count(nodes, 'node')}",
+        _count(record.ranks, "rank") + (f" on {_count(nodes, 'node')}" if nodes else ""),
         record.started.replace("T", " "),
     ]
     filesystem = record.provenance.get("filesystem", {}).get("type")

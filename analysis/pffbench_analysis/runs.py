@@ -111,6 +111,8 @@ def load_run(directory: str | Path) -> Run:
 
 def _complete(rows: pd.DataFrame, record: RunRecord) -> pd.Series[bool]:
     """Tell which rows are of repetitions, or stages of them, that came to their end."""
+    if record.imported:
+        return rows["repetition"] >= 0
 
     def reached(last: pd.Series[bool]) -> pd.Series[bool]:
         found: pd.Series[bool] = last.groupby([rows["case"], rows["repetition"]]).transform("any")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import keyword
 import os
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,14 @@ from importlib import import_module
 from typing import NoReturn
 
 from pffbench import __version__
-from pffbench.cli_results import add_compare, add_recommend, add_report, add_scaling, ranks
+from pffbench.cli_results import (
+    add_compare,
+    add_import,
+    add_recommend,
+    add_report,
+    add_scaling,
+    ranks,
+)
 from pffbench.errors import VALID, UserError
 from pffbench.parallel.launcher import speaks_for_all
 from pffbench.units import Duration
@@ -23,6 +31,7 @@ _COMMANDS = {
     "compare": "compare the same cases in two or more runs: faster, slower or no difference shown",
     "scaling": "tell how rates grow with ranks or nodes, and what more of them would bring",
     "recommend": "tell which format and settings to take, how sure that is, and the code for it",
+    "import": "make a results directory of what IOR or h5bench measured",
     "backends": "list the backends and what they can do",
     "workloads": "list the workloads and their parameters",
     "schema": "print the JSON Schema of an experiment",
@@ -45,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     parsed = make_parser().parse_args(_with_command(given))
-    command = import_module(f"pffbench.commands.{parsed.command}")
+    module = f"{parsed.command}_" if keyword.iskeyword(parsed.command) else parsed.command
+    command = import_module(f"pffbench.commands.{module}")
     try:
         status = command.main(parsed)
     except UserError as error:
@@ -105,6 +115,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_compare(made["compare"])
     add_scaling(made["scaling"])
     add_recommend(made["recommend"])
+    add_import(made["import"])
     return parser
 
 

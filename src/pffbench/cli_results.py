@@ -115,6 +115,30 @@ def add_recommend(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_import(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pffbench import`."""
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="what the program wrote: JSON of IOR 4 (-O summaryFormat=JSON), CSV of h5bench "
+        "(CSV_FILE) (example: ior-posix.json ior-mpiio.json)",
+    )
+    parser.add_argument(
+        "--from",
+        choices=("ior", "h5bench"),
+        required=True,
+        dest="program",
+        help="the program that wrote the files (example: --from ior)",
+    )
+    parser.add_argument(
+        "--out",
+        required=True,
+        metavar="DIR",
+        help="new results directory (example: --out results/ior)",
+    )
+
+
 def weight(text: str) -> tuple[float, float]:
     """Return two numbers that are not negative and not both zero."""
     parts = text.split(":")

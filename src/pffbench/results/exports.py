@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pffbench.results.conclusions import conclusions
+from pffbench.results.record import RunRecord
 from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
 from pffbench.results.tables import closing, columns_of, ordered, stored_lines, title
 
@@ -120,7 +121,7 @@ def _markdown(summary: Summary) -> Iterable[str]:
         yield from ("", record.question)
     yield from (
         "",
-        f"{record.ranks} ranks on {len(set(record.topology['nodes']))} node(s), {record.started}.",
+        f"{record.ranks} ranks{_nodes(record)}, {record.started}.",
         "",
     )
     yield from (f"- {text}" for text in [*conclusions(summary), *closing(summary)])
@@ -139,6 +140,12 @@ def _markdown(summary: Summary) -> Iterable[str]:
         yield from ("", "## Warnings", "")
         for case, p in warned:
             yield f"- {case.sample.case} {p.phase}: {'; '.join(w.message for w in p.warnings)}"
+
+
+def _nodes(record: RunRecord) -> str:
+    """Say on how many nodes a job ran, where that is known."""
+    nodes = len(set(record.topology["nodes"]))
+    return f" on {nodes} node(s)" if nodes else ""
 
 
 def _phase_table(cases: Sequence[CaseSummary]) -> Iterable[str]:

@@ -39,7 +39,8 @@ class PhaseSummary:
     ratio : Spread or None
         Time over that of the best case of the comparison, block by block; None for raw bytes.
     ranks : RankSpread or None
-        How far the ranks lie apart; None for sums of phases, whose slowest rank no row tells.
+        How far the ranks lie apart; None for sums of phases, whose slowest rank no row tells, and
+        for what another program measured without telling.
     first_done : float or None
         Bytes per second if all ranks had taken as long as the fastest one; `rate` is that of the
         slowest one. None where no data move, and for sums.
@@ -107,13 +108,18 @@ def phase_summary(
         by_block=by_block,
         rate=moved / found.median if moved and found.median else None,
         per_array=found.median / counted[0].arrays,
-        operations_rate=_per_second(counted[0].operations, found.median) if ranks else None,
+        operations_rate=_operations(phase, counted[0].operations, found.median),
         ranks=ranks,
         first_done=_per_second(moved, ranks.first) if ranks and moved else None,
         ratio=ratio,
         roofline=limit / found.median if limit and found.median else None,
         warnings=(*caveats, *_unproved(phase, rows)),
     )
+
+
+def _operations(phase: str, operations: int, seconds: float) -> float | None:
+    """Return calls per second; a sum of phases has none, nor has what nobody counted."""
+    return None if phase in TOTALS or not operations else _per_second(operations, seconds)
 
 
 def _per_second(amount: int, seconds: float) -> float | None:

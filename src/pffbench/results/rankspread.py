@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,8 +43,13 @@ class RankSpread:
     host_share: float
 
 
-def rank_spread(rows: Sequence[Sample]) -> RankSpread:
-    """Describe the ranks by the samples of one phase, one for each repetition; at least one."""
+def rank_spread(rows: Sequence[Sample]) -> RankSpread | None:
+    """Describe the ranks by the samples of one phase, one for each repetition; at least one.
+
+    None where only the slowest rank is known, as in what other programs measured.
+    """
+    if any(math.isnan(row.own_median) for row in rows):
+        return None
     middle = np.array([row.own_median for row in rows])
     last = np.array([row.own_max for row in rows])
     ratios = last[middle > 0] / middle[middle > 0]

@@ -41,6 +41,8 @@ class RunRecord:
     reading : dict, optional
         Of a run in two stages: ``started``, ``floor``, ``startup``, ``topology`` and
         ``provenance`` of the job that read last.
+    imported : str, optional
+        The program, with its version, that measured, where it was not pffbench.
     """
 
     run_id: str
@@ -68,6 +70,7 @@ class RunRecord:
     stage: str = "all"
     wrote_on: list[str] = field(default_factory=list)
     reading: dict[str, Any] | None = None
+    imported: str | None = None
 
     @property
     def last_written(self) -> dict[str, str]:

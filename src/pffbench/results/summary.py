@@ -99,7 +99,7 @@ def summarise(directory: str | Path) -> Summary:
     by_case: dict[str, list[Sample]] = defaultdict(list)
     left_out: set[tuple[str, int]] = set()
     for sample in samples:
-        if complete.holds(sample.case, sample.repetition, sample.phase):
+        if record.imported or complete.holds(sample.case, sample.repetition, sample.phase):
             by_case[sample.case].append(sample)
         else:
             left_out.add((sample.case, sample.repetition))
@@ -172,7 +172,7 @@ def _case(
 ) -> CaseSummary:
     first = rows[0]
     entry = record.cases.get(first.case, {})
-    resolution = 100 * max(record.floor["barrier"], record.floor["tick"])
+    resolution = 100 * max(record.floor.get(key, 0.0) for key in ("barrier", "tick"))
     by_phase: dict[str, list[Sample]] = defaultdict(list)
     for row in rows:
         by_phase[row.phase].append(row)

@@ -121,6 +121,8 @@ def closing(summary: Summary) -> list[str]:
         named = ", ".join(codes).replace("_", " ")
         texts.append(f"warnings: {len(warned)} of {count} phases ({named}); see summary.md")
     texts += [f"INVALID: {reason}" for reason in record.reasons]
+    if record.imported and record.valid is None:
+        return [*texts, f"measured by {record.imported}: pffbench has verified nothing"]
     verdict = {True: "VALID", False: "INVALID", None: "unfinished"}[record.valid]
     if record.valid and record.status == "interrupted":
         verdict = "VALID so far, but interrupted"
@@ -132,6 +134,8 @@ def closing(summary: Summary) -> list[str]:
 def _floor(record: RunRecord) -> str:
     """Tell what the harness itself costs, and how fast memory is."""
     floor = record.floor
+    if "barrier" not in floor:
+        return f"floor: times are given in steps of {floor['tick']:g} s"
     copy = Size(floor["memory_copy_bytes_per_second"])
     return (
         f"floor: an empty barrier takes {floor['barrier'] * 1e3:.3g} ms, the clock ticks every "
