@@ -50,7 +50,7 @@ function barSpec({ rows, labels, title, log, points, limit, width, hatches, name
   const fill = { field: "fill", type: "nominal", scale: null };
   const opacity = { field: "opacity", type: "quantitative", scale: null };
   const body = log
-    ? { mark: { ...TOLD, type: "point", filled: true, size: 150, stroke: INK, strokeWidth: 0.8 }, encoding: { x: x("value"), y, fill, fillOpacity: opacity } }
+    ? { mark: { ...TOLD, type: "point", filled: true, size: 150, opacity: 1, stroke: INK, strokeWidth: 0.8 }, encoding: { x: x("value"), y, fill, fillOpacity: opacity } }
     : { transform: [{ filter: "isValid(datum.low)" }], mark: { ...TOLD, type: "bar", stroke: INK, strokeWidth: 0.6, strokeOpacity: 0.6 }, encoding: { x: x("value"), y, fill, fillOpacity: opacity } };
   const alone = { transform: [{ filter: "!isValid(datum.low)" }], mark: { ...TOLD, type: "point", size: 110, strokeWidth: 2, filled: false }, encoding: { x: x("value"), y, stroke: { field: "colour", type: "nominal", scale: null } } };
   const whisker = { transform: [{ filter: "isValid(datum.low)" }], mark: { ...TOLD, type: "rule", strokeWidth: 1.8, color: INK }, encoding: { x: x("low"), x2: { field: "high" }, y } };
