@@ -12,7 +12,7 @@ import pytest
 import xarray
 import zarr
 
-from launch import PROGRAMS, run, write_experiment
+from launch import PROGRAMS, run, run_experiment, write_experiment
 from pffbench.data import make_source
 
 pytestmark = pytest.mark.parallel
@@ -318,3 +318,17 @@ def test_alignment_places_the_data(tmp_path):
             stored = [d for d in file.values() if d.ndim == 2]
             offsets = [d.id.get_chunk_info(0).byte_offset for d in stored]
         assert [offset % 65536 for offset in offsets] == [0] * RANKS
+
+
+@pytest.mark.parametrize(("settings", "chunks"), [("matched", 3), ("defaults", 0)])
+def test_every_rank_writes_empty_chunks_or_none_does(tmp_path, settings, chunks):
+    zeros = tmp_path / "zeros.h5"
+    with h5py.File(zeros, "w") as file:
+        file["v"] = np.zeros((6, 16), dtype="f4")
+    case = {"workload": "hyperslab", "backend": "zarr", "layout": "shared", "settings": settings,
+            "chunks": [2, 16], "source": "file", "file": str(zeros), "variable": "v"}  # fmt: skip
+    done = run_experiment(tmp_path, 3, cases=[case])
+    assert done.status == 0, done.said
+    (row,) = [row for row in done.rows if row["phase"] == "close"]
+    metadata = 2  # of the group and of the array
+    assert int(row["disk_files"]) == metadata + chunks

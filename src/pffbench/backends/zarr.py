@@ -73,8 +73,15 @@ class Zarr(Backend):
         assert isinstance(options, ZarrOptions)
         self._zarr = zarr
         default = zarr.config.defaults[0]["async"]["concurrency"]
-        # Set for the whole process, so each case sets its own.
-        zarr.config.set({"async.concurrency": options.concurrency or default})
+        empty = options.write_empty_chunks
+        # Set for the whole process, so each case sets its own. An array that a rank did not
+        # create itself takes whether to write empty chunks from here only.
+        zarr.config.set(
+            {
+                "async.concurrency": options.concurrency or default,
+                "array.write_empty_chunks": settings == "matched" if empty is None else empty,
+            }
+        )
 
     @classmethod
     def refuse(
@@ -190,6 +197,8 @@ class ZarrStore(Store):
 
     def files(self) -> set[str]:
         found = set(self._chunk_files)
+        if not self._zarr.config.get("array.write_empty_chunks"):
+            found = {file for file in found if os.path.exists(file)}
         for name in self._described:
             directory = os.path.join(self._path, name)
             found.update(
@@ -224,11 +233,6 @@ class ZarrStore(Store):
             told["shards"] = self._options.shards
         if spec.codec != "library":
             told["compressors"] = compressor(self._options.format, spec)
-        write_empty = self._options.write_empty_chunks
-        if write_empty is None and spec.fill == "none":
-            write_empty = True
-        if write_empty is not None:
-            told["config"] = {"write_empty_chunks": write_empty}
         return self._group.create_array(spec.name, shape=spec.shape, dtype=spec.dtype, **told)
 
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
