@@ -95,6 +95,9 @@ def test_imported_runs_are_reported_and_nothing_is_recommended_of_them(ior):
     made = {path.name for path in report([ior])}
     assert {"report.html", "ior-shared-totals.svg", "ior-shared-data.png"} <= made
     assert "INVALID" not in (ior / "plots" / "ior-shared-data.svg").read_text()
+    page = (ior / "report.html").read_text()
+    assert "IMPORTED" in page
+    assert "NOT FINISHED" not in page
     done = pffbench_cli("recommend", ior)
     assert done.status == 2
     assert "no verdict was given" in done.stderr

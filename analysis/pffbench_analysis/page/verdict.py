@@ -88,6 +88,12 @@ def _word(summary: Summary) -> tuple[str, str, str]:
             "open",
             "What was measured is valid so far, but repetitions are missing.",
         )
+    if record.imported and record.valid is None:
+        return (
+            "IMPORTED",
+            "open",
+            "Another program measured this; pffbench has verified nothing of it.",
+        )
     if record.status == "running" or record.valid is None:
         return (
             "NOT FINISHED",
