@@ -116,9 +116,19 @@ class Login(Machine):
             case ["kill", name] if name in self.settings.names:
                 if (pid := self.daemons.pid(name)) is not None:
                     os.kill(pid, signal.SIGKILL)  # the kernel ends all that ran below it
-                    wait_until(lambda: self.daemons.pid(name) is None, f"the end of {name}")
+                    wait_until(lambda: self._is_off(name), f"the end of {name}")
             case _:
                 raise ClusterError(f"the login host cannot {' '.join(words)}")
+
+    def _is_off(self, name: str) -> bool:
+        """Whether a node has ended; its own process outlives the one that started it a little."""
+        if self.daemons.pid(name) is not None:
+            return False
+        try:
+            control.connect(self.settings.socket(name)).close()
+        except ClusterError:
+            return True
+        return False
 
     def child_ended(self) -> None:
         """Stop when Slurm itself has ended, and leave its logs to be read."""

@@ -57,7 +57,8 @@ def test_a_planted_slowdown_ends_with_status_1(runs, tmp_path):
 
 def test_the_same_again_passes(runs, tmp_path):
     base, same, _ = runs
-    done = compare(base, same, "--fail-if-slower", "5%", cwd=tmp_path)
+    # Half of what the slow run is slower by: a loaded machine does stretch a sleep of 0.1 s.
+    done = compare(base, same, "--fail-if-slower", "10%", cwd=tmp_path)
     assert done.status == 0, done.said
     assert "PASSED: nothing is shown to be slower" in done.stdout
 
