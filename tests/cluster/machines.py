@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cluster import moosefs, namespaces, network
+from cluster import control, moosefs, namespaces, network
 from cluster.control import Requests
 from cluster.daemons import Daemons, wait_until
 from cluster.settings import LOGIN, ClusterError, Settings
