@@ -138,7 +138,7 @@ record = json.loads(pathlib.Path(sys.argv[1], "run.json").read_text())
 for name in sys.argv[2:]:
     value = record[name]
     if name == "startup":
-        value = f"{value['seconds_to_main']:.1f}"
+        value = f"{(value.get('resumed') or [value['seconds_to_main']])[-1]:.1f}"
     print(",".join(value) if isinstance(value, list) else value)
 PYTHON
 }

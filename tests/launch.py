@@ -13,6 +13,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import yaml
@@ -170,6 +171,13 @@ def start_experiment(directory, ranks, *arguments, program=("-m", "pffbench"), e
 def run_experiment(directory, ranks, *arguments, timeout=120, **content):
     """Run an experiment in a directory of its own to its end."""
     return start_experiment(directory, ranks, *arguments, **content).finish(timeout)
+
+
+def cannot_run(why) -> NoReturn:
+    """Skip a test that lacks a program; in CI it must not lack it."""
+    if os.environ.get("CI", "").lower() not in ("", "0", "false"):
+        pytest.fail(f"in CI these tests must run: {why}", pytrace=False)
+    pytest.skip(why)
 
 
 def entries_below(directory):

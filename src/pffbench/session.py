@@ -217,6 +217,7 @@ def _recorder(
     if decided.goes_on:
         before = RunRecord.load(out)
         before.resumed.append(record.started)
+        before.startup.setdefault("resumed", []).append(record.startup["seconds_to_main"])
         before.status, before.valid, before.finished = "running", None, None
         before.scratch = record.scratch
         before.stage = decided.stage

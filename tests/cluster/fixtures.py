@@ -12,34 +12,24 @@ from pathlib import Path
 import pytest
 
 from cluster.commands import Cluster
-from cluster.requirements import missing_programs, no_namespaces
+from cluster.requirements import missing_programs
 from cluster.settings import Settings
 
 
 @pytest.fixture(scope="session")
 def slurm_cluster() -> Iterator[Cluster]:
     """One cluster of four nodes for all tests, which ends when this process ends, however."""
-    _look_at_machine()
     yield from _cluster()
 
 
 @pytest.fixture(scope="module")
 def moosefs_cluster() -> Iterator[Cluster]:
     """Another cluster, with MooseFS on all machines at its ``settings.moosefs_mount``."""
-    _look_at_machine()
     if os.geteuid() != 0:
         pytest.skip("MooseFS needs root, because only root may use /dev/fuse")
     if missing := missing_programs(with_moosefs=True):
         pytest.skip(missing)
     yield from _cluster(moosefs=True)
-
-
-def _look_at_machine() -> None:
-    """Skip where the machine forbids it; fail where only packages are missing."""
-    if impossible := no_namespaces():
-        pytest.skip(f"NO SLURM TEST RUNS: virtual nodes are impossible here: {impossible}")
-    if missing := missing_programs():
-        pytest.fail(f"{missing}; `make test` installs them", pytrace=False)
 
 
 def _cluster(*, moosefs: bool = False) -> Iterator[Cluster]:

@@ -105,7 +105,7 @@ def test_a_resumed_run_completes(resumed):
     assert resumed.status == 0, resumed.said
     assert resumed.record["status"] == "finished"
     assert resumed.record["valid"] is True
-    assert len(resumed.record["resumed"]) == 1
+    assert len(resumed.record["resumed"]) == len(resumed.record["startup"]["resumed"]) == 1
     cases = resumed.record["cases"]
     assert repetitions(resumed) == Counter((c, i) for c in cases for i in range(REPETITIONS + 1))
 

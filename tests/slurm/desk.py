@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
 import time
+from collections import defaultdict
 from pathlib import Path
+
+from launch import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = ROOT / "jobs"
@@ -19,6 +23,18 @@ roofline: false
 common: {{workload: hyperslab, shape_per_rank: [4, 32, 32]}}
 cases:
   - backend: [hdf5, zarr]
+"""
+
+# Python runs this at its start: every file that it opens below the scratch directory is noted,
+# with the node and with what it is opened for.
+WATCH = """
+import os, socket, sys
+log = os.open(os.environ["WATCH"] + "/" + os.environ["SLURM_PROCID"], os.O_CREAT | os.O_WRONLY)
+def note(event, arguments):
+    if event == "open" and str(arguments[0]).startswith(os.environ["WATCHED"]):
+        reads = arguments[2] & os.O_ACCMODE == os.O_RDONLY
+        os.write(log, f"{socket.gethostname()} {'rw'[not reads]} {arguments[0]}\\n".encode())
+sys.addaudithook(note)
 """
 
 
@@ -65,6 +81,27 @@ class Desk:
         while not (path.exists() and len(repetitions(path, last)) >= at_least):
             assert time.monotonic() < end, "no repetition within four minutes"
             time.sleep(0.1)
+
+
+def watching(directory, scratch):
+    """Return the variables under which ranks note what they open below the scratch directory."""
+    (hook := directory / "watch").mkdir()
+    (seen := directory / "seen").mkdir()
+    (hook / "sitecustomize.py").write_text(WATCH)
+    paths = f"{hook}{os.pathsep}{environment()['PYTHONPATH']}"
+    return {"PYTHONPATH": paths, "WATCH": str(seen), "WATCHED": str(scratch)}
+
+
+def read_elsewhere(directory):
+    """Files that were written and read: on which nodes they were read, none of which wrote them."""
+    opened = defaultdict(lambda: defaultdict(set))
+    for line in "".join(log.read_text() for log in (directory / "seen").iterdir()).splitlines():
+        node, how, path = line.split()
+        opened[path][how].add(node)
+    moved = {path: how for path, how in opened.items() if how["r"] and how["w"]}
+    for path, how in moved.items():
+        assert not how["r"] & how["w"], path
+    return {path: how["r"] for path, how in moved.items()}
 
 
 def repetitions(samples, last="remove"):

@@ -7,13 +7,13 @@ marked `slow`: `make test ARGS="-m slow"`. What every run of the tests has are s
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from desk import read_elsewhere, watching
 from launch import environment, write_experiment
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1200)]
@@ -77,45 +77,21 @@ def assert_valid_on_moosefs(cluster, name, *settings, timeout):
     assert cluster.run("ls", scratch, on="node4").stdout == "", "everything is removed again"
 
 
-# Python runs this at its start: every file that it opens below the scratch directory is noted,
-# with the node and with what it is opened for.
-WATCH = """
-import os, socket, sys
-log = os.open(os.environ["WATCH"] + "/" + os.environ["SLURM_PROCID"], os.O_CREAT | os.O_WRONLY)
-def note(event, arguments):
-    if event == "open" and str(arguments[0]).startswith(os.environ["WATCHED"]):
-        reads = arguments[2] & os.O_ACCMODE == os.O_RDONLY
-        os.write(log, f"{socket.gethostname()} {'rw'[not reads]} {arguments[0]}\\n".encode())
-sys.addaudithook(note)
-"""
-
-
 @pytest.mark.slow
 def test_64_ranks_read_what_another_node_wrote(slurm, shared):
-    (watch := shared / "watch").mkdir()
-    (seen := shared / "seen").mkdir()
     (scratch := shared / "scratch").mkdir()
-    (watch / "sitecustomize.py").write_text(WATCH)
     case = {"backend": "posix", "layout": "file_per_process", "cache": "shifted"}
     file = write_experiment(
         shared, common={"workload": "hyperslab", "shape_per_rank": [4, 16, 16]}, cases=[case]
     )
     record = pffbench(
         slurm, FOUR_BY_SIXTEEN, "run", file, "--scratch", scratch, cwd=shared, timeout=900,
-        PYTHONPATH=f"{watch}{os.pathsep}{environment()['PYTHONPATH']}",
-        WATCH=str(seen), WATCHED=str(scratch),
+        **watching(shared, scratch),
     )  # fmt: skip
     assert record["valid"] is True
-    nodes = record["topology"]["nodes"]
-    assert Counter(nodes) == {0: 16, 1: 16, 2: 16, 3: 16}
-    opened = defaultdict(lambda: defaultdict(set))
-    for line in "".join(log.read_text() for log in seen.iterdir()).splitlines():
-        node, how, path = line.split()
-        opened[path][how].add(node)
-    moved = {path: how for path, how in opened.items() if how["r"] and how["w"]}
-    assert len(moved) == 64, sorted(opened)
-    for path, how in moved.items():
-        assert not how["r"] & how["w"], path
-    assert Counter(host for how in moved.values() for host in how["r"]) == dict.fromkeys(
+    assert Counter(record["topology"]["nodes"]) == {0: 16, 1: 16, 2: 16, 3: 16}
+    elsewhere = read_elsewhere(shared)
+    assert len(elsewhere) == 64
+    assert Counter(host for hosts in elsewhere.values() for host in hosts) == dict.fromkeys(
         slurm.settings.names, 16
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 import time
-from collections import defaultdict
 
 import pytest
 
+from desk import read_elsewhere, watching
 from launch import environment, write_experiment
 
 pytestmark = pytest.mark.slurm
@@ -75,38 +74,12 @@ def test_the_account_is_recorded_when_it_is_asked_for(slurm, shared):
     assert provenance["environment"]["SLURM_JOB_ACCOUNT"] == "astro"
 
 
-# Python runs this at its start: every file that it opens below the scratch directory is noted,
-# with the node and with what it is opened for.
-WATCH = """
-import os, socket, sys
-log = os.open(os.environ["WATCH"] + "/" + os.environ["SLURM_PROCID"], os.O_CREAT | os.O_WRONLY)
-def note(event, arguments):
-    if event == "open" and str(arguments[0]).startswith(os.environ["WATCHED"]):
-        reads = arguments[2] & os.O_ACCMODE == os.O_RDONLY
-        os.write(log, f"{socket.gethostname()} {'rw'[not reads]} {arguments[0]}\\n".encode())
-sys.addaudithook(note)
-"""
-
-
 def test_shifted_reads_are_made_on_another_node_than_the_one_that_wrote(slurm, shared):
-    (watch := shared / "watch").mkdir()
-    (seen := shared / "seen").mkdir()
-    (watch / "sitecustomize.py").write_text(WATCH)
-    paths = f"{watch}{os.pathsep}{environment()['PYTHONPATH']}"
     case = {"backend": "posix", "layout": "file_per_process", "cache": "shifted"}
-    done = run_small(
-        slurm, shared, FOUR_BY_FOUR, cases=[case], PYTHONPATH=paths, WATCH=str(seen),
-        WATCHED=str(shared / "scratch"),
-    )  # fmt: skip
+    watched = watching(shared, shared / "scratch")
+    done = run_small(slurm, shared, FOUR_BY_FOUR, cases=[case], **watched)
     assert done.returncode == 0, done.stdout + done.stderr
-    opened = defaultdict(lambda: defaultdict(set))
-    for line in "".join(file.read_text() for file in seen.iterdir()).splitlines():
-        node, how, path = line.split()
-        opened[path][how].add(node)
-    moved = {path: how for path, how in opened.items() if how["r"] and how["w"]}
-    assert len(moved) >= 16, opened
-    for path, how in moved.items():
-        assert not how["r"] & how["w"], path
+    assert len(read_elsewhere(shared)) >= 16
 
 
 def test_a_scratch_directory_of_each_node_is_refused(slurm, shared):

@@ -103,6 +103,25 @@ def test_imported_runs_are_reported_and_nothing_is_recommended_of_them(ior):
     assert "no verdict was given" in done.stderr
 
 
+def test_writing_of_two_imported_runs_is_compared_and_reading_is_not(tmp_path):
+    for name, factor in (("base", 1.0), ("new", 1.3)):
+        told = json.loads((PEERS / "ior-posix.json").read_text())
+        (test,) = told["tests"]
+        # Eight repetitions that take longer than the steps in which IOR prints times.
+        test["Results"] = [
+            row | {"wrRdTime": factor * (1 + n / 250) / 10}
+            for n in range(8)
+            for row in test["Results"][:2]
+        ]
+        (tmp_path / f"{name}.json").write_text(json.dumps(told))
+        import_results("ior", [tmp_path / f"{name}.json"], tmp_path / name)
+    done = pffbench_cli("compare", "base", "new", "--fail-if-slower", "5%", cwd=tmp_path)
+    assert done.status == 1, done.said
+    assert "ior-posix: write takes 1.30 times as long" in " ".join(done.stdout.split())
+    assert "page cache not proved" in done.stdout
+    assert "measured by IOR 4.1.0+dev, verified by nobody" in done.stdout
+
+
 def test_a_file_for_each_process_that_was_only_written(tmp_path):
     out = import_results("ior", [PEERS / "ior-kept.json"], tmp_path / "kept")
     (case,) = summarise(out).cases

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from launch import cannot_run
+
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = ROOT / "jobs"
 LIBRARIES = [JOBS / "lib.sh", JOBS / "endings.sh", JOBS / "stage.sh", JOBS / "baseline.sh"]
@@ -63,7 +65,7 @@ def test_it_is_bash(script):
 @pytest.mark.parametrize("script", named(ALL))
 def test_shellcheck_finds_nothing(script):
     if not shutil.which("shellcheck"):
-        pytest.skip("shellcheck is not installed")
+        cannot_run("shellcheck is not installed")
     checked = subprocess.run(
         ["shellcheck", "--external-sources", "--source-path", ROOT, script],
         capture_output=True, text=True,

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from launch import cannot_run
+
 ROOT = Path(__file__).resolve().parents[2]
 SETUP = ROOT / "setup"
 #: Without what MPI leaves in the process's own environment once any test has started it in here:
@@ -104,8 +106,9 @@ def test_syntax(script):
     subprocess.run(["bash", "-n", script], check=True)
 
 
-@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
 def test_shellcheck():
+    if not shutil.which("shellcheck"):
+        cannot_run("shellcheck is not installed")
     command = ["shellcheck", "-x", "-a", *(s for s in SCRIPTS if s.parent.name != "lib")]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout

@@ -115,7 +115,7 @@ def unfit(side: Measured) -> Iterator[str]:
     record = side.run.record
     if record.status != "finished":
         yield f"the {side.which} run is not finished ({record.status})"
-    elif record.valid is not True:
+    elif record.valid is not True and not (record.imported and not record.reasons):
         reason = record.reasons[0] if record.reasons else "see its run.json"
         yield f"the {side.which} run is not valid: {reason}"
 

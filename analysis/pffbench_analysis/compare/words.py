@@ -31,7 +31,15 @@ def verdict_lines(found: Comparison) -> list[str]:
     for verdict in (Verdict.SLOWER, Verdict.FASTER):
         lines += _named(verdict, [p for p in found.pairs if p.verdict is verdict])
     lines += [_overall(pair) for pair in found.overall if not pair.case.raw]
-    return [*lines, machine(found), _power(found), *_lone(found), _rule(found)]
+    return [
+        *lines, machine(found), _power(found), *_lone(found), *_unverified(found), _rule(found)
+    ]  # fmt: skip
+
+
+def _unverified(found: Comparison) -> Iterator[str]:
+    for run in (found.base, found.new):
+        if run.record.imported:
+            yield f"measured by {run.record.imported}, verified by nobody: {run.directory}"
 
 
 def _nothing(found: Comparison) -> str:

@@ -10,22 +10,16 @@ from pffbench.errors import UserError
 from pffbench_analysis.runs import Difference, Run, differences
 from pffbench_analysis.scaling.points import Over
 
-#: Facts in which the runs of a series must not differ. Others, such as a kernel or the time that
-#: was asked for, are told.
-_MUST_AGREE = (
-    "experiment.name",
-    "experiment.seed",
-    "experiment.memory",
-    "software.libraries.",
-    "software.loaded.",
-    "software.pffbench.version",
-    "mpi_io.library",
-    "mpi_io.component",
-    "filesystem.type",
-    "filesystem.device",
-    "filesystem.mount_point",
-    "slurm.cluster_name",
-)
+#: Facts, by section of the provenance, in which the runs of a series must not differ: these, and
+#: where a name ends with a dot all below it. Others, such as a kernel or the time that was asked
+#: for, are told.
+_MUST_AGREE = {
+    "experiment": ("name", "seed", "memory"),
+    "software": ("libraries.", "loaded.", "pffbench.version"),
+    "mpi_io": ("library", "library_version", "component"),
+    "filesystem": ("type", "device", "mount_point"),
+    "slurm": ("cluster_name",),
+}
 #: How many differing facts a message lists.
 _LISTED = 8
 
@@ -71,7 +65,7 @@ def agreeing(runs: Sequence[Run]) -> list[str]:
     notes: dict[str, list[str]] = defaultdict(list)
     for run in runs[1:]:
         found = [d for d in differences(first, run) if d.area != "size"]
-        wrong = [d for d in found if d.key.startswith(_MUST_AGREE)]
+        wrong = [d for d in found if _must_agree(d.key)]
         if wrong:
             raise UserError(
                 f"{first.directory} and {run.directory} are not of one series; they differ in "
@@ -80,6 +74,12 @@ def agreeing(runs: Sequence[Run]) -> list[str]:
         for d in found:
             notes[f"{d.key}: {d.a} at first, then {d.b}"].append(run.directory.name)
     return [f"differs: {text} ({', '.join(names)})" for text, names in notes.items()]
+
+
+def _must_agree(key: str) -> bool:
+    section, _, name = key.partition(".")
+    names = _MUST_AGREE.get(section, ())
+    return any(name.startswith(n) if n.endswith(".") else name == n for n in names)
 
 
 def _listed(found: Sequence[Difference]) -> str:

@@ -128,9 +128,9 @@ def _markdown(summary: Summary) -> Iterable[str]:
     for cases in summary.groups.values():
         yield from ("", f"## {title(cases, summary)}", "")
         columns = columns_of(cases)
-        yield f"| {' | '.join(c.heading for c in columns)} |"
-        yield f"| {' | '.join('---' if c.is_text else '---:' for c in columns)} |"
-        yield from (f"| {' | '.join(c.cell(case) for c in columns)} |" for case in ordered(cases))
+        yield _row(c.heading for c in columns)
+        yield _row("---" if c.is_text else "---:" for c in columns)
+        yield from (_row(c.cell(case) for c in columns) for case in ordered(cases))
         yield ""
         yield from (f"- {text}" for text in stored_lines(cases))
         yield from ("", "Every phase, median seconds of the slowest rank (95 % interval):", "")
@@ -142,6 +142,12 @@ def _markdown(summary: Summary) -> Iterable[str]:
             yield f"- {case.sample.case} {p.phase}: {'; '.join(w.message for w in p.warnings)}"
 
 
+def _row(cells: Iterable[str]) -> str:
+    """Make a table's row; a name may hold what would end a cell or begin a tag."""
+    escaped = (cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
+
+
 def _nodes(record: RunRecord) -> str:
     """Say on how many nodes a job ran, where that is known."""
     nodes = len(set(record.topology["nodes"]))
@@ -150,11 +156,11 @@ def _nodes(record: RunRecord) -> str:
 
 def _phase_table(cases: Sequence[CaseSummary]) -> Iterable[str]:
     names = list(dict.fromkeys(name for case in cases for name in case.phases))
-    yield f"| case | {' | '.join(names)} |"
-    yield f"| --- | {' | '.join('---:' for _ in names)} |"
+    yield _row(["case", *names])
+    yield _row(["---", *("---:" for _ in names)])
     for case in cases:
-        row = " | ".join(_with_interval(case.phases.get(name)) for name in names)
-        yield f"| {case.sample.case} | {row} |"
+        cells = (_with_interval(case.phases.get(name)) for name in names)
+        yield _row([case.sample.case, *cells])
 
 
 def _with_interval(found: PhaseSummary | None) -> str:
