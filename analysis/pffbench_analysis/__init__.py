@@ -1,5 +1,5 @@
 """Reads results directories of pffbench: frames for notebooks, figures for reports; never MPI."""
 
-from pffbench_analysis.frames import load_ranks, load_samples
+from pffbench_analysis.frames import load_counts, load_ranks, load_samples
 
-__all__ = ["load_ranks", "load_samples"]
+__all__ = ["load_counts", "load_ranks", "load_samples"]

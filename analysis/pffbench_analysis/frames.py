@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import astuple
 
+from pffbench.results.counters import COLUMNS as COUNT_COLUMNS
+from pffbench.results.counters import read_counts
 from pffbench.results.record import RunRecord
 from pffbench.results.samples import COLUMNS, read_samples
 
@@ -51,6 +54,26 @@ def load_samples(run: str | Path) -> pd.DataFrame:
     frame["started"] = pd.to_datetime(frame["started"], utc=True)
     kinds = {"resident": "float64", "disk_bytes": "Int64", "disk_files": "Int64"}
     return frame.astype(kinds)
+
+
+def load_counts(run: str | Path) -> pd.DataFrame:
+    """Read `counters.csv` of a results directory.
+
+    Returns
+    -------
+    DataFrame
+        One row for each case, repetition, phase and counter, warm-ups included, with the columns
+        of the file; without rows where nothing was counted.
+
+    Raises
+    ------
+    ValueError
+        The file is not a table of counts.
+    """
+    import pandas as pd
+
+    rows = [asdict(row) for row in read_counts(run)]
+    return pd.DataFrame(rows, columns=list(COUNT_COLUMNS))
 
 
 def load_ranks(run: str | Path, case: str) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from pffbench.experiment.check import Plan
 from pffbench.pace import Pace
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError
 from pffbench.parallel.clock import Floor, PhaseClock, collector_off
+from pffbench.parallel.meter import Meter
 from pffbench.parallel.quiet import quiet_barrier
 from pffbench.parallel.topology import Team
 from pffbench.results.gather import gather
@@ -82,10 +83,14 @@ class Runner:
     _inspected: set[str] = field(default_factory=set)
     _pace: Pace = field(default_factory=Pace)
     _sources: dict[Any, Source] = field(default_factory=dict)
+    _meter: Meter | None = field(init=False)
     #: Stores that a failure left open. They are kept and not closed: a library that fails in the
     #: midst of a collective close leaves the other ranks waiting for ever, and letting go of a
     #: store closes it too.
     abandoned: list[Store] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._meter = Meter() if self.plan.experiment.counters else None
 
     def run(self) -> bool:
         """Run all blocks; return whether the run came to its end, not stopped before it."""
@@ -157,7 +162,7 @@ class Runner:
             source=source,
             scratch=self.scratch,
             directory=directory,
-            clock=PhaseClock(self.team.comm),
+            clock=PhaseClock(self.team.comm, meter=self._meter),
             memory=int(self.plan.experiment.memory),
             drop_hook=self.rules.drop_hook,
             inspect=case.id not in self._inspected,

@@ -52,6 +52,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Bytes that the buffers of a rank may take; a larger single call takes what it needs.
     time_budget : Duration, optional
         No new block of repetitions begins when it would end later than this many seconds.
+    counters : bool
+        Whether CPU seconds, page faults, bytes and system calls of each phase are counted too,
+        into `counters.csv`.
     target_interval : float, optional
         Stop when the 95 % interval of every median is narrower than this part of the median.
     """
@@ -68,6 +71,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     impossible: Literal["refuse", "skip"] = "refuse"
     memory: Size = msgspec.field(default_factory=lambda: Size(64 * 2**20))
     time_budget: Duration | None = None
+    counters: bool = False
     target_interval: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
 
 

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from pffbench.parallel.agreement import agree
+from pffbench.parallel.meter import Meter, Reading
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -34,6 +35,9 @@ class PhaseTime:
     parts : tuple of float
         The same seconds as `own` for each time that the phase was entered: data that are moved
         in batches enter it once a batch.
+    counters : tuple of float
+        What was counted meanwhile, as `pffbench.parallel.meter.COUNTERS` names it; empty when
+        nothing is.
     """
 
     phase: str
@@ -42,6 +46,7 @@ class PhaseTime:
     nbytes: int
     operations: int
     parts: tuple[float, ...]
+    counters: Reading = ()
 
     def __add__(self, other: PhaseTime) -> PhaseTime:
         return PhaseTime(
@@ -51,6 +56,7 @@ class PhaseTime:
             self.nbytes + other.nbytes,
             self.operations + other.operations,
             self.parts + other.parts,
+            tuple(a + b for a, b in zip(self.counters, other.counters, strict=True)),
         )
 
 
@@ -68,11 +74,20 @@ class PhaseClock:
         The ranks that take part; every phase is collective over it.
     now : callable
         The clock, in seconds; tests put a made-up one here.
+    meter : Meter, optional
+        Counts beside: read between the barriers, before the first stamp and after the second, so
+        that it is in no rank's own time and the waiting at the barriers is in no count.
     """
 
-    def __init__(self, comm: MPI.Intracomm, now: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        now: Callable[[], float] = time.perf_counter,
+        meter: Meter | None = None,
+    ) -> None:
         self._comm = comm
         self._now = now
+        self._meter = meter
         self._times: dict[str, PhaseTime] = {}
 
     @property
@@ -92,7 +107,7 @@ class PhaseClock:
 class _Phase:
     """The timed region; a class and not a generator because entry and exit must cost little."""
 
-    __slots__ = ("_begin", "_clock", "_name", "_nbytes", "_operations")
+    __slots__ = ("_before", "_begin", "_clock", "_name", "_nbytes", "_operations")
 
     def __init__(self, clock: PhaseClock, name: str, nbytes: int, operations: int) -> None:
         self._clock = clock
@@ -100,9 +115,12 @@ class _Phase:
         self._nbytes = nbytes
         self._operations = operations
         self._begin = 0.0
+        self._before: Reading = ()
 
     def __enter__(self) -> None:
         self._clock._comm.Barrier()
+        if self._clock._meter is not None:
+            self._before = self._clock._meter.begin()
         self._begin = self._clock._now()
 
     def __exit__(
@@ -112,7 +130,8 @@ class _Phase:
         trace: TracebackType | None,
     ) -> Literal[False]:
         end = self._clock._now()
-        comm = self._clock._comm
+        meter, comm = self._clock._meter, self._clock._comm
+        counted = () if meter is None else meter.since(self._before)
         comm.Barrier()
         synced = self._clock._now()
         agree(comm, self._name, error if isinstance(error, Exception) else None)
@@ -124,6 +143,7 @@ class _Phase:
                 self._nbytes,
                 self._operations,
                 (end - self._begin,),
+                counted,
             )
         )
         return False

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pffbench.backends.base import StoredAs
 from pffbench.case import Case
+from pffbench.parallel.meter import COUNTERS
 from pffbench.parallel.topology import Team
 from pffbench.storage.cachestate import CacheProof
 from pffbench.storage.durable import DiskUsage
@@ -19,8 +21,27 @@ if TYPE_CHECKING:
     from pffbench.workloads.cycle import Cycle
 
 Matrix = np.ndarray[Any, Any]
+Counts = Mapping[tuple[str, str], float]
 #: Mismatches that are kept of each rank; one is enough to make a run invalid.
 _MOST_MISMATCHES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What was counted in a phase, over all ranks.
+
+    Parameters
+    ----------
+    phase, what : str
+        In which phase, and what.
+    total, largest : float
+        Of all ranks together, and of the one with most.
+    """
+
+    phase: str
+    what: str
+    total: float
+    largest: float
 
 
 @dataclass(frozen=True)
@@ -59,6 +80,8 @@ class Repetition:
         How the arrays were really stored.
     facts : dict of str to str
         What the library said about the transfers, of all ranks.
+    counts : tuple of Count
+        What the kernel and the workload counted.
     """
 
     case: Case
@@ -78,6 +101,7 @@ class Repetition:
     disk: DiskUsage | None
     stored_as: StoredAs | None
     facts: dict[str, str]
+    counts: tuple[Count, ...]
 
 
 def gather(
@@ -85,35 +109,38 @@ def gather(
 ) -> Repetition | None:
     """Gather a repetition on rank 0; collective, None on the other ranks."""
     times = cycle.clock.times
-    here = np.array([[t.own, t.synced, t.nbytes, t.operations] for t in times], dtype=np.float64)
+    here = np.array([[t.own, t.synced, t.nbytes, t.operations, *t.counters] for t in times])
     everywhere = np.empty((team.size, *here.shape)) if team.is_root else None
     team.comm.Gather(here, everywhere, root=0)
     job = _job_seconds(team, [t.parts for t in times])
     observed = cycle.observed
     words = tuple(f"rank {team.rank}: {m}" for m in observed.mismatches[:_MOST_MISMATCHES])
-    told = (peak, words, observed.verified_bytes, tuple(sorted(observed.facts.items())))
+    told = (peak, words, observed.verified_bytes, observed.facts, observed.counts)
     all_told = team.comm.gather(told, root=0)
     if everywhere is None or all_told is None:
         return None
     by_kind = everywhere.transpose(2, 1, 0)
+    peaks, mismatches, verified, facts, counts = zip(*all_told, strict=True)
+    phases = tuple(t.phase for t in times)
     return Repetition(
         case=cycle.case,
         number=number,
         position=position,
         started=started,
-        phases=tuple(t.phase for t in times),
+        phases=phases,
         job=job,
         own=by_kind[0],
         synced=by_kind[1],
         nbytes=by_kind[2].astype(np.int64),
         operations=by_kind[3].astype(np.int64),
-        peak_memory=np.array([p for p, _, _, _ in all_told], dtype=np.int64),
-        mismatches=tuple(word for _, words, _, _ in all_told for word in words),
-        verified_bytes=sum(n for _, _, n, _ in all_told),
+        peak_memory=np.array(peaks, dtype=np.int64),
+        mismatches=tuple(chain.from_iterable(mismatches)),
+        verified_bytes=sum(verified),
         cache=observed.cache,
         disk=observed.disk,
         stored_as=observed.stored_as,
-        facts=_united([dict(facts) for _, _, _, facts in all_told]),
+        facts=_united(facts),
+        counts=_counts(phases, by_kind[4:], counts),
     )
 
 
@@ -127,7 +154,20 @@ def _job_seconds(team: Team, parts: Sequence[tuple[float, ...]]) -> Matrix:
     return np.add.reduceat(slowest, begins)
 
 
-def _united(parts: list[dict[str, str]]) -> dict[str, str]:
+def _counts(phases: Sequence[str], metered: Matrix, told: Sequence[Counts]) -> tuple[Count, ...]:
+    """Sum up over ranks what the kernel counted, shape (counters, phases, ranks), and workloads."""
+    found = [
+        Count(phase, what, float(of_ranks.sum()), float(of_ranks.max()))
+        for i, phase in enumerate(phases)
+        for what, of_ranks in zip(COUNTERS, metered[:, i], strict=False)
+    ]
+    for phase, what in sorted(set().union(*told)):
+        amounts = [counts.get((phase, what), 0.0) for counts in told]
+        found.append(Count(phase, what, sum(amounts), max(amounts)))
+    return tuple(found)
+
+
+def _united(parts: Sequence[dict[str, str]]) -> dict[str, str]:
     """Join what the ranks said; where they differ, all answers are kept."""
     keys = sorted({key for part in parts for key in part})
     return {key: " | ".join(sorted({p[key] for p in parts if key in p})) for key in keys}

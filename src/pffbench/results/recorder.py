@@ -15,6 +15,7 @@ from pffbench.case import Case
 from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Floor
 from pffbench.parallel.topology import Topology
+from pffbench.results.counters import append_counts
 from pffbench.results.gather import Repetition
 from pffbench.results.progress import Progress
 from pffbench.results.ranks import RanksFile
@@ -81,6 +82,14 @@ class Recorder:
             repetition.nbytes,
             repetition.peak_memory,
         )
+        if repetition.counts:
+            append_counts(
+                self.directory,
+                repetition.case.id,
+                repetition.number,
+                repetition.number < self._warmup,
+                repetition.counts,
+            )
         self._samples.append(samples)  # last: with its rows the repetition counts as finished
         if repetition.number >= self._warmup:
             for sample in samples:

@@ -88,19 +88,21 @@ class SamplesLog:
     def __init__(self, path: str) -> None:
         self._path = path
         if not Path(path).exists() or Path(path).stat().st_size == 0:
-            self._append([COLUMNS])
+            append_rows(path, [COLUMNS])
 
     def append(self, samples: Iterable[Sample]) -> None:
         """Write the rows of one repetition with one call and sync them."""
-        self._append(_texts(sample) for sample in samples)
+        append_rows(self._path, (_texts(sample) for sample in samples))
 
-    def _append(self, rows: Iterable[Iterable[str]]) -> None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        with open(self._path, "a", encoding="utf-8") as file:  # noqa: PTH123
-            file.write(text.getvalue())
-            file.flush()
-            os.fsync(file.fileno())
+
+def append_rows(path: str | Path, rows: Iterable[Iterable[object]]) -> None:
+    """Append rows to a table with one call, and sync them."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    with Path(path).open("a", encoding="utf-8") as file:
+        file.write(text.getvalue())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _texts(sample: Sample) -> Iterator[str]:

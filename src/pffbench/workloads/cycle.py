@@ -47,6 +47,11 @@ class Observed:
     disk: DiskUsage | None = None
     stored_as: StoredAs | None = None
     facts: dict[str, str] = field(default_factory=dict)
+    counts: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def count(self, phase: str, what: str, amount: float) -> None:
+        """Add to what this rank has counted in a phase; it goes to `counters.csv`."""
+        self.counts[phase, what] = self.counts.get((phase, what), 0.0) + amount
 
 
 @dataclass(frozen=True)

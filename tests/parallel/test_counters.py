@@ -1,0 +1,82 @@
+"""`counters.csv`: what the kernel counts in each phase, and that nothing is counted unasked."""
+
+import pytest
+
+from launch import run_experiment
+
+pytest.importorskip("pandas")
+
+from pffbench.parallel.meter import COUNTERS
+from pffbench_analysis import load_counts
+
+pytestmark = pytest.mark.parallel
+
+RANKS = 3
+MIB = 2**20
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory):
+    """Each rank moves a file of 4 MiB, in one call each way."""
+    return run_experiment(
+        tmp_path_factory.mktemp("counted"), RANKS, repetitions=2, warmup=1, counters=True,
+        cases=[{"workload": "hyperslab", "backend": "posix", "layout": "file_per_process",
+                "shape_per_rank": [1024, 1024]}],
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def counts(counted):
+    assert counted.status == 0, counted.said
+    frame = load_counts(counted.out)
+    assert list(frame.columns)[:5] == ["case", "repetition", "warmup", "phase", "counter"]
+    return frame
+
+
+def of(counts, phase, counter):
+    return counts[(counts.phase == phase) & (counts.counter == counter)]
+
+
+def test_every_phase_has_every_counter_in_every_repetition(counts, counted):
+    phases = {row["phase"] for row in counted.rows}
+    found = counts.groupby(["phase", "counter"]).size()
+    assert set(found.index) == {(p, c) for p in phases for c in COUNTERS}
+    assert set(found) == {3}
+    assert list(counts[counts.warmup].repetition.unique()) == [0]
+
+
+def test_bytes_and_calls_are_those_of_the_operation_and_of_nothing_else(counts):
+    for phase, moved, calls in (
+        ("write", "written_bytes", "write_calls"),
+        ("read", "read_bytes", "read_calls"),
+    ):
+        assert set(of(counts, phase, moved).total) == {RANKS * 4 * MIB}
+        assert set(of(counts, phase, moved).largest) == {4 * MIB}
+        assert set(of(counts, phase, calls).total) == {RANKS}
+    assert set(of(counts, "write", "read_calls").total) == {0}
+
+
+def test_cpu_time_is_no_more_than_the_time_of_the_ranks(counts, counted):
+    own = [float(row["own_max"]) for row in counted.rows if row["phase"] == "write"]
+    cpu = of(counts, "write", "cpu_seconds").largest
+    # One thread of a rank is busy; the kernel counts in steps of its own.
+    assert 0 < cpu.max() <= 1.5 * max(own) + 0.02
+
+
+def test_without_asking_nothing_is_counted(tmp_path):
+    run = run_experiment(
+        tmp_path, 1, repetitions=1, warmup=0, cases=[{"workload": "hyperslab", "backend": "null"}],
+        common={"shape_per_rank": [4, 4]},
+    )  # fmt: skip
+    assert run.status == 0, run.said
+    assert not (run.out / "counters.csv").exists()
+    assert load_counts(run.out).empty
+
+
+def test_a_row_torn_by_a_kill_is_left_out_and_a_foreign_file_refused(counted, tmp_path):
+    text = (counted.out / "counters.csv").read_text()
+    (tmp_path / "counters.csv").write_text(text[:-3])
+    assert len(load_counts(tmp_path)) == len(load_counts(counted.out)) - 1
+    (tmp_path / "counters.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="not a table of counts"):
+        load_counts(tmp_path)
