@@ -72,9 +72,9 @@ def _report(directory: Path, summary: Summary) -> Iterator[Path]:
     plots = directory / "plots"
     plots.mkdir(exist_ok=True)
     saved = save_all(list(drawings(summary)), plots)
+    yield from write_published(summary, directory)
     page = write_page(summary, directory, _common(summary))
     yield from saved
-    yield from write_published(summary, directory)
     yield page
 
 

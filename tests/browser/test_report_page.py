@@ -72,6 +72,17 @@ def test_it_opens_from_a_file_with_the_verdict_and_figures(browser, page):
     assert browser.js("performance.getEntriesByType('resource').length") == 0
 
 
+def test_published_numbers_and_their_figure_are_in_the_page(browser, tmp_path):
+    cases = [
+        a_case(name, workload="datasets", datasets=2048, shape=[128], layout="file_per_process")
+        for name in ("hdf5", "netcdf4", "zarr")
+    ]
+    study = {"study": "file-format-testing"}
+    browser.open(page_of(a_run(tmp_path / "run", cases, experiment=study)))
+    assert browser.js("document.querySelectorAll('#published table').length") == 3
+    browser.wait("document.querySelector('img.published').naturalWidth > 300")
+
+
 @pytest.mark.parametrize(
     ("name", "value", "seen"),
     [

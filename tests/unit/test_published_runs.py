@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import html
 import json
 import re
 import xml.etree.ElementTree as ET
 
-import msgspec
 import pytest
 
 import drawn_runs
@@ -28,14 +29,6 @@ STUDY = "file-format-testing"
 FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}
 
 # A run beside the study
-
-
-@pytest.fixture(autouse=True)
-def as_many_arrays(monkeypatch):
-    original = drawn_runs.a_sample
-    monkeypatch.setattr(
-        drawn_runs, "a_sample", lambda *a: msgspec.structs.replace(original(*a), arrays=2048)
-    )
 
 
 def a_paper_run(directory, milliseconds, layout="file_per_process", settings="defaults"):
@@ -276,11 +269,29 @@ def test_a_study_without_a_workload_says_so(tmp_path, study):
     assert not any(row["here"] for row in rows)
 
 
+def test_the_page_of_a_study_holds_the_published_numbers_and_the_figure(tmp_path):
+    run = a_paper_run(tmp_path, dict.fromkeys(FORMATS, 1.0))
+    list(report([run]))
+    page = (run / "report.html").read_text(encoding="utf-8")
+    section = page[page.index('<section id="published">') :]
+    for text in page_data(summarise(run))["numbers"]["rows"][0]:
+        assert html.escape(text, quote=False) in section
+    assert "data:image/svg+xml;base64," in section
+    table = re.search(r'href="data:text/csv;base64,([^"]+)"', section)[1]
+    assert base64.b64decode(table) == (run / "published.csv").read_bytes()
+
+
+def test_the_page_of_another_run_has_no_such_section(tmp_path):
+    run = a_run(tmp_path, drawn_runs.USUAL)
+    list(report([run]))
+    assert 'id="published"' not in (run / "report.html").read_text(encoding="utf-8")
+
+
 def test_page_data_is_fit_for_json(tmp_path):
     run = a_paper_run(tmp_path, dict.fromkeys(FORMATS, 1.0))
     data = page_data(summarise(run))
     again = json.loads(json.dumps(data, allow_nan=False))
     assert again["study"]["name"] == STUDY
-    assert len(again["marks"]) == len(again["numbers"]["rows"]) == 12
+    assert len(again["numbers"]["rows"]) == 12
     assert len(again["numbers"]["rows"][0]) == len(again["numbers"]["headings"])
     assert len(again["orders"]["rows"][0]) == len(again["orders"]["headings"])

@@ -23,6 +23,7 @@ from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import differences
 from pffbench_analysis.page.numbers import figure_data
 from pffbench_analysis.page.provenance import provenance_of
+from pffbench_analysis.page.published import published_of
 from pffbench_analysis.page.ranks import read_ranks
 from pffbench_analysis.page.tables import table_of
 from pffbench_analysis.page.verdict import verdict_of
@@ -32,7 +33,10 @@ _ASSETS = files("pffbench_analysis.page") / "assets"
 #: In the order in which they build on each other.
 _SCRIPTS = ("data.js", "specs.js", "tables.js", "controls.js", "figures.js", "page.js")
 #: What lies beside the page; links to what is not there are not made.
-_BESIDE = ("run.json", "samples.csv", "ranks.h5", "summary.csv", "summary.md", "plots")
+_BESIDE = (
+    "run.json", "samples.csv", "ranks.h5", "counters.csv", "summary.csv", "summary.md",
+    "published.md", "plots",
+)  # fmt: skip
 
 
 def write_page(
@@ -82,6 +86,7 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
                 for group, cases in summary.groups.items()
             ],
             facts=provenance_of(summary.record),
+            published=published_of(summary, directory),
             beside=[name for name in _BESIDE if (directory / name).exists()],
             data=figure_data(summary, ranks, common),
             style=(_ASSETS / "page.css").read_text(encoding="utf-8"),

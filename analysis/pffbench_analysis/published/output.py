@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 
 from pffbench.results.summary import Summary
 from pffbench_analysis.published.figure import draw_published
-from pffbench_analysis.published.model import Match, SideBySide
 from pffbench_analysis.published.sidebyside import side_by_side
 from pffbench_analysis.published.tables import write_csv, write_markdown
 from pffbench_analysis.published.words import (
@@ -59,10 +57,7 @@ def page_data(summary: Summary) -> dict[str, Any] | None:
     dict or None
         None where the experiment names no study. Otherwise ``study`` (name, title, url),
         ``verdict`` (sentences), ``numbers`` and ``orders`` (each with ``headings`` and ``rows`` of
-        text), ``reasons`` (dicts of about, there, here, bears_on), ``claims`` (sentences), and
-        ``marks`` for a figure: for each number subject, variant, operation, alternative,
-        backend, published, here, low, high (None for one repetition), unit and below_resolution.
-        All of it is fit for JSON.
+        text), ``reasons`` (dicts of about, there, here, bears_on) and ``claims`` (sentences).
     """
     found = side_by_side(summary)
     if found is None:
@@ -77,27 +72,4 @@ def page_data(summary: Summary) -> dict[str, Any] | None:
         },
         "reasons": [asdict(reason) for reason in found.reasons],
         "claims": list(found.claims),
-        "marks": _marks(found),
-    }
-
-
-def _marks(found: SideBySide) -> list[dict[str, Any]]:
-    return [_mark(match) for match in found.matches]
-
-
-def _mark(match: Match) -> dict[str, Any]:
-    low, high = (None if math.isnan(bound) else bound for bound in match.interval)
-    return {
-        "subject": match.subject,
-        "variant": match.variant,
-        "nearest": match.nearest,
-        "operation": match.operation,
-        "alternative": match.alternative,
-        "backend": match.case.sample.backend,
-        "published": match.published.value,
-        "here": match.here,
-        "low": low,
-        "high": high,
-        "unit": match.published.unit,
-        "below_resolution": match.below_resolution,
     }
