@@ -13,6 +13,7 @@ from pffbench.results.exports import write_summary
 from pffbench.results.samples import read_samples
 from pffbench.results.statistics import doubts_about, interval_of_median, spread
 from pffbench.results.summary import summarise
+from pffbench.results.tables import closing
 
 
 @pytest.mark.parametrize("n", [2, 5, 6, 15, 200])
@@ -86,6 +87,23 @@ def test_a_torn_table_and_a_repetition_cut_short_are_told(tmp_path):
     told = " ".join(summarise(run).gaps)
     assert "ends in the midst of a line" in told
     assert "1 repetition was cut short" in told
+
+
+def test_the_closing_lines_name_the_rank_that_lags_and_are_silent_where_none_does(tmp_path):
+    told = " ".join(closing(summarise(a_run(tmp_path / "alike", USUAL))))
+    assert "furthest apart" not in told
+    run = a_run(tmp_path / "lags", USUAL)
+    rows = list(csv.DictReader((run / "samples.csv").open(newline="")))
+    for row in rows:
+        if row["phase"] == "read" and row["case"] == USUAL[2][0]:
+            row["own_median"] = repr(float(row["own_max"]) / 2.5)
+    with (run / "samples.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    told = " ".join(closing(summarise(run)))
+    assert f"furthest apart in read of {USUAL[2][0]}: the slowest takes 2.5 times" in told
+    assert "rank 0 (100% of the repetitions), or one on a (100%)" in told
 
 
 def test_every_column_of_the_summary_is_filled(tmp_path):

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from pffbench.results.phases import MOVING
 from pffbench.results.record import RunRecord
 from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
 from pffbench.units import Size
 
 _MIB = 2**20
+#: How many times as long as the middle rank the slowest one takes before it is spoken of.
+_APART = 1.2
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ def closing(summary: Summary) -> list[str]:
     count = sum(len(case.phases) for case in summary.cases)
     warned = [(c, p) for c in summary.cases for p in c.phases.values() if p.warnings]
     codes = sorted({w.code for _, p in warned for w in p.warnings})
-    texts = [_floor(record), *_memory(record)]
+    texts = [_floor(record), *_memory(record), *_apart(summary)]
     texts += [f"remark: {remark}" for remark in record.remarks]
     if warned:
         named = ", ".join(codes).replace("_", " ")
@@ -156,6 +159,26 @@ def _memory(record: RunRecord) -> Iterator[str]:
         f"data: at most {data} on a node with {Size(min(known))} of memory "
         f"({data / min(known):.1%}): what is not synced or dropped stays in memory"
     )
+
+
+def _apart(summary: Summary) -> Iterator[str]:
+    """Tell of the transfer in which the slowest rank lags the most behind the others."""
+    found = [
+        (case.sample.case, phase.phase, phase.ranks)
+        for case in summary.cases
+        for phase in case.phases.values()
+        if phase.phase in MOVING and phase.ranks is not None
+        if not any(w.code == "below_resolution" for w in phase.warnings)
+    ]
+    lagging = [f for f in found if f[2].imbalance >= _APART]
+    if lagging:
+        case, phase, ranks = max(lagging, key=lambda f: f[2].imbalance)
+        yield (
+            f"ranks lie furthest apart in {phase} of {case}: the slowest takes "
+            f"{ranks.imbalance:.2g} times as long as the middle one; most often it is rank "
+            f"{ranks.slowest_rank} ({ranks.slowest_share:.0%} of the repetitions), or one on "
+            f"{ranks.slowest_host} ({ranks.host_share:.0%})"
+        )
 
 
 def _rate(found: PhaseSummary) -> str:
