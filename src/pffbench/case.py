@@ -15,7 +15,7 @@ Layout = Literal["file_per_process", "own", "shared"]
 Transfer = Literal["independent", "collective"]
 Settings = Literal["matched", "defaults"]
 Durability = Literal["close", "flush", "sync"]
-CacheState = Literal["warm", "shifted", "dropped", "separate"]
+CacheState = Literal["warm", "shifted", "dropped", "separate", "copied"]
 #: Which part of a run a job does: one job all of it, or one writes and a later one reads.
 Stage = Literal["all", "write", "read"]
 Codec = Literal["auto", "none", "gzip", "zstd", "blosc"]
@@ -47,7 +47,7 @@ class Parameters(
         named). ``defaults``: each library as a user gets it out of the box.
     dtype : str, optional
         Element type; ``float32``, or that of the file with ``source: file``.
-    source : {"uniform", "integers", "constant", "smooth", "file"}
+    source : {"uniform", "integers", "constant", "smooth", "cris", "file"}
         Where the data come from.
     file, variable : str, optional
         With ``source: file``: the user's file and the variable in it.
@@ -61,9 +61,10 @@ class Parameters(
     durability : {"close", "flush", "sync"}
         How far writing goes: until close; with a library flush before it; with the bytes and
         directories on the device after it.
-    cache : {"warm", "shifted", "dropped", "separate"}
+    cache : {"warm", "shifted", "dropped", "separate", "copied"}
         State of the page cache before reading; with ``separate`` one job writes and another
-        one, on other nodes, reads (``--stage``).
+        one, on other nodes, reads (``--stage``); with ``copied`` a copy under another name is
+        read, which studies take for cold and is not: what is resident is measured.
     """
 
     backend: str

@@ -70,6 +70,8 @@ def cost_of(case: Case, ranks: int, budget: int) -> Cost:
     if backend.file_per_chunk and specs:
         files += volume.arrays * (1 + _chunks(specs[0]))
     space = int(volume.nbytes * _FORMAT_OVERHEAD) + files * _BLOCK
+    if p.cache == "copied":  # the original is removed when the copy is whole
+        files, space = 2 * files, 2 * space
     return Cost(volume.nbytes, volume.arrays, files, space, memory)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from pathlib import Path
 
 from pffbench.case import CacheState
 from pffbench.parallel.agreement import AgreedStep
@@ -22,7 +24,7 @@ class CacheProof:
 
     Parameters
     ----------
-    wanted : {"warm", "shifted", "dropped", "separate"}
+    wanted : {"warm", "shifted", "dropped", "separate", "copied"}
         What the experiment asks for.
     fraction : float
         Part of the pages of the files to be read that was resident, 0 to 1; NaN without files.
@@ -36,11 +38,12 @@ class CacheProof:
         """Whether the measured fraction agrees with the state asked for.
 
         That other nodes wrote is seen to before a run reads what another job wrote; that the
-        reading nodes hold nothing of it all the same is measured.
+        reading nodes hold nothing of it all the same is measured. ``shifted`` and ``copied`` say
+        what was done, and promise nothing of what is resident.
         """
         if self.wanted in ("dropped", "separate"):
             return self.fraction < DROPPED_BELOW
-        return self.wanted == "shifted" or self.fraction > WARM_ABOVE
+        return self.wanted in ("shifted", "copied") or self.fraction > WARM_ABOVE
 
 
 def bring_about(
@@ -56,10 +59,11 @@ def bring_about(
     ----------
     team : Team
         The ranks.
-    wanted : {"warm", "shifted", "dropped", "separate"}
+    wanted : {"warm", "shifted", "dropped", "separate", "copied"}
         The state asked for. ``warm`` reads what is missing. ``dropped`` writes the files out
         and evicts them on every node that wrote or will read them. ``shifted`` and ``separate``
-        do nothing: ranks read what others wrote.
+        do nothing: ranks read what others wrote. ``copied`` does nothing either: the files are
+        those of a copy (`leave_a_copy`).
     written, to_read : set of str
         The files that this rank wrote, and those that it is going to read.
     hook : str, optional
@@ -84,6 +88,31 @@ def bring_about(
             warm(files)
         found = _measured(team, files, to_read)
     return CacheProof(wanted, found)
+
+
+def copied_name(store: str) -> str:
+    """Return what the copy of a store is called: ``shared.h5`` becomes ``shared_copy.h5``."""
+    path = Path(store)
+    return str(path.with_name(f"{path.stem}_copy{path.suffix}"))
+
+
+def leave_a_copy(store: str) -> None:
+    """Copy a file or directory to `copied_name` and remove the original.
+
+    It is a way, used in studies, to read what was written "without caching effects". It has
+    none of the effect: what is copied goes through the page cache too, and stays there.
+
+    Raises
+    ------
+    OSError
+        It cannot be read, written or removed.
+    """
+    if Path(store).is_dir():
+        shutil.copytree(store, copied_name(store))
+        shutil.rmtree(store)
+    else:
+        shutil.copy(store, copied_name(store))
+        Path(store).unlink()
 
 
 def run_hook(command: str) -> None:

@@ -6,20 +6,20 @@ stands on a rung. Everything a rung needs is made ready before it, off the timer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from pffbench.backends.base import ArraySpec, Backend, Buffer, Store, StoredAs
+from pffbench.backends.base import Array, ArraySpec, Backend, Buffer, Store, StoredAs
 from pffbench.case import Case, Stage
 from pffbench.data import Source
 from pffbench.data.verify import Mismatch, verify
 from pffbench.parallel.agreement import AgreedStep
 from pffbench.parallel.clock import PhaseClock
 from pffbench.parallel.topology import Team
-from pffbench.storage.cachestate import CacheProof, bring_about
+from pffbench.storage.cachestate import CacheProof, bring_about, copied_name, leave_a_copy
 from pffbench.storage.durable import (
     DiskUsage,
     directories_of,
@@ -32,6 +32,8 @@ from pffbench.storage.scratch import Scratch
 from pffbench.workloads.access import Access
 from pffbench.workloads.base import Workload
 from pffbench.workloads.pieces import Piece, amount, batches, make_buffer, pieces_of
+from pffbench.workloads.rounds import Rounds, all_at_once
+from pffbench.workloads.sink import Sink, into_memory
 
 #: What read buffers hold beforehand, so that data left over from writing never pass as read.
 POISON = 0xA5
@@ -127,6 +129,11 @@ class Cycle:
         stem = f"rank-{rank:06d}" if self.alone else "shared"
         return self.scratch.path(self.directory, stem + self.backend.suffix)
 
+    def read_path(self, rank: int) -> str:
+        """Return the store in which a rank's data are read: what it wrote, or the copy of it."""
+        path = self.path(rank)
+        return copied_name(path) if self.case.parameters.cache == "copied" else path
+
     def hold(self, store: Store) -> Store:
         """Note that a store is open."""
         self.open_stores.append(store)
@@ -141,46 +148,46 @@ class Cycle:
         return AgreedStep(self.team.comm, name)
 
 
-def write_read_cycle(cycle: Cycle) -> None:
+def write_read_cycle(cycle: Cycle, rounds: Rounds = all_at_once, sink: Sink = into_memory) -> None:
     """Write everything, then read it back: one repetition of a case, collective.
 
     In two stages, one job writes and leaves everything there, and another one begins with what
     it finds.
+
+    Parameters
+    ----------
+    cycle : Cycle
+        The repetition.
+    rounds : callable
+        Which arrays are defined, or opened, before which are moved.
+    sink : callable
+        What becomes of data that are read, within the time of reading.
     """
-    written = _left_by_another_job(cycle) if cycle.stage == "read" else _write(cycle)
+    written = _left_by_another_job(cycle) if cycle.stage == "read" else _write(cycle, rounds)
     if cycle.stage == "write":
         return
+    if cycle.case.parameters.cache == "copied":
+        written = _copied(cycle)
     with cycle.step("cache"):
         cycle.observed.cache = _prepare_cache(cycle, written)
-    _read(cycle)
+    _read(cycle, rounds, sink)
     _remove(cycle)
 
 
-def _write(cycle: Cycle) -> set[str]:
+def _write(cycle: Cycle, rounds: Rounds) -> set[str]:
     """Create, write and close the store; return the files that this rank wrote to."""
     p, team, clock = cycle.case.parameters, cycle.team, cycle.clock
     with cycle.step("plan"):
         specs = cycle.workload.arrays(p, team.size, team.rank)
         accesses = cycle.workload.writes(p, team.size, team.rank)
         path = cycle.path(team.rank)
-        owned = _count_owned(specs, team.rank)
     with clock.phase("create"):
         store = cycle.hold(cycle.backend.create(path, cycle.comm))
-    with clock.phase("define", operations=owned):
-        arrays = store.define(specs)
-    for batch in batches(team.comm, accesses, cycle.memory):
-        with cycle.step("memory"):
-            buffer = make_buffer(batch)
-        pieces = cycle.pieces(batch, buffer)
-        with cycle.step("data"):
-            for piece in pieces:
-                piece.fill(cycle.source)
-        with cycle.step("preparation"):
-            calls = [piece.writer(arrays, cycle.collective) for piece in pieces]
-        nbytes, operations = amount(pieces)
-        with clock.phase("write", nbytes, operations):
-            for call in calls:
-                call()
+    for one in rounds(specs, accesses):
+        owned = _count_owned(one.specs, team.rank)
+        with clock.phase("define", operations=owned):
+            arrays = store.define(one.specs)
+        _write_arrays(cycle, arrays, one.accesses)
     with cycle.step("facts"):
         cycle.observed.facts.update(store.transfer_facts())
     if p.durability != "close":
@@ -196,6 +203,23 @@ def _write(cycle: Cycle) -> set[str]:
     with cycle.step("inspection"):
         _inspect(cycle)
     return files
+
+
+def _write_arrays(cycle: Cycle, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
+    """Write to arrays of an open store, in batches."""
+    for batch in batches(cycle.team.comm, accesses, cycle.memory):
+        with cycle.step("memory"):
+            buffer = make_buffer(batch)
+        pieces = cycle.pieces(batch, buffer)
+        with cycle.step("data"):
+            for piece in pieces:
+                piece.fill(cycle.source)
+        with cycle.step("preparation"):
+            calls = [piece.writer(arrays, cycle.collective) for piece in pieces]
+        nbytes, operations = amount(pieces)
+        with cycle.clock.phase("write", nbytes, operations):
+            for call in calls:
+                call()
 
 
 def _left_by_another_job(cycle: Cycle) -> set[str]:
@@ -219,38 +243,50 @@ def _sync(cycle: Cycle, written: set[str]) -> None:
         sync_directories(directories)
 
 
-def _read(cycle: Cycle) -> None:
+def _read(cycle: Cycle, rounds: Rounds, sink: Sink) -> None:
     """Open the store, read, and verify every byte off the timer."""
     p, team, clock = cycle.case.parameters, cycle.team, cycle.clock
     with cycle.step("plan"):
         author = cycle.reader_of
         specs = cycle.workload.arrays(p, team.size, author)
         accesses = cycle.workload.reads(p, team.size, author)
-        path = cycle.path(author)
-        owned = _count_owned(specs, author)
-        needed = list(dict.fromkeys(access.spec for access in accesses))
+        path = cycle.read_path(author)
     with clock.phase("open"):
         store = cycle.hold(cycle.backend.open(path, cycle.comm))
-    wanted = specs if store.collective_lookup else needed
-    with clock.phase("open_array", operations=owned):
-        arrays = store.arrays(wanted)
-    for batch in batches(team.comm, accesses, cycle.memory):
+    for one in rounds(specs, accesses):
+        needed = list(dict.fromkeys(access.spec for access in one.accesses))
+        wanted = one.specs if store.collective_lookup else needed
+        owned = _count_owned(one.specs, author)
+        with clock.phase("open_array", operations=owned):
+            arrays = store.arrays(wanted)
+        _read_arrays(cycle, arrays, one.accesses, sink)
+    with clock.phase("close_read"):
+        store.close()
+    cycle.open_stores.remove(store)
+
+
+def _read_arrays(
+    cycle: Cycle, arrays: Mapping[str, Array], accesses: Sequence[Access], sink: Sink
+) -> None:
+    """Read from arrays of an open store, in batches, and verify what came."""
+    for batch in batches(cycle.team.comm, accesses, cycle.memory):
         with cycle.step("memory"):
             buffer = make_buffer(batch)
             buffer.fill(POISON)
         pieces = cycle.pieces(batch, buffer)
         with cycle.step("preparation"):
-            calls = [piece.reader(arrays, cycle.collective) for piece in pieces]
+            readers = [piece.reader(arrays, cycle.collective) for piece in pieces]
+            calls = [
+                sink(reader) if piece.memory.size else reader
+                for piece, reader in zip(pieces, readers, strict=True)
+            ]
         nbytes, operations = amount(pieces)
-        with clock.phase("read", nbytes, operations):
+        with cycle.clock.phase("read", nbytes, operations):
             results = [call() for call in calls]
         with cycle.step("verification"):
             if cycle.backend.capabilities.keeps_data:
                 _verify(cycle, pieces, results)
             del results
-    with clock.phase("close_read"):
-        store.close()
-    cycle.open_stores.remove(store)
 
 
 def _remove(cycle: Cycle) -> None:
@@ -259,7 +295,7 @@ def _remove(cycle: Cycle) -> None:
     mine = cycle.backend.capabilities.keeps_data and (cycle.alone or team.is_root)
     with cycle.clock.phase("remove", operations=int(mine)):
         if mine:
-            cycle.scratch.remove(cycle.path(team.rank))
+            cycle.scratch.remove(cycle.read_path(team.rank))
 
 
 def _count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
@@ -300,3 +336,16 @@ def _prepare_cache(cycle: Cycle, written: set[str]) -> CacheProof:
     elif cache == "shifted":
         to_read = comm.allgather(written)[cycle.reader_of]
     return bring_about(cycle.team, cache, written, to_read, cycle.drop_hook)
+
+
+def _copied(cycle: Cycle) -> set[str]:
+    """Let whoever has a store to itself, or rank 0, copy it; return the files of the copy."""
+    team, keeps_data = cycle.team, cycle.backend.capabilities.keeps_data
+    found: set[str] = set()
+    with cycle.step("copying"):
+        if keeps_data and (cycle.alone or team.is_root):
+            leave_a_copy(cycle.path(team.rank))
+    with cycle.step("files"):
+        if keeps_data:
+            found.update(files_below([cycle.read_path(team.rank)]))
+    return found

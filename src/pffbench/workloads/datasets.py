@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
+from typing import Literal
 
 from pffbench.backends.base import ArraySpec, Cuts
 from pffbench.case import ArrayShape, Count, Parameters, itemsize
@@ -18,6 +19,8 @@ from pffbench.workloads.base import (
     too_large_chunks,
 )
 from pffbench.workloads.cycle import Cycle, write_read_cycle
+from pffbench.workloads.rounds import Rounds, all_at_once, one_by_one
+from pffbench.workloads.sink import ReadSink, open_sink
 
 
 class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
@@ -31,11 +34,20 @@ class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
         Number of datasets in total (strong scaling).
     datasets_per_rank : int, optional
         Number of datasets for each rank (weak scaling). One of the two is needed.
+    order : {"create_first", "interleaved"}
+        ``create_first``: all datasets are created, then all written; and all opened, then all
+        read. ``interleaved``: each rank creates one dataset and writes it, then the next, and
+        opens and reads them so; each step is timed by itself and added to its phase.
+    read_sink : {"buffer", "print"}
+        ``buffer``: data are read into memory. ``print``: the time of a read also holds turning
+        the array into text and printing it, as in a program that times ``print(dataset[...])``.
     """
 
     shape: ArrayShape | None = None
     datasets: Count | None = None
     datasets_per_rank: Count | None = None
+    order: Literal["create_first", "interleaved"] = "create_first"
+    read_sink: ReadSink = "buffer"
 
 
 class Datasets(Workload):
@@ -100,7 +112,16 @@ class Datasets(Workload):
         return Volume(total, total * prod(parameters.shape) * size)
 
     def run(self, cycle: Cycle) -> None:
-        write_read_cycle(cycle)
+        p = cycle.case.parameters
+        assert isinstance(p, DatasetsParameters)
+        with open_sink(p.read_sink) as sink:
+            write_read_cycle(cycle, self._rounds(p, cycle.team.size), sink)
+
+    def _rounds(self, parameters: DatasetsParameters, ranks: int) -> Rounds:
+        if parameters.order == "create_first":
+            return all_at_once
+        total = self._total(parameters, ranks)
+        return one_by_one(total if parameters.layout == "shared" else -(-total // ranks))
 
     def check(self, parameters: DatasetsParameters, ranks: int) -> str | None:
         if parameters.shape is None:
