@@ -9,6 +9,7 @@ import numpy as np
 
 from pffbench.data.base import DTYPES, Source, check_dtype
 from pffbench.data.constant import Constant
+from pffbench.data.cris import Cris
 from pffbench.data.files import FileSource
 from pffbench.data.integers import Integers
 from pffbench.data.locate import locate
@@ -23,6 +24,7 @@ SOURCES = {
     "integers": "random whole numbers 0 .. 999 (0 .. 99 in one byte): compress moderately",
     "constant": "one value per array, never 0 or a fill value: compresses to almost nothing",
     "smooth": "a smooth field of waves with one decimal: compresses well",
+    "cris": "noise-like spectra of a sounder: gzip makes them 1.08 times smaller",
     "file": "a variable of the user's own HDF5, netCDF, Zarr or .npy file",
 }
 
@@ -31,6 +33,7 @@ _GENERATORS: dict[str, Callable[[np.dtype[Any], int], Source]] = {
     "integers": Integers,
     "constant": Constant,
     "smooth": Smooth,
+    "cris": Cris,
 }
 
 

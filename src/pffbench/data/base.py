@@ -12,7 +12,7 @@ from pffbench.errors import UserError
 Array = npt.NDArray[Any]
 
 #: The kinds of data and the element types, as an experiment names them.
-SourceKind = Literal["uniform", "integers", "constant", "smooth", "file"]
+SourceKind = Literal["uniform", "integers", "constant", "smooth", "cris", "file"]
 DType = Literal[
     "float32",
     "float64",
