@@ -208,6 +208,11 @@ def test_the_netcdf4_recipe_uses_the_files_of_the_set_up():
         assert link.resolve() == ROOT / "setup" / name
 
 
+def test_the_netcdf4_recipe_finds_mpi_where_hdf5_is_of_the_machine():
+    """An external has no dependencies: without its own, mpi.h is not found."""
+    assert "mpi" in depends(REPO / "packages" / "py_netcdf4" / "package.py")
+
+
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.parent.name)
 def test_recipes_follow_the_style_of_the_package_repository(recipe):
     lines = recipe.read_text().splitlines()

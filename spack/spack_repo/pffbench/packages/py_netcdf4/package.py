@@ -8,8 +8,12 @@ from spack.package import *
 
 
 class PyNetcdf4(BuiltinPyNetcdf4):
-    """The builtin recipe, which also compiles and imports with a netCDF-C 4.9.0 or 4.9.1 that the
-    machine brings: these do not announce, or do not export, all that netCDF4-python asks for."""
+    """The builtin recipe, which also compiles and imports on libraries that the machine brings: a
+    netCDF-C 4.9.0 or 4.9.1, which does not announce, or does not export, all that netCDF4-python
+    asks for; and an HDF5 whose MPI the recipe would not know of, as an external has no
+    dependencies, although hdf5.h includes mpi.h."""
+
+    depends_on("mpi", when="+mpi")
 
     def flag_handler(self, name, flags):
         injected, environment, build_system = super().flag_handler(name, flags)
