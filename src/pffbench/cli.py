@@ -173,6 +173,15 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "a Slurm job has left when not given, 'none' for no limit (example: --max-time '20 min')",
     )
     parser.add_argument(
+        "--hang-timeout",
+        type=_patience,
+        default="auto",
+        metavar="TIME",
+        help="end the job, telling where every rank is, when a step of a repetition takes longer; "
+        "10 min, and more for large or slow cases, when not given, 'none' for no limit "
+        "(example: --hang-timeout '5 min')",
+    )
+    parser.add_argument(
         "--fail-fast",
         action="store_true",
         help="stop at the first case that fails (example: --fail-fast)",
@@ -215,6 +224,13 @@ def _add_doctor(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="look at this directory as the file system under test (example: --scratch /lustre/me)",
     )
+
+
+def _patience(text: str) -> str:
+    """Look whether a limit for hanging makes sense: a time above 0, or a word."""
+    if text != "auto" and _duration(text) != "none" and Duration.parse(text) <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time to wait; write none for no limit")
+    return text
 
 
 def _duration(text: str) -> str:

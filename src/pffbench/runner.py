@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,9 @@ from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError
 from pffbench.parallel.clock import Floor, PhaseClock, collector_off
 from pffbench.parallel.meter import Meter
 from pffbench.parallel.quiet import quiet_barrier
+from pffbench.parallel.stopping import StopSignals
 from pffbench.parallel.topology import Team
+from pffbench.parallel.watchdog import Watchdog
 from pffbench.results.gather import gather
 from pffbench.results.memory import PeakMemory
 from pffbench.results.recorder import Recorder
@@ -42,12 +43,15 @@ class Rules:
         Which part of every repetition this job does.
     seconds : float, optional
         How long the run may go on from now; None without a limit.
+    hang_timeout : float, optional
+        How long a step may take before the run counts as hung; by what the case does when None.
     """
 
     fail_fast: bool = False
     drop_hook: str | None = None
     stage: Stage = "all"
     seconds: float | None = None
+    hang_timeout: float | None = None
 
 
 @dataclass
@@ -68,6 +72,8 @@ class Runner:
         Where rank 0 records; None on the other ranks.
     rules : Rules
         How to run.
+    watchdog : Watchdog
+        Learns what the ranks are about.
     done : set of (str, int)
         Repetitions that a resumed run has already; the same on all ranks.
     """
@@ -78,6 +84,7 @@ class Runner:
     floor: Floor
     recorder: Recorder | None
     rules: Rules
+    watchdog: Watchdog
     done: frozenset[tuple[str, int]] = frozenset()
     _failed: set[str] = field(default_factory=set)
     _inspected: set[str] = field(default_factory=set)
@@ -96,7 +103,7 @@ class Runner:
         """Run all blocks; return whether the run came to its end, not stopped before it."""
         experiment = self.plan.experiment
         blocks = experiment.warmup + experiment.repetitions
-        with _StopSignals() as stop:
+        with StopSignals() as stop:
             begin = time.monotonic()
             for block in range(blocks):
                 for position, case in enumerate(rotated(self.plan.cases, block)):
@@ -128,6 +135,7 @@ class Runner:
 
     def _repetition(self, case: Case, block: int, position: int) -> None:
         cycle: Cycle | None = None
+        self.watchdog.begin(f"{case.id}, repetition {block}", self._patience(case))
         peak = PeakMemory()
         started = datetime.now(UTC)
         try:
@@ -135,6 +143,7 @@ class Runner:
             with collector_off():
                 peak.reset()
                 cycle.workload.run(cycle)
+            self.watchdog.step("cleaning")
             with AgreedStep(self.team.comm, "cleaning"):
                 if self.team.is_root and self.rules.stage != "write":
                     self.scratch.remove(self.scratch.path(cycle.directory))
@@ -162,12 +171,18 @@ class Runner:
             source=source,
             scratch=self.scratch,
             directory=directory,
-            clock=PhaseClock(self.team.comm, meter=self._meter),
+            clock=PhaseClock(self.team.comm, meter=self._meter, watchdog=self.watchdog),
             memory=int(self.plan.experiment.memory),
             drop_hook=self.rules.drop_hook,
             inspect=case.id not in self._inspected,
             stage=self.rules.stage,
         )
+
+    def _patience(self, case: Case) -> float:
+        """Return the seconds that a step may take; the same on all ranks, near enough."""
+        if self.rules.hang_timeout is not None:
+            return self.rules.hang_timeout
+        return self._pace.patience(case, self.team.size, int(self.plan.experiment.memory))
 
     def _source(self, case: Case) -> Source:
         p = case.parameters
@@ -181,6 +196,7 @@ class Runner:
     def _record(
         self, cycle: Cycle, block: int, position: int, started: datetime, peak: int
     ) -> None:
+        self.watchdog.step("recording")
         repetition = gather(self.team, cycle, block, position, started, peak)
         with AgreedStep(self.team.comm, "recording"):
             if self.recorder is not None:
@@ -189,6 +205,7 @@ class Runner:
 
     def _fail(self, case: Case, block: int, failure: Failure, cycle: Cycle | None) -> None:
         """End a case on all ranks: note why, close what can be closed, remove its files."""
+        self.watchdog.step("ending a case that failed")
         self._failed.add(case.id)
         if self.recorder is not None:
             self.recorder.fail(case, block, failure)
@@ -260,25 +277,3 @@ def rotated(cases: Sequence[Case], block: int) -> Iterator[Case]:
         first = block % len(group)
         yield from group[first:]
         yield from group[:first]
-
-
-class _StopSignals:
-    """Notes SIGTERM and SIGUSR1, with which batch systems announce the end of a job."""
-
-    _SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> _StopSignals:
-        for number in self._SIGNALS:
-            self._before[number] = signal.signal(number, self._note)
-        return self
-
-    def _note(self, *_: object) -> None:
-        self.asked = True
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)

@@ -21,6 +21,7 @@ from pffbench.parallel.joblimit import seconds_left
 from pffbench.parallel.quiet import quiet_barrier
 from pffbench.parallel.root import made_by_root, on_root
 from pffbench.parallel.topology import Team
+from pffbench.parallel.watchdog import Watchdog
 from pffbench.place import destroy_scratch, make_scratch
 from pffbench.results.collect import (
     collect_provenance,
@@ -54,6 +55,7 @@ class Session:
     recorder: Recorder | None
     floor: Floor
     fom: bool
+    hang_timeout: str
 
     @classmethod
     def prepare(cls, comm: MPI.Intracomm, arguments: argparse.Namespace) -> Session:
@@ -102,22 +104,30 @@ class Session:
             raise
         progress, recorder = made or (None, None)
         rules = Rules(
-            arguments.fail_fast, arguments.drop_hook, decided.stage, _seconds(arguments.max_time)
+            arguments.fail_fast,
+            arguments.drop_hook,
+            decided.stage,
+            _seconds(arguments.max_time),
+            _hang_timeout(arguments.hang_timeout),
         )
-        return cls(team, decided, scratch, rules, progress, recorder, floor, arguments.fom)
+        fom, hang_timeout = arguments.fom, arguments.hang_timeout
+        return cls(team, decided, scratch, rules, progress, recorder, floor, fom, hang_timeout)
 
     def run(self) -> int:
         """Run the plan, remove the scratch directory, tell the verdict; return the exit status."""
-        runner = Runner(
-            self.team,
-            self.decided.plan,
-            self.scratch,
-            self.floor,
-            self.recorder,
-            self.rules,
-            self.decided.done,
-        )
-        complete = runner.run()
+        with Watchdog(self.team, self.hang_timeout) as watchdog:
+            self._remark_on(watchdog)
+            runner = Runner(
+                self.team,
+                self.decided.plan,
+                self.scratch,
+                self.floor,
+                self.recorder,
+                self.rules,
+                watchdog,
+                self.decided.done,
+            )
+            complete = runner.run()
         status = VALID
         if self.recorder is not None:
             assert self.progress is not None
@@ -131,6 +141,13 @@ class Session:
         if any(self.team.comm.allgather(bool(runner.abandoned))):
             _leave_at_once(status)
         return status
+
+    def _remark_on(self, watchdog: Watchdog) -> None:
+        """Say where nobody watches that the run goes on; collective."""
+        missing = self.team.comm.gather(watchdog.missing)
+        for why in sorted({why for why in missing or () if why is not None}):
+            assert self.recorder is not None
+            self.recorder.remark(f"the watchdog is not everywhere: {why}")
 
     def _destroy_scratch(self) -> None:
         """Remove all files, unless another job is to read them."""
@@ -189,6 +206,11 @@ def _seconds(max_time: str | None) -> float | None:
     if max_time is None:
         return seconds_left(os.environ)
     return None if max_time == "none" else Duration.parse(max_time)
+
+
+def _hang_timeout(text: str) -> float | None:
+    """Return how long a step may take, None where that depends on what is run."""
+    return None if text in ("auto", "none") else Duration.parse(text)
 
 
 def _seconds_since_start() -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 def main(arguments: argparse.Namespace) -> int:
     """Run an experiment on all ranks; collective. Return the exit status."""
     comm = start_mpi()
+    faulthandler.enable()  # a crash in a library tells where in Python it was
     check_launcher(comm.size)
     with _abort_on_error(comm):
         from pffbench.session import Session

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pffbench.parallel.agreement import agree
 from pffbench.parallel.meter import Meter, Reading
+from pffbench.parallel.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -77,6 +78,8 @@ class PhaseClock:
     meter : Meter, optional
         Counts beside: read between the barriers, before the first stamp and after the second, so
         that it is in no rank's own time and the waiting at the barriers is in no count.
+    watchdog : Watchdog, optional
+        Learns of each phase before the barrier in front of it.
     """
 
     def __init__(
@@ -84,10 +87,12 @@ class PhaseClock:
         comm: MPI.Intracomm,
         now: Callable[[], float] = time.perf_counter,
         meter: Meter | None = None,
+        watchdog: Watchdog | None = None,
     ) -> None:
         self._comm = comm
         self._now = now
         self._meter = meter
+        self._watchdog = watchdog
         self._times: dict[str, PhaseTime] = {}
 
     @property
@@ -95,9 +100,19 @@ class PhaseClock:
         """The phases so far, in the order in which they were first entered."""
         return tuple(self._times.values())
 
+    @property
+    def counts(self) -> bool:
+        """Whether anything is counted beside the time."""
+        return self._meter is not None
+
     def phase(self, name: str, nbytes: int = 0, operations: int = 1) -> _Phase:
         """Return the context manager that times one phase; collective on entry and on exit."""
         return _Phase(self, name, nbytes, operations)
+
+    def tell(self, step: str) -> None:
+        """Tell the watchdog, if there is one, of a step that begins."""
+        if self._watchdog is not None:
+            self._watchdog.step(step)
 
     def _add(self, time_: PhaseTime) -> None:
         before = self._times.get(time_.phase)
@@ -118,6 +133,7 @@ class _Phase:
         self._before: Reading = ()
 
     def __enter__(self) -> None:
+        self._clock.tell(self._name)
         self._clock._comm.Barrier()
         if self._clock._meter is not None:
             self._before = self._clock._meter.begin()

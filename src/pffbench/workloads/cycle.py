@@ -145,6 +145,7 @@ class Cycle:
 
     def step(self, name: str) -> AgreedStep:
         """Return the context manager of a step that nobody times."""
+        self.clock.tell(name)
         return AgreedStep(self.team.comm, name)
 
 

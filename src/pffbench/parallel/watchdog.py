@@ -1,0 +1,134 @@
+"""An end to runs that hang: no rank waits for ever for one that is stuck or gone.
+
+Collective calls return only when all ranks make them. Each rank writes down until when the step
+that it begins must have ended (`leases`), before the barrier in front of a timed phase, so that
+nothing of it is timed. One process a node looks on (`watchman`): it tells where the ranks are and
+ends them when a step has not ended in time, or when a rank is gone and the launcher leaves the
+others waiting for it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+import pffbench
+from pffbench.parallel.leases import Holder, Leases
+from pffbench.parallel.stacks import ask_no_more, write_stacks_when_asked
+from pffbench.parallel.topology import Team
+
+#: A directory in memory; a lease on a disk would make ranks wait for the disk.
+_MEMORY = "/dev/shm"
+
+
+class Watchdog:
+    """Has this rank watched while the ``with`` block runs; collective over the node.
+
+    Parameters
+    ----------
+    team : Team
+        The ranks.
+    limit : str
+        How long a step may take, in the words of the command line; ``none`` when nobody is to
+        watch.
+    """
+
+    def __init__(self, team: Team, limit: str) -> None:
+        self._team = team
+        self._limit = limit
+        self._seconds = math.inf
+        self._holder: Holder | None = None
+        self._stacks = -1
+        self._watchman: subprocess.Popen[bytes] | None = None
+        #: Why nobody watches the ranks of this node, where somebody should.
+        self.missing: str | None = None
+
+    def __enter__(self) -> Watchdog:
+        if self._limit == "none":
+            return self
+        file = self._opened()
+        if file < 0:
+            return self
+        leases = Leases(file, int(self._team.node.size))
+        self._stacks = write_stacks_when_asked()
+        place = int(self._team.node.rank)
+        self._holder = leases.holder(place, self._team.rank, os.getpid(), self._stacks)
+        self._team.node.Barrier()  # all have entered themselves
+        if self._team.is_leader:
+            self._start(file, leases.count)
+        os.close(file)
+        return self
+
+    def begin(self, about: str, seconds: float) -> None:
+        """Say what the following steps belong to, and how long each of them may take."""
+        self._seconds = seconds
+        if self._holder is not None:
+            self._holder.about(about)
+            self._holder.step("beginning", seconds)
+
+    def step(self, name: str) -> None:
+        """Begin a step: that is the sign that the one before has ended."""
+        if self._holder is not None:
+            self._holder.step(name, self._seconds)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._holder is None:
+            return
+        self._holder.leave()
+        self._holder = None
+        if kind is None:  # else other ranks of the node may still be far from their end
+            self._team.node.Barrier()
+        ask_no_more(self._stacks)
+        if self._watchman is not None:
+            assert self._watchman.stdin is not None
+            self._watchman.stdin.close()
+            if kind is None:
+                self._watchman.wait()
+
+    def _opened(self) -> int:
+        """Open the file of the node's leases, which has no name any more when all have it."""
+        path, file = "", -1
+        if self._team.is_leader:
+            try:
+                place = _MEMORY if Path(_MEMORY).is_dir() else None
+                file, path = tempfile.mkstemp(prefix="pffbench-leases-", dir=place)
+            except OSError as error:
+                self.missing = f"no memory to share with it: {error.strerror}"
+        path = self._team.node.bcast(path, root=0)
+        if path and not self._team.is_leader:
+            with suppress(OSError):
+                file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        everybody = all(self._team.node.allgather(file >= 0))
+        if path and self._team.is_leader:
+            Path(path).unlink()
+        if file >= 0 and not everybody:
+            os.close(file)
+            if self._team.is_leader:
+                self.missing = "not all ranks of the node can share memory with it"
+        return file if everybody else -1
+
+    def _start(self, file: int, count: int) -> None:
+        root = str(Path(pffbench.__file__).parents[1])
+        paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+        told = [str(file), str(count), self._limit]
+        try:
+            self._watchman = subprocess.Popen(
+                [sys.executable, "-S", "-m", "pffbench.parallel.watchman", *told],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[file],
+                env={**os.environ, "PYTHONPATH": paths},
+            )
+        except OSError as error:
+            self.missing = f"its process cannot be made: {error.strerror}"

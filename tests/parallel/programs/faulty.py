@@ -1,0 +1,122 @@
+"""`pffbench` with a fault in a backend: FAULT in the environment says which, on which rank, when.
+
+It is JSON with `backend`, `verb` (create, define, write, flush, close, open, arrays, read), `kind`
+(a function below), `rank`, and `after`: how many calls of the verb on that rank go well before.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import shutil
+import signal
+import sys
+import time
+from dataclasses import dataclass
+
+from mpi4py import MPI
+
+from pffbench.backends.registry import backend_class
+from pffbench.cli import main
+
+
+def fail():
+    raise OSError(5, "told to fail")
+
+
+def hang():
+    """Never return, and keep Python's lock, as a library may that waits for another rank."""
+    ctypes.PyDLL(None).sleep(1000)
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def stop():
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def overflow():
+    """Call deeper than the stack is, through C."""
+    sys.setrecursionlimit(10**6)
+
+    def deeper(_):
+        return max([1], key=deeper)
+
+    deeper(1)
+
+
+def starve():
+    """Have 8 MiB of memory left from now on."""
+    with open("/proc/self/statm") as file:
+        taken = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + 2**23, resource.RLIM_INFINITY))
+
+
+def dawdle():
+    time.sleep(0.2)
+
+
+def remove_scratch():
+    shutil.rmtree(os.environ["FAULT_SCRATCH"])
+
+
+@dataclass
+class Fault:
+    verb: str
+    kind: str
+    rank: int
+    after: int = 0
+    backend: str = "hdf5"
+    calls: int = 0
+
+    def __call__(self, verb):
+        """Do what is to be done at this call."""
+        if verb != self.verb or self.rank not in (-1, MPI.COMM_WORLD.rank):
+            return
+        self.calls += 1
+        if self.calls > self.after and self.kind != "lie":
+            globals()[self.kind]()
+
+    def wrapped(self, verb, call, then=lambda made: made):
+        def called(*given, **more):
+            self(verb)
+            return then(call(*given, **more))
+
+        return called
+
+    def store(self, store):
+        for verb in ("flush", "close"):
+            setattr(store, verb, self.wrapped(verb, getattr(store, verb)))
+        for verb in ("define", "arrays"):
+            setattr(store, verb, self.wrapped(verb, getattr(store, verb), self.arrays))
+        return store
+
+    def arrays(self, arrays):
+        for array in arrays.values():
+            if not hasattr(array, "faulty"):
+                array.faulty = True
+                array.writer = self.prepared("write", array.writer)
+                array.reader = self.prepared("read", array.reader)
+        return arrays
+
+    def prepared(self, verb, prepare):
+        then = self.lied if self.kind == "lie" and verb == self.verb else lambda made: made
+        return lambda *given: self.wrapped(verb, prepare(*given), then)
+
+    def lied(self, out):
+        """Change a byte of what was read."""
+        if self.rank == MPI.COMM_WORLD.rank and out.size:
+            out.reshape(-1).view("u1")[0] ^= 1
+        return out
+
+    def into(self, kind):
+        create, open_ = kind.create, kind.open
+        kind.create = self.wrapped("create", create, self.store)
+        kind.open = self.wrapped("open", open_, self.store)
+
+
+fault = Fault(**json.loads(os.environ["FAULT"]))
+fault.into(backend_class(fault.backend))
+main(sys.argv[1:])

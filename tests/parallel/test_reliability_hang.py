@@ -1,0 +1,103 @@
+"""A collective call that never returns ends the job in time, and tells where every rank is."""
+
+import re
+import time
+
+import psutil
+import pytest
+
+from faults import SLAB, completes, finished, no_process_is_left, run_faulty, start_faulty
+from launch import run_experiment
+
+pytestmark = pytest.mark.parallel
+
+RANKS = 3
+TIMEOUT = ("--hang-timeout", "3 s")
+CASES = [SLAB | {"backend": "null"}, SLAB | {"backend": "hdf5", "transfer": "collective"}]
+#: Seconds in which everything must be over: start-up, the limit, telling, a loaded machine.
+LIMIT = 60
+
+
+@pytest.fixture(scope="module")
+def hung(tmp_path_factory):
+    """A rank hangs with Python's lock in the third collective write; the others wait for it."""
+    directory = tmp_path_factory.mktemp("hung")
+    fault = {"verb": "write", "kind": "hang", "rank": 1, "after": 2}
+    return run_faulty(directory, RANKS, *TIMEOUT, fault=fault, cases=CASES, timeout=LIMIT)
+
+
+def test_a_job_that_hangs_is_ended(hung):
+    assert hung.status not in (0, 2, 3), hung.said
+    assert hung.record["status"] == "running"
+    no_process_is_left(hung.out.parent)
+
+
+def test_case_repetition_phase_and_ranks_are_told(hung):
+    name = hung.case(backend="hdf5")
+    told = re.search(r"pffbench: .*: nothing has come to an end for (\d+) s \(--hang-timeout 3 s\)"
+                     r", so the job is ended: (\S+), repetition (\d), (\w+); ranks 0-2\. What is "
+                     r"recorded is kept; go on with --resume", hung.stderr)  # fmt: skip
+    assert told, hung.said
+    assert 3 <= int(told[1]) <= 8
+    assert (told[2], told[3], told[4]) == (name, "2", "write")
+
+
+def test_the_stack_of_every_rank_is_told(hung):
+    stacks = re.findall(r"^ranks? ([\d, -]+): process in state (\w)\n(.*?)(?=\n\S|\Z)",
+                        hung.stderr, re.MULTILINE | re.DOTALL)  # fmt: skip
+    by_rank = {ranks: stack for ranks, _, stack in stacks}
+    assert set(by_rank) in ({"0, 2", "1"}, {"0", "1", "2"}), hung.said
+    assert "faulty.py" in by_rank["1"]
+    assert "in hang" in by_rank["1"]
+    others = by_rank.get("0, 2") or by_rank["0"] + by_rank["2"]
+    assert "in hang" not in others
+    assert "in _write_arrays" in others or "in write_read_cycle" in others
+
+
+def test_finished_repetitions_are_kept_and_the_run_goes_on(hung):
+    assert len(finished(hung)) >= 4
+    completes(hung, RANKS)
+
+
+def test_a_stopped_rank_hangs_the_job_and_says_nothing(tmp_path):
+    fault = {"verb": "close", "kind": "stop", "rank": 0, "after": 1}
+    done = run_faulty(tmp_path, 2, *TIMEOUT, fault=fault, cases=CASES, timeout=LIMIT)
+    assert done.status not in (0, 2, 3)
+    assert re.search(r"rank 0: process in state T\n\(it wrote none\)", done.stderr), done.said
+    no_process_is_left(tmp_path)
+
+
+def test_a_rank_that_is_ten_times_slower_is_no_alarm(tmp_path):
+    """All steps together take far longer than the limit, each of them less."""
+    case = SLAB | {"backend": "null"}
+    slow = [case | {"null": {"delays": {"write": 0.1, "read": 0.1}}},
+            case | {"null": {"delays": {"write": 1.0, "read": 1.0}, "delay_rank": 1}}]  # fmt: skip
+    done = run_experiment(tmp_path, 2, "--hang-timeout", "2.5 s", repetitions=1, cases=slow)
+    assert done.status == 0, done.said
+    assert "nothing has come to an end" not in done.stderr
+
+
+def test_nobody_looks_on_when_told_so(tmp_path):
+    fault = {"verb": "write", "kind": "hang", "rank": 1, "after": 0}
+    run = start_faulty(tmp_path, 2, "--hang-timeout", "none", fault=fault, cases=CASES[1:])
+    patience = time.monotonic() + 30
+    while not list((tmp_path / "scratch").glob("*/*/*")):  # the file is made: they are at it
+        assert time.monotonic() < patience
+        time.sleep(0.05)
+    ranks = psutil.Process(run.process.pid).children(recursive=True)
+    try:
+        assert not [p for p in ranks if "pffbench.parallel.watchman" in p.cmdline()]
+    finally:
+        for rank in ranks:
+            rank.kill()
+        done = run.finish(timeout=30)
+    assert done.status != 0
+    no_process_is_left(tmp_path)
+
+
+@pytest.mark.parametrize("limit", ["0 s", "soon", "5 parsecs"])
+def test_a_limit_that_makes_no_sense_is_refused(tmp_path, limit):
+    done = run_experiment(tmp_path, None, "--hang-timeout", limit, cases=CASES)
+    assert done.status == 2
+    assert "--hang-timeout" in done.stderr
+    assert not done.out.exists()
