@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,9 @@ from pffbench.errors import UserError
 Array = npt.NDArray[Any]
 
 #: The kinds of data and the element types, as an experiment names them.
-SourceKind = Literal["uniform", "integers", "constant", "smooth", "cris", "file"]
+SourceKind = Literal[
+    "uniform", "integers", "constant", "smooth", "cris", "image", "dense", "sparse", "file"
+]
 DType = Literal[
     "float32",
     "float64",
@@ -58,6 +60,16 @@ class Source(Protocol):
         ValueError
             The box leaves the shape, or `out` is not as described.
         """
+
+
+@runtime_checkable
+class Comparing(Protocol):
+    """A source that compares a box block by block, while each block is in the cache."""
+
+    def matches(
+        self, got: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]
+    ) -> bool:
+        """Tell whether a C-contiguous box holds exactly the bytes that `fill` would put there."""
 
 
 def check_dtype(name: str) -> np.dtype[Any]:

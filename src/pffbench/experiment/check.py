@@ -12,7 +12,7 @@ import msgspec
 
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Parameters
-from pffbench.data import FileSource, make_source
+from pffbench.data import FileSource, default_dtype, make_source
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.schema import Experiment
@@ -163,7 +163,8 @@ def _with_source(case: Case, where: str, files: _Files) -> Case:
     if p.source != "file":
         if p.file is not None or p.variable is not None:
             raise UserError(f"{where}.file: file and variable go with source: file only")
-        return replace(case, parameters=msgspec.structs.replace(p, dtype=p.dtype or "float32"))
+        dtype: Any = p.dtype or default_dtype(p.source)
+        return replace(case, parameters=msgspec.structs.replace(p, dtype=dtype))
     if p.file is None:
         raise UserError(f"{where}.file: missing; source: file takes its data from this file")
     try:
