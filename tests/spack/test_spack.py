@@ -39,9 +39,14 @@ def run(command, cwd, minutes, **changes):
 
 
 @pytest.fixture
-def checkout(tmp_path):
-    """A copy of what git knows of this checkout, as its working tree is, with a repository."""
-    copy = tmp_path / "pffbench"
+def checkout():
+    """A copy of what git knows of this checkout, as its working tree is, with a repository.
+
+    Always in the same place: hashes depend on where the links of the Debian site lie, and what is
+    installed already should be found again.
+    """
+    copy = ROOT / ".build" / "spack-checkout"
+    shutil.rmtree(copy, ignore_errors=True)
     files = run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], ROOT, 1)
     for name in filter(None, files.split("\0")):
         if (ROOT / name).is_file():
