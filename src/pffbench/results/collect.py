@@ -30,6 +30,7 @@ from pffbench.results.provenance import (
 from pffbench.results.record import RunRecord
 from pffbench.results.spack import find_environment, spack_facts
 from pffbench.storage.filesystem import filesystem
+from pffbench.workloads.registry import workload
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -157,6 +158,9 @@ def _case_entry(case: Case, plan: Plan) -> dict[str, Any]:
         "raw": not kind.capabilities.formatted,
         "verified": kind.capabilities.keeps_data,
         "caller_buffer": kind.capabilities.caller_buffer,
-        "notes": kind(case.options, case.parameters.settings).notes(),
+        "notes": (
+            *kind(case.options, case.parameters.settings).notes(),
+            *workload(case.parameters.workload).notes(case.parameters),
+        ),
         "cost": vars(cost),
     }

@@ -78,6 +78,10 @@ class Workload(ABC):
         """Say why the parameters make no sense together, or None."""
         return None
 
+    def notes(self, parameters: Any) -> tuple[str, ...]:
+        """Return what the times of a case hold beside the library's calls, for `run.json`."""
+        return ()
+
     @abstractmethod
     def run(self, cycle: Cycle) -> None:
         """Run one repetition of a case; collective. Most call `write_read_cycle`."""

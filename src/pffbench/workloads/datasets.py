@@ -123,6 +123,10 @@ class Datasets(Workload):
         total = self._total(parameters, ranks)
         return one_by_one(total if parameters.layout == "shared" else -(-total // ranks))
 
+    def notes(self, parameters: DatasetsParameters) -> tuple[str, ...]:
+        printed = "read: each array is turned into text and printed within the time"
+        return (printed,) if parameters.read_sink == "print" else ()
+
     def check(self, parameters: DatasetsParameters, ranks: int) -> str | None:
         if parameters.shape is None:
             return "shape is missing (the shape of each dataset, such as [128, 128])"
