@@ -95,6 +95,22 @@ class Chunking:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredChunks:
+    """What the chunks of an array take on disk.
+
+    Parameters
+    ----------
+    count : int
+        Number of chunks.
+    nbytes : int
+        Bytes of all of them, as stored.
+    """
+
+    count: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """What a sequence of calls makes a library do with chunks.
 
