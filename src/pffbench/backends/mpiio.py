@@ -15,10 +15,26 @@ from pffbench.backends.base import (
     Capabilities,
     Store,
 )
+from pffbench.backends.raw import Copy, RawOptions, best_copy, copies_of
+from pffbench.backends.stored import StoredAs, Touched
+from pffbench.case import Options
 from pffbench.parallel.decomposition import Box
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+
+class MpiIoOptions(RawOptions, frozen=True, kw_only=True):
+    """Options of MPI-IO; every default is what the library does by itself.
+
+    Parameters
+    ----------
+    hints : dict of str to str
+        Hints that the file is opened with, such as ``{cb_nodes: "2"}``. An implementation is free
+        to ignore any; those in force are in `run.json`.
+    """
+
+    hints: dict[str, str] = {}  # noqa: RUF012 -- msgspec copies a mutable default
 
 
 class MpiIo(Backend):
@@ -29,35 +45,58 @@ class MpiIo(Backend):
     suffix = ".raw"
     libraries = ("mpi4py",)
     capabilities = Capabilities(formatted=False)
+    options_type = MpiIoOptions
     call_limit = MPI_CALL_LIMIT
+
+    @classmethod
+    def copies(cls, options: Options) -> int:
+        assert isinstance(options, MpiIoOptions)
+        return len(options.orders)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         from mpi4py import MPI
 
-        mode = MPI.MODE_CREATE | MPI.MODE_RDWR
-        return MpiIoStore(path, comm or MPI.COMM_SELF, mode, shared=comm is not None)
+        return MpiIoStore(path, comm, MPI.MODE_CREATE | MPI.MODE_RDWR, self._options)
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         from mpi4py import MPI
 
-        return MpiIoStore(path, comm or MPI.COMM_SELF, MPI.MODE_RDONLY, shared=comm is not None)
+        return MpiIoStore(path, comm, MPI.MODE_RDONLY, self._options)
+
+    def describe(self, path: str) -> StoredAs:
+        return self._options.stored_as()
+
+    @property
+    def _options(self) -> MpiIoOptions:
+        assert isinstance(self.options, MpiIoOptions)
+        return self.options
 
 
 class MpiIoStore(Store):
     """A plain file; it describes nothing, so arrays lie where their specifications say."""
 
-    def __init__(self, path: str, comm: MPI.Intracomm, mode: int, shared: bool) -> None:
+    def __init__(
+        self, path: str, comm: MPI.Intracomm | None, mode: int, options: MpiIoOptions
+    ) -> None:
         from mpi4py import MPI
 
-        self._file = MPI.File.Open(comm, path, mode)
-        self._comm = comm if shared else None
+        told = MPI.INFO_NULL
+        if options.hints:
+            told = MPI.Info.Create(options.hints)
+        self._file = MPI.File.Open(comm or MPI.COMM_SELF, path, mode, told)
+        self._comm = comm
         self._path = path
+        self._options = options
 
     def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
         return self.arrays(specs)
 
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        return {spec.name: MpiIoArray(self._file, self._comm, spec) for spec in specs}
+        return {spec.name: self._array(spec) for spec in specs}
+
+    def _array(self, spec: ArraySpec) -> Array:
+        together = None if spec.owner is not None else self._comm
+        return MpiIoArray(self._file, together, copies_of(spec, self._options))
 
     def files(self) -> set[str]:
         return {self._path}
@@ -69,44 +108,84 @@ class MpiIoStore(Store):
     def close(self) -> None:
         self._file.Close()
 
+    def transfer_facts(self) -> dict[str, str]:
+        """Tell the hints in force, where any were asked for."""
+        if not self._options.hints:
+            return {}
+        info = self._file.Get_info()
+        found = "; ".join(f"{key}={value}" for key, value in sorted(info.items()))
+        info.Free()
+        return {"mpiio_hints": found or "none"}
+
 
 class MpiIoArray(Array):
-    """A stretch of the file, moved by explicit offset or through a subarray view."""
+    """A stretch of the file, or two, moved by explicit offset or through a subarray view.
 
-    def __init__(self, file: MPI.File, comm: MPI.Intracomm | None, spec: ArraySpec) -> None:
+    Parameters
+    ----------
+    file : MPI.File
+        The open file.
+    comm : MPI.Intracomm or None
+        The ranks that transfer to the array together; None where one rank alone does.
+    copies : sequence of Copy
+        Where its elements lie.
+    """
+
+    def __init__(self, file: MPI.File, comm: MPI.Intracomm | None, copies: Sequence[Copy]) -> None:
         self._file = file
         self._comm = comm
-        self._spec = spec
+        self._copies = copies
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
-        call = self._file.Write_at_all if collective else self._file.Write_at
-        return self._transfer(call, box, buffer)
+        move = self._file.Write_at_all if collective else self._file.Write_at
+        calls = [self._transfer(move, c, box, c.from_memory(buffer)) for c in self._copies]
+        if len(calls) == 1:
+            return calls[0]
+
+        def write_copies() -> None:
+            for call in calls:
+                call()
+
+        return write_copies
 
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
-        call = self._file.Read_at_all if collective else self._file.Read_at
-        return self._transfer(call, box, out)
+        move = self._file.Read_at_all if collective else self._file.Read_at
+        copy = best_copy(self._copies, box)
+        call, holds = self._transfer(move, copy, box, out), copy.to_memory(out)
+        if holds is out:
+            return call
 
-    def _transfer(self, call: Any, box: Box, buffer: Buffer) -> Call:
+        def read_in_its_order() -> Buffer:
+            call()
+            return holds
+
+        return read_in_its_order
+
+    def touched(self, box: Box) -> Touched:
+        return best_copy(self._copies, box).runs(box).touched()
+
+    def _transfer(self, call: Any, copy: Copy, box: Box, buffer: Buffer) -> Call:
+        """Prepare to move a box of a copy from or to a buffer in the order of the file."""
         from mpi4py import MPI
 
         element = MPI._typedict[buffer.dtype.char]
         memory = [buffer, buffer.size, element]
         status = MPI.Status()
-        if not self._needs_view(box):
-            first = 0 if box.size == 0 else self._spec.byte_offset(box)
+        if not self._needs_view(copy, box):
+            begin = copy.first_byte(box) if box.size else copy.begin
 
             def move() -> Buffer:
-                call(self._spec.offset + first, memory, status)
+                call(begin, memory, status)
                 _check(status, element, buffer)
                 return buffer
 
             return move
 
-        file_type = _subarray(box, self._spec, element)
+        file_type = _subarray(box, copy, element)
 
         def move_through_view() -> Buffer:
             # Setting the view is a part of moving a box that is not contiguous, as HDF5 does it.
-            self._file.Set_view(self._spec.offset, element, file_type)
+            self._file.Set_view(copy.begin, element, file_type)
             call(0, memory, status)
             _check(status, element, buffer)
             self._file.Set_view(0, MPI.BYTE, MPI.BYTE)
@@ -114,12 +193,10 @@ class MpiIoArray(Array):
 
         return move_through_view
 
-    def _needs_view(self, box: Box) -> bool:
+    def _needs_view(self, copy: Copy, box: Box) -> bool:
         """Whether any rank's box is scattered over the file: setting a view is collective."""
-        scattered = box.size > 0 and not self._spec.is_contiguous(box)
-        if self._spec.owner is not None or self._comm is None:
-            return scattered
-        return bool(self._comm.allreduce(scattered))
+        scattered = copy.run_count(box) > 1
+        return scattered if self._comm is None else bool(self._comm.allreduce(scattered))
 
 
 def _check(status: MPI.Status, element: MPI.Datatype, buffer: Buffer) -> None:
@@ -129,9 +206,12 @@ def _check(status: MPI.Status, element: MPI.Datatype, buffer: Buffer) -> None:
         raise OSError(f"MPI-IO moved {moved} of {buffer.size} elements")
 
 
-def _subarray(box: Box, spec: ArraySpec, element: MPI.Datatype) -> MPI.Datatype:
+def _subarray(box: Box, copy: Copy, element: MPI.Datatype) -> MPI.Datatype:
+    from mpi4py import MPI
+
     if box.size == 0:  # a subarray must not be empty; nothing is moved through this view
         return element
-    file_type = element.Create_subarray(spec.shape, box.shape, box.start)
+    order = MPI.ORDER_C if copy.order == "C" else MPI.ORDER_FORTRAN
+    file_type = element.Create_subarray(copy.shape, box.shape, box.start, order)
     file_type.Commit()
     return file_type

@@ -1,13 +1,25 @@
-"""Raw bytes through POSIX calls, one file per process: what the file system gives at best."""
+"""Raw bytes through POSIX calls: what the file system gives at best, one call for each stretch."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from pffbench.backends.base import Array, ArraySpec, Backend, Buffer, Call, Capabilities, Store
+from pffbench.backends.base import (
+    Array,
+    ArraySpec,
+    Backend,
+    Buffer,
+    Call,
+    Capabilities,
+    Store,
+)
+from pffbench.backends.raw import Copy, RawOptions, Runs, best_copy, copies_of
+from pffbench.backends.stored import StoredAs, Touched
+from pffbench.case import Options
+from pffbench.parallel.agreement import together
 from pffbench.parallel.decomposition import Box
 
 if TYPE_CHECKING:
@@ -18,33 +30,54 @@ class Posix(Backend):
     """Arrays one behind the other in a plain file."""
 
     name = "posix"
-    summary = "raw bytes, POSIX pwrite/pread, a file per process (roofline)"
+    summary = "raw bytes, POSIX pwrite/pread, a call for each contiguous piece (roofline)"
     suffix = ".raw"
-    capabilities = Capabilities(
-        layouts=frozenset({"file_per_process"}),
-        transfers=frozenset({"independent"}),
-        formatted=False,
-    )
+    capabilities = Capabilities(transfers=frozenset({"independent"}), formatted=False)
+    options_type: ClassVar[type[Options]] = RawOptions
+
+    @classmethod
+    def copies(cls, options: Options) -> int:
+        assert isinstance(options, RawOptions)
+        return len(options.orders)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        return PosixStore(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        """Make the file; of ranks that share it rank 0 does, and the others open it."""
+
+        def make() -> int | None:
+            if comm is None or comm.rank == 0:
+                return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            return None
+
+        descriptor = make() if comm is None else together(comm, make)
+        if descriptor is None:
+            descriptor = os.open(path, os.O_RDWR)
+        return PosixStore(path, descriptor, self._options)
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        return PosixStore(path, os.O_RDONLY)
+        return PosixStore(path, os.open(path, os.O_RDONLY), self._options)
+
+    def describe(self, path: str) -> StoredAs:
+        return self._options.stored_as()
+
+    @property
+    def _options(self) -> RawOptions:
+        assert isinstance(self.options, RawOptions)
+        return self.options
 
 
 class PosixStore(Store):
     """A plain file; it describes nothing, so arrays lie in the order of their definition."""
 
-    def __init__(self, path: str, flags: int) -> None:
-        self._descriptor = os.open(path, flags, 0o600)
+    def __init__(self, path: str, descriptor: int, options: RawOptions) -> None:
+        self._descriptor = descriptor
         self._path = path
+        self._options = options
 
     def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
         return self.arrays(specs)
 
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        return {spec.name: PosixArray(self._descriptor, spec) for spec in specs}
+        return {s.name: PosixArray(self._descriptor, copies_of(s, self._options)) for s in specs}
 
     def files(self) -> set[str]:
         return {self._path}
@@ -57,25 +90,40 @@ class PosixStore(Store):
 
 
 class PosixArray(Array):
-    """A stretch of the file."""
+    """A stretch of the file, or two with the same elements in different orders."""
 
-    def __init__(self, descriptor: int, spec: ArraySpec) -> None:
+    def __init__(self, descriptor: int, copies: Sequence[Copy]) -> None:
         self._descriptor = descriptor
-        self._spec = spec
+        self._copies = copies
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
-        return partial(_write, self._descriptor, _bytes(buffer), self._place(box))
+        calls = [self._writer(copy, box, buffer) for copy in self._copies]
+        return calls[0] if len(calls) == 1 else partial(_one_after_the_other, calls)
+
+    def _writer(self, copy: Copy, box: Box, buffer: Buffer) -> Call:
+        data, runs = _bytes(copy.from_memory(buffer)), copy.runs(box)
+        if len(runs.offsets) == 1:
+            return partial(_write, self._descriptor, data, int(runs.offsets[0]))
+        return partial(_write_runs, self._descriptor, data, runs)
 
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
-        return partial(_read, self._descriptor, _bytes(out), self._place(box), out)
+        copy = best_copy(self._copies, box)
+        data, runs, holds = _bytes(out), copy.runs(box), copy.to_memory(out)
+        if len(runs.offsets) == 1:
+            return partial(_read, self._descriptor, data, int(runs.offsets[0]), holds)
+        return partial(_read_runs, self._descriptor, data, runs, holds)
 
-    def _place(self, box: Box) -> int:
-        assert self._spec.is_contiguous(box), "a file per process is moved in contiguous pieces"
-        return self._spec.offset + self._spec.byte_offset(box)
+    def touched(self, box: Box) -> Touched:
+        return best_copy(self._copies, box).runs(box).touched()
 
 
 def _bytes(buffer: Buffer) -> memoryview:
     return buffer.reshape(-1).view("u1").data
+
+
+def _one_after_the_other(calls: Sequence[Call]) -> None:
+    for call in calls:
+        call()
 
 
 def _write(descriptor: int, data: memoryview, offset: int) -> None:
@@ -85,6 +133,15 @@ def _write(descriptor: int, data: memoryview, offset: int) -> None:
         done += os.pwrite(descriptor, data[done:], offset + done)
 
 
+def _write_runs(descriptor: int, data: memoryview, runs: Runs) -> None:
+    pwrite, length, begin = os.pwrite, runs.length, 0
+    for offset in runs.offsets.data:
+        part = data[begin : begin + length]
+        if pwrite(descriptor, part, offset) < length:
+            _write(descriptor, part, offset)
+        begin += length
+
+
 def _read(descriptor: int, data: memoryview, offset: int, out: Buffer) -> Buffer:
     done = os.preadv(descriptor, [data], offset)
     while done < len(data):
@@ -92,4 +149,14 @@ def _read(descriptor: int, data: memoryview, offset: int, out: Buffer) -> Buffer
         if got == 0:
             raise EOFError(f"the file ends {len(data) - done} bytes early")
         done += got
+    return out
+
+
+def _read_runs(descriptor: int, data: memoryview, runs: Runs, out: Buffer) -> Buffer:
+    preadv, length, begin = os.preadv, runs.length, 0
+    for offset in runs.offsets.data:
+        part = data[begin : begin + length]
+        if preadv(descriptor, [part], offset) < length:
+            _read(descriptor, part, offset, out)
+        begin += length
     return out

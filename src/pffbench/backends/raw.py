@@ -1,0 +1,161 @@
+"""Where arrays lie in a raw file: order of the elements, copies, and the stretches of a box."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from pffbench.backends.base import ArraySpec, Buffer
+from pffbench.backends.stored import StoredAs, Touched
+from pffbench.case import Options
+from pffbench.parallel.decomposition import Box, Shape
+from pffbench.units import Size
+
+Order = Literal["C", "F"]
+#: Runs that are looked at in one go, so that counting the pages of millions takes little memory.
+_AT_ONCE = 2**20
+
+
+class RawOptions(Options, frozen=True, kw_only=True):
+    """Options of all raw files.
+
+    Parameters
+    ----------
+    order : {"C", "F", "both"}
+        Order of the elements in the file: last index fastest, first index fastest, or one copy of
+        each, of which a read takes the one that is in fewer pieces.
+    header : Size
+        Bytes left free before the data.
+    """
+
+    order: Literal["C", "F", "both"] = "C"
+    header: Size = msgspec.field(default_factory=lambda: Size(0))
+
+    @property
+    def orders(self) -> tuple[Order, ...]:
+        """The order of each copy."""
+        return ("C", "F") if self.order == "both" else (self.order,)
+
+    def stored_as(self) -> StoredAs:
+        """Tell how arrays lie in the file, where it is not the plain way."""
+        more = {} if self.order == "C" else {"order": self.order}
+        return StoredAs(more=more | ({"header": str(self.header)} if self.header else {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The stretches of a file that a box consists of: equally long, in the order of the file.
+
+    Parameters
+    ----------
+    offsets : array of int64
+        Where each begins, in bytes.
+    length : int
+        Bytes of each.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    length: int
+
+    def touched(self, page: int = mmap.PAGESIZE) -> Touched:
+        """Count the pages that the runs lie in, each page once."""
+        pages, before = 0, -1
+        for begin in range(0, len(self.offsets), _AT_ONCE):
+            some = self.offsets[begin : begin + _AT_ONCE]
+            last = (some + (self.length - 1)) // page
+            previous = np.concatenate(([before], last[:-1]))
+            pages += int((last - np.maximum(some // page, previous + 1) + 1).sum())
+            before = int(last[-1])
+        return Touched("runs", len(self.offsets), pages * page)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One copy of an array in a raw file.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the array.
+    itemsize : int
+        Bytes of an element.
+    order : {"C", "F"}
+        Which index runs fastest.
+    begin : int
+        Bytes before the first element.
+    """
+
+    shape: Shape
+    itemsize: int
+    order: Order
+    begin: int
+
+    def runs(self, box: Box) -> Runs:
+        """Return the stretches that a box consists of, as few as there are."""
+        if box.size == 0:
+            return Runs(np.empty(0, np.int64), 0)
+        shape, _, extent = self._slowest_first(box)
+        strides = [self.itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+        outer = _outer_axes(shape, extent)
+        offsets = np.array(self.first_byte(box), np.int64)
+        for axis in range(outer):
+            along = np.arange(extent[axis], dtype=np.int64) * strides[axis]
+            offsets = np.add.outer(offsets, along)
+        return Runs(offsets.reshape(-1), math.prod(extent[outer:]) * self.itemsize)
+
+    def first_byte(self, box: Box) -> int:
+        """Return the offset in the file of a box's first element."""
+        shape, start, _ = self._slowest_first(box)
+        index = 0
+        for first, n in zip(start, shape, strict=True):
+            index = index * n + first
+        return self.begin + index * self.itemsize
+
+    def run_count(self, box: Box) -> int:
+        """Return the number of stretches without listing them."""
+        shape, _, extent = self._slowest_first(box)
+        return math.prod(extent[: _outer_axes(shape, extent)]) if box.size else 0
+
+    def from_memory(self, buffer: Buffer) -> Buffer:
+        """Return a C-ordered buffer's elements in the order of the file; a copy for order F."""
+        return buffer if self.order == "C" else np.ascontiguousarray(buffer.T)
+
+    def to_memory(self, out: Buffer) -> Buffer:
+        """View a buffer, filled in the order of the file, as the box that it holds."""
+        if self.order == "C":
+            return out
+        return out.reshape(-1).reshape(out.shape, order="F")
+
+    def _slowest_first(self, box: Box) -> tuple[Shape, Shape, Shape]:
+        step = 1 if self.order == "C" else -1
+        return self.shape[::step], box.start[::step], box.shape[::step]
+
+
+def _outer_axes(shape: Shape, extent: Shape) -> int:
+    """Return how many of the slowest axes part the runs: those within follow one another."""
+    axis = len(shape)
+    while axis and extent[axis - 1] == shape[axis - 1]:
+        axis -= 1
+    return max(0, axis - 1)
+
+
+def copies_of(spec: ArraySpec, options: RawOptions) -> list[Copy]:
+    """Return where an array's copies lie: one behind the other, behind those of arrays before."""
+    orders = options.orders
+    begin = int(options.header) + len(orders) * spec.offset
+    return [
+        Copy(spec.shape, spec.itemsize, order, begin + number * spec.nbytes)
+        for number, order in enumerate(orders)
+    ]
+
+
+def best_copy(copies: Sequence[Copy], box: Box) -> Copy:
+    """Return the copy in which a box is in fewest pieces; the first of equals."""
+    return min(copies, key=lambda copy: copy.run_count(box))

@@ -1,0 +1,78 @@
+"""What is found out about stored arrays: how they lie on disk, and what of it a box touches."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pffbench.parallel.decomposition import Box, Shape
+
+
+@dataclass(frozen=True)
+class StoredAs:
+    """How an array is really stored, read from the file.
+
+    Parameters
+    ----------
+    chunks : tuple of int or None
+        Chunk shape; None when contiguous or raw.
+    codec : str
+        Compression as the file names it.
+    fill : str
+        Whether fill values are written: ``never``, ``always``, ``if set`` or ``raw``.
+    more : dict
+        Anything else worth knowing, such as the format version or the shard shape.
+    """
+
+    chunks: Shape | None = None
+    codec: str = "none"
+    fill: str = "raw"
+    more: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        chunks = "contiguous" if self.chunks is None else "×".join(map(str, self.chunks))
+        return f"{chunks}, {self.codec}, fill {self.fill}"
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What of a file a box lies in, in whole units: pages of a contiguous array, or chunks.
+
+    A library may move more (read-ahead, buffers of its own) or less (elements picked out of a
+    chunk, pages that are in memory already): this is what the way of storing asks for.
+
+    Parameters
+    ----------
+    kind : {"runs", "chunks"}
+        What `count` counts.
+    count : int
+        Stretches of the file, or chunks, that the box lies in.
+    nbytes : int or None
+        Bytes of the pages or chunks; None where chunks are compressed.
+    """
+
+    kind: Literal["runs", "chunks"]
+    count: int
+    nbytes: int | None
+
+
+def touched_chunks(box: Box, chunks: Shape, chunk_bytes: int | None) -> Touched:
+    """Return the chunks that a box lies in.
+
+    Parameters
+    ----------
+    box : Box
+        Part of the array.
+    chunks : tuple of int
+        Shape of a chunk; chunks at the edge of the array are stored whole.
+    chunk_bytes : int or None
+        Bytes of a stored chunk; None where they differ.
+    """
+    if box.size == 0:
+        return Touched("chunks", 0, 0)
+    count = math.prod(
+        -(-stop // length) - start // length
+        for start, stop, length in zip(box.start, box.stop, chunks, strict=True)
+    )
+    return Touched("chunks", count, None if chunk_bytes is None else count * chunk_bytes)

@@ -1,0 +1,254 @@
+"""Workload `slices`: planes and sub-boxes read out of a large volume, as study 3 does."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+from typing import Annotated, Literal
+
+import msgspec
+
+from pffbench.backends.base import ArraySpec, Cuts
+from pffbench.case import Count, Extent, Parameters, itemsize
+from pffbench.parallel.decomposition import Box, Shape
+from pffbench.workloads.access import Access
+from pffbench.workloads.base import (
+    Volume,
+    Workload,
+    legal_chunk_axes,
+    make_spec,
+    own_chunks,
+    taking_part,
+    too_large_chunks,
+)
+from pffbench.workloads.cycle import Cycle, write_read_cycle
+from pffbench.workloads.places import Position, box_starts, slice_indices
+
+VolumeShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=3, max_length=3)]
+Cut = Literal["even", "aligned", "unaligned"]
+#: Axis along which the volume is cut for writing: the middle one, so that blocks are long along
+#: both the first and the last axis and no order of a raw file is favoured.
+_WRITTEN_ALONG = 1
+#: What ``chunks: block`` is here, where no rank holds a block of the volume: a chunk that no axis
+#: is preferred by.
+_CUBE = (64, 64, 64)
+#: A block that is written by one call holds at most this many bytes (or one row of the axis).
+_BLOCK_BYTES = 32 * 2**20
+
+
+class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
+    """Parameters of the workload `slices`.
+
+    Parameters
+    ----------
+    shape : list of 3 int, optional
+        Shape of the volume; with ``source: file`` that of the variable when not given.
+    axis : {0, 1, 2}, optional
+        Slices across this axis are read: whole planes of one index.
+    box : list of 3 int, optional
+        Sub-boxes of this shape are read. One of the two is needed.
+    position : {"first", "middle", "random"}
+        Where: slices from the first index on, around the middle one, or at random indices, each
+        once; a box in the first corner or in the middle, or boxes at random places.
+    count : int
+        Number of slices or boxes, each read by one call of each rank.
+    position_seed : int
+        Other random positions with another one.
+    cut : {"even", "aligned", "unaligned"}
+        How each slice or box is cut over the ranks (layout ``shared``), along its first long axis:
+        into parts as equal as they can be; at multiples of `cut_unit`; or half a unit beside them.
+    cut_unit : list of 3 int, optional
+        The chunk shape at whose edges is cut; the same for all cases of a comparison, so that
+        they move the same boxes.
+    """
+
+    shape: VolumeShape | None = None
+    axis: Literal[0, 1, 2] | None = None
+    box: VolumeShape | None = None
+    position: Position = "first"
+    count: Count = 1
+    position_seed: Annotated[int, msgspec.Meta(ge=0)] = 1
+    cut: Cut = "even"
+    cut_unit: VolumeShape | None = None
+
+
+class Slices(Workload):
+    """A volume is written once a repetition, then slices or sub-boxes of it are read.
+
+    With ``shared`` all ranks write one volume and each slice is cut over them; with ``own`` and
+    ``file_per_process`` each rank has a volume to itself and reads whole slices of it.
+    """
+
+    name = "slices"
+    summary = "planes across an axis, or sub-boxes, read out of a large volume"
+    parameters_type = SlicesParameters
+
+    def arrays(self, parameters: SlicesParameters, ranks: int, rank: int) -> list[ArraySpec]:
+        p = parameters
+        shape = _shape(p)
+        if p.layout == "shared":
+            return [_spec(p, "volume", 0, None, 0)]
+        nbytes = prod(shape) * itemsize(p.dtype or "float32")
+        if p.layout == "file_per_process":
+            return [_spec(p, "volume", rank, rank, 0)]
+        return [_spec(p, f"volume_{r:06d}", r, r, r * nbytes) for r in range(ranks)]
+
+    def writes(self, parameters: SlicesParameters, ranks: int, rank: int) -> list[Access]:
+        """Return the blocks that a rank writes; ranks of one volume all make as many calls."""
+        p, shape = parameters, _shape(parameters)
+        shared = p.layout == "shared"
+        edges = _written_edges(p, ranks) if shared else [0, shape[_WRITTEN_ALONG]]
+        longest = max(stop - start for start, stop in pairwise(edges))
+        first, last = edges[rank : rank + 2] if shared else edges
+        row = prod(shape) // shape[_WRITTEN_ALONG] * itemsize(p.dtype or "float32")
+        unit = _written_unit(p)
+        step = max(1, _BLOCK_BYTES // (row * unit)) * unit
+        found = []
+        for spec in taking_part(self.arrays(p, ranks, rank), p, rank):
+            mine = spec.owner in (rank, None)
+            for begin in range(first, first + longest, step):
+                extent = max(0, min(step, last - begin)) if mine else 0
+                found.append(Access(spec, _block(shape, min(begin, last), extent)))
+        return found
+
+    def reads(self, parameters: SlicesParameters, ranks: int, rank: int) -> list[Access]:
+        p = parameters
+        return [
+            Access(spec, _part(p, whole, spec, ranks, rank))
+            for spec in taking_part(self.arrays(p, ranks, rank), p, rank)
+            for whole in wanted(p)
+        ]
+
+    def reads_elsewhere(self, parameters: SlicesParameters) -> bool:
+        return parameters.layout == "shared"
+
+    def cuts(self, parameters: SlicesParameters, ranks: int) -> Cuts:
+        shape = _shape(parameters)
+        inner = sorted(set(_written_edges(parameters, ranks)) - {0, shape[_WRITTEN_ALONG]})
+        return tuple(tuple(inner) if axis == _WRITTEN_ALONG else () for axis in range(3))
+
+    def volume(self, parameters: SlicesParameters, ranks: int) -> Volume:
+        volumes = 1 if parameters.layout == "shared" else ranks
+        size = itemsize(parameters.dtype or "float32")
+        return Volume(volumes, volumes * prod(_shape(parameters)) * size)
+
+    def run(self, cycle: Cycle) -> None:
+        write_read_cycle(cycle)
+
+    def check(self, parameters: SlicesParameters, ranks: int) -> str | None:
+        p = parameters
+        if p.shape is None:
+            return "shape is missing (the shape of the volume, such as [621, 998, 520])"
+        if len(p.shape) != 3:  # that of a variable in the user's file
+            return f"a volume has 3 axes, {list(p.shape)} has {len(p.shape)}"
+        return (
+            legal_chunk_axes(p, [3])
+            or too_large_chunks(p, p.shape)
+            or _check_places(p, p.shape)
+            or _check_cut(p)
+        )
+
+
+def wanted(p: SlicesParameters) -> list[Box]:
+    """Return the slices or boxes that are read, whole, in the order of the calls."""
+    shape = _shape(p)
+    if p.axis is None:
+        assert p.box is not None
+        starts = box_starts(shape, p.box, p.position, p.count, p.position_seed)
+        return [Box(start, p.box) for start in starts]
+    axis, n = p.axis, shape[p.axis]
+    flat = (*shape[:axis], 1, *shape[axis + 1 :])
+    return [
+        Box((*(0,) * axis, index, *(0,) * (2 - axis)), flat)
+        for index in slice_indices(n, p.position, p.count, p.position_seed)
+    ]
+
+
+def _shape(p: SlicesParameters) -> Shape:
+    assert p.shape is not None
+    return p.shape
+
+
+def _spec(p: SlicesParameters, name: str, number: int, owner: int | None, offset: int) -> ArraySpec:
+    return make_spec(p, name, _shape(p), number=number, offset=offset, owner=owner, block=_CUBE)
+
+
+def _block(shape: Shape, first: int, extent: int) -> Box:
+    """Return a block of the volume, of so many rows of the axis along which it is written."""
+    return Box((0, first, 0), (shape[0] if extent else 0, extent, shape[2] if extent else 0))
+
+
+def _written_edges(p: SlicesParameters, ranks: int) -> list[int]:
+    """Return where the ranks' parts of a volume begin and end, at edges of chunks if named."""
+    return _edges(_shape(p)[_WRITTEN_ALONG], ranks, _written_unit(p), 0)
+
+
+def _written_unit(p: SlicesParameters) -> int:
+    """Return what blocks begin at multiples of: the length of a chunk, where one is named."""
+    chunks = own_chunks(p, _shape(p), _CUBE)
+    return chunks[_WRITTEN_ALONG] if isinstance(chunks, tuple) else 1
+
+
+def _edges(n: int, parts: int, unit: int, shift: int) -> list[int]:
+    """Cut ``0 .. n`` into parts whose numbers of whole units differ by one at most.
+
+    Parameters
+    ----------
+    n : int
+        Length of the axis.
+    parts : int
+        Number of parts; the last ones may be empty.
+    unit : int
+        Inner edges are multiples of it.
+    shift : int
+        What they are moved on by.
+    """
+    units = -(-n // unit)
+    inner = (part * units // parts * unit for part in range(1, parts))
+    return [0, *(min(n, edge + shift) if edge else 0 for edge in inner), n]
+
+
+def _part(p: SlicesParameters, whole: Box, spec: ArraySpec, ranks: int, rank: int) -> Box:
+    """Return a rank's part of a slice or box, which may be empty."""
+    if spec.owner is not None:
+        return whole if spec.owner == rank else Box(whole.start, (0, 0, 0))
+    axis = next((a for a, n in enumerate(whole.shape) if n > 1), 0)
+    begin, n = whole.start[axis], whole.shape[axis]
+    unit = 1 if p.cut == "even" or p.cut_unit is None else p.cut_unit[axis]
+    before = begin % unit  # units are those of the volume, not of the box
+    edges = [
+        min(max(edge - before, 0), n)
+        for edge in _edges(before + n, ranks, unit, unit // 2 if p.cut == "unaligned" else 0)
+    ]
+    edges[-1] = n
+    first, extent = edges[rank], edges[rank + 1] - edges[rank]
+    if extent == 0:
+        return Box(whole.start, (0, 0, 0))
+    start = (*whole.start[:axis], begin + first, *whole.start[axis + 1 :])
+    return Box(start, (*whole.shape[:axis], extent, *whole.shape[axis + 1 :]))
+
+
+def _check_places(p: SlicesParameters, shape: Shape) -> str | None:
+    """Say why there are no such slices or boxes, or None."""
+    if (p.axis is None) == (p.box is None):
+        return "give either axis (slices across it) or box (the shape of sub-boxes)"
+    if p.axis is not None and p.count > shape[p.axis]:
+        return f"there are {shape[p.axis]} slices across axis {p.axis}, count is {p.count}"
+    if p.box is None:
+        return None
+    if any(extent > n for extent, n in zip(p.box, shape, strict=True)):
+        return f"the box {list(p.box)} is larger than the volume {list(shape)}"
+    if p.position != "random" and p.count > 1:
+        return f"position {p.position} is one box; a count of {p.count} goes with position: random"
+    return None
+
+
+def _check_cut(p: SlicesParameters) -> str | None:
+    """Say why slices cannot be cut that way, or None."""
+    if p.cut == "even":
+        return None
+    if p.layout != "shared":
+        return f"cut: {p.cut} is how ranks share a slice, so layout must be shared"
+    if p.cut_unit is None:
+        return f"cut: {p.cut} needs cut_unit, the chunk shape at whose edges is cut"
+    return None
