@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
@@ -18,7 +18,9 @@ Durability = Literal["close", "flush", "sync"]
 CacheState = Literal["warm", "shifted", "dropped", "separate", "copied"]
 #: Which part of a run a job does: one job all of it, or one writes and a later one reads.
 Stage = Literal["all", "write", "read"]
-Codec = Literal["auto", "none", "gzip", "zstd", "blosc"]
+Codec = Literal["auto", "none", "gzip", "szip", "zstd", "lz4", "blosc"]
+Compressor = Literal["blosclz", "lz4", "lz4hc", "zlib", "zstd"]
+Shuffle = Literal["none", "byte", "bit"]
 Extent = Annotated[int, msgspec.Meta(ge=1)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 ArrayShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=1, max_length=4)]
@@ -46,18 +48,24 @@ class Parameters(
         ``matched``: equal work for all (same chunks, no fill, no compression unless a codec is
         named). ``defaults``: each library as a user gets it out of the box.
     dtype : str, optional
-        Element type; ``float32``, or that of the file with ``source: file``.
-    source : {"uniform", "integers", "constant", "smooth", "cris", "file"}
-        Where the data come from.
+        Element type; ``float32``, ``uint16`` of volumes (image, dense, sparse), or that of the file
+        with ``source: file``.
+    source : str
+        Where the data come from, one of `pffbench.data.SOURCES`.
     file, variable : str, optional
         With ``source: file``: the user's file and the variable in it.
     chunks : {"auto", "block", "contiguous"} or list of int
         ``block``: one chunk is what one rank holds. ``auto``: ``block`` in ``matched``, the
         library's choice in ``defaults``.
-    codec : {"auto", "none", "gzip", "zstd", "blosc"}
+    codec : {"auto", "none", "gzip", "szip", "zstd", "lz4", "blosc"}
         ``auto``: none in ``matched``, the library's choice in ``defaults``.
     level : int, optional
         Level of the codec; 4 for gzip, 3 for zstd, 5 for blosc when not given.
+    compressor : {"blosclz", "lz4", "lz4hc", "zlib", "zstd"}, optional
+        What compresses inside of blosc; lz4 when not given.
+    shuffle : {"none", "byte", "bit"}, optional
+        How elements are taken apart before they are compressed; by bytes in blosc and not in the
+        other codecs when not given.
     durability : {"close", "flush", "sync"}
         How far writing goes: until close; with a library flush before it; with the bytes and
         directories on the device after it.
@@ -78,18 +86,26 @@ class Parameters(
     chunks: Literal["auto", "block", "contiguous"] | ChunkShape = "auto"
     codec: Codec = "auto"
     level: Annotated[int, msgspec.Meta(ge=0, le=22)] | None = None
+    compressor: Compressor | None = None
+    shuffle: Shuffle | None = None
     durability: Durability = "close"
     cache: CacheState = "warm"
+
+    #: Ways of doing the same work: cases that differ in nothing else are compared with each other,
+    #: and with the raw bytes, to which chunks and codecs mean nothing.
+    ways: ClassVar[frozenset[str]] = frozenset(
+        {"backend", "settings", "transfer", "chunks", "codec", "level", "compressor", "shuffle"}
+    )
 
     @property
     def workload(self) -> str:
         """Name of the workload."""
         return str(self.__struct_config__.tag)
 
-
-#: Ways of doing the same work: cases that differ in nothing else are compared with each other,
-#: and with the raw bytes, to which chunks and codecs mean nothing.
-_WAYS = frozenset({"backend", "settings", "transfer", "chunks", "codec", "level"})
+    @property
+    def transfer_of_reads(self) -> Transfer:
+        """How ranks read in a file that they share; a workload may let it differ from writing."""
+        return self.transfer
 
 
 @dataclass(frozen=True)
@@ -121,7 +137,7 @@ class Case:
     def group(self) -> str:
         """Name of the comparison that the case belongs to: same bytes in the same boxes."""
         p = self.parameters
-        work = {k: v for k, v in _plain(p).items() if k not in _WAYS}
+        work = {k: v for k, v in _plain(p).items() if k not in p.ways}
         return f"{p.workload}.{p.layout}.{_digest(work)}"
 
 

@@ -158,6 +158,7 @@ class Runner:
         directory = repetition_directory(case.id, block)
         with AgreedStep(self.team.comm, f"import of {p.backend}"):
             backend = backend_class(p.backend)(case.options, p.settings)
+            backend.load(p.codec)
         with AgreedStep(self.team.comm, "data source"):
             source = self._source(case)
         with AgreedStep(self.team.comm, "scratch"):
@@ -244,17 +245,13 @@ class Runner:
             return False
         budget = experiment.time_budget
         if budget is not None and seconds * (blocks + 1) / blocks > budget:
-            recorder.remark(
-                f"stopped after {blocks - experiment.warmup} of {experiment.repetitions} "
-                f"repetitions: the time budget of {budget:g} s would have been passed"
-            )
+            why = f"the time budget of {budget:g} s would have been passed"
+            recorder.stopped_after(blocks - experiment.warmup, why)
             return True
         target = experiment.target_interval
         if target is not None and recorder.widest_interval() <= target:
-            recorder.remark(
-                f"stopped after {blocks - experiment.warmup} of {experiment.repetitions} "
-                f"repetitions: every interval is narrower than {target:.0%} of its median"
-            )
+            why = f"every interval is narrower than {target:.0%} of its median"
+            recorder.stopped_after(blocks - experiment.warmup, why)
             return True
         return False
 

@@ -14,11 +14,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from pffbench.case import Options, Parameters, Settings
+from pffbench.backends.chunkcache import ChunkCache, Chunking, StoredChunks
+from pffbench.backends.stored import StoredAs, Touched
+from pffbench.case import Compressor, Options, Parameters, Settings, Shuffle
 from pffbench.parallel.decomposition import Box, Shape
 
 if TYPE_CHECKING:
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
 Buffer = np.ndarray[Any, Any]
 #: What is timed: moves the data; a reader returns the array that holds what was read.
 Call = Callable[[], Any]
+
+#: Byte order of the elements in a store.
+ByteOrder = Literal["native", "big"]
 
 #: Inner boundaries between the ranks' parts, for each axis.
 Cuts = tuple[tuple[int, ...], ...]
@@ -46,7 +52,7 @@ class ArraySpec:
     shape : tuple of int
         Shape of the stored array.
     dtype : str
-        NumPy name of the element type, native byte order.
+        NumPy name of the element type; in memory it has native byte order.
     number : int
         Number of the logical array whose data it holds (see `pffbench.data`).
     origin : tuple of int
@@ -59,12 +65,19 @@ class ArraySpec:
         The rank that alone writes it; None when all ranks write it together.
     chunks : tuple of int, "contiguous" or "library"
         Chunk shape, no chunks, or whatever the library chooses by itself.
-    codec : {"none", "gzip", "zstd", "blosc", "library"}
+    codec : {"none", "gzip", "szip", "zstd", "lz4", "blosc", "library"}
         Compression.
     level : int
         Level of the codec.
     fill : {"none", "library"}
         Whether the library may write fill values before the data.
+    byte_order : {"native", "big"}
+        Byte order in the store; the library converts, within the transfer. Raw bytes stay as
+        they are.
+    compressor : {"blosclz", "lz4", "lz4hc", "zlib", "zstd"}
+        What compresses inside of blosc.
+    shuffle : {"none", "byte", "bit"}
+        How elements are taken apart before they are compressed.
     """
 
     name: str
@@ -76,9 +89,18 @@ class ArraySpec:
     offset: int
     owner: int | None
     chunks: Shape | Literal["contiguous", "library"]
-    codec: Literal["none", "gzip", "zstd", "blosc", "library"]
+    codec: Literal["none", "gzip", "szip", "zstd", "lz4", "blosc", "library"]
     level: int
     fill: Literal["none", "library"]
+    byte_order: ByteOrder = "native"
+    compressor: Compressor = "lz4"
+    shuffle: Shuffle = "none"
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        """Element type in the store."""
+        dtype = np.dtype(self.dtype)
+        return dtype.newbyteorder(">") if self.byte_order == "big" else dtype
 
     @property
     def itemsize(self) -> int:
@@ -94,22 +116,6 @@ class ArraySpec:
     def whole(self) -> Box:
         """The box that covers the array."""
         return Box((0,) * len(self.shape), self.shape)
-
-    def is_contiguous(self, box: Box) -> bool:
-        """Whether a box is one stretch of the array in C order."""
-        inner_complete = True
-        for extent, n in zip(reversed(box.shape), reversed(self.shape), strict=True):
-            if not inner_complete and extent > 1:
-                return False
-            inner_complete = inner_complete and extent == n
-        return True
-
-    def byte_offset(self, box: Box) -> int:
-        """Bytes from the array's first element to the first one of a box."""
-        index = 0
-        for start, n in zip(box.start, self.shape, strict=True):
-            index = index * n + start
-        return index * self.itemsize
 
     def data_start(self, box: Box) -> Shape:
         """Index in the logical array of the first element of a box of this array."""
@@ -128,6 +134,12 @@ class Capabilities:
         Transfers that it can do in a file that ranks share.
     codecs : frozenset of str
         Codecs that it can be asked for.
+    shuffles : mapping of str to frozenset of str
+        What each codec can be asked to do before; a codec that is not named: nothing.
+    compressors : frozenset of str
+        What can compress inside of blosc.
+    codec_libraries : mapping of str to str
+        Import names of optional packages that codecs need.
     formatted : bool
         Whether it stores a described array; False for raw bytes, which serve as the roofline.
     keeps_data : bool
@@ -140,6 +152,9 @@ class Capabilities:
     layouts: frozenset[str] = frozenset({"file_per_process", "own", "shared"})
     transfers: frozenset[str] = frozenset({"independent", "collective"})
     codecs: frozenset[str] = frozenset({"none"})
+    shuffles: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    compressors: frozenset[str] = frozenset()
+    codec_libraries: Mapping[str, str] = field(default_factory=dict)
     formatted: bool = True
     keeps_data: bool = True
     caller_buffer: bool = True
@@ -162,6 +177,17 @@ class Array(ABC):
         The call returns the array that holds the data: ``out`` where the library can read into
         the caller's buffer, else a new one.
         """
+
+    def touched(self, box: Box) -> Touched | None:
+        """Tell what of the file a box lies in, off the timer; None where that is not known."""
+        return None
+
+    def chunking(self, collective: bool) -> Chunking | None:
+        """Tell how the array is chunked and what keeps chunks between calls, after reading it.
+
+        Off the timer. None of an array without chunks, and where it is not known.
+        """
+        return None
 
 
 class Store(ABC):
@@ -223,12 +249,19 @@ class Backend(ABC):
     options_type: ClassVar[type[Options]] = Options
     #: Largest number of bytes in one transfer; longer ones are split.
     call_limit: ClassVar[int | None] = None
+    #: The format's own program that rewrites a store with other chunks, see `repack_command`.
+    repack_program: ClassVar[str | None] = None
     #: Whether each chunk is a file of its own.
     file_per_chunk: ClassVar[bool] = False
 
     def __init__(self, options: Options, settings: Settings) -> None:
         self.options = options
         self.settings = settings
+
+    def load(self, codec: str) -> None:
+        """Import what a codec needs beside the library; before anything is timed."""
+        if name := self.capabilities.codec_libraries.get(codec):
+            import_module(name)
 
     @abstractmethod
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
@@ -256,6 +289,11 @@ class Backend(ABC):
         """
         return None
 
+    @classmethod
+    def copies(cls, options: Options) -> int:
+        """Return how many times each array is stored."""
+        return 1
+
     def describe(self, path: str) -> StoredAs:
         """Look at the first array of a closed store and tell how it is really stored.
 
@@ -263,32 +301,45 @@ class Backend(ABC):
         """
         return StoredAs()
 
+    def default_chunk_cache(self) -> ChunkCache | None:
+        """Return what the linked library gives an array as chunk cache by itself; None: nothing."""
+        return None
+
+    def stored_chunks(self, path: str, name: str) -> StoredChunks | None:
+        """Look at an array of a closed store and tell what its chunks take on disk.
+
+        Called by one rank, off the timer. None of an array without chunks.
+        """
+        return None
+
+    @classmethod
+    def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
+        """Return how `repack_program` rewrites a store, as a command.
+
+        Parameters
+        ----------
+        source, target : str
+            The store that there is, and the one to make.
+        specs : sequence of ArraySpec
+            Its arrays as they are to be stored.
+        """
+        raise NotImplementedError(f"{cls.name} has no program that rewrites a store")
+
     def notes(self) -> tuple[str, ...]:
         """Return what this library cannot match or does in its own way, for the result row."""
         return ()
 
 
-@dataclass(frozen=True)
-class StoredAs:
-    """How an array is really stored, read from the file.
-
-    Parameters
-    ----------
-    chunks : tuple of int or None
-        Chunk shape; None when contiguous or raw.
-    codec : str
-        Compression as the file names it.
-    fill : str
-        Whether fill values are written: ``never``, ``always``, ``if set`` or ``raw``.
-    more : dict
-        Anything else worth knowing, such as the format version or the shard shape.
-    """
-
-    chunks: Shape | None = None
-    codec: str = "none"
-    fill: str = "raw"
-    more: dict[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        chunks = "contiguous" if self.chunks is None else "×".join(map(str, self.chunks))
-        return f"{chunks}, {self.codec}, fill {self.fill}"
+__all__ = [
+    "MPI_CALL_LIMIT",
+    "Array",
+    "ArraySpec",
+    "Backend",
+    "Buffer",
+    "Call",
+    "Capabilities",
+    "Cuts",
+    "Store",
+    "StoredAs",
+    "Touched",
+]

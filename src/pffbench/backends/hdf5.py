@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
+from pffbench.backends import filters
 from pffbench.backends.base import (
     MPI_CALL_LIMIT,
     Array,
@@ -20,16 +20,17 @@ from pffbench.backends.base import (
     Cuts,
     Store,
     StoredAs,
+    Touched,
 )
+from pffbench.backends.chunkcache import ChunkCache, Chunking, StoredChunks
+from pffbench.backends.hdf5_chunks import chunking_of, chunks_on_disk, h5repack, refuse_chunks
+from pffbench.backends.hdf5_touched import touched
 from pffbench.case import Options, Parameters, Settings
-from pffbench.parallel.decomposition import Box, Shape
+from pffbench.parallel.decomposition import Box
 from pffbench.units import Size
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-#: A chunk must be smaller than 4 GiB: its size is kept in 32 bits (HDF5 file format).
-CHUNK_LIMIT = 2**32 - 1
 
 
 class Hdf5Options(Options, frozen=True, kw_only=True):
@@ -41,6 +42,8 @@ class Hdf5Options(Options, frozen=True, kw_only=True):
         Bytes of the raw data chunk cache of each dataset (``H5Pset_cache``).
     chunk_cache_slots : int, optional
         Slots of the same cache.
+    chunk_cache_w0 : float, optional
+        What it evicts first: 0 what was used longest ago, 1 what is wholly read or written.
     alignment : Size, optional
         Objects of at least this size begin at multiples of it (``H5Pset_alignment``).
     file_locking : bool, optional
@@ -51,14 +54,19 @@ class Hdf5Options(Options, frozen=True, kw_only=True):
         on, because netCDF-C always does.
     libver : {"earliest", "latest"}
         Bounds of the file format version.
+    guess_chunks : bool
+        Where the library is to choose, let h5py guess a chunk shape (``chunks=True``); a dataset
+        of which nothing is said is contiguous.
     """
 
     chunk_cache: Size | None = None
     chunk_cache_slots: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    chunk_cache_w0: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     alignment: Size | None = None
     file_locking: bool | None = None
     collective_metadata: bool | None = None
     libver: Literal["earliest", "latest"] = "earliest"
+    guess_chunks: bool = False
 
 
 class Hdf5(Backend):
@@ -68,9 +76,15 @@ class Hdf5(Backend):
     summary = "HDF5 through h5py"
     suffix = ".h5"
     libraries = ("h5py",)
-    capabilities = Capabilities(codecs=frozenset({"none", "gzip"}))
+    capabilities = Capabilities(
+        codecs=filters.CODECS,
+        shuffles=filters.SHUFFLES,
+        compressors=filters.COMPRESSORS,
+        codec_libraries=filters.CODEC_LIBRARIES,
+    )
     options_type = Hdf5Options
     call_limit = MPI_CALL_LIMIT
+    repack_program = "h5repack"
 
     def __init__(self, options: Options, settings: Settings) -> None:
         super().__init__(options, settings)
@@ -85,7 +99,7 @@ class Hdf5(Backend):
     def refuse(
         cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
-        return refuse_chunks(parameters, specs)
+        return refuse_chunks(parameters, specs) or filters.refuse_filters(parameters, specs)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         h5f = self._h5py.h5f
@@ -99,7 +113,9 @@ class Hdf5(Backend):
 
     def _store(self, handle: Any, path: str, comm: MPI.Intracomm | None) -> Store:
         everywhere = comm is not None and self._collective_metadata
-        return Hdf5Store(self._h5py, self._h5py.File(handle), path, comm, everywhere)
+        assert isinstance(self.options, Hdf5Options)
+        guess = self.options.guess_chunks
+        return Hdf5Store(self._h5py, self._h5py.File(handle), path, comm, everywhere, guess)
 
     def _access(self, comm: MPI.Intracomm | None) -> Any:
         """Return a file access property list; h5py.File cannot set all that is wanted here."""
@@ -112,11 +128,8 @@ class Hdf5(Backend):
         access.set_fclose_degree(h5f.CLOSE_STRONG)
         lowest = h5f.LIBVER_EARLIEST if options.libver == "earliest" else h5f.LIBVER_LATEST
         access.set_libver_bounds(lowest, h5f.LIBVER_LATEST)
-        if options.chunk_cache is not None or options.chunk_cache_slots is not None:
-            elements, slots, nbytes, preemption = access.get_cache()
-            slots = options.chunk_cache_slots or slots
-            nbytes = nbytes if options.chunk_cache is None else int(options.chunk_cache)
-            access.set_cache(elements, slots, nbytes, preemption)
+        cache = self._chunk_cache()
+        access.set_cache(0, cache.slots, cache.nbytes, cache.preemption)
         if options.alignment is not None:
             access.set_alignment(int(options.alignment), int(options.alignment))
         if comm is None:
@@ -130,14 +143,38 @@ class Hdf5(Backend):
             set_collective_metadata(access.id)
         return access
 
+    def _chunk_cache(self) -> ChunkCache:
+        """Return the chunk cache that datasets are to have: the library's but for the options."""
+        options, usual = self.options, self.default_chunk_cache()
+        assert isinstance(options, Hdf5Options)
+        nbytes, w0 = options.chunk_cache, options.chunk_cache_w0
+        return ChunkCache(
+            nbytes=usual.nbytes if nbytes is None else int(nbytes),
+            slots=options.chunk_cache_slots or usual.slots,
+            preemption=usual.preemption if w0 is None else w0,
+        )
+
+    def default_chunk_cache(self) -> ChunkCache:
+        h5p = self._h5py.h5p
+        _, slots, nbytes, preemption = h5p.create(h5p.FILE_ACCESS).get_cache()
+        return ChunkCache(nbytes, slots, preemption)
+
+    def stored_chunks(self, path: str, name: str) -> StoredChunks | None:
+        return chunks_on_disk(path, name)
+
+    @classmethod
+    def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
+        return h5repack(source, target, specs)
+
     def describe(self, path: str) -> StoredAs:
         with self._h5py.File(path, "r") as file:
             dataset = file[next(iter(file))]
             times = {0: "at allocation", 1: "never", 2: "if set"}
-            fill = times[dataset.id.get_create_plist().get_fill_time()]
-            codec = dataset.compression
-            named = "none" if codec is None else f"{codec} {dataset.compression_opts}"
-            return StoredAs(chunks=dataset.chunks, codec=named, fill=fill)
+            creation = dataset.id.get_create_plist()
+            fill = times[creation.get_fill_time()]
+            used = (creation.get_filter(i) for i in range(creation.get_nfilters()))
+            codec = filters.codec_name((number, values) for number, _, values, _ in used)
+            return StoredAs(chunks=dataset.chunks, codec=codec, fill=fill)
 
     def notes(self) -> tuple[str, ...]:
         if self._collective_metadata:
@@ -145,55 +182,35 @@ class Hdf5(Backend):
         return ()
 
 
-def refuse_chunks(parameters: Parameters, specs: Sequence[ArraySpec]) -> str | None:
-    """Say which of HDF5's rules for chunks and filters a case breaks, or None."""
-    independent = parameters.layout != "file_per_process" and parameters.transfer == "independent"
-    for spec in specs:
-        if spec.codec not in ("none", "library") and independent:
-            return "compressed data go into a shared HDF5 file only with transfer: collective"
-        if spec.codec not in ("none", "library") and spec.chunks == "contiguous":
-            return "HDF5 compresses chunked data only; name a chunk shape instead of contiguous"
-        if isinstance(spec.chunks, tuple):
-            size = math.prod(spec.chunks) * spec.itemsize
-            if size > CHUNK_LIMIT:
-                legal = list(_smaller(spec.chunks, spec.itemsize))
-                return (
-                    f"an HDF5 chunk must be smaller than 4 GiB, {list(spec.chunks)} is "
-                    f"{Size(size)}; a legal chunk shape is {legal}"
-                )
-    return None
-
-
-def _smaller(chunks: Shape, itemsize: int) -> Shape:
-    """Halve the longest axis of a chunk until it is small enough."""
-    while math.prod(chunks) * itemsize > CHUNK_LIMIT:
-        longest = chunks.index(max(chunks))
-        chunks = tuple(-(-n // 2) if i == longest else n for i, n in enumerate(chunks))
-    return chunks
-
-
 class Hdf5Store(Store):
     """An HDF5 file that ranks have open together, or one rank alone."""
 
     def __init__(
-        self, h5py: Any, file: Any, path: str, comm: MPI.Intracomm | None, collective_lookup: bool
+        self,
+        h5py: Any,
+        file: Any,
+        path: str,
+        comm: MPI.Intracomm | None,
+        collective_lookup: bool,
+        guess_chunks: bool,
     ) -> None:
         self._h5py = h5py
         self._file = file
         self._rank = None if comm is None else comm.rank
         self.collective_lookup = collective_lookup
         self._path = path
+        self._guess_chunks = guess_chunks
         self._transfers: dict[bool, Any] = {}
 
     def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
         """Create all datasets on every rank: in parallel HDF5 the definition is collective."""
-        create = self._file.create_dataset
-        return {
-            spec.name: Hdf5Array(
-                self, create(spec.name, spec.shape, spec.dtype, **_creation(spec)), self._h5py
-            )
-            for spec in specs
-        }
+        return {spec.name: Hdf5Array(self, self._create(spec), self._h5py) for spec in specs}
+
+    def _create(self, spec: ArraySpec) -> Any:
+        told = _creation(spec)
+        if spec.chunks == "library" and self._guess_chunks:
+            told["chunks"] = True
+        return self._file.create_dataset(spec.name, spec.shape, spec.stored_dtype, **told)
 
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
         return {spec.name: Hdf5Array(self, self._file[spec.name], self._h5py) for spec in specs}
@@ -219,6 +236,14 @@ class Hdf5Store(Store):
             self._transfers[collective] = transfer
         return self._transfers[collective]
 
+    def moved_collectively(self, collective: bool) -> bool:
+        """Whether the last transfer really was collective, which passes the chunk cache by."""
+        if self._rank is None or not collective:
+            return False
+        from pffbench.backends.libhdf5 import actual_io_mode
+
+        return actual_io_mode(self.transfer_list(True).id) != "independent"
+
     def transfer_facts(self) -> dict[str, str]:
         """Tell the mode that the last transfer used and why it was not collective."""
         if self._rank is None:
@@ -242,6 +267,12 @@ def _creation(spec: ArraySpec) -> dict[str, Any]:
         told["fill_time"] = "never"
     if spec.codec == "gzip":
         told.update(compression="gzip", compression_opts=spec.level)
+    elif spec.codec == "szip":
+        told.update(compression="szip", compression_opts=("nn", filters.SZIP_BLOCK))
+    elif plugin := filters.plugin_filter(spec):
+        told.update(compression=plugin.number, compression_opts=plugin.values)
+    if filters.shuffles_before(spec):
+        told["shuffle"] = True
     return told
 
 
@@ -270,6 +301,12 @@ class Hdf5Array(Array):
             return out
 
         return call
+
+    def touched(self, box: Box) -> Touched | None:
+        return touched(self._id, box)
+
+    def chunking(self, collective: bool) -> Chunking | None:
+        return chunking_of(self._id, cached=not self._store.moved_collectively(collective))
 
     def _spaces(self, box: Box) -> tuple[Any, Any]:
         file = self._id.get_space()

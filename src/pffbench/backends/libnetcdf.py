@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pffbench.backends.filters import SHUFFLE, Filter
+
 
 @cache
 def _library() -> ctypes.CDLL:
@@ -27,13 +29,15 @@ def empty_transfer(variable: Any, direction: str) -> Callable[[], None]:
 
     netCDF4-python makes no library call for an empty slice, which leaves the other ranks of a
     collective transfer waiting for ever; ``nc_put_vara`` and ``nc_get_vara`` themselves accept
-    counts of zero.
+    counts of zero. Slicing asks for the shape once before it moves data, and so does this call:
+    netCDF-C finds the length of an unlimited dimension by asking all ranks.
     """
-    zeros = (ctypes.c_size_t * len(variable.shape))()
+    zeros = (ctypes.c_size_t * variable.ndim)()
     function = getattr(_library(), f"nc_{direction}_vara")
     group, number = variable._grpid, variable._varid
 
     def call() -> None:
+        _ = variable.shape
         status = function(group, number, zeros, zeros, None)
         if status != 0:
             raise RuntimeError(f"nc_{direction}_vara with counts of zero returned {status}")
@@ -51,3 +55,62 @@ def is_filled(variable: Any) -> bool:
     if status != 0:
         raise RuntimeError(f"nc_inq_var_fill returned {status}")
     return no_fill.value == 0
+
+
+def add_filter(variable: Any, filter_: Filter, *, shuffle: bool) -> None:
+    """Put a filter on a variable that is being defined: ``nc_def_var_filter``.
+
+    netCDF4-python offers Blosc and Zstandard only where netCDF-C was built with them; this takes
+    the same filters wherever HDF5 has them.
+
+    Parameters
+    ----------
+    variable : netCDF4.Variable
+        The variable, in define mode.
+    filter_ : Filter
+        What compresses.
+    shuffle : bool
+        Whether HDF5's byte shuffle comes before it.
+
+    Raises
+    ------
+    RuntimeError
+        The library refused, for instance because HDF5 has no such filter.
+    """
+    group, number, count = variable._grpid, variable._varid, len(filter_.values)
+    values = (ctypes.c_uint * count)(*filter_.values)
+    if shuffle:
+        _check(_library().nc_def_var_deflate(group, number, 1, 0, 0), "nc_def_var_deflate")
+    status = _library().nc_def_var_filter(
+        group, number, ctypes.c_uint(filter_.number), ctypes.c_size_t(count), values
+    )
+    _check(status, f"nc_def_var_filter({filter_.number})")
+
+
+def filters_of(variable: Any) -> list[tuple[int, tuple[int, ...]]]:
+    """Return number and parameters of a variable's filters: ``nc_inq_var_filter_info``."""
+    library, group, variable_id = _library(), variable._grpid, variable._varid
+    count = ctypes.c_size_t()
+    status = library.nc_inq_var_filter_ids(group, variable_id, ctypes.byref(count), None)
+    _check(status, "nc_inq_var_filter_ids")
+    numbers = (ctypes.c_uint * count.value)()
+    library.nc_inq_var_filter_ids(group, variable_id, ctypes.byref(count), numbers)
+    shuffled: list[tuple[int, tuple[int, ...]]] = []
+    if variable.filters()["shuffle"]:  # not in the library's list, where it is there
+        shuffled.append((SHUFFLE, ()))
+    return [*shuffled, *((n, _values(group, variable_id, n)) for n in numbers if n != SHUFFLE)]
+
+
+def _values(group: int, variable: int, number: int) -> tuple[int, ...]:
+    """Return the parameters of one filter."""
+    inquire, count = _library().nc_inq_var_filter_info, ctypes.c_size_t()
+    filter_id = ctypes.c_uint(number)
+    _check(inquire(group, variable, filter_id, ctypes.byref(count), None), "filter info")
+    values = (ctypes.c_uint * count.value)()
+    inquire(group, variable, filter_id, ctypes.byref(count), values)
+    return tuple(values)
+
+
+def _check(status: int, what: str) -> None:
+    if status != 0:
+        raise RuntimeError(f"{what} returned {status}")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from math import prod
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import msgspec
+
+from pffbench.backends import filters
 from pffbench.backends.base import (
     MPI_CALL_LIMIT,
     Array,
@@ -17,8 +21,11 @@ from pffbench.backends.base import (
     Cuts,
     Store,
     StoredAs,
+    Touched,
 )
-from pffbench.backends.hdf5 import refuse_chunks
+from pffbench.backends.chunkcache import ChunkCache, Chunking, StoredChunks
+from pffbench.backends.hdf5_chunks import chunks_on_disk, h5repack, refuse_chunks
+from pffbench.backends.stored import touched_chunks
 from pffbench.case import Options, Parameters, Settings
 from pffbench.parallel.decomposition import Box
 from pffbench.units import Size
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class NetCdf4Options(Options, frozen=True, kw_only=True):
-    """Options of netCDF-4; every default is what the library does by itself.
+    """Options of netCDF-4; every default is what the library does by itself, but for `enddef`.
 
     Parameters
     ----------
@@ -37,25 +44,62 @@ class NetCdf4Options(Options, frozen=True, kw_only=True):
         ``matched`` switches it off.
     chunk_cache : Size, optional
         Bytes of the chunk cache of each variable (``nc_set_var_chunk_cache``).
+    chunk_cache_slots : int, optional
+        Slots of the same cache.
+    chunk_cache_w0 : float, optional
+        What it evicts first: 0 what was used longest ago, 1 what is wholly read or written.
     alignment : Size, optional
         Objects of at least this size begin at multiples of it (``nc_set_alignment``).
+    dimensions : {"fixed", "unlimited_shared", "unlimited_private"}
+        Dimensions that have a length when they are made; or unlimited ones, which all variables
+        of as many axes share, or which each variable has for itself. The library finds the length
+        of an unlimited dimension by asking every variable that uses it, at each access.
+    enddef : {"explicit", "implicit"}
+        ``explicit``: define mode is ended when all variables of a phase are defined, so that the
+        phase holds their creation in the file. ``implicit``: it is left to the library, which
+        creates them at the first access to data, as in a program that never calls ``nc_enddef``.
     """
 
     fill: bool | None = None
     chunk_cache: Size | None = None
+    chunk_cache_slots: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    chunk_cache_w0: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     alignment: Size | None = None
+    dimensions: Literal["fixed", "unlimited_shared", "unlimited_private"] = "fixed"
+    enddef: Literal["explicit", "implicit"] = "explicit"
+
+    @property
+    def chunk_cache_settings(self) -> dict[str, Any]:
+        """What ``set_var_chunk_cache`` is told; empty when the cache is left alone."""
+        size = None if self.chunk_cache is None else int(self.chunk_cache)
+        told = {
+            "size": size, "nelems": self.chunk_cache_slots, "preemption": self.chunk_cache_w0,
+        }  # fmt: skip
+        return {key: value for key, value in told.items() if value is not None}
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether dimensions are made without a length."""
+        return self.dimensions != "fixed"
 
 
 class NetCdf4(Backend):
-    """Variables of a netCDF-4 file with fixed dimensions."""
+    """Variables of a netCDF-4 file."""
 
     name = "netcdf4"
     summary = "netCDF-4 through netCDF4-python"
     suffix = ".nc"
     libraries = ("netCDF4",)
-    capabilities = Capabilities(codecs=frozenset({"none", "gzip"}), caller_buffer=False)
+    capabilities = Capabilities(
+        codecs=filters.CODECS,
+        shuffles=filters.SHUFFLES,
+        compressors=filters.COMPRESSORS,
+        codec_libraries=filters.CODEC_LIBRARIES,
+        caller_buffer=False,
+    )
     options_type = NetCdf4Options
     call_limit = MPI_CALL_LIMIT
+    repack_program = "h5repack"
 
     def __init__(self, options: Options, settings: Settings) -> None:
         super().__init__(options, settings)
@@ -72,7 +116,35 @@ class NetCdf4(Backend):
     def refuse(
         cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
-        return refuse_chunks(parameters, specs)
+        assert isinstance(options, NetCdf4Options)
+        if options.unlimited and any(spec.chunks == "contiguous" for spec in specs):
+            return (
+                "netCDF variables with unlimited dimensions are always chunked; take other chunks "
+                "than contiguous, or netcdf4.dimensions: fixed"
+            )
+        if parameters.layout != "file_per_process" and parameters.transfer == "independent":
+            if options.unlimited:
+                return (
+                    "netCDF extends variables of a file that ranks share in collective transfer "
+                    f"only; netcdf4.dimensions: {options.dimensions} needs transfer: collective or "
+                    "layout: file_per_process"
+                )
+            if options.enddef == "implicit":
+                return (
+                    "all ranks of a shared netCDF file end define mode together, at the first "
+                    "access to data; netcdf4.enddef: implicit needs transfer: collective or "
+                    "layout: file_per_process"
+                )
+        if reason := refuse_chunks(parameters, specs) or filters.refuse_filters(parameters, specs):
+            return reason
+        compressed = any(spec.codec not in ("none", "library") for spec in specs)
+        shared = parameters.layout != "file_per_process"
+        if compressed and shared and parameters.transfer_of_reads == "independent":
+            return (
+                "netCDF reads compressed data of a file that ranks share in collective calls only; "
+                "read_transfer must be collective too"
+            )
+        return None
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(path, "w", comm, clobber=False, format="NETCDF4")
@@ -91,16 +163,27 @@ class NetCdf4(Backend):
         assert isinstance(self.options, NetCdf4Options)
         return NetCdf4Store(dataset, path, comm, self.options, self.settings)
 
+    def default_chunk_cache(self) -> ChunkCache:
+        return ChunkCache(*self._netcdf4.get_chunk_cache())
+
+    def stored_chunks(self, path: str, name: str) -> StoredChunks | None:
+        return chunks_on_disk(path, name)
+
+    @classmethod
+    def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
+        return h5repack(source, target, specs)
+
     def describe(self, path: str) -> StoredAs:
-        from pffbench.backends.libnetcdf import is_filled
+        from pffbench.backends.libnetcdf import filters_of, is_filled
 
         with self._netcdf4.Dataset(path) as dataset:
             variable = next(iter(dataset.variables.values()))
-            chunking, filters = variable.chunking(), variable.filters()
+            chunking = variable.chunking()
             return StoredAs(
                 chunks=None if chunking == "contiguous" else tuple(chunking),
-                codec=f"gzip {filters['complevel']}" if filters["zlib"] else "none",
+                codec=filters.codec_name(filters_of(variable)),
                 fill="always" if is_filled(variable) else "never",
+                more=_dimensions(dataset),
             )
 
     def notes(self) -> tuple[str, ...]:
@@ -123,6 +206,8 @@ class NetCdf4Store(Store):
         self._shared = comm is not None
         self._options = options
         self._settings = settings
+        # With a cache of its own a variable is opened once more, which is collective.
+        self.collective_lookup = self._shared and bool(options.chunk_cache_settings)
 
     def files(self) -> set[str]:
         return {self._path}
@@ -131,19 +216,33 @@ class NetCdf4Store(Store):
         """Define all variables on every rank, then leave define mode.
 
         netCDF-C creates the HDF5 datasets when define mode ends, by itself at the first access
-        to data; ended here, that cost counts as definition and not as writing.
+        to data; ended here, that cost counts as definition and not as writing. netCDF4-python
+        has no public way to end it but ``sync``, which also writes everything out.
         """
         found = {spec.name: self._array(self._create(spec)) for spec in specs}
-        self._dataset._enddef()
+        if self._options.enddef == "explicit":
+            self._dataset._enddef()
         return found
 
     def _create(self, spec: ArraySpec) -> Any:
-        names = tuple(f"axis{i}_{n}" for i, n in enumerate(spec.shape))
-        for name, n in zip(names, spec.shape, strict=True):
+        axes = range(len(spec.shape))
+        if self._options.dimensions == "fixed":
+            lengths: dict[str, int | None] = {f"axis{i}_{n}": n for i, n in enumerate(spec.shape)}
+        elif self._options.dimensions == "unlimited_shared":
+            lengths = {f"axis{i}": None for i in axes}
+        else:
+            lengths = {f"axis{i}_{spec.name}": None for i in axes}
+        for name, length in lengths.items():
             if name not in self._dataset.dimensions:
-                self._dataset.createDimension(name, n)
+                self._dataset.createDimension(name, length)
         told = self._creation(spec)
-        return self._dataset.createVariable(spec.name, spec.dtype, names, **told)
+        kind = spec.stored_dtype
+        variable = self._dataset.createVariable(spec.name, kind, tuple(lengths), **told)
+        if plugin := filters.plugin_filter(spec):
+            from pffbench.backends.libnetcdf import add_filter
+
+            add_filter(variable, plugin, shuffle=filters.shuffles_before(spec))
+        return variable
 
     def _creation(self, spec: ArraySpec) -> dict[str, Any]:
         told: dict[str, Any] = {}
@@ -152,17 +251,24 @@ class NetCdf4Store(Store):
         elif spec.chunks == "contiguous":
             told["contiguous"] = True
         if spec.codec == "gzip":
-            told.update(compression="zlib", complevel=spec.level, shuffle=False)
+            shuffle = filters.shuffles_before(spec)
+            told.update(compression="zlib", complevel=spec.level, shuffle=shuffle)
+        elif spec.codec == "szip":
+            told.update(
+                compression="szip", szip_coding="nn", szip_pixels_per_block=filters.SZIP_BLOCK
+            )
         fill = self._options.fill
         if fill is False or (fill is None and spec.fill == "none"):
             told["fill_value"] = False
-        if self._options.chunk_cache is not None:
-            told["chunk_cache"] = int(self._options.chunk_cache)
+        if spec.byte_order == "big":
+            told["endian"] = "big"
         return told
 
     def _array(self, variable: Any) -> Array:
         if self._settings == "matched":
             variable.set_auto_maskandscale(False)
+        if (cache := self._options.chunk_cache_settings) and variable.chunking() != "contiguous":
+            variable.set_var_chunk_cache(**cache)
         return NetCdf4Array(variable, self._shared)
 
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
@@ -201,6 +307,34 @@ class NetCdf4Array(Array):
             return call
         return partial(self._variable.__getitem__, box.slices)
 
+    def touched(self, box: Box) -> Touched | None:
+        """Tell the chunks; the library does not say where in the file a contiguous variable is."""
+        chunks = self._variable.chunking()
+        if chunks == "contiguous":
+            return None
+        nbytes = prod(chunks) * int(self._variable.dtype.itemsize)
+        return touched_chunks(box, tuple(chunks), None if self._compressed else nbytes)
+
+    @property
+    def _compressed(self) -> bool:
+        from pffbench.backends.libnetcdf import filters_of
+
+        return bool(filters_of(self._variable))
+
+    def chunking(self, collective: bool) -> Chunking | None:
+        """Tell the chunks; collective transfers pass the cache by, as they do in HDF5."""
+        chunks = self._variable.chunking()
+        if chunks == "contiguous":
+            return None
+        cached = not (self._shared and collective)
+        return Chunking(
+            shape=self._variable.shape,
+            chunks=tuple(chunks),
+            itemsize=int(self._variable.dtype.itemsize),
+            compressed=self._compressed,
+            cache=ChunkCache(*self._variable.get_var_chunk_cache()) if cached else None,
+        )
+
     def _set_mode(self, collective: bool) -> None:
         if self._shared:
             self._variable.set_collective(collective)
@@ -210,6 +344,15 @@ class NetCdf4Array(Array):
         from pffbench.backends.libnetcdf import empty_transfer
 
         return empty_transfer(self._variable, direction)
+
+
+def _dimensions(dataset: Any) -> dict[str, str]:
+    """Say how many dimensions of a file are unlimited, where any is."""
+    unlimited = sum(dimension.isunlimited() for dimension in dataset.dimensions.values())
+    if not unlimited:
+        return {}
+    of = f"{len(dataset.variables)} variables"
+    return {"dimensions": f"{unlimited} unlimited for {of}"}
 
 
 def _nothing() -> None:

@@ -13,8 +13,10 @@ _BUILT_IN = {
     "hdf5": "pffbench.backends.hdf5:Hdf5",
     "netcdf4": "pffbench.backends.netcdf4:NetCdf4",
     "zarr": "pffbench.backends.zarr:Zarr",
+    "tensorstore": "pffbench.backends.tensorstore:TensorStore",
     "mpiio": "pffbench.backends.mpiio:MpiIo",
     "posix": "pffbench.backends.posix:Posix",
+    "memmap": "pffbench.backends.memmap:Memmap",
     "null": "pffbench.backends.null:Null",
 }
 

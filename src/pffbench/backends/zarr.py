@@ -20,11 +20,22 @@ from pffbench.backends.base import (
     Cuts,
     Store,
     StoredAs,
+    Touched,
 )
-from pffbench.backends.zarr_codecs import codec_name, compressor
+from pffbench.backends.chunkcache import Chunking, StoredChunks
+from pffbench.backends.zarr_chunks import chunking_of, chunks_on_disk, encoding
+from pffbench.backends.zarr_codecs import CODECS, COMPRESSORS, SHUFFLES, codec_name, compressor
+from pffbench.backends.zarr_rules import refuse_chunks, refuse_pipeline
+from pffbench.backends.zarr_threads import (
+    concurrency_of,
+    pipeline_settings,
+    thread_notes,
+    writes_empty_chunks,
+)
+from pffbench.backends.zarr_touched import touched
 from pffbench.case import ChunkShape, Options, Parameters, Settings
 from pffbench.parallel.agreement import together
-from pffbench.parallel.decomposition import Box, Shape, nearest_aligned
+from pffbench.parallel.decomposition import Box
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -40,15 +51,21 @@ class ZarrOptions(Options, frozen=True, kw_only=True):
     shards : list of int, optional
         Shard shape (format 3): one file holds the chunks of a shard.
     concurrency : int, optional
-        Most transfers that one call has under way at a time (``async.concurrency``).
+        Most chunks that one call has under way at a time (``async.concurrency``), each encoded in
+        a thread of its own. The library's default is 10; ``matched`` gives a rank one.
+    pipeline : {"library", "zarrs"}
+        What encodes, decodes, reads and writes chunks: zarr-python itself, or the Rust library
+        zarrs (package zarrs), with one thread in ``matched`` and one a core otherwise.
     write_empty_chunks : bool, optional
         Whether chunks that hold nothing but the fill value are written. The library's default
-        is no, which compares every chunk with the fill value; ``matched`` writes them.
+        is no, which compares every chunk with the fill value; ``matched`` writes them, but with
+        ``pipeline: zarrs``, which does not write them even when asked (version 0.2.3).
     """
 
     format: Literal[3, 2] = 3
     shards: ChunkShape | None = None
     concurrency: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    pipeline: Literal["library", "zarrs"] = "library"
     write_empty_chunks: bool | None = None
 
 
@@ -61,7 +78,9 @@ class Zarr(Backend):
     libraries = ("zarr", "numcodecs")
     capabilities = Capabilities(
         transfers=frozenset({"independent"}),
-        codecs=frozenset({"none", "gzip", "zstd", "blosc"}),
+        codecs=CODECS,
+        shuffles=SHUFFLES,
+        compressors=COMPRESSORS,
     )
     options_type = ZarrOptions
     file_per_chunk = True
@@ -72,14 +91,15 @@ class Zarr(Backend):
 
         assert isinstance(options, ZarrOptions)
         self._zarr = zarr
-        default = zarr.config.defaults[0]["async"]["concurrency"]
-        empty = options.write_empty_chunks
+        self._concurrency = concurrency_of(options.concurrency, settings)
+        empty = writes_empty_chunks(options.write_empty_chunks, options.pipeline, settings)
         # Set for the whole process, so each case sets its own. An array that a rank did not
         # create itself takes whether to write empty chunks from here only.
         zarr.config.set(
             {
-                "async.concurrency": options.concurrency or default,
-                "array.write_empty_chunks": settings == "matched" if empty is None else empty,
+                "async.concurrency": self._concurrency,
+                **pipeline_settings(options.pipeline, settings),
+                "array.write_empty_chunks": empty,
             }
         )
 
@@ -88,20 +108,9 @@ class Zarr(Backend):
         cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
         assert isinstance(options, ZarrOptions)
-        if options.shards is not None and options.format == 2:
-            return "Zarr format 2 has no shards (format: 3)"
-        for spec in specs:
-            if spec.chunks == "contiguous":
-                return "a Zarr array is always chunked; name a chunk shape, block or auto"
-            if reason := _refuse_shards(options.shards, spec):
-                return reason
-            if (
-                spec.owner is None
-                and any(cuts)
-                and (reason := _refuse_sharing(options, spec, cuts))
-            ):
-                return reason
-        return None
+        return refuse_pipeline(options.pipeline, options.write_empty_chunks) or refuse_chunks(
+            options.format, options.shards, specs, cuts
+        )
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Let rank 0 create the group; ranks that create one together destroy each other's."""
@@ -131,44 +140,15 @@ class Zarr(Backend):
         codec = ", ".join(map(codec_name, array.compressors)) or "none"
         return StoredAs(chunks=array.chunks, codec=codec, fill="never", more=more)
 
+    def stored_chunks(self, path: str, name: str) -> StoredChunks:
+        return chunks_on_disk(path, name)
+
     def notes(self) -> tuple[str, ...]:
-        return ("no library flush: every write goes to a file at once",)
-
-
-def _refuse_shards(shards: Shape | None, spec: ArraySpec) -> str | None:
-    if shards is None:
-        return None
-    if not isinstance(spec.chunks, tuple):
-        return "shards need a chunk shape (chunks: a list, or block)"
-    if len(shards) != len(spec.chunks):
         return (
-            f"shards {list(shards)} and chunks {list(spec.chunks)} differ in their number of axes"
+            "no library flush: every write goes to a file at once",
+            "no chunk cache: every call decodes the chunks that it touches",
+            *thread_notes(self._concurrency),
         )
-    if any(s % c for s, c in zip(shards, spec.chunks, strict=True)):
-        return f"shards {list(shards)} are not multiples of the chunks {list(spec.chunks)}"
-    return None
-
-
-def _refuse_sharing(options: ZarrOptions, spec: ArraySpec, cuts: Cuts) -> str | None:
-    """Refuse chunks that two ranks would write to: each would undo the other's write unnoticed."""
-    unit, what = (options.shards, "shard") if options.shards else (spec.chunks, "chunk")
-    if unit == "library":
-        legal = [nearest_aligned(n, n, list(c)) for n, c in zip(spec.shape, cuts, strict=True)]
-        return (
-            "Zarr's automatic chunks would be shared by ranks, which loses data; name chunks, "
-            f"such as {legal}"
-        )
-    assert isinstance(unit, tuple)
-    if all(cut % length == 0 for length, axis in zip(unit, cuts, strict=True) for cut in axis):
-        return None
-    legal = [
-        nearest_aligned(length, n, list(axis))
-        for length, n, axis in zip(unit, spec.shape, cuts, strict=True)
-    ]
-    return (
-        f"Zarr {what}s of {list(unit)} would be shared by ranks, which loses data; "
-        f"the nearest legal {what} shape is {legal}"
-    )
 
 
 class ZarrStore(Store):
@@ -233,7 +213,8 @@ class ZarrStore(Store):
             told["shards"] = self._options.shards
         if spec.codec != "library":
             told["compressors"] = compressor(self._options.format, spec)
-        return self._group.create_array(spec.name, shape=spec.shape, dtype=spec.dtype, **told)
+        told |= encoding(self._options.format, spec)
+        return self._group.create_array(spec.name, shape=spec.shape, **told)
 
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
         return {spec.name: self._array(self._group[spec.name], spec) for spec in specs}
@@ -276,6 +257,12 @@ class ZarrArray(Array):
             return out
 
         return call
+
+    def touched(self, box: Box) -> Touched:
+        return touched(self._array, box)
+
+    def chunking(self, collective: bool) -> Chunking:
+        return chunking_of(self._array)
 
     def _files(self, box: Box) -> Iterator[str]:
         grid = self._array.shards or self._array.chunks

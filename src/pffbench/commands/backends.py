@@ -18,6 +18,19 @@ def main(arguments: argparse.Namespace) -> int:  # noqa: ARG001 -- it takes none
     return 0
 
 
+def _codec(kind: type[Backend], codec: str) -> str:
+    """Name a codec with what it can be asked for, and the package that it lacks."""
+    can = kind.capabilities
+    told = [
+        *([f"of {', '.join(sorted(can.compressors))}"] if codec == "blosc" else []),
+        *([f"shuffle {'|'.join(sorted(can.shuffles[codec]))}"] if codec in can.shuffles else []),
+    ]
+    library = can.codec_libraries.get(codec)
+    if library is not None and find_spec(library) is None:
+        told.append(f"not installed: {library}")
+    return f"{codec} ({'; '.join(told)})" if told else codec
+
+
 def _lines(kind: type[Backend]) -> Iterator[str]:
     can = kind.capabilities
     missing = [library for library in kind.libraries if find_spec(library) is None]
@@ -25,7 +38,7 @@ def _lines(kind: type[Backend]) -> Iterator[str]:
     yield f"{kind.name}: {kind.summary}{state}"
     yield f"  layouts    {', '.join(sorted(can.layouts))}"
     yield f"  transfers  {', '.join(sorted(can.transfers))}"
-    yield f"  codecs     {', '.join(sorted(can.codecs))}"
+    yield f"  codecs     {', '.join(_codec(kind, codec) for codec in sorted(can.codecs))}"
     if not can.caller_buffer:
         yield "  reads      return new arrays, whose allocation is part of the read"
     for line in fields_of(kind.options_type):

@@ -59,6 +59,11 @@ def absent_libraries() -> frozenset[str]:
 def _look_at(name: str, broken: Collection[str]) -> Iterator[Finding]:
     missing = [library for library in backend_class(name).libraries if library in broken]
     yield judge_backend(name, missing, any(library in REQUIRED for library in missing))
+    needed = backend_class(name).capabilities.codec_libraries
+    for library in sorted({found for found in needed.values() if find_spec(found) is None}):
+        codecs = ", ".join(sorted(codec for codec, its in needed.items() if its == library))
+        text = f"{name}: codecs {codecs} need {library}, which is optional"
+        yield Finding(TOPIC, "ok", text)
 
 
 def _libraries_of(name: str) -> tuple[str, ...]:

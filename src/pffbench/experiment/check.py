@@ -14,6 +14,7 @@ from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Parameters
 from pffbench.data import FileSource, default_dtype, make_source
 from pffbench.errors import ImpossibleCaseError, UserError
+from pffbench.experiment.codecs import beyond_codecs
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.schema import Experiment
 from pffbench.workloads.registry import workload
@@ -102,6 +103,8 @@ def check_case(case: Case, ranks: int, where: str) -> None:
             f"{where}: backend {p.backend} needs the Python package {missing[0]}, which is not "
             "installed (see pffbench doctor)"
         )
+    if reason := access_pattern.refuse(p, backend):
+        raise ImpossibleCaseError(f"{where}: {reason}")
     # The arrays of one rank are of one or two kinds (the last one smaller): look at each kind.
     kinds = {
         replace(s, name="", number=0, origin=(), offset=0, owner=s.owner and 0): s
@@ -117,16 +120,12 @@ def _beyond(p: Parameters) -> str | None:
     can = backend_class(p.backend).capabilities
     if p.layout not in can.layouts:
         return f"backend {p.backend} cannot do layout {p.layout} (it can: {_list(can.layouts)})"
-    if p.layout == "file_per_process":
-        if p.transfer == "collective":
-            return "layout file_per_process shares no file, so transfer must be independent"
-    elif p.transfer not in can.transfers:
-        return (
-            f"backend {p.backend} cannot do transfer {p.transfer} (it can: {_list(can.transfers)})"
-        )
-    if p.codec not in ("auto", *can.codecs):
-        return f"backend {p.backend} cannot do codec {p.codec} (it can: {_list(can.codecs)})"
-    return None
+    if p.layout == "file_per_process" and p.transfer == "collective":
+        return "layout file_per_process shares no file, so transfer must be independent"
+    for way in (p.transfer, p.transfer_of_reads):
+        if p.layout != "file_per_process" and way not in can.transfers:
+            return f"backend {p.backend} cannot do transfer {way} (it can: {_list(can.transfers)})"
+    return beyond_codecs(p, can)
 
 
 def _list(names: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pffbench.backends.base import ArraySpec, Cuts
+from pffbench.backends.base import ArraySpec, Backend, Cuts
 from pffbench.case import Parameters
 from pffbench.parallel.decomposition import Shape
 from pffbench.workloads.access import Access
@@ -82,6 +82,10 @@ class Workload(ABC):
         """Return what the times of a case hold beside the library's calls, for `run.json`."""
         return ()
 
+    def refuse(self, parameters: Any, backend: type[Backend]) -> str | None:
+        """Say what the case asks of a backend that it cannot do, or None."""
+        return None
+
     @abstractmethod
     def run(self, cycle: Cycle) -> None:
         """Run one repetition of a case; collective. Most call `write_read_cycle`."""
@@ -128,6 +132,7 @@ def make_spec(
     codec = parameters.codec
     if codec == "auto":
         codec = "none" if parameters.settings == "matched" else "library"  # type: ignore[assignment]
+    shuffle = parameters.shuffle or ("byte" if codec == "blosc" else "none")
     level = DEFAULT_LEVELS.get(codec, 0) if parameters.level is None else parameters.level
     return ArraySpec(
         name=name,
@@ -141,6 +146,8 @@ def make_spec(
         chunks=own_chunks(parameters, shape, block),
         codec=codec,  # type: ignore[arg-type]
         level=level,
+        compressor=parameters.compressor or "lz4",
+        shuffle=shuffle,
         fill="none" if parameters.settings == "matched" else "library",
     )
 
