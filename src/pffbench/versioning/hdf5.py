@@ -1,0 +1,147 @@
+"""Versions in plain HDF5 files: the last state, copies, and our chunk store."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from pffbench.backends.hdf5 import Hdf5Options
+from pffbench.backends.stored import StoredAs
+from pffbench.case import Options
+from pffbench.versioning.chunks import KeepingChunks, RecallingChunks
+from pffbench.versioning.copies import KeepingCopies, RecallingCopies
+from pffbench.versioning.folder import Column, Folder
+from pffbench.versioning.history import Shape, Values
+from pffbench.versioning.keeper import ColumnStorage, Keeper, Keeping, Kept, Recalling
+from pffbench.versioning.last import KeepingLast, RecallingLast
+
+
+def file_arguments(options: Options) -> dict[str, Any]:
+    """Return what ``h5py.File`` is told; what is not among the options is the library's own."""
+    assert isinstance(options, Hdf5Options)
+    told = {
+        "rdcc_nbytes": None if options.chunk_cache is None else int(options.chunk_cache),
+        "rdcc_nslots": options.chunk_cache_slots,
+        "rdcc_w0": options.chunk_cache_w0,
+        "locking": options.file_locking,
+        "libver": None if options.libver == "earliest" else options.libver,
+    }
+    return {key: value for key, value in told.items() if value is not None}
+
+
+class Hdf5Folder(Folder):
+    """An HDF5 file."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def create(
+        self, name: str, shape: Shape, dtype: Any, chunks: Shape, storage: ColumnStorage | None
+    ) -> Column:
+        told: dict[str, Any] = {}
+        if storage is not None and storage.codec == "gzip":
+            told = {"compression": "gzip", "compression_opts": storage.level}
+        return self._file.create_dataset(
+            name, shape, dtype, maxshape=(None,) * len(shape), chunks=chunks, **told
+        )
+
+    def array(self, name: str) -> Column:
+        return self._file[name]
+
+    def read_into(
+        self, column: Column, selection: tuple[Any, ...], out: Values, place: tuple[slice, ...]
+    ) -> None:
+        column.read_direct(out, selection, place)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Hdf5Keeper(Keeper):
+    """What the ways in an HDF5 file have in common."""
+
+    def __init__(self, storage: ColumnStorage, options: Options) -> None:
+        super().__init__(storage, options)
+        import h5py
+
+        self._h5py = h5py
+
+    def _create(self, path: str) -> Folder:
+        return Hdf5Folder(self._h5py.File(path, "x", **file_arguments(self.options)))
+
+    def _open(self, path: str) -> Folder:
+        return Hdf5Folder(self._h5py.File(path, "r", **file_arguments(self.options)))
+
+    def look_at(self, path: str) -> tuple[Kept, StoredAs]:
+        return look_at_file(self._h5py, path, lambda name: name.split("/")[-1] in _VALUES)
+
+
+#: Datasets whose chunks are column data, by the last part of their name.
+_VALUES = frozenset({"key0", "key1", "val"})
+
+
+class Hdf5Last(_Hdf5Keeper):
+    """One dataset a column, resized and assigned to."""
+
+    keeps_all = False
+
+    def create(self, path: str) -> Keeping:
+        return KeepingLast(self._create(path), self.storage)
+
+    def open(self, path: str) -> Recalling:
+        return RecallingLast(self._open(path))
+
+
+class Hdf5Copies(_Hdf5Keeper):
+    """One group a version."""
+
+    def create(self, path: str) -> Keeping:
+        return KeepingCopies(self._create(path), self.storage)
+
+    def open(self, path: str) -> Recalling:
+        return RecallingCopies(self._open(path))
+
+
+class Hdf5Chunks(_Hdf5Keeper):
+    """Each different chunk once, in datasets that grow."""
+
+    def create(self, path: str) -> Keeping:
+        return KeepingChunks(self._create(path), self.storage)
+
+    def open(self, path: str) -> Recalling:
+        return RecallingChunks(self._open(path), self.storage)
+
+    def look_at(self, path: str) -> tuple[Kept, StoredAs]:
+        return look_at_file(self._h5py, path, lambda name: name.startswith("pool/"))
+
+
+def look_at_file(h5py: Any, path: str, is_data: Any) -> tuple[Kept, StoredAs]:
+    """Count the chunks of the datasets that hold column data, and tell how values are stored.
+
+    Parameters
+    ----------
+    h5py : module
+        The library.
+    path : str
+        The file.
+    is_data : callable
+        Whether a dataset of this name holds column data.
+    """
+    chunks = data_bytes = 0
+    stored = StoredAs()
+    with h5py.File(path, "r") as file:
+        found: list[str] = []
+        file.visit(lambda name: found.append(name) if is_data(name) else None)
+        for name in found:
+            dataset = file[name]
+            if not isinstance(dataset, h5py.Dataset) or dataset.is_virtual:
+                continue
+            chunks += dataset.id.get_num_chunks()
+            data_bytes += dataset.id.get_storage_size()
+            codec = dataset.compression
+            named = "none" if codec is None else f"{codec} {dataset.compression_opts}"
+            stored = StoredAs(chunks=dataset.chunks, codec=named, fill="if set")
+    return Kept(chunks, data_bytes, os.path.getsize(path) - data_bytes), stored

@@ -1,0 +1,282 @@
+"""The history of a table: what each version changes, and what the table then is.
+
+Pure: it knows no library and no file. Each version draws from a generator of its own, seeded with
+seed, rank and number, so a history can be made again at any time, to verify what was kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pffbench.versioning.kinds import KINDS, Kind, KindName, Placement, Probabilities
+
+Shape = tuple[int, ...]
+Values = npt.NDArray[Any]
+#: A table: its columns by name, `key0`, `key1` (int64) and `val` (float64).
+Table = Mapping[str, Values]
+#: Whether changed values are assigned one by one, or the stretch that holds them all at once.
+Change = Literal["element", "batch"]
+
+COLUMNS = ("key0", "key1", "val")
+#: Keys are integers below this one.
+_KEYS = 1_000_000
+#: Exponent of the power law by which rows are chosen mostly near the end: density a x**(a - 1).
+_RECENT = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One assignment: the column gets a shape, then a box of it gets data.
+
+    Parameters
+    ----------
+    column : str
+        Which.
+    shape : tuple of int
+        Shape of the column from now on.
+    start : tuple of int
+        First element of the box.
+    data : ndarray
+        What the box then holds; may be empty when only the shape changes.
+    """
+
+    column: str
+    shape: Shape
+    start: Shape
+    data: Values
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """The box."""
+        return tuple(slice(s, s + n) for s, n in zip(self.start, self.data.shape, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What happened to the rows of the table; with two axes, columns of it are not counted.
+
+    Parameters
+    ----------
+    changed : int
+        Values that were changed, each counted once.
+    inserted, deleted, appended : int
+        Rows.
+    """
+
+    changed: int = 0
+    inserted: int = 0
+    deleted: int = 0
+    appended: int = 0
+
+    @property
+    def gained(self) -> int:
+        """Rows that the table is longer by."""
+        return self.inserted - self.deleted + self.appended
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version: how it came about, and what it is.
+
+    Parameters
+    ----------
+    number : int
+        0 is the initial table.
+    edits : tuple of Edit
+        What has to be done to the version before, in this order.
+    rows : Rows
+        What that does.
+    table : mapping of str to ndarray
+        The columns as they then are; not to be written to.
+    """
+
+    number: int
+    edits: tuple[Edit, ...]
+    rows: Rows
+    table: Table
+
+    @property
+    def length(self) -> int:
+        """Rows of the table."""
+        return len(self.table["key0"])
+
+    @property
+    def edited_bytes(self) -> int:
+        """Bytes of all data that the edits hand over."""
+        return sum(edit.data.nbytes for edit in self.edits)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table."""
+        return sum(column.nbytes for column in self.table.values())
+
+
+@dataclass(frozen=True)
+class History:
+    """A sequence of versions.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`.
+    versions : int
+        How many follow the initial one.
+    probabilities : {"as_described", "as_published"}
+        Which chances hold.
+    change : {"element", "batch"}
+        How changed values are assigned; the table is the same.
+    placement : {"uniform", "recent"}
+        Where values are changed.
+    seed, rank : int
+        Other numbers, other history.
+    """
+
+    kind: KindName
+    versions: int
+    probabilities: Probabilities = "as_published"
+    change: Change = "batch"
+    placement: Placement = "uniform"
+    seed: int = 1
+    rank: int = 0
+
+    def __iter__(self) -> Iterator[Version]:
+        """Yield the initial version and then all others."""
+        table = self._initial()
+        yield Version(0, tuple(_whole(name, table[name]) for name in COLUMNS), Rows(), table)
+        for number in range(1, self.versions + 1):
+            events = _Events(KINDS[self.kind], table, self._draw(number), self.change)
+            events.happen(self.probabilities, self.placement, first=number == 1)
+            table = events.table
+            yield Version(number, tuple(events.edits), events.rows, table)
+
+    def _draw(self, number: int) -> np.random.Generator:
+        return np.random.Generator(np.random.PCG64([self.seed, self.rank, number]))
+
+    def _initial(self) -> Table:
+        """Make the initial table. The published keys are all 0: fractions, cut to integers."""
+        kind, draw = KINDS[self.kind], self._draw(0)
+        rows, labels = kind.start[0], kind.start[-1]
+        most = 1 if self.probabilities == "as_published" else _KEYS
+        key0, key1 = draw.integers(0, most, rows), draw.integers(0, most, labels)
+        return {"key0": key0, "key1": key1, "val": draw.random(kind.start)}
+
+
+def _whole(name: str, values: Values) -> Edit:
+    return Edit(name, values.shape, (0,) * values.ndim, values)
+
+
+@dataclass
+class _Events:
+    """What happens to a table in one version; collects the edits on the way."""
+
+    kind: Kind
+    before: Table
+    draw: np.random.Generator
+    change: Change
+    edits: list[Edit] = field(default_factory=list)
+    rows: Rows = field(default_factory=Rows)
+    table: dict[str, Values] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.table = dict(self.before)
+
+    def happen(self, probabilities: Probabilities, placement: Placement, first: bool) -> None:
+        """Let values change, then rows be deleted, inserted and appended, as the study's do."""
+        chances = self.kind.chances(probabilities)
+        able = chances.in_first or not first
+        changed = inserted = deleted = appended = 0
+        if able and self.draw.random() < chances.change:
+            changed = self._change_values(placement)
+        if able and self.draw.random() < chances.delete:
+            deleted = self._along_axes(self.kind.deletes, self._delete)
+        if able and self.draw.random() < chances.insert:
+            inserted = self._along_axes(self.kind.inserts, self._insert)
+        if self.kind.grows(probabilities):
+            appended = self._append()
+        self.rows = Rows(changed, inserted, deleted, appended)
+
+    def _change_values(self, placement: Placement) -> int:
+        """Give some values new ones; a value that is drawn twice keeps the second."""
+        old = self.table["val"]
+        count = max(int(self.draw.standard_normal() + self.kind.changes), 0)
+        if not (old.size and count):
+            return 0
+        choose = self._recent if placement == "recent" else self.draw.integers
+        places = tuple(np.asarray(choose(0, n, count)) for n in old.shape)
+        given = self.draw.random(count)
+        new = old.copy()
+        new[places] = given
+        self.table["val"] = new
+        if self.change == "element":
+            for values, *place in zip(given.reshape(-1, *(1,) * old.ndim), *places, strict=True):
+                self.edits.append(Edit("val", old.shape, tuple(map(int, place)), values))
+        else:
+            first = tuple(int(of_axis.min()) for of_axis in places)
+            last = tuple(int(of_axis.max()) for of_axis in places)
+            box = tuple(slice(a, b + 1) for a, b in zip(first, last, strict=True))
+            self.edits.append(Edit("val", old.shape, first, new[box]))
+        return len(np.unique(np.ravel_multi_index(places, old.shape)))
+
+    def _recent(self, low: int, high: int, count: int) -> Values:
+        """Draw indices from low to below high by the power law, mostly near the end."""
+        drawn = low + (self.draw.random(count) ** (1 / _RECENT) * (high - low)).astype(np.int64)
+        return np.minimum(drawn, max(high - 1, low))
+
+    def _along_axes(self, amounts: tuple[int, ...], event: Any) -> int:
+        """Let an event take place along each axis of the keys; return the rows that it concerns."""
+        counts = []
+        for axis, amount in enumerate(amounts):
+            length = len(self.table[COLUMNS[axis]])
+            count = max(int(self.draw.standard_normal() + amount), 1)
+            places = np.unique(self._recent(0, length, count))
+            counts.append(event(axis, places) if length else 0)
+        return int(counts[0])
+
+    def _columns_along(self, axis: int) -> Iterator[tuple[str, int]]:
+        """Yield the columns that a row of an axis is part of, each with its axis in the column."""
+        if not self.kind.dense:
+            yield from ((name, 0) for name in COLUMNS)
+        else:
+            yield COLUMNS[axis], 0
+            yield "val", axis
+
+    def _delete(self, axis: int, places: Values) -> int:
+        for name, own in self._columns_along(axis):
+            self._rewrite(name, own, int(places[0]), np.delete(self.table[name], places, own))
+        return len(places)
+
+    def _insert(self, axis: int, places: Values) -> int:
+        for name, own in self._columns_along(axis):
+            old = self.table[name]
+            shape = list(old.shape)
+            shape[own] = len(places)
+            new = np.insert(old, places, self._fresh(name, tuple(shape)), own)
+            self._rewrite(name, own, int(places[0]), new)
+        return len(places)
+
+    def _append(self) -> int:
+        count = int(self.kind.appended_sd * self.draw.standard_normal() + self.kind.appended)
+        if count <= 0:
+            return 0
+        for name, own in self._columns_along(0):
+            old = self.table[name]
+            new = np.concatenate([old, self._fresh(name, (count, *old.shape[1:]))], axis=own)
+            self._rewrite(name, own, len(old), new)
+        return count
+
+    def _fresh(self, name: str, shape: Shape) -> Values:
+        if name == "val":
+            return self.draw.random(shape)
+        return self.draw.integers(0, _KEYS, shape)
+
+    def _rewrite(self, name: str, axis: int, first: int, new: Values) -> None:
+        """Let a column be as it is now from an index of an axis on."""
+        start = tuple(first if a == axis else 0 for a in range(new.ndim))
+        tail = new[(slice(None),) * axis + (slice(first, None),)]
+        self.edits.append(Edit(name, new.shape, start, tail))
+        self.table[name] = new

@@ -1,0 +1,120 @@
+"""Keep versions with Icechunk (https://icechunk.io): transactions over Zarr.
+
+The library keeps chunks in files of their own and, for each commit, a snapshot and manifests that
+refer to them. A chunk that is written is a new file: nothing is looked up by its content.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from pffbench.backends.stored import StoredAs
+from pffbench.case import Options
+from pffbench.storage.durable import files_below
+from pffbench.versioning.folder import Column, assignments, created
+from pffbench.versioning.history import COLUMNS, Table, Values, Version
+from pffbench.versioning.keeper import Call, ColumnStorage, Keeper, Keeping, Kept, Recalling
+from pffbench.versioning.last import whole_columns
+from pffbench.versioning.zarr import ZarrFolder, stored_as
+
+
+def _name(number: int) -> str:
+    return f"version_{number:06d}"
+
+
+class Icechunk(Keeper):
+    """A repository in a directory, with one branch and a tag for each version."""
+
+    libraries = ("icechunk",)
+    remedy = "pip install icechunk"
+
+    def __init__(self, storage: ColumnStorage, options: Options) -> None:
+        super().__init__(storage, options)
+        import icechunk
+        import zarr
+
+        # It warns, for each file that it opens, of several writers to one repository: ours has one.
+        icechunk.set_logs_filter("error")
+        self._icechunk = icechunk
+        self._zarr = zarr
+
+    def create(self, path: str) -> Keeping:
+        place = self._icechunk.local_filesystem_storage(path)
+        return _Keeping(self._zarr, self._icechunk.Repository.create(place), self.storage)
+
+    def open(self, path: str) -> Recalling:
+        place = self._icechunk.local_filesystem_storage(path)
+        return _Recalling(self._zarr, self._icechunk.Repository.open(place))
+
+    def look_at(self, path: str) -> tuple[Kept, StoredAs]:
+        chunks = data = other = 0
+        for file in files_below([path]):
+            if PurePath(os.path.relpath(file, path)).parts[0] == "chunks":
+                chunks += 1
+                data += os.path.getsize(file)
+            else:
+                other += os.path.getsize(file)
+        recalled = self.open(path)
+        return Kept(chunks, data, other), stored_as(recalled.look_up(0)["val"])
+
+
+class _Keeping(Keeping):
+    def __init__(self, zarr: Any, repository: Any, storage: ColumnStorage) -> None:
+        self._zarr = zarr
+        self._repository = repository
+        self._storage = storage
+        self._session: Any = None
+        self._columns: dict[str, Column] = {}
+
+    def stage(self, version: Version) -> Call:
+        """Open a session and make the edits in it; chunks go to files at once."""
+        fill = assignments(self._columns, version)
+
+        def call() -> None:
+            self._session = self._repository.writable_session("main")
+            if version.number:
+                group = self._zarr.open_group(self._session.store, mode="r+")
+                self._columns.update((name, group[name]) for name in COLUMNS)
+                fill()
+            else:
+                folder = ZarrFolder(self._zarr.create_group(self._session.store), 3)
+                created(folder, "", version, self._storage)
+
+        return call
+
+    def commit(self, version: Version) -> Call:
+        """Commit the session and tag the snapshot; a version without edits gets one as well."""
+        name, empty = _name(version.number), not version.edits
+
+        def call() -> None:
+            if empty:
+                snapshot = self._repository.lookup_branch("main")
+            else:
+                snapshot = self._session.commit(name)
+            self._repository.create_tag(name, snapshot_id=snapshot)
+            self._columns.clear()
+
+        return call
+
+    def close(self) -> None:
+        """Do nothing: a directory holds no open file."""
+
+
+class _Recalling(Recalling):
+    def __init__(self, zarr: Any, repository: Any) -> None:
+        self._zarr = zarr
+        self._repository = repository
+
+    def look_up(self, number: int) -> dict[str, Column]:
+        session = self._repository.readonly_session(tag=_name(number))
+        group = self._zarr.open_group(session.store, mode="r")
+        return {name: group[name] for name in COLUMNS}
+
+    def reader(self, found: dict[str, Column], out: Table) -> Callable[[], Mapping[str, Values]]:
+        return whole_columns(ZarrFolder(None, 3), found, out)
+
+    def close(self) -> None:
+        """Do nothing: a directory holds no open file."""

@@ -1,0 +1,121 @@
+"""Keep versions with versioned-hdf5 (https://deshaw.github.io/versioned-hdf5/).
+
+The library keeps each different chunk once, in a dataset of raw data, and makes a virtual dataset
+of references for each column of each version. It knows no MPI: a file belongs to one rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pffbench.backends.stored import StoredAs
+from pffbench.case import Options
+from pffbench.errors import UserError
+from pffbench.versioning.folder import Column, assignments
+from pffbench.versioning.hdf5 import file_arguments, look_at_file
+from pffbench.versioning.history import COLUMNS, Table, Values, Version
+from pffbench.versioning.keeper import Call, ColumnStorage, Keeper, Keeping, Kept, Recalling
+
+
+def _name(number: int) -> str:
+    return f"version_{number:06d}"
+
+
+class VersionedHdf5(Keeper):
+    """A file of versioned-hdf5."""
+
+    libraries = ("versioned_hdf5",)
+    remedy = (
+        "build it against the HDF5 of h5py: pip install --no-binary versioned-hdf5 "
+        "--no-build-isolation versioned-hdf5, see docs/install.md"
+    )
+    caller_buffer = False
+
+    def __init__(self, storage: ColumnStorage, options: Options) -> None:
+        super().__init__(storage, options)
+        import h5py
+
+        try:
+            from versioned_hdf5 import VersionedHDF5File
+        except ImportError as error:  # a wheel from the index brings code for another HDF5
+            raise UserError(f"versioned_hdf5 cannot be imported ({error}); {self.remedy}") from None
+        self._h5py = h5py
+        self._versioned = VersionedHDF5File
+
+    def create(self, path: str) -> Keeping:
+        file = self._h5py.File(path, "x", **file_arguments(self.options))
+        return _Keeping(file, self._versioned(file), self.storage)
+
+    def open(self, path: str) -> Recalling:
+        file = self._h5py.File(path, "r", **file_arguments(self.options))
+        return _Recalling(file, self._versioned(file))
+
+    def look_at(self, path: str) -> tuple[Kept, StoredAs]:
+        return look_at_file(self._h5py, path, lambda name: name.endswith("/raw_data"))
+
+
+class _Keeping(Keeping):
+    def __init__(self, file: Any, versioned: Any, storage: ColumnStorage) -> None:
+        self._file = file
+        self._versioned = versioned
+        self._storage = storage
+        self._transaction: Any = None
+        self._columns: dict[str, Column] = {}
+
+    def stage(self, version: Version) -> Call:
+        """Begin a transaction of the library and make the edits in it."""
+        fill = assignments(self._columns, version)
+
+        def call() -> None:
+            self._transaction = self._versioned.stage_version(_name(version.number))
+            group = self._transaction.__enter__()
+            if version.number:
+                self._columns.update((name, group[name]) for name in COLUMNS)
+                fill()
+            else:
+                self._create(group, version.table)
+
+        return call
+
+    def _create(self, group: Any, table: Table) -> None:
+        codec = self._storage.codec
+        told = {} if codec == "none" else {"compression": codec}
+        if told:
+            told["compression_opts"] = self._storage.level  # type: ignore[assignment]
+        for name, values in table.items():
+            chunks = self._storage.chunks(values.ndim)
+            unlimited = (None,) * values.ndim
+            group.create_dataset(name, data=values, chunks=chunks, maxshape=unlimited, **told)
+
+    def commit(self, version: Version) -> Call:
+        """End the transaction: the library hashes the staged chunks and writes those unknown."""
+
+        def call() -> None:
+            self._transaction.__exit__(None, None, None)
+            self._columns.clear()
+
+        return call
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Recalling(Recalling):
+    def __init__(self, file: Any, versioned: Any) -> None:
+        self._file = file
+        self._versioned = versioned
+
+    def look_up(self, number: int) -> dict[str, Column]:
+        group = self._versioned[_name(number)]
+        return {name: group[name] for name in COLUMNS}
+
+    def reader(self, found: dict[str, Column], out: Table) -> Callable[[], Mapping[str, Values]]:
+        """Read all of each column into arrays that the library makes."""
+        return lambda: {name: column[()] for name, column in found.items()}
+
+    def close(self) -> None:
+        self._file.close()
