@@ -85,9 +85,12 @@ def chunks_on_disk(path: str, name: str) -> StoredChunks | None:
         return StoredChunks(dataset.id.get_num_chunks(), dataset.id.get_storage_size())
 
 
-def h5repack(source: str, target: str, spec: ArraySpec) -> list[str]:
-    """Return the command that rewrites a file with a dataset's new chunks and compression."""
-    chunks = "x".join(map(str, spec.chunks))
-    codec = f"GZIP={spec.level}" if spec.codec == "gzip" else "NONE"
-    told = ["-l", f"{spec.name}:CHUNK={chunks}", "-f", f"{spec.name}:{codec}"]
+def h5repack(source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
+    """Return the command that rewrites a file with the datasets' new chunks and compression."""
+    told: list[str] = []
+    for spec in specs:
+        assert isinstance(spec.chunks, tuple)
+        chunks = "x".join(map(str, spec.chunks))
+        codec = f"GZIP={spec.level}" if spec.codec == "gzip" else "NONE"
+        told += ["-l", f"{spec.name}:CHUNK={chunks}", "-f", f"{spec.name}:{codec}"]
     return ["h5repack", *told, source, target]

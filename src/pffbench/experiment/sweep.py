@@ -18,7 +18,12 @@ from pffbench.workloads.registry import workload, workload_names
 MOST_CASES = 100_000
 
 #: Parameters whose one value is itself a list; a list of lists sweeps them.
-_LISTS = frozenset({"shape", "shape_per_rank", "chunks", "read_start", "read_shape", "shards"})
+_LISTS = frozenset(
+    {
+        "shape", "shape_per_rank", "chunks", "read_start", "read_shape", "shards", "box",
+        "cut_unit", "repack_chunks",
+    }
+)  # fmt: skip
 
 
 def expand(entry: Mapping[str, Any], where: str) -> Iterator[Case]:
@@ -172,7 +177,7 @@ def _formatted(case: Case) -> bool:
 
 def _roofline_of(p: Parameters) -> Case:
     backend = "posix" if p.layout == "file_per_process" else "mpiio"
-    raw = msgspec.structs.replace(
-        p, backend=backend, settings="matched", chunks="auto", codec="auto", level=None
-    )
+    formats_only = p.ways - {"backend", "transfer"}
+    usual = {f.name: f.default for f in msgspec.structs.fields(p) if f.name in formats_only}
+    raw = msgspec.structs.replace(p, **usual, backend=backend)
     return Case(raw, backend_class(backend).options_type(), roofline=True)

@@ -82,6 +82,8 @@ class Repetition:
         What the library said about the transfers, of all ranks.
     counts : tuple of Count
         What the kernel and the workload counted.
+    remarks : tuple of str
+        What the workload has to say of it, each thing once.
     """
 
     case: Case
@@ -102,6 +104,7 @@ class Repetition:
     stored_as: StoredAs | None
     facts: dict[str, str]
     counts: tuple[Count, ...]
+    remarks: tuple[str, ...] = ()
 
 
 def gather(
@@ -115,12 +118,14 @@ def gather(
     job = _job_seconds(team, [t.parts for t in times])
     observed = cycle.observed
     words = tuple(f"rank {team.rank}: {m}" for m in observed.mismatches[:_MOST_MISMATCHES])
-    told = (peak, words, observed.verified_bytes, observed.facts, observed.counts)
+    told = (
+        peak, words, observed.verified_bytes, observed.facts, observed.counts, observed.remarks
+    )  # fmt: skip
     all_told = team.comm.gather(told, root=0)
     if everywhere is None or all_told is None:
         return None
     by_kind = everywhere.transpose(2, 1, 0)
-    peaks, mismatches, verified, facts, counts = zip(*all_told, strict=True)
+    peaks, mismatches, verified, facts, counts, remarks = zip(*all_told, strict=True)
     phases = tuple(t.phase for t in times)
     return Repetition(
         case=cycle.case,
@@ -141,6 +146,7 @@ def gather(
         stored_as=observed.stored_as,
         facts=_united(facts),
         counts=_counts(phases, by_kind[4:], counts),
+        remarks=tuple(dict.fromkeys(chain.from_iterable(remarks))),
     )
 
 

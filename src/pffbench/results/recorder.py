@@ -176,6 +176,10 @@ class Recorder:
             changed = True
             if cause := r.facts.get("hdf5_no_collective_cause"):
                 self.remark(f"{r.case.id}: HDF5 broke collective transfer: {cause}")
+        for text in r.remarks:
+            if (told := f"{r.case.id}: {text}") not in self.run_record.remarks:
+                self.remark(told)
+                changed = True
         if len(self.run_record.reasons) < _MOST_REASONS:
             self.run_record.reasons += reasons
         if changed:

@@ -6,7 +6,7 @@ stands on a rung. Everything a rung needs is made ready before it, off the timer
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +35,9 @@ from pffbench.workloads.pieces import Piece, amount, batches, make_buffer, piece
 from pffbench.workloads.rounds import Rounds, all_at_once
 from pffbench.workloads.sink import Sink, into_memory
 
+#: Looks at open arrays and what was just moved of them, off the timer.
+Look = Callable[[Mapping[str, Array], Sequence[Access]], None]
+
 #: What read buffers hold beforehand, so that data left over from writing never pass as read.
 POISON = 0xA5
 
@@ -49,6 +52,7 @@ class Observed:
     disk: DiskUsage | None = None
     stored_as: StoredAs | None = None
     facts: dict[str, str] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
     counts: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def count(self, phase: str, what: str, amount: float) -> None:
@@ -82,6 +86,8 @@ class Cycle:
         Whether to look at how the arrays are stored.
     stage : {"all", "write", "read"}
         Which part to do: one job all of it, or one writes and another one reads.
+    label : str
+        Ends the name of the store, where another one was made of it.
     observed : Observed
         What is found out on the way.
     open_stores : list of Store
@@ -100,6 +106,7 @@ class Cycle:
     drop_hook: str | None = None
     inspect: bool = True
     stage: Stage = "all"
+    label: str = ""
     observed: Observed = field(default_factory=Observed)
     open_stores: list[Store] = field(default_factory=list)
 
@@ -127,7 +134,7 @@ class Cycle:
     def path(self, rank: int) -> str:
         """Return the store that a rank writes to."""
         stem = f"rank-{rank:06d}" if self.alone else "shared"
-        return self.scratch.path(self.directory, stem + self.backend.suffix)
+        return self.scratch.path(self.directory, stem + self.label + self.backend.suffix)
 
     def read_path(self, rank: int) -> str:
         """Return the store in which a rank's data are read: what it wrote, or the copy of it."""
@@ -149,6 +156,10 @@ class Cycle:
         return AgreedStep(self.team.comm, name)
 
 
+def not_at_all(arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
+    """Look at nothing."""
+
+
 def write_read_cycle(cycle: Cycle, rounds: Rounds = all_at_once, sink: Sink = into_memory) -> None:
     """Write everything, then read it back: one repetition of a case, collective.
 
@@ -164,18 +175,15 @@ def write_read_cycle(cycle: Cycle, rounds: Rounds = all_at_once, sink: Sink = in
     sink : callable
         What becomes of data that are read, within the time of reading.
     """
-    written = _left_by_another_job(cycle) if cycle.stage == "read" else _write(cycle, rounds)
+    written = left_by_another_job(cycle) if cycle.stage == "read" else write_store(cycle, rounds)
     if cycle.stage == "write":
         return
-    if cycle.case.parameters.cache == "copied":
-        written = _copied(cycle)
-    with cycle.step("cache"):
-        cycle.observed.cache = _prepare_cache(cycle, written)
-    _read(cycle, rounds, sink)
-    _remove(cycle)
+    settle_cache(cycle, written)
+    read_store(cycle, rounds, sink)
+    remove_store(cycle)
 
 
-def _write(cycle: Cycle, rounds: Rounds) -> set[str]:
+def write_store(cycle: Cycle, rounds: Rounds = all_at_once, look: Look = not_at_all) -> set[str]:
     """Create, write and close the store; return the files that this rank wrote to."""
     p, team, clock = cycle.case.parameters, cycle.team, cycle.clock
     with cycle.step("plan"):
@@ -185,10 +193,11 @@ def _write(cycle: Cycle, rounds: Rounds) -> set[str]:
     with clock.phase("create"):
         store = cycle.hold(cycle.backend.create(path, cycle.comm))
     for one in rounds(specs, accesses):
-        owned = _count_owned(one.specs, team.rank)
+        owned = count_owned(one.specs, team.rank)
         with clock.phase("define", operations=owned):
             arrays = store.define(one.specs)
         _write_arrays(cycle, arrays, one.accesses)
+        look(arrays, one.accesses)
     with cycle.step("facts"):
         cycle.observed.facts.update(store.transfer_facts())
     if p.durability != "close":
@@ -200,7 +209,7 @@ def _write(cycle: Cycle, rounds: Rounds) -> set[str]:
     with cycle.step("files"):
         files = store.files()
     if p.durability == "sync":
-        _sync(cycle, files)
+        sync_store(cycle, files)
     with cycle.step("inspection"):
         _inspect(cycle)
     return files
@@ -223,7 +232,7 @@ def _write_arrays(cycle: Cycle, arrays: Mapping[str, Array], accesses: Sequence[
                 call()
 
 
-def _left_by_another_job(cycle: Cycle) -> set[str]:
+def left_by_another_job(cycle: Cycle) -> set[str]:
     """Find the files that this rank is to read; those that all ranks share, once per node."""
     found: set[str] = set()
     with cycle.step("files"):
@@ -233,7 +242,7 @@ def _left_by_another_job(cycle: Cycle) -> set[str]:
     return found
 
 
-def _sync(cycle: Cycle, written: set[str]) -> None:
+def sync_store(cycle: Cycle, written: set[str]) -> None:
     """Bring the files and all directories above them to the device, each once per node."""
     with cycle.step("files"):
         files = cycle.team.share_on_node(written)
@@ -244,7 +253,9 @@ def _sync(cycle: Cycle, written: set[str]) -> None:
         sync_directories(directories)
 
 
-def _read(cycle: Cycle, rounds: Rounds, sink: Sink) -> None:
+def read_store(
+    cycle: Cycle, rounds: Rounds = all_at_once, sink: Sink = into_memory, look: Look = not_at_all
+) -> None:
     """Open the store, read, and verify every byte off the timer."""
     p, team, clock = cycle.case.parameters, cycle.team, cycle.clock
     with cycle.step("plan"):
@@ -257,10 +268,11 @@ def _read(cycle: Cycle, rounds: Rounds, sink: Sink) -> None:
     for one in rounds(specs, accesses):
         needed = list(dict.fromkeys(access.spec for access in one.accesses))
         wanted = one.specs if store.collective_lookup else needed
-        owned = _count_owned(one.specs, author)
+        owned = count_owned(one.specs, author)
         with clock.phase("open_array", operations=owned):
             arrays = store.arrays(wanted)
         _read_arrays(cycle, arrays, one.accesses, sink)
+        look(arrays, one.accesses)
     with clock.phase("close_read"):
         store.close()
     cycle.open_stores.remove(store)
@@ -290,7 +302,7 @@ def _read_arrays(
             del results
 
 
-def _remove(cycle: Cycle) -> None:
+def remove_store(cycle: Cycle) -> None:
     """Remove the store: each rank its own file, or rank 0 the shared one."""
     team = cycle.team
     mine = cycle.backend.capabilities.keeps_data and (cycle.alone or team.is_root)
@@ -299,7 +311,7 @@ def _remove(cycle: Cycle) -> None:
             cycle.scratch.remove(cycle.read_path(team.rank))
 
 
-def _count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
+def count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
     """Count the arrays that are this rank's to define; rank 0 counts those of all ranks."""
     return sum(1 for spec in specs if (spec.owner if spec.owner is not None else 0) == rank)
 
@@ -307,6 +319,8 @@ def _count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
 def _verify(cycle: Cycle, pieces: Sequence[Piece], results: Sequence[Buffer]) -> None:
     for piece, got in zip(pieces, results, strict=True):
         data = np.ascontiguousarray(np.ma.getdata(got))
+        if piece.spec.byte_order != "native":  # netCDF4-python gives back that of the file
+            data = data.astype(data.dtype.newbyteorder("="), copy=False)
         wrong = verify(
             cycle.source,
             data.reshape(piece.box.shape),
@@ -326,6 +340,14 @@ def _inspect(cycle: Cycle) -> None:
     cycle.observed.disk = disk_usage([cycle.scratch.path(cycle.directory)])
     if cycle.inspect and cycle.workload.arrays(cycle.case.parameters, cycle.team.size, 0):
         cycle.observed.stored_as = cycle.backend.describe(cycle.path(0))
+
+
+def settle_cache(cycle: Cycle, written: set[str]) -> None:
+    """Bring about and measure the cache state of what is read, which may be a copy of `written`."""
+    if cycle.case.parameters.cache == "copied":
+        written = _copied(cycle)
+    with cycle.step("cache"):
+        cycle.observed.cache = _prepare_cache(cycle, written)
 
 
 def _prepare_cache(cycle: Cycle, written: set[str]) -> CacheProof:

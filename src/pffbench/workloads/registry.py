@@ -9,8 +9,11 @@ from importlib.metadata import entry_points
 from pffbench.workloads.base import Workload
 
 _BUILT_IN = {
+    "chunk_cache": "pffbench.workloads.chunk_cache:ChunkCache",
     "datasets": "pffbench.workloads.datasets:Datasets",
     "hyperslab": "pffbench.workloads.hyperslab:Hyperslab",
+    "slices": "pffbench.workloads.slices:Slices",
+    "versions": "pffbench.workloads.versions:Versions",
 }
 
 #: Other packages add a workload through an entry point of this group.

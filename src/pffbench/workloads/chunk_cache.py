@@ -1,0 +1,268 @@
+"""Workload `chunk_cache`: chunks read and written row by row, as study 2 does."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from itertools import islice
+from math import prod
+from typing import ClassVar, Literal
+
+import msgspec
+
+from pffbench.backends.base import ArraySpec, Backend, ByteOrder, Cuts
+from pffbench.case import ArrayShape, ChunkShape, Count, Parameters, Transfer, itemsize
+from pffbench.parallel.decomposition import Box, Shape
+from pffbench.workloads.access import Access
+from pffbench.workloads.base import (
+    Volume,
+    Workload,
+    legal_chunk_axes,
+    make_spec,
+    taking_part,
+    too_large_chunks,
+)
+from pffbench.workloads.cycle import Cycle
+from pffbench.workloads.granules import Unit, count, cut, granules_of, region_of, unit_shape
+
+
+class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cache"):
+    """Parameters of the workload `chunk_cache`.
+
+    Parameters
+    ----------
+    shape : list of int, optional
+        Shape of a granule, which is what an instrument delivers at a time; with ``source: file``
+        that of the variable when not given.
+    granules : int, optional
+        Number of granules in total (strong scaling), one behind the other along the first axis.
+    granules_per_rank : int, optional
+        Number of granules for each rank (weak scaling). One of the two is needed.
+    write, read : {"rows", "chunks"}
+        What one call writes, or reads: one row along the last axis, or one chunk (one granule
+        where there are no chunks, or the library chooses them).
+    sharing : {"own", "interleaved"}
+        Who reads what: each rank its own granules, or row (or chunk) i by rank i modulo the
+        number of ranks, so that all ranks want each chunk (layout ``shared`` only).
+    read_transfer : {"independent", "collective"}, optional
+        How ranks read in a file that they share; as they write when not given.
+    byte_order : {"native", "big"}
+        Byte order in the store; the libraries convert within the call.
+    repack_chunks : list of int, optional
+        Rewrite the store with this chunk shape, which is timed as the phase ``repack``, and read
+        the new one.
+    repack_with : {"library", "h5repack"}
+        Rewrite granule by granule through the library, or by the program of HDF5.
+    """
+
+    shape: ArrayShape | None = None
+    granules: Count | None = None
+    granules_per_rank: Count | None = None
+    write: Unit = "chunks"
+    read: Unit = "rows"
+    sharing: Literal["own", "interleaved"] = "own"
+    read_transfer: Transfer | None = None
+    byte_order: ByteOrder = "native"
+    repack_chunks: ChunkShape | None = None
+    repack_with: Literal["library", "h5repack"] = "library"
+
+    ways: ClassVar[frozenset[str]] = Parameters.ways | {
+        "read_transfer", "byte_order", "repack_chunks", "repack_with",
+    }  # fmt: skip
+
+    @property
+    def transfer_of_reads(self) -> Transfer:
+        """How ranks read in a file that they share."""
+        return self.read_transfer or self.transfer
+
+    def as_read(self) -> ChunkCacheParameters:
+        """Return the case as reading finds it: another transfer, the chunks after repacking."""
+        return msgspec.structs.replace(
+            self,
+            transfer=self.transfer_of_reads,
+            chunks=self.repack_chunks or self.chunks,
+            read_transfer=None,
+            repack_chunks=None,
+        )
+
+
+class ChunkCache(Workload):
+    """Granules of one dataset are written, then read in pieces smaller than a chunk, or in chunks.
+
+    With ``shared`` all ranks have one dataset; with ``own`` and ``file_per_process`` each rank has
+    one of its own granules. The first ranks have a granule more where they do not divide evenly;
+    a rank without any has no dataset.
+    """
+
+    name = "chunk_cache"
+    summary = "chunks read and written row by row or whole: what a chunk cache is worth"
+    parameters_type = ChunkCacheParameters
+
+    def arrays(self, parameters: ChunkCacheParameters, ranks: int, rank: int) -> list[ArraySpec]:
+        p, whole = parameters, _region(parameters, ranks, None)
+        if p.layout == "shared":
+            return [_spec(p, "granules", whole, whole, None, 0)]
+        found: list[ArraySpec] = []
+        offset = 0
+        for owner in [rank] if p.layout == "file_per_process" else range(ranks):
+            region = _region(p, ranks, owner)
+            if region.size:
+                spec = _spec(p, f"granules_rank_{owner:06d}", region, whole, owner, offset)
+                found.append(spec)
+                offset += spec.nbytes
+        return found
+
+    def writes(self, parameters: ChunkCacheParameters, ranks: int, rank: int) -> list[Access]:
+        return self._accesses(parameters, ranks, rank, parameters.write)
+
+    def reads(self, parameters: ChunkCacheParameters, ranks: int, rank: int) -> list[Access]:
+        p = parameters.as_read()
+        return self._accesses(p, ranks, rank, p.read, interleaved=p.sharing == "interleaved")
+
+    def _accesses(
+        self, p: ChunkCacheParameters, ranks: int, rank: int, unit: Unit, interleaved: bool = False
+    ) -> list[Access]:
+        return [
+            Access(spec, box)
+            for spec in taking_part(self.arrays(p, ranks, rank), p, rank)
+            for box in _boxes(p, spec, ranks, rank, unit, interleaved)
+        ]
+
+    def reads_elsewhere(self, parameters: ChunkCacheParameters) -> bool:
+        return parameters.sharing == "interleaved"
+
+    def cuts(self, parameters: ChunkCacheParameters, ranks: int) -> Cuts:
+        whole = _region(parameters, ranks, None)
+        starts = {_region(parameters, ranks, rank).start[0] for rank in range(ranks)}
+        return (tuple(sorted(starts - {0, whole.shape[0]})), *(() for _ in whole.shape[1:]))
+
+    def volume(self, parameters: ChunkCacheParameters, ranks: int) -> Volume:
+        p, total = parameters, _total(parameters, ranks)
+        size = itemsize(p.dtype or "float32")
+        arrays = 1 if p.layout == "shared" else min(ranks, total)
+        return Volume(arrays, total * prod(_granule(p)) * size)
+
+    def run(self, cycle: Cycle) -> None:
+        from pffbench.workloads.chunk_cache_cycle import run_chunk_cache
+
+        run_chunk_cache(cycle)
+
+    def check(self, parameters: ChunkCacheParameters, ranks: int) -> str | None:
+        p = parameters
+        if p.shape is None:
+            return "shape is missing (the shape of a granule, such as [4, 30, 9, 717])"
+        if len(p.shape) < 2:
+            return "shape needs 2 axes or more: rows go along the last one, granules the first"
+        if (p.granules is None) == (p.granules_per_rank is None):
+            return "give either granules (in total) or granules_per_rank"
+        stored = _region(p, ranks, None if p.layout == "shared" else 0).shape
+        return (
+            legal_chunk_axes(p, [len(stored)])
+            or too_large_chunks(p, stored)
+            or _check_sharing(p)
+            or _check_repacking(p, stored, ranks)
+        )
+
+    def refuse(self, parameters: ChunkCacheParameters, backend: type[Backend]) -> str | None:
+        p = parameters
+        if p.repack_chunks is None:
+            return None
+        if not backend.capabilities.formatted:
+            return f"backend {p.backend} stores raw bytes, which have no chunks to repack"
+        if p.repack_with == "library":
+            return None
+        if backend.repack_program != p.repack_with:
+            return f"{p.repack_with} rewrites HDF5 files, which backend {p.backend} does not make"
+        if shutil.which(p.repack_with) is None:
+            return f"{p.repack_with} is not in PATH; take repack_with: library"
+        return None
+
+
+def _granule(p: ChunkCacheParameters) -> Shape:
+    assert p.shape is not None
+    return p.shape
+
+
+def _total(p: ChunkCacheParameters, ranks: int) -> int:
+    """Return the number of granules of all ranks."""
+    if p.granules is not None:
+        return p.granules
+    assert p.granules_per_rank is not None
+    return p.granules_per_rank * ranks
+
+
+def _region(p: ChunkCacheParameters, ranks: int, rank: int | None) -> Box:
+    """Return where the granules of a rank, or of all ranks, lie in the dataset of all."""
+    total = _total(p, ranks)
+    mine = range(total) if rank is None else granules_of(total, ranks, rank)
+    return region_of(_granule(p), mine)
+
+
+def _spec(
+    p: ChunkCacheParameters, name: str, region: Box, whole: Box, owner: int | None, offset: int
+) -> ArraySpec:
+    spec = make_spec(
+        p,
+        name,
+        region.shape,
+        number=0,
+        offset=offset,
+        owner=owner,
+        block=_granule(p),
+        origin=region.start,
+        logical_shape=whole.shape,
+    )
+    return replace(spec, byte_order=p.byte_order)
+
+
+def _boxes(
+    p: ChunkCacheParameters, spec: ArraySpec, ranks: int, rank: int, unit: Unit, interleaved: bool
+) -> list[Box]:
+    """Return what a rank moves of an array, one box a call.
+
+    Of an array that all ranks share, or that they call for together, all have the same number of
+    calls; those with less to move have empty ones at the end.
+    """
+    chunks = spec.chunks if isinstance(spec.chunks, tuple) else _granule(p)
+    shape = unit_shape(spec.shape, chunks, unit)
+    if spec.owner is not None:
+        most = count(spec.whole, shape)
+        mine = cut(spec.whole, shape) if spec.owner == rank else iter(())
+    elif interleaved:
+        most = -(-count(spec.whole, shape) // ranks)
+        mine = islice(cut(spec.whole, shape), rank, None, ranks)
+    else:
+        most = max(count(_region(p, ranks, other), shape) for other in range(ranks))
+        mine = cut(_region(p, ranks, rank), shape)
+    found = list(mine)
+    empty = Box((0,) * len(spec.shape), (0,) * len(spec.shape))
+    return found + [empty] * (most - len(found))
+
+
+def _check_sharing(p: ChunkCacheParameters) -> str | None:
+    if p.layout == "file_per_process" and p.read_transfer == "collective":
+        return "read_transfer: collective needs a file that ranks share (layout: shared or own)"
+    if p.sharing == "own":
+        return None
+    if p.layout != "shared":
+        return "sharing: interleaved needs layout: shared, where all ranks read one dataset"
+    if p.cache == "shifted":
+        return "cache: shifted reads the partner's part; with sharing: interleaved all read all"
+    return None
+
+
+def _check_repacking(p: ChunkCacheParameters, stored: Shape, ranks: int) -> str | None:
+    if p.repack_chunks is None:
+        if p.repack_with != "library":
+            return f"repack_with: {p.repack_with} needs repack_chunks, the chunk shape to make"
+        return None
+    anew = p.as_read()
+    if reason := legal_chunk_axes(anew, [len(stored)]) or too_large_chunks(anew, stored):
+        return f"repack_{reason}"
+    granule = _granule(p)
+    if p.layout == "shared" and ranks > 1 and granule[0] % p.repack_chunks[0]:
+        return (
+            f"repack_chunks {list(p.repack_chunks)}: ranks rewrite their own granules, so along "
+            f"the first axis whole chunks must make a granule of {granule[0]}"
+        )
+    return None

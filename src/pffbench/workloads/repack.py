@@ -1,0 +1,111 @@
+"""Rewriting a store with other chunks: through the library, or by the format's own program."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+
+import numpy as np
+
+from pffbench.backends.base import ArraySpec, Buffer
+from pffbench.storage.durable import disk_usage, files_below
+from pffbench.workloads.access import Access
+from pffbench.workloads.cycle import Cycle, count_owned
+
+#: Seconds after which a program that rewrites counts as stuck.
+_TIMEOUT = 3600.0
+
+
+def repack_by_library(cycle: Cycle, anew: Cycle, copies: Sequence[Access]) -> set[str]:
+    """Read a store and write it again, timed as the phase `repack`, which opens and closes too.
+
+    Collective. A buffer holds one access, as a program that rewrites a large file has it; its
+    data spaces are made on the way, which takes microseconds for each.
+
+    Parameters
+    ----------
+    cycle, anew : Cycle
+        The store that there is, and the one to make.
+    copies : sequence of Access
+        What this rank copies, one entry a call.
+
+    Returns
+    -------
+    set of str
+        The files that this rank wrote to.
+    """
+    team = cycle.team
+    with cycle.step("plan"):
+        before, after = (
+            part.workload.arrays(part.case.parameters, team.size, team.rank)
+            for part in (cycle, anew)
+        )
+        owned = count_owned(before, team.rank)
+        memory = np.empty(max((access.nbytes for access in copies), default=0), np.uint8)
+        memory.fill(0)  # touched before the time begins
+        nbytes = sum(access.nbytes for access in copies)
+    collective = cycle.collective
+    with cycle.clock.phase("repack", nbytes, owned):
+        source = cycle.hold(cycle.backend.open(cycle.path(team.rank), cycle.comm))
+        target = cycle.hold(cycle.backend.create(anew.path(team.rank), cycle.comm))
+        old, new = source.arrays(before), target.define(after)
+        for access in copies:
+            name, box = access.spec.name, access.box
+            if box.size == 0 and not (collective or access.spec.owner is None):
+                continue
+            got = old[name].reader(box, _part(memory, access), collective)()
+            new[name].writer(box, np.ma.getdata(got), collective)()
+        target.close()
+        source.close()
+    for store in (source, target):
+        cycle.open_stores.remove(store)
+    with cycle.step("files"):
+        return target.files()
+
+
+def repack_by_program(cycle: Cycle, anew: Cycle) -> set[str]:
+    """Let the format's own program rewrite a store, timed as the phase `repack`; collective.
+
+    It runs in one process of its own: for each rank that has a file to itself, or for all.
+
+    Raises
+    ------
+    PhaseFailedError
+        The program ended with an error on some rank.
+    """
+    team = cycle.team
+    mine = cycle.alone or team.is_root
+    with cycle.step("plan"):
+        specs: Sequence[ArraySpec] = anew.workload.arrays(
+            anew.case.parameters, team.size, team.rank
+        )
+        paths = cycle.path(team.rank), anew.path(team.rank)
+        command = cycle.backend.repack_command(*paths, specs) if mine else []
+        nbytes = sum(spec.nbytes for spec in specs) if mine else 0
+    with cycle.clock.phase("repack", nbytes, len(specs) if mine else 0):
+        if mine:
+            _run(command)
+    with cycle.step("files"):
+        return set(files_below([paths[1]])) if mine else set()
+
+
+def note_storage(anew: Cycle) -> None:
+    """Put how the rewritten store lies on disk in the place of what it was made of; collective."""
+    with anew.step("inspection"):
+        if not anew.team.is_root:
+            return
+        ranks = range(anew.team.size if anew.alone else 1)
+        anew.observed.disk = disk_usage([anew.path(rank) for rank in ranks])
+        if anew.inspect:
+            anew.observed.stored_as = anew.backend.describe(anew.path(0))
+
+
+def _part(memory: Buffer, access: Access) -> Buffer:
+    return memory[: access.nbytes].view(access.spec.dtype).reshape(access.box.shape)
+
+
+def _run(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()
+        raise RuntimeError(f"{command[0]} ended with {done.returncode}: {said}")
