@@ -2,11 +2,13 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help env bench test lint lock clean
+.PHONY: help env bench study test lint lock clean
 
-# MPI processes of `make bench`.
+# MPI processes of `make bench` and `make study`.
 RANKS ?= 4
-# Further arguments: of pffbench for `make bench`, of pytest for `make test`.
+# Experiment of `make study`: a file in configs/studies, without its ending.
+STUDY ?=
+# Further arguments: of pffbench for `make bench` and `make study`, of pytest for `make test`.
 ARGS ?=
 
 help: ## this list
@@ -17,6 +19,9 @@ env: ## make the environment in .venv, or find that it is ready
 
 bench: ## compare the formats on RANKS=4 processes; ARGS="…" go to pffbench
 	@setup/run bash -c 'exec "$$PFFBENCH_MPIEXEC" -n "$$0" python -m pffbench "$$@"' $(RANKS) $(ARGS)
+
+study: ## redo a published study, its numbers beside; STUDY=file-format-testing RANKS=4 ARGS="…"
+	@setup/study "$(STUDY)" $(RANKS) $(ARGS)
 
 test: ## run all tests; ARGS="…" go to pytest
 	@setup/bootstrap --tests

@@ -13,11 +13,24 @@ def add_report(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="results directories (example: pffbench-results/default-20260101-120000)",
     )
-    parser.add_argument(
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument(
         "--fom",
         action="store_true",
         help="only print the figures of merit, one line each, for ReFrame and Ramble; write "
         "nothing (example: --fom results/first)",
+    )
+    shown.add_argument(
+        "--published",
+        action="store_true",
+        help="only print runs beside the published numbers of the study that they redo; write "
+        "nothing (example: --published results/first)",
+    )
+    shown.add_argument(
+        "--published-csv",
+        action="store_true",
+        help="only write the times into published-csv/ in the run's directory, in the layout of "
+        "the study's own files; of file-format-testing (example: --published-csv results/first)",
     )
 
 

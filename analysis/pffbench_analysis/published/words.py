@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
+from operator import attrgetter
 
 from pffbench_analysis.published.model import Match, Order, SideBySide, Verdict
 from pffbench_analysis.published.values import given
@@ -82,7 +83,9 @@ def published_order(order: Order) -> str:
     return " < ".join(match.alternative for match in order.matches)
 
 
-def order_here(order: Order) -> str:
+def order_here(
+    order: Order, text: Callable[[Match], str] = attrgetter("alternative"), between: str = " "
+) -> str:
     """Name the alternatives by their medians here; ``~`` where neighbours are not told apart."""
     ranked = sorted(order.matches, key=lambda match: match.here)
     decided = {
@@ -90,11 +93,11 @@ def order_here(order: Order) -> str:
         for pair in order.pairs
         if pair.agrees is not None
     }
-    text = ranked[0].alternative
+    told = text(ranked[0])
     for a, b in pairwise(ranked):
         sign = "<" if frozenset((id(a), id(b))) in decided else "~"
-        text += f" {sign} {b.alternative}"
-    return text
+        told += f"{between}{sign} {text(b)}"
+    return told
 
 
 def cells(match: Match) -> tuple[str, ...]:

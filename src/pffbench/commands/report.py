@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 
 from pffbench.errors import UserError
+
+#: Columns where nobody knows the width, such as in a log.
+_WIDTH = 140
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -15,14 +19,47 @@ def main(arguments: argparse.Namespace) -> int:
             print(line)
         return 0
     try:
-        from pffbench_analysis.report import report
+        if arguments.published:
+            _print_published(arguments.runs)
+            return 0
+        for path in _written(arguments):
+            print(path)
     except ModuleNotFoundError as error:
         raise UserError(
             f"report needs {error.name}, which is not installed: pip install 'pffbench[analysis]'"
         ) from None
-    for path in report(arguments.runs):
-        print(path)
     return 0
+
+
+def _written(arguments: argparse.Namespace) -> Iterator[object]:
+    """Write what is asked for and yield each file."""
+    from pffbench_analysis.report import readable, report
+
+    if not arguments.published_csv:
+        yield from report(arguments.runs)
+        return
+    from pffbench_analysis.published.csvlayout import write_study_csv
+
+    for run in arguments.runs:
+        yield from write_study_csv(readable(run), run)
+
+
+def _print_published(runs: Sequence[str]) -> None:
+    """Print runs beside the studies that they redo."""
+    from rich.console import Console
+
+    from pffbench_analysis.published import STUDIES, side_by_side
+    from pffbench_analysis.published.terminal import print_side_by_side
+    from pffbench_analysis.report import readable
+
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+    for run in runs:
+        found = side_by_side(readable(run))
+        if found is None:
+            raise UserError(
+                f"{run}: its experiment names no study (key study: one of {', '.join(STUDIES)})"
+            )
+        print_side_by_side(found, console)
 
 
 def _figures_of_merit(runs: Sequence[str]) -> Iterator[str]:

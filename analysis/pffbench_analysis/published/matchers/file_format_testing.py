@@ -2,49 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pffbench.results.summary import CaseSummary, Summary
+from pffbench_analysis.published.matchers.file_format_testing_reasons import (
+    FORMATS,
+    Beside,
+    reasons_for,
+)
 from pffbench_analysis.published.model import Match, PublishedValue, Reason
+from pffbench_analysis.published.values import published_values
 
-_FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}
 #: The study's operation for each phase.
 _OPERATIONS = {"define": "create", "open_array": "open", "write": "write", "read": "read"}
-#: How variants are named: these always, others where they are not what the study did.
-_USUAL = {"transfer": "independent", "cache": "warm", "durability": "close"}
+#: How variants are named: by layout and settings, and by what of these is not usual in pffbench.
+_USUAL = {
+    "transfer": "independent",
+    "cache": "warm",
+    "durability": "close",
+    "order": "create_first",
+    "read_sink": "buffer",
+}
+#: What the study did, of the same.
+_THERE = {
+    "transfer": "independent",
+    "cache": "copied",
+    "durability": "close",
+    "order": "interleaved",
+    "read_sink": "print",
+}
+#: No compression, or what the library does by itself; and what Zarr did by itself in the study.
 _PLAIN = ("none", "auto", None)
+_PLAIN_ZARR = (*_PLAIN, "blosc")
 
 Key = tuple[str, str, int, str]
-
-
-#: What differs whatever the run is.
-_ALWAYS = (
-    Reason(
-        "what a read is",
-        "the array is read, turned into text and printed, all in the time",
-        "into memory; checked afterwards, off the timer",
-        "read: of small arrays there mostly the time of NumPy's text; far less here",
-    ),
-    Reason(
-        "netCDF dimensions",
-        "unlimited, and shared by all variables: each access asks every variable for its length",
-        "fixed",
-        "write, read of netCDF4: rose there with the number of datasets; flat here",
-    ),
-    Reason(
-        "when netCDF4 creates",
-        "put off by the library to the first write",
-        "ended within define",
-        "create of netCDF4: nearly nothing there, all of it here; write the reverse",
-    ),
-    Reason(
-        "order of the loop",
-        "create a dataset, write it, then the next",
-        "all are defined, then all written",
-        "create, write",
-    ),
-)
 
 
 class FileFormatTesting:
@@ -54,26 +48,41 @@ class FileFormatTesting:
         """Return the numbers that the run has a counterpart of.
 
         A case counts when it writes uncompressed uniform float32, or leaves compression to the
-        library, in any layout and with any settings. The extended study created all datasets
-        before it wrote any, as pffbench does; only its numbers of that loop are taken, and the
-        original ones where both have the case.
+        library, in any layout and with any settings. A run with fewer datasets stands beside the
+        study's when their number is a part of it, see `_stand_ins`: times are per dataset. Of the
+        extended study only the numbers of one loop are taken (all datasets created before the
+        first is written), and the original ones where both have the case.
         """
         index = _index(values)
+        cases = [
+            (case, _parameters(summary, case))
+            for case in summary.cases
+            if not case.raw and _is_alike(_parameters(summary, case))
+        ]
+        stand_ins = _stand_ins(((case.sample.arrays, _shape(p)) for case, p in cases), index)
         found = []
-        for case in summary.cases:
-            parameters = summary.record.cases[case.sample.case]["parameters"]
-            if case.raw or not _is_alike(parameters):
-                continue
-            shape = "x".join(map(str, parameters["shape"]))
+        for case, parameters in cases:
+            place = stand_ins.get((case.sample.arrays, _shape(parameters)))
             for phase, operation in _OPERATIONS.items():
-                key = (_FORMATS[case.sample.backend], operation, case.sample.arrays, shape)
-                if key in index and phase in case.phases:
+                key = (FORMATS[case.sample.backend], operation, place, _shape(parameters))
+                if place is not None and key in index and phase in case.phases:
                     found.append(_match(index[key], case, phase, operation, parameters))
-        return found
+        return _with_nearest(found, summary)
 
     def reasons(self, summary: Summary) -> list[Reason]:
         """Return in what study and run differ."""
-        return [*_ALWAYS, *_of_the_run(summary)]
+        matches = self.matches(summary, published_values("file-format-testing"))
+        nearest = {match.case.sample.case for match in matches if match.nearest}
+        cases = {match.case.sample.case: match.case for match in matches}
+        entries = summary.record.cases
+        beside = [
+            Beside(
+                case, entries[name]["parameters"], entries[name].get("options", {}), name in nearest
+            )
+            for name, case in cases.items()
+        ]
+        scales = {_scale(match) for match in matches}
+        return list(reasons_for(summary, beside, scales))
 
     def claims(self, values: Sequence[PublishedValue]) -> list[str]:
         """Return what the study's numbers say of its own text, counted here."""
@@ -100,8 +109,8 @@ class FileFormatTesting:
 
         flat, deep = (2048, "128x128"), (2048, "128x128x128")
         few, many = (2048, "256"), (8192, "256")
-        depth = ", ".join(f"{n} {growth(n, 'write', deep, flat):.3g}" for n in _FORMATS.values())
-        count = ", ".join(f"{n} {growth(n, 'write', many, few):.3g}" for n in _FORMATS.values())
+        depth = ", ".join(f"{n} {growth(n, 'write', deep, flat):.3g}" for n in FORMATS.values())
+        count = ", ".join(f"{n} {growth(n, 'write', many, few):.3g}" for n in FORMATS.values())
         return [
             holds("create", "netCDF4", "HDF5", "Zarr"),
             holds("open", "netCDF4", "Zarr", "HDF5"),
@@ -117,77 +126,20 @@ class FileFormatTesting:
 MATCHER = FileFormatTesting()
 
 
-def _of_the_run(summary: Summary) -> Iterator[Reason]:
-    """Yield what differs by how and where the run was made."""
-    record = summary.record
-    cases = [case for case in summary.cases if not case.raw]
-    durability = sorted({str(_parameters(summary, case).get("durability")) for case in cases})
-    cache = sorted({case.cache for case in cases if case.cache})
-    repetitions = sorted({p.seconds.n for case in cases for p in case.phases.values()})
-    nodes = len(set(record.topology.get("nodes", [0])))
-    yield Reason(
-        "how arrays are stored",
-        "HDF5 contiguous; netCDF4 chunked, with fill values; Zarr in automatic chunks, compressed "
-        "with Blosc-LZ4",
-        "; ".join(dict.fromkeys(map(_stored, cases))),
-        "write, read; with settings `defaults` libraries choose by themselves here too",
-    )
-    yield Reason(
-        "processes",
-        "1",
-        f"{record.ranks} on {nodes} node(s); time of the slowest over the datasets of all ranks",
-        "all: with R ranks a dataset can take R times as long as the number says",
-    )
-    yield Reason(
-        "until when",
-        "no flush or sync; close is not timed",
-        f"durability {', '.join(durability)}; close and sync are phases of their own",
-        "write: what libraries leave to close is in neither number",
-    )
-    yield Reason(
-        "page cache",
-        "copied and renamed between writing and reading, which leaves the copy cached",
-        ", ".join(cache) or "not recorded",
-        "read",
-    )
-    yield Reason(
-        "statistic",
-        "mean of 5 trials, formats one after the other; no intervals, so their order is taken as "
-        "printed",
-        f"median of {'–'.join(map(str, repetitions))} repetitions, formats in turns",
-        "all: a slow trial moves a mean, not a median",
-    )
-    yield from _machine(record.provenance)
+def variant_of(parameters: Mapping[str, Any]) -> str:
+    """Name the way in which a case works, such as ``file_per_process, defaults``."""
+    told = [parameters["layout"], parameters["settings"]]
+    told += [
+        f"{key} {parameters[key]}"
+        for key, usual in _USUAL.items()
+        if parameters.get(key, usual) != usual
+    ]
+    return ", ".join(map(str, told))
 
 
-def _stored(case: CaseSummary) -> str:
-    name = _FORMATS.get(case.sample.backend, case.sample.backend)
-    return f"{name} {case.sample.settings}: {case.stored_as}"
-
-
-def _machine(provenance: Mapping[str, Any]) -> Iterator[Reason]:
-    host = (provenance.get("hosts") or [{}])[0]
-    memory = host.get("memory_bytes")
-    size = f"{memory / 2**30:.0f} GiB memory" if memory else ""
-    yield Reason(
-        "machine",
-        "Xeon Silver 4215R, 196 GB memory, Ubuntu 18.04.5",
-        ", ".join(str(v) for v in (host.get("cpu_model"), size, host.get("os")) if v)
-        or "not recorded",
-        "all",
-    )
-    yield Reason(
-        "storage",
-        "960 GB SATA SSD (Micron 5200)",
-        str(provenance.get("filesystem", {}).get("type") or "not recorded"),
-        "write, read; little while data stay in memory",
-    )
-    yield Reason(
-        "versions",
-        "h5py 3.6.0, netCDF4 1.5.8, zarr 2.11.0",
-        _versions(provenance.get("software", {}).get("libraries", {})),
-        "all; most of all Zarr, whose version 3 is written anew",
-    )
+def alternative_of(case: CaseSummary) -> str:
+    """Name the format of a case, with what sets it apart from others of the same format."""
+    return " ".join(word for word in (FORMATS[case.sample.backend], case.variant) if word)
 
 
 def _index(values: Sequence[PublishedValue]) -> dict[Key, PublishedValue]:
@@ -203,14 +155,42 @@ def _index(values: Sequence[PublishedValue]) -> dict[Key, PublishedValue]:
 
 
 def _is_alike(parameters: Mapping[str, Any]) -> bool:
+    plain = _PLAIN_ZARR if parameters.get("backend") == "zarr" else _PLAIN
     return (
         parameters.get("workload") == "datasets"
-        and parameters.get("backend") in _FORMATS
+        and parameters.get("backend") in FORMATS
         and bool(parameters.get("shape"))
         and (parameters.get("dtype") or "float32") == "float32"
         and parameters.get("source", "uniform") == "uniform"
-        and parameters.get("codec") in _PLAIN
+        and parameters.get("codec") in plain
     )
+
+
+def _stand_ins(here: Iterable[tuple[int, str]], index: Iterable[Key]) -> dict[tuple[int, str], int]:
+    """Return beside which published number of datasets each number here stands, by shape.
+
+    Equal numbers stand beside each other. Others are brought to published ones by the smallest
+    whole factor that does so for all of the same shape: 256, 512 and 1024 datasets here stand
+    for 2048, 4096 and 8192.
+    """
+    known: dict[str, set[int]] = defaultdict(set)
+    for _, _, number, shape in index:
+        known[shape].add(number)
+    smaller: dict[str, set[int]] = defaultdict(set)
+    found: dict[tuple[int, str], int] = {}
+    for number, shape in here:
+        if number in known[shape]:
+            found[number, shape] = number
+        else:
+            smaller[shape].add(number)
+    for shape, numbers in smaller.items():
+        least = min(numbers)
+        factors = sorted(n // least for n in known[shape] if n % least == 0)
+        for factor in factors:
+            if all(factor * n in known[shape] for n in numbers):
+                found.update({(n, shape): factor * n for n in numbers})
+                break
+    return found
 
 
 def _match(
@@ -220,31 +200,43 @@ def _match(
     operation: str,
     parameters: Mapping[str, Any],
 ) -> Match:
-    told = [parameters["layout"], parameters["settings"]]
-    told += [f"{k} {parameters[k]}" for k, usual in _USUAL.items() if parameters.get(k) != usual]
-    shape = "×".join(map(str, parameters["shape"]))
+    number, published = case.sample.arrays, int(value.parameters["datasets"])
+    stands_for = "" if number == published else f" for {published}"
     return Match(
         value,
         case,
         case.phases[phase],
-        factor=1e3 / case.sample.arrays,
-        subject=f"{case.sample.arrays} datasets of {shape}",
+        factor=1e3 / number,
+        subject=f"{number} datasets{stands_for} of {_shape(parameters).replace('x', '×')}",
         operation=operation,
-        variant=", ".join(map(str, told)),
-        alternative=" ".join(w for w in (_FORMATS[case.sample.backend], case.variant) if w),
-        nearest=told == ["file_per_process", "defaults"],
+        variant=variant_of(parameters),
+        alternative=alternative_of(case),
+        nearest=False,
     )
+
+
+def _with_nearest(matches: Sequence[Match], summary: Summary) -> list[Match]:
+    """Mark the variant that is nearest to the study: a file per process, libraries as they come.
+
+    Of several such the one that differs in fewest of the things that the study did.
+    """
+    distance: dict[str, int] = {}
+    for match in matches:
+        p = _parameters(summary, match.case)
+        if (p["layout"], p["settings"]) == ("file_per_process", "defaults"):
+            distance[match.variant] = sum(p.get(k, _USUAL[k]) != v for k, v in _THERE.items())
+    nearest = min(distance, key=distance.__getitem__, default=None)
+    return [replace(match, nearest=match.variant == nearest) for match in matches]
+
+
+def _scale(match: Match) -> int:
+    return int(match.published.parameters["datasets"]) // match.case.sample.arrays
+
+
+def _shape(parameters: Mapping[str, Any]) -> str:
+    return "x".join(map(str, parameters["shape"]))
 
 
 def _parameters(summary: Summary, case: CaseSummary) -> Mapping[str, Any]:
     found: Mapping[str, Any] = summary.record.cases[case.sample.case]["parameters"]
     return found
-
-
-def _versions(libraries: Mapping[str, Any]) -> str:
-    told = [
-        f"{name} {libraries[name]['version']}"
-        for name in ("h5py", "netCDF4", "zarr")
-        if isinstance(libraries.get(name), Mapping) and libraries[name].get("version")
-    ]
-    return ", ".join(told) or "not recorded"

@@ -1,0 +1,71 @@
+"""Times of a run in the layout of a study's own files, for whoever has programs that read them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from pffbench.errors import UserError
+from pffbench.results.summary import CaseSummary, Summary
+from pffbench_analysis.published.matchers.file_format_testing import alternative_of, variant_of
+from pffbench_analysis.published.matchers.file_format_testing_reasons import FORMATS
+from pffbench_analysis.report import slug
+
+_DIRECTORY = "published-csv"
+#: The columns of study 1 behind the format, and the phases that they tell of.
+_COLUMNS = {
+    "Dataset Creation Time": "define",
+    "Dataset Write Time": "write",
+    "Dataset Open Time": "open_array",
+    "Dataset Read Time": "read",
+}
+
+
+def write_study_csv(summary: Summary, directory: str | Path) -> Iterator[Path]:
+    """Write the times per dataset as study 1 (file-format-testing) has them.
+
+    One file for each format and configuration, ``HDF5_2048_[128].csv``: a row for each repetition
+    that counts (``Trial 1``), milliseconds per dataset of the slowest rank over the datasets of
+    all. Each way of working (layout, settings …) has a directory of its own in `published-csv`.
+
+    Yields
+    ------
+    Path
+        Each file that was written.
+
+    Raises
+    ------
+    UserError
+        No case of the run is of the workload `datasets`.
+    """
+    entries = summary.record.cases
+    cases = [
+        case
+        for case in summary.cases
+        if case.sample.workload == "datasets" and case.sample.backend in FORMATS
+    ]
+    if not cases:
+        raise UserError(
+            f"{directory}: no case is of the workload datasets in HDF5, netCDF4 or Zarr, of which "
+            "alone there is such a layout (study file-format-testing)"
+        )
+    for case in cases:
+        parameters = entries[case.sample.case]["parameters"]
+        place = Path(directory) / _DIRECTORY / slug(variant_of(parameters))
+        place.mkdir(parents=True, exist_ok=True)
+        name = alternative_of(case)
+        path = place / f"{name}_{case.sample.arrays}_{list(parameters['shape'])}.csv"
+        _write(case, name, path)
+        yield path
+
+
+def _write(case: CaseSummary, name: str, path: Path) -> None:
+    phases = [case.phases[phase].by_block for phase in _COLUMNS.values()]
+    trials = sorted(set.intersection(*(set(by_block) for by_block in phases)))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([name, *_COLUMNS])
+        for number, trial in enumerate(trials, start=1):
+            times = (1e3 * by_block[trial] / case.sample.arrays for by_block in phases)
+            writer.writerow([f"Trial {number}", *times])

@@ -1,0 +1,224 @@
+"""In what study 1 and a run of the workload `datasets` differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pffbench.results.summary import CaseSummary, Summary
+from pffbench_analysis.published.model import Reason
+
+FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A case that stands beside the study.
+
+    Parameters
+    ----------
+    case : CaseSummary
+        The case.
+    parameters, options : mapping
+        Its entries in `run.json`.
+    nearest : bool
+        Whether it is of the variant that is nearest to the study.
+    """
+
+    case: CaseSummary
+    parameters: Mapping[str, Any]
+    options: Mapping[str, Any]
+    nearest: bool
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Something that a case can do as the study did it.
+
+    Parameters
+    ----------
+    about, there, here, bears_on : str
+        As of `Reason`, for cases that do it otherwise.
+    differs : callable
+        Whether a case does it otherwise.
+    """
+
+    about: str
+    there: str
+    here: str
+    bears_on: str
+    differs: Callable[[Beside], bool]
+
+    def reason(self, cases: Sequence[Beside]) -> Reason | None:
+        """Return the difference; None where all cases do as the study did."""
+        other = [case for case in cases if self.differs(case)]
+        if not other:
+            return None
+        here = self.here
+        if any(case.nearest for case in cases) and not any(case.nearest for case in other):
+            here = f"in the nearest variant as there; in others: {here}"
+        return Reason(self.about, self.there, here, self.bears_on)
+
+
+CHOICES = (
+    Choice(
+        "what a read is",
+        "the array is read, turned into text and printed, all in the time",
+        "into memory; checked afterwards, off the timer",
+        "read: of small arrays there mostly the time of NumPy's text; far less here",
+        lambda one: one.parameters.get("read_sink") != "print",
+    ),
+    Choice(
+        "netCDF dimensions",
+        "unlimited, and shared by all variables: each access asks every variable for its length",
+        "fixed, or each variable's own",
+        "write, read of netCDF4: rose there with the number of datasets; flat here",
+        lambda one: (
+            one.case.sample.backend == "netcdf4"
+            and one.options.get("dimensions") != "unlimited_shared"
+        ),
+    ),
+    Choice(
+        "when netCDF4 creates",
+        "put off by the library to the first write",
+        "ended within define",
+        "create of netCDF4: nearly nothing there, all of it here; write the reverse",
+        lambda one: (
+            one.case.sample.backend == "netcdf4" and one.options.get("enddef") != "implicit"
+        ),
+    ),
+    Choice(
+        "order of the loop",
+        "create a dataset, write it, then the next; open one, read it, then the next",
+        "all are defined, then all written; all opened, then all read",
+        "create, write",
+        lambda one: one.parameters.get("order") != "interleaved",
+    ),
+    Choice(
+        "page cache",
+        "copied and renamed between writing and reading, which leaves the copy cached",
+        "warm, dropped or shifted, and measured",
+        "read",
+        lambda one: one.parameters.get("cache") != "copied",
+    ),
+    Choice(
+        "until when",
+        "no flush or sync; close is not timed",
+        "flushed or synced; close, flush and sync are phases of their own",
+        "write: what libraries leave to close is in neither number",
+        lambda one: one.parameters.get("durability") != "close",
+    ),
+    Choice(
+        "what Zarr compresses with",
+        "Blosc-LZ4, level 5, in format 2: the library's own choice then",
+        "the library's own choice now, or nothing, as told below",
+        "create, write, read of Zarr",
+        lambda one: (
+            one.case.sample.backend == "zarr"
+            and (one.options.get("format"), one.parameters.get("codec")) != (2, "blosc")
+        ),
+    ),
+)
+_CALLS = Reason(
+    "what a call is",
+    "h5py's slicing: the selection is parsed and data spaces are made within the time",
+    "H5Dwrite and H5Dread through h5py, with data spaces made before; netCDF4 and Zarr as there",
+    "write, read of HDF5: shorter here",
+)
+
+
+def reasons_for(
+    summary: Summary, cases: Sequence[Beside], scales: Collection[int]
+) -> Iterator[Reason]:
+    """Yield what differs.
+
+    Parameters
+    ----------
+    summary : Summary
+        The run.
+    cases : sequence of Beside
+        Its cases that stand beside published numbers.
+    scales : collection of int
+        How many times as many datasets the study had.
+    """
+    for choice in CHOICES:
+        if reason := choice.reason(cases):
+            yield reason
+    if max(scales, default=1) > 1:
+        parts = ", ".join("as many" if s == 1 else f"1/{s} of them" for s in sorted(scales))
+        yield Reason(
+            "number of datasets",
+            "2048, 4096, 8192",
+            parts,
+            "what grows with their number: netCDF4 with shared unlimited dimensions",
+        )
+    yield _CALLS
+    yield from _of_the_run(summary, [one.case for one in cases])
+
+
+def _of_the_run(summary: Summary, cases: Sequence[CaseSummary]) -> Iterator[Reason]:
+    """Yield what differs by how and where the run was made."""
+    record = summary.record
+    repetitions = sorted({p.seconds.n for case in cases for p in case.phases.values()})
+    nodes = len(set(record.topology.get("nodes", [0])))
+    yield Reason(
+        "how arrays are stored",
+        "HDF5 contiguous; netCDF4 chunked, with fill values; Zarr in automatic chunks, compressed "
+        "with Blosc-LZ4",
+        "; ".join(dict.fromkeys(map(_stored, cases))),
+        "write, read; with settings `defaults` libraries choose by themselves here too",
+    )
+    yield Reason(
+        "processes",
+        "1",
+        f"{record.ranks} on {nodes} node(s); time of the slowest over the datasets of all ranks",
+        "all: with R ranks a dataset can take R times as long as the number says",
+    )
+    yield Reason(
+        "statistic",
+        "mean of 5 trials, formats one after the other; no intervals, so their order is taken as "
+        "printed",
+        f"median of {'–'.join(map(str, repetitions))} repetitions, formats in turns",
+        "all: a slow trial moves a mean, not a median",
+    )
+    yield from _machine(record.provenance)
+
+
+def _stored(case: CaseSummary) -> str:
+    name = FORMATS.get(case.sample.backend, case.sample.backend)
+    return f"{name} {case.sample.settings}: {case.stored_as}"
+
+
+def _machine(provenance: Mapping[str, Any]) -> Iterator[Reason]:
+    host = (provenance.get("hosts") or [{}])[0]
+    memory = host.get("memory_bytes")
+    size = f"{memory / 2**30:.0f} GiB memory" if memory else ""
+    yield Reason(
+        "machine",
+        "Xeon Silver 4215R, 196 GB memory, Ubuntu 18.04.5",
+        ", ".join(str(v) for v in (host.get("cpu_model"), size, host.get("os")) if v)
+        or "not recorded",
+        "all",
+    )
+    yield Reason(
+        "storage",
+        "960 GB SATA SSD (Micron 5200)",
+        str(provenance.get("filesystem", {}).get("type") or "not recorded"),
+        "write, read; little while data stay in memory",
+    )
+    yield Reason(
+        "versions",
+        "h5py 3.6.0, netCDF4 1.5.8, zarr 2.11.0",
+        _versions(provenance.get("software", {}).get("libraries", {})),
+        "all; most of all Zarr, whose version 3 is written anew",
+    )
+
+
+def _versions(libraries: Mapping[str, Any]) -> str:
+    told = [
+        f"{name} {libraries[name]['version']}"
+        for name in ("h5py", "netCDF4", "zarr")
+        if isinstance(libraries.get(name), Mapping) and libraries[name].get("version")
+    ]
+    return ", ".join(told) or "not recorded"

@@ -1,0 +1,120 @@
+"""A run beside a study on a terminal or in a log: each row says whether its order holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pffbench_analysis.published.model import Match, Order, SideBySide, Verdict
+from pffbench_analysis.published.values import given
+from pffbench_analysis.published.words import order_here, verdict_lines
+
+_WORDS = {
+    Verdict.SAME: ("held", "green"),
+    Verdict.PARTLY: ("held as far as decided", "green"),
+    Verdict.OTHER: ("broken", "red"),
+    Verdict.UNDECIDED: ("undecided", "yellow"),
+}
+_HOW_TO_READ = (
+    "Fastest first; ~ not told from the one above. Here: median over the repetitions that count "
+    "and, behind ×, what it is over the published number; † below resolution. Held: the intervals "
+    "here decide all pairs as published; broken: at least one is the other way round."
+)
+
+
+def print_side_by_side(found: SideBySide, console: Console) -> None:
+    """Print the published table beside the measured one, a table for each variant.
+
+    Parameters
+    ----------
+    found : SideBySide
+        A run beside a study.
+    console : rich.console.Console
+        Where to.
+    """
+    console.print(f"Published and here: {found.study.title}", style="bold", highlight=False)
+    console.print(found.study.url, style="dim", highlight=False)
+    if not found.matches:
+        for line in verdict_lines(found):
+            console.print(line, highlight=False, markup=False)
+        return
+    verdicts = {id(match): order for order in found.orders for match in order.matches}
+    variants = sorted(
+        dict.fromkeys((not match.nearest, match.variant) for match in found.matches),
+        key=lambda variant: variant[0],
+    )
+    for far, variant in variants:
+        own = [match for match in found.matches if match.variant == variant]
+        nearest = "" if far else " (nearest to the study)"
+        console.print(f"\n{escape(variant)}{nearest}", style="bold", highlight=False)
+        console.print(_table(own, verdicts))
+        console.print(_count(own, verdicts), highlight=False)
+    console.print(f"\n{_HOW_TO_READ}", style="dim", highlight=False)
+
+
+def _table(matches: Sequence[Match], verdicts: dict[int, Order]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in ("case", "operation", "published", "here", "order"):
+        table.add_column(heading)
+    before = ""
+    for row in _rows(matches):
+        first = row[0]
+        order = verdicts.get(id(first))
+        word, style = _word(order)
+        table.add_row(
+            "" if first.subject == before else escape(first.subject),
+            escape(", ".join(part for part in (first.operation, first.published.unit) if part)),
+            escape(_there(row)),
+            escape(_here(row, order)),
+            f"[{style}]{word}[/]" if style else word,
+        )
+        before = first.subject
+    return table
+
+
+def _rows(matches: Sequence[Match]) -> Iterator[list[Match]]:
+    """Yield the numbers of each row: those of one subject and operation."""
+    rows: dict[tuple[str, str], list[Match]] = {}
+    for match in matches:
+        rows.setdefault((match.subject, match.operation), []).append(match)
+    subjects = list(dict.fromkeys(subject for subject, _ in rows))
+    for key in sorted(rows, key=lambda key: subjects.index(key[0])):
+        yield rows[key]
+
+
+def _there(row: Sequence[Match]) -> str:
+    ranked = sorted(row, key=lambda match: match.published.value)
+    return "\n".join(f"{match.alternative} {given(match.published)}" for match in ranked)
+
+
+def _here(row: Sequence[Match], order: Order | None) -> str:
+    """List what was measured, each on a line that begins with how it stands to the one before."""
+    return order_here(order, _measured, "\n") if order else "\n".join(map(_measured, row))
+
+
+def _measured(match: Match) -> str:
+    mark = "†" if match.below_resolution else ""
+    return f"{match.alternative} {match.here:.3g}{mark} (×{match.ratio:.2g})"
+
+
+def _word(order: Order | None) -> tuple[str, str]:
+    """Say what became of the order of a row, and in which colour; a lone number has none."""
+    if order is None:
+        return "–", ""
+    word, style = _WORDS[order.verdict]
+    if order.verdict is Verdict.OTHER:
+        word += f": {order.disagreeing} of {len(order.pairs)} pairs"
+    return word, style
+
+
+def _count(matches: Sequence[Match], verdicts: dict[int, Order]) -> str:
+    """Count the orders of a variant by what became of them."""
+    orders = {id(o): o for m in matches if (o := verdicts.get(id(m))) is not None}
+    counted = Counter(_WORDS[order.verdict][0] for order in orders.values())
+    told = [f"{counted[word]} {word}" for word, _ in _WORDS.values() if counted[word]]
+    return f"of {len(orders)} orders: {', '.join(told) or 'none'}"
