@@ -35,7 +35,7 @@ how_to_go_on() {
     if [[ " $facts " == *' Requeue=0 '* && ${#RESULTS[@]} -gt 0 ]]; then
         # The directory may be gone with this job, when everything in it was removed.
         echo "go on in a new job with: ${SCRATCH_MADE:+mkdir -p $SCRATCH_MADE && }srun ${MPI_OPTION[*]}" \
-            "--ntasks=$RANKS $SHARED_PYTHON -m pffbench run --resume ${RESULTS[-1]}" \
+            "--ntasks=$RANKS $SHARED_PYTHON -m pffbench run --resume ${RESULTS[-1]} --other-hosts" \
             "${READS:+--stage read }${SCRATCH_MADE:+--scratch $SCRATCH_MADE}"
     else
         echo "go on by hand with: scontrol requeue $JOB"

@@ -159,7 +159,7 @@ run() {
             say "finished before this start: $dir"
             settle "$dir" 0
             ;;
-        *) launch "$dir" "$nodes" --resume "$dir" ;;
+        *) launch "$dir" "$nodes" --resume "$dir" --other-hosts ;; # Slurm chooses the nodes of a restart
     esac
 }
 

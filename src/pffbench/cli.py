@@ -166,6 +166,12 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "another job wrote on other nodes (example: --resume results/first --stage read)",
     )
     parser.add_argument(
+        "--other-hosts",
+        action="store_true",
+        help="with --resume: that the run goes on on other hosts is a remark, instead of making it "
+        "not valid (example: --resume results/first --other-hosts)",
+    )
+    parser.add_argument(
         "--max-time",
         type=_duration,
         metavar="TIME",

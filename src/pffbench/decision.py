@@ -14,7 +14,8 @@ from pffbench.experiment.check import Plan, make_plan
 from pffbench.experiment.cost import Room, check_room
 from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
 from pffbench.parallel.topology import Team
-from pffbench.results.resume import Resumed, resumed
+from pffbench.results.lock import RunLock
+from pffbench.results.resume import Resumed, refuse_other_cases, resumed
 from pffbench.results.samples import Repetitions
 from pffbench.storage.filesystem import filesystem, nearest_existing
 from pffbench.storage.scratch import scratch_parent
@@ -44,6 +45,8 @@ class Decided:
         Repetitions, as case and number, that need nothing more.
     kept : frozenset of (str, int)
         Repetitions whose files are there and still needed.
+    other_hosts : bool
+        Whether a run may go on on other hosts than it began on.
     """
 
     loaded: LoadedExperiment
@@ -56,9 +59,12 @@ class Decided:
     goes_on: bool
     done: Repetitions
     kept: Repetitions
+    other_hosts: bool
 
 
-def decide(arguments: argparse.Namespace, team: Team, free_memory: int) -> Decided:
+def decide(
+    arguments: argparse.Namespace, team: Team, free_memory: int, lock: RunLock
+) -> Decided:
     """Look for everything that can be wrong with what is asked for.
 
     Parameters
@@ -69,6 +75,8 @@ def decide(arguments: argparse.Namespace, team: Team, free_memory: int) -> Decid
         The ranks; nothing here is collective.
     free_memory : int
         Bytes that each rank may take.
+    lock : RunLock
+        Taken here on the results directory of a run that goes on.
 
     Raises
     ------
@@ -79,7 +87,7 @@ def decide(arguments: argparse.Namespace, team: Team, free_memory: int) -> Decid
     if arguments.resume:
         if arguments.experiment or arguments.overrides:
             raise UserError("--resume goes on with the experiment of the run; it takes no other")
-        before = resumed(arguments.resume, team, arguments.stage)
+        before = resumed(arguments.resume, team, arguments.stage, lock)
         loaded = from_data(before.record.experiment, f"{arguments.resume}/run.json")
         run_id, out = before.record.run_id, str(Path(arguments.resume).absolute())
         stage = before.stage
@@ -92,6 +100,8 @@ def decide(arguments: argparse.Namespace, team: Team, free_memory: int) -> Decid
     if stage == "read" and before is None:
         raise UserError("--stage read reads what another job wrote: add --resume DIR")
     plan = make_plan(loaded, team.size)
+    if before is not None:
+        refuse_other_cases(arguments.resume, before.record, plan)
     _check_stage(plan, stage)
     left = before.record.scratch if before is not None else None
     parent, own = scratch_parent(arguments.scratch, left)
@@ -112,6 +122,7 @@ def decide(arguments: argparse.Namespace, team: Team, free_memory: int) -> Decid
         before is not None,
         frozenset() if before is None else before.done(blocks),
         frozenset() if before is None else before.kept,
+        arguments.other_hosts,
     )
 
 

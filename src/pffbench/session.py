@@ -11,7 +11,6 @@ import os
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pffbench.decision import Decided, decide
@@ -23,19 +22,13 @@ from pffbench.parallel.root import made_by_root, on_root
 from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
 from pffbench.place import destroy_scratch, make_scratch
-from pffbench.results.collect import (
-    collect_provenance,
-    memory_copy_rate,
-    new_record,
-    reading_entry,
-)
+from pffbench.recording import open_recorder
+from pffbench.results.collect import collect_provenance, memory_copy_rate, new_record
 from pffbench.results.hosts import rank_facts
+from pffbench.results.lock import RunLock
 from pffbench.results.progress import Progress, make_progress, on_terminal
-from pffbench.results.record import RunRecord
 from pffbench.results.recorder import Recorder
-from pffbench.results.samples import claim
 from pffbench.runner import Rules, Runner
-from pffbench.storage.filesystem import same_filesystem
 from pffbench.storage.scratch import Scratch
 from pffbench.units import Duration
 
@@ -56,6 +49,7 @@ class Session:
     floor: Floor
     fom: bool
     hang_timeout: str
+    lock: RunLock
 
     @classmethod
     def prepare(cls, comm: MPI.Intracomm, arguments: argparse.Namespace) -> Session:
@@ -66,10 +60,21 @@ class Session:
         UserError
             On every rank, when the input is wrong; nothing has been created then.
         """
+        lock = RunLock()
+        try:
+            return cls._prepared(comm, arguments, lock)
+        except UserError:
+            lock.release()
+            raise
+
+    @classmethod
+    def _prepared(
+        cls, comm: MPI.Intracomm, arguments: argparse.Namespace, lock: RunLock
+    ) -> Session:
         started = _seconds_since_start()
         team = Team.of(comm)
         free_memory = _free_memory(team)
-        decided = on_root(team, lambda: decide(arguments, team, free_memory))
+        decided = on_root(team, lambda: decide(arguments, team, free_memory, lock))
         scratch = make_scratch(team, decided)
         floor = measure_floor(team.comm)
         copy_rate = memory_copy_rate(team.comm)
@@ -78,7 +83,7 @@ class Session:
         )
         startup = {"seconds_to_main": max(comm.allgather(started))}
 
-        def make_recorder() -> tuple[Progress, Recorder]:
+        def make() -> tuple[Progress, Recorder]:
             record = new_record(
                 decided.plan,
                 decided.loaded,
@@ -93,11 +98,10 @@ class Session:
             )
             blocks = decided.plan.experiment.warmup + decided.plan.experiment.repetitions
             progress = make_progress(arguments.progress, len(decided.plan.cases), blocks)
-            recorder = _recorder(decided, record, team, floor, progress)
-            return progress, recorder
+            return progress, open_recorder(decided, record, team, floor, progress, lock)
 
         try:
-            made = made_by_root(team, make_recorder)
+            made = made_by_root(team, make)
         except UserError:
             if team.is_root and not decided.kept:
                 destroy_scratch(scratch, decided)
@@ -110,8 +114,18 @@ class Session:
             _seconds(arguments.max_time),
             _hang_timeout(arguments.hang_timeout),
         )
-        fom, hang_timeout = arguments.fom, arguments.hang_timeout
-        return cls(team, decided, scratch, rules, progress, recorder, floor, fom, hang_timeout)
+        return cls(
+            team,
+            decided,
+            scratch,
+            rules,
+            progress,
+            recorder,
+            floor,
+            arguments.fom,
+            arguments.hang_timeout,
+            lock,
+        )
 
     def run(self) -> int:
         """Run the plan, remove the scratch directory, tell the verdict; return the exit status."""
@@ -136,6 +150,7 @@ class Session:
                 self._destroy_scratch()
             self.recorder.finish(complete)
             status = self._tell(self.recorder)
+            self.lock.release()
         quiet_barrier(self.team.comm)
         status = int(self.team.comm.bcast(status))
         if any(self.team.comm.allgather(bool(runner.abandoned))):
@@ -230,32 +245,3 @@ def _free_memory(team: Team) -> int:
         available = min(available, limit)
     here = available // int(team.node.size)
     return int(min(team.comm.allgather(here)))
-
-
-def _recorder(
-    decided: Decided, record: RunRecord, team: Team, floor: Floor, progress: Progress
-) -> Recorder:
-    out = Path(decided.out)
-    if decided.goes_on:
-        before = RunRecord.load(out)
-        before.resumed.append(record.started)
-        before.startup.setdefault("resumed", []).append(record.startup["seconds_to_main"])
-        before.status, before.valid, before.finished = "running", None, None
-        before.scratch = record.scratch
-        before.stage = decided.stage
-        before.wrote_on = sorted({*before.wrote_on, *record.wrote_on})
-        if decided.stage == "read":
-            before.reading = reading_entry(record)
-        record = before
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if not decided.goes_on:
-            claim(str(out))
-    except FileExistsError:
-        raise UserError(f"--out {out}: another run has just begun there; name a new one") from None
-    except OSError as error:
-        raise UserError(f"--out {out}: cannot be made: {error.strerror}") from None
-    if same_filesystem(str(out), decided.scratch_parent) and not decided.goes_on:
-        record.remarks.append("results are written to the file system under test, off the timer")
-    warmup = decided.plan.experiment.warmup
-    return Recorder(str(out), record, team.topology, floor, warmup, progress)

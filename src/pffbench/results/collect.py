@@ -27,7 +27,7 @@ from pffbench.results.provenance import (
     slurm_facts,
     software_facts,
 )
-from pffbench.results.record import RunRecord
+from pffbench.results.record import RunRecord, digest_of
 from pffbench.results.spack import find_environment, spack_facts
 from pffbench.storage.filesystem import filesystem
 from pffbench.workloads.registry import workload
@@ -108,6 +108,7 @@ def new_record(
 ) -> RunRecord:
     """Make the record of a run that begins."""
     experiment = plan.experiment
+    plain = to_plain(experiment)
     return RunRecord(
         run_id=run_id,
         name=experiment.name,
@@ -115,7 +116,8 @@ def new_record(
         command=sys.orig_argv,
         ranks=plan.ranks,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
-        experiment=to_plain(experiment),
+        experiment=plain,
+        experiment_digest=digest_of(plain),
         experiment_file=loaded.path,
         cases={case.id: _case_entry(case, plan) for case in plan.cases},
         left_out=[{"case": name, "reason": reason} for name, reason in plan.left_out],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import dataclass, field
@@ -10,6 +11,12 @@ from typing import Any
 
 #: Version of the layout of a results directory; a reader refuses what it does not know.
 SCHEMA_VERSION = 1
+
+
+def digest_of(experiment: dict[str, Any]) -> str:
+    """Return the digest of an experiment as plain data."""
+    text = json.dumps(experiment, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass
@@ -43,6 +50,10 @@ class RunRecord:
         ``provenance`` of the job that read last.
     imported : str, optional
         The program, with its version, that measured, where it was not pffbench.
+    experiment_digest : str, optional
+        SHA-256 of the experiment, by which a change of it is noticed when the run goes on.
+    stopped_after : int, optional
+        Repetitions that count, when a rule of the experiment stopped the run before all of them.
     """
 
     run_id: str
@@ -71,6 +82,8 @@ class RunRecord:
     wrote_on: list[str] = field(default_factory=list)
     reading: dict[str, Any] | None = None
     imported: str | None = None
+    experiment_digest: str | None = None
+    stopped_after: int | None = None
 
     @property
     def last_written(self) -> dict[str, str]:

@@ -17,10 +17,11 @@ from pffbench.parallel.clock import Floor
 from pffbench.parallel.topology import Topology
 from pffbench.results.counters import append_counts
 from pffbench.results.gather import Repetition
+from pffbench.results.guards import clock_trouble, missing_repetitions
 from pffbench.results.progress import Progress
 from pffbench.results.ranks import RanksFile
 from pffbench.results.record import RunRecord
-from pffbench.results.samples import Sample, SamplesLog
+from pffbench.results.samples import Sample, SamplesLog, read_samples
 from pffbench.results.statistics import spread
 from pffbench.storage.cachestate import DROPPED_BELOW
 from pffbench.workloads.registry import workload
@@ -147,7 +148,8 @@ class Recorder:
 
     def _reasons_against(self, r: Repetition) -> list[str]:
         """Say what makes the repetition invalid."""
-        reasons = [f"{r.case.id} repetition {r.number}: {m}" for m in r.mismatches]
+        found = [*r.mismatches, *clock_trouble(r)]
+        reasons = [f"{r.case.id} repetition {r.number}: {m}" for m in found]
         read = int(r.nbytes[r.phases.index("read")].sum()) if "read" in r.phases else 0
         keeps_data = self.run_record.cases[r.case.id]["verified"]
         if keeps_data and r.verified_bytes != read:
@@ -198,6 +200,13 @@ class Recorder:
         """Note something about the run that does not make it invalid."""
         self.run_record.remarks.append(text)
         self._progress.message(text)
+    def stopped_after(self, repetitions: int, why: str) -> None:
+        """Note that a rule of the experiment stopped the run before all repetitions."""
+        record = self.run_record
+        record.stopped_after = repetitions
+        asked = record.experiment["repetitions"]
+        self.remark(f"stopped after {repetitions} of {asked} repetitions: {why}")
+
 
     def widest_interval(self) -> float:
         """Return the widest interval of a median as a part of it, over cases and phases.
@@ -216,6 +225,9 @@ class Recorder:
         record = self.run_record
         record.status = "interrupted"
         if complete:
+            samples = read_samples(Path(self.directory) / "samples.csv")
+            missing = list(missing_repetitions(record, samples, self._warmup))
+            record.reasons += missing[:_MOST_REASONS]
             record.status = "written" if record.stage == "write" else "finished"
         record.valid = not record.reasons
         if record.status == "written" and record.valid:

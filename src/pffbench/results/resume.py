@@ -9,9 +9,15 @@ from pathlib import Path
 
 from pffbench.case import Stage
 from pffbench.errors import UserError
+from pffbench.experiment.check import Plan
 from pffbench.parallel.topology import Team
-from pffbench.results.record import RunRecord
-from pffbench.results.samples import Repetitions, Whole, drop_unfinished, read_samples, whole
+from pffbench.results.lock import RunLock
+from pffbench.results.record import RunRecord, digest_of
+from pffbench.results.samples import Repetitions, Whole, read_samples, whole
+
+_PROGRAMS = ("python", "pffbench")
+#: Facts about a library that tell where it is, not what it is.
+_PLACES = frozenset({"imported", "path", "error", "spack_hash", "blosc_threads"})
 
 
 @dataclass(frozen=True)
@@ -49,10 +55,8 @@ class Resumed:
         return frozenset(key for key in left if key[0] not in failed)
 
 
-def resumed(directory: str, team: Team, asked: Stage | None) -> Resumed:
+def resumed(directory: str, team: Team, asked: Stage | None, lock: RunLock) -> Resumed:
     """Read a run that is to go on, on rank 0.
-
-    Rows of a repetition that was cut short are moved out of `samples.csv` into a file beside it.
 
     Parameters
     ----------
@@ -62,17 +66,23 @@ def resumed(directory: str, team: Team, asked: Stage | None) -> Resumed:
         The ranks of now; nothing here is collective.
     asked : {"write", "read"}, optional
         The stage that the user asks for; when None, the one that was stopped.
+    lock : RunLock
+        Taken on the directory before anything in it is read that another run could change.
 
     Raises
     ------
     UserError
-        There is no such run, nothing is left to do in this stage, or ranks, software or, for
-        reading, nodes do not fit.
+        There is no such run, another process goes on with it, nothing is left to do in this
+        stage, or ranks, experiment, software or, for reading, nodes do not fit.
     """
     path = Path(directory) / "samples.csv"
     try:
+        _stage(directory, RunRecord.load(directory), asked)
+        lock.take(directory, f"--resume {directory}")
         record = RunRecord.load(directory)
         samples = read_samples(path) if path.exists() else []
+    except OSError as error:
+        raise UserError(f"--resume {path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise UserError(f"--resume {error}") from None
     stage = _stage(directory, record, asked)
@@ -82,8 +92,6 @@ def resumed(directory: str, team: Team, asked: Stage | None) -> Resumed:
     if differences:
         raise UserError(f"--resume {directory}: not the same run: {'; '.join(differences)}")
     record.stage = stage
-    if path.exists():
-        drop_unfinished(str(path), record.last_written)
     return Resumed(record, stage, whole(samples, record.last_written))
 
 
@@ -111,9 +119,77 @@ def _stage(directory: str, record: RunRecord, asked: Stage | None) -> Stage:
     return stage
 
 
+def refuse_other_cases(directory: str, record: RunRecord, plan: Plan) -> None:
+    """Refuse to go on when the experiment now means other cases than it did.
+
+    Raises
+    ------
+    UserError
+        With the cases that are no more, and those that are new.
+    """
+    planned = {case.id for case in plan.cases}
+    gone, new = sorted(record.cases.keys() - planned), sorted(planned - record.cases.keys())
+    told = [
+        f"{len(names)} {what}, such as {names[0]}"
+        for what, names in (("cases are no more", gone), ("cases are new", new))
+        if names
+    ]
+    if told:
+        raise UserError(f"--resume {directory}: not the same run: {'; '.join(told)}")
+
+
+def changed_software(before: RunRecord, now: RunRecord) -> Iterator[str]:
+    """Yield what is not as it was of Python, pffbench and the libraries and their builds.
+
+    Where the files lie does not count: a job may bring them to each node.
+    """
+    was, is_ = _software(before), _software(now)
+    for name in sorted(was.keys() & is_.keys()):
+        if was[name] != is_[name]:
+            yield f"{name} was {was[name]}, now it is {is_[name]}"
+
+
+def _software(record: RunRecord) -> dict[str, str]:
+    """Return the facts about software that must not change, by name."""
+    told = record.provenance.get("software", {})
+    found = {f"{name} version": told.get(name, {}).get("version") for name in _PROGRAMS}
+    for library, facts in told.get("libraries", {}).items():
+        if facts.get("imported"):
+            found |= {f"{library} {k}": v for k, v in facts.items() if k not in _PLACES}
+    return {name: str(value) for name, value in found.items() if value is not None}
+
+
+def other_commit(before: RunRecord, now: RunRecord) -> str | None:
+    """Say that the code comes from another commit of one version; else None."""
+    commits = [
+        r.provenance.get("software", {}).get("pffbench", {}).get("commit") for r in (before, now)
+    ]
+    if None in commits or commits[0] == commits[1]:
+        return None
+    return f"the run began with pffbench at commit {commits[0]} and went on with {commits[1]}"
+
+
+def moved(before: RunRecord, now: RunRecord) -> str | None:
+    """Say that a run goes on on other hosts, or with its ranks placed otherwise; else None."""
+    was, is_ = list(before.topology.get("hosts", [])), list(now.topology["hosts"])
+    if was == is_:
+        return None
+    if sorted(was) == sorted(is_):
+        return "the run went on with its ranks placed otherwise on the same hosts"
+    return f"the run went on on other hosts: it began on {_few(was)} and went on on {_few(is_)}"
+
+
+def _few(hosts: list[str]) -> str:
+    names = list(dict.fromkeys(hosts))
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more
+
+
 def _differences(record: RunRecord, team: Team) -> Iterator[str]:
     if record.ranks != team.size:
         yield f"it had {record.ranks} ranks, now there are {team.size}"
+    if record.experiment_digest not in (None, digest_of(record.experiment)):
+        yield "the experiment in run.json was changed"
     before = record.provenance.get("software", {})
     for name, facts in before.get("libraries", before).items():
         was = facts.get("version") if isinstance(facts, dict) else None

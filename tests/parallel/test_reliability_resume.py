@@ -1,0 +1,187 @@
+"""A run goes on only as the run that it was, and tells when it is not what was asked for."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from faults import SLAB, finished, no_process_is_left
+from launch import pffbench_cli, run_experiment, start, start_experiment
+
+pytestmark = pytest.mark.parallel
+
+CASES = [SLAB | {"backend": ["null", "hdf5"]}]
+
+
+def stopped(directory, *arguments, **content):
+    """Return a run that was stopped after its first repetition, by its own rule."""
+    told = {"repetitions": 2, "warmup": 0, "cases": CASES, **content}
+    done = run_experiment(directory, None, "--max-time", "1 ms", *arguments, **told)
+    assert done.status == 3, done.said
+    assert len(finished(done)) == 1
+    return done
+
+
+@pytest.fixture(scope="module")
+def once_stopped(tmp_path_factory):
+    done = stopped(tmp_path_factory.mktemp("stopped"))
+    return done, (done.out / "run.json").read_bytes()
+
+
+def resume(done, *arguments):
+    return pffbench_cli("run", "--resume", done.out, *arguments, out=done.out)
+
+
+def change(done, **changes):
+    """Change what run.json says, at places such as a.b.c."""
+    path = done.out / "run.json"
+    record = json.loads(path.read_text())
+    for place, value in changes.items():
+        *parents, name = place.split("__")
+        entry = record
+        for parent in parents:
+            entry = entry[parent]
+        entry[name] = value
+    path.write_text(json.dumps(record))
+
+
+def files(done):
+    return {p.name: p.read_bytes() for p in done.out.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"experiment__repetitions": 3}, "the experiment in run.json was changed"),
+        ({"experiment__repetitions": "many", "experiment_digest": None}, "repetitions: Expected"),
+        ({"cases": {}}, "2 cases are new, such as"),
+        ({"ranks": 3}, "it had 3 ranks, now there are 1"),
+        ({"provenance__software__python__version": "2.7"}, "python version was 2.7, now it is"),
+        ({"provenance__software__libraries__h5py__hdf5": "1.2.3"}, "h5py hdf5 was 1.2.3, now it"),
+        ({"provenance__software__libraries__numpy__version": "0.9"}, "numpy was 0.9, now it is"),
+    ],
+)
+def test_another_run_is_refused_and_nothing_changes(once_stopped, changes, told):
+    done, record = once_stopped
+    (done.out / "run.json").write_bytes(record)
+    change(done, **changes)
+    before = files(done)
+    again = resume(done)
+    assert again.status == 2, again.said
+    assert str(done.out) in again.stderr
+    assert told in again.stderr
+    assert "Traceback" not in again.stderr
+    assert files(done) == before
+    assert not list((done.out.parent / "scratch").iterdir())
+
+
+def test_other_hosts_make_a_run_not_valid(tmp_path):
+    done = stopped(tmp_path)
+    change(done, topology__hosts=["elsewhere"])
+    again = resume(done)
+    assert again.status == 1, again.said
+    (reason,) = again.record["reasons"]
+    assert reason.startswith("the run went on on other hosts: it began on elsewhere and went on on")
+    assert again.record["valid"] is False
+
+
+def test_other_hosts_are_a_remark_when_asked_for_and_so_is_another_commit(tmp_path):
+    done = stopped(tmp_path)
+    change(done, topology__hosts=["elsewhere"], provenance__software__pffbench__commit="abc")
+    again = resume(done, "--other-hosts")
+    assert again.status == 0, again.said
+    assert [r for r in again.record["remarks"] if "on other hosts" in r]
+    assert [r for r in again.record["remarks"] if "began with pffbench at commit abc and" in r]
+
+
+def test_of_two_that_go_on_at_the_same_moment_one_does(tmp_path):
+    slow = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.5}}}]
+    first = start_experiment(tmp_path, None, repetitions=20, warmup=0, cases=slow)
+    until(lambda: (first.out / "samples.csv").read_text().count(",remove,") >= 1, first)
+    early = resume(first)
+    assert early.status == 2
+    assert "another run writes there (process" in early.stderr
+    os.kill(first.process.pid, signal.SIGUSR1)
+    done = first.finish()
+    assert done.status == 3, done.said
+    assert not (done.out / "run.lock").exists()
+    before = len(finished(done))
+    command = ["-m", "pffbench", "run", "--resume", done.out, "--max-time", "2 s"]
+    both = [start(command, out=done.out) for _ in range(2)]
+    ended = [one.finish() for one in both]
+    assert sorted(one.status for one in ended) == [2, 3], ended[0].said + ended[1].said
+    assert set(finished(ended[0]).values()) == {1}
+    assert len(finished(ended[0])) > before
+    assert not (done.out / "run.lock").exists()
+
+
+def until(there, started, seconds=60):
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            if there():
+                return
+        except OSError:
+            pass
+        assert time.monotonic() < end, started.finish().said
+        assert started.process.poll() is None, started.finish().said
+        time.sleep(0.02)
+
+
+def test_a_killed_run_leaves_its_lock_and_goes_on(tmp_path):
+    slow = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.2}}}]
+    first = start_experiment(tmp_path, None, repetitions=4, warmup=0, cases=slow)
+    until(lambda: (first.out / "samples.csv").read_text().count(",remove,") >= 1, first)
+    os.kill(first.process.pid, signal.SIGKILL)
+    done = first.finish()
+    assert (done.out / "run.lock").exists()
+    again = resume(done)
+    assert again.status == 0, again.said
+    assert not (done.out / "run.lock").exists()
+    no_process_is_left(tmp_path)
+
+
+# Honesty
+
+
+def test_fewer_repetitions_than_asked_for_make_a_run_not_valid(tmp_path):
+    """Rows of a repetition vanish while the run goes on: nobody says that all is well."""
+    slow = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.3}}}]
+    started = start_experiment(tmp_path, None, repetitions=4, warmup=0, cases=slow)
+    samples = started.out / "samples.csv"
+    until(lambda: samples.read_text().count(",remove,") >= 2, started)
+    header, *rows = samples.read_text().splitlines(keepends=True)
+    samples.write_text(header + "".join(row for row in rows if row.split(",")[1] != "0"))
+    done = started.finish()
+    assert done.status == 1, done.said
+    (reason,) = done.record["reasons"]
+    assert reason.endswith(": 3 of 4 repetitions are recorded")
+
+
+def test_stopping_early_by_a_rule_is_no_fault(tmp_path):
+    done = run_experiment(tmp_path, None, repetitions=50, warmup=0, time_budget="0.2 s",
+                          cases=[SLAB | {"backend": "null"}])  # fmt: skip
+    assert done.status == 0, done.said
+    assert 0 < done.record["stopped_after"] < 50
+    assert [r for r in done.record["remarks"] if r.startswith("stopped after")]
+
+
+BACKWARDS = """
+import itertools, sys
+from pffbench.parallel.clock import PhaseClock
+ticks = itertools.count(1e6, -0.001)
+PhaseClock.__init__.__defaults__ = (lambda: next(ticks), *PhaseClock.__init__.__defaults__[1:])
+from pffbench.cli import main
+main(sys.argv[1:])
+"""
+
+
+def test_a_clock_that_runs_backwards_makes_a_run_not_valid(tmp_path):
+    case = SLAB | {"backend": "posix", "layout": "file_per_process"}
+    started = start_experiment(tmp_path, None, program=("-c", BACKWARDS), cases=[case])
+    done = started.finish()
+    assert done.status == 1, done.said
+    assert [r for r in done.record["reasons"] if "the clock of rank 0 ran backwards in write" in r]
+    assert {row["valid"] for row in done.rows} == {"false"}
