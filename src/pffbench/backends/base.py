@@ -140,6 +140,8 @@ class Capabilities:
         What can compress inside of blosc.
     codec_libraries : mapping of str to str
         Import names of optional packages that codecs need.
+    byte_orders : frozenset of str
+        Byte orders in the store that it can be asked for.
     formatted : bool
         Whether it stores a described array; False for raw bytes, which serve as the roofline.
     keeps_data : bool
@@ -155,6 +157,7 @@ class Capabilities:
     shuffles: Mapping[str, frozenset[str]] = field(default_factory=dict)
     compressors: frozenset[str] = frozenset()
     codec_libraries: Mapping[str, str] = field(default_factory=dict)
+    byte_orders: frozenset[str] = frozenset({"native"})
     formatted: bool = True
     keeps_data: bool = True
     caller_buffer: bool = True

@@ -81,6 +81,7 @@ class Hdf5(Backend):
         shuffles=filters.SHUFFLES,
         compressors=filters.COMPRESSORS,
         codec_libraries=filters.CODEC_LIBRARIES,
+        byte_orders=frozenset({"native", "big"}),
     )
     options_type = Hdf5Options
     call_limit = MPI_CALL_LIMIT

@@ -95,6 +95,7 @@ class NetCdf4(Backend):
         shuffles=filters.SHUFFLES,
         compressors=filters.COMPRESSORS,
         codec_libraries=filters.CODEC_LIBRARIES,
+        byte_orders=frozenset({"native", "big"}),
         caller_buffer=False,
     )
     options_type = NetCdf4Options

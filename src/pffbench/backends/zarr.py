@@ -81,6 +81,7 @@ class Zarr(Backend):
         codecs=CODECS,
         shuffles=SHUFFLES,
         compressors=COMPRESSORS,
+        byte_orders=frozenset({"native", "big"}),
     )
     options_type = ZarrOptions
     file_per_chunk = True

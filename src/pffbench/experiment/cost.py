@@ -72,6 +72,8 @@ def cost_of(case: Case, ranks: int, budget: int) -> Cost:
     space = int(volume.nbytes * _FORMAT_OVERHEAD) + files * _BLOCK
     if p.cache == "copied":  # the original is removed when the copy is whole
         files, space = 2 * files, 2 * space
+    if pattern.makes_another(p):
+        files, space = 2 * files, 2 * space
     return Cost(volume.nbytes, volume.arrays, files, space, memory)
 
 

@@ -74,6 +74,10 @@ class Workload(ABC):
         """Whether ranks read other boxes than were written, by another decomposition."""
         return False
 
+    def makes_another(self, parameters: Any) -> bool:
+        """Whether another store is made of the one that is written, so that both take space."""
+        return False
+
     def check(self, parameters: Any, ranks: int) -> str | None:
         """Say why the parameters make no sense together, or None."""
         return None

@@ -131,6 +131,9 @@ class ChunkCache(Workload):
     def reads_elsewhere(self, parameters: ChunkCacheParameters) -> bool:
         return parameters.sharing == "interleaved"
 
+    def makes_another(self, parameters: ChunkCacheParameters) -> bool:
+        return parameters.repack_chunks is not None
+
     def cuts(self, parameters: ChunkCacheParameters, ranks: int) -> Cuts:
         whole = _region(parameters, ranks, None)
         starts = {_region(parameters, ranks, rank).start[0] for rank in range(ranks)}
@@ -164,15 +167,19 @@ class ChunkCache(Workload):
         )
 
     def refuse(self, parameters: ChunkCacheParameters, backend: type[Backend]) -> str | None:
-        p = parameters
+        p, can = parameters, backend.capabilities
+        if can.formatted and p.byte_order not in can.byte_orders:
+            return f"backend {p.backend} stores numbers in native byte order only"
         if p.repack_chunks is None:
             return None
-        if not backend.capabilities.formatted:
+        if not can.formatted:
             return f"backend {p.backend} stores raw bytes, which have no chunks to repack"
         if p.repack_with == "library":
             return None
         if backend.repack_program != p.repack_with:
             return f"{p.repack_with} rewrites HDF5 files, which backend {p.backend} does not make"
+        if p.codec not in ("auto", "none", "gzip") or p.shuffle not in (None, "none"):
+            return f"repack_with: {p.repack_with} is for codec none or gzip without a shuffle"
         if shutil.which(p.repack_with) is None:
             return f"{p.repack_with} is not in PATH; take repack_with: library"
         return None
