@@ -315,6 +315,13 @@ class Backend(ABC):
         """
         return None
 
+    def stored_part(self, path: str, name: str, box: Box) -> StoredChunks | None:
+        """Look at a closed store and tell what the chunks take on disk that a box lies in.
+
+        Called by any rank, off the timer. None of an array without chunks.
+        """
+        return None
+
     @classmethod
     def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
         """Return how `repack_program` rewrites a store, as a command.

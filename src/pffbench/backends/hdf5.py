@@ -25,6 +25,7 @@ from pffbench.backends.base import (
 from pffbench.backends.chunkcache import ChunkCache, Chunking, StoredChunks
 from pffbench.backends.hdf5_chunks import chunking_of, chunks_on_disk, h5repack, refuse_chunks
 from pffbench.backends.hdf5_touched import touched
+from pffbench.backends.stored_parts import part_of_hdf5
 from pffbench.case import Options, Parameters, Settings
 from pffbench.parallel.decomposition import Box
 from pffbench.units import Size
@@ -162,6 +163,9 @@ class Hdf5(Backend):
 
     def stored_chunks(self, path: str, name: str) -> StoredChunks | None:
         return chunks_on_disk(path, name)
+
+    def stored_part(self, path: str, name: str, box: Box) -> StoredChunks | None:
+        return part_of_hdf5(path, name, box)
 
     @classmethod
     def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:

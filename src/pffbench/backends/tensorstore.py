@@ -26,6 +26,7 @@ from pffbench.backends.base import (
 )
 from pffbench.backends.chunkcache import StoredChunks
 from pffbench.backends.stored import touched_chunks
+from pffbench.backends.stored_parts import part_of_zarr
 from pffbench.backends.tensorstore_spec import DRIVERS, GROUP_FILES, codecs_of, creation
 from pffbench.backends.zarr_chunks import chunks_on_disk
 from pffbench.backends.zarr_codecs import CODECS, COMPRESSORS, SHUFFLES, configured_name
@@ -145,6 +146,9 @@ class TensorStore(Backend):
 
     def stored_chunks(self, path: str, name: str) -> StoredChunks:
         return chunks_on_disk(path, name)
+
+    def stored_part(self, path: str, name: str, box: Box) -> StoredChunks:
+        return part_of_zarr(path, name, box)
 
     def notes(self) -> tuple[str, ...]:
         threads, io_threads = (

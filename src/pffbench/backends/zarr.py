@@ -23,6 +23,7 @@ from pffbench.backends.base import (
     Touched,
 )
 from pffbench.backends.chunkcache import Chunking, StoredChunks
+from pffbench.backends.stored_parts import part_of_zarr
 from pffbench.backends.zarr_chunks import chunking_of, chunks_on_disk, encoding
 from pffbench.backends.zarr_codecs import CODECS, COMPRESSORS, SHUFFLES, codec_name, compressor
 from pffbench.backends.zarr_rules import refuse_chunks, refuse_pipeline
@@ -143,6 +144,9 @@ class Zarr(Backend):
 
     def stored_chunks(self, path: str, name: str) -> StoredChunks:
         return chunks_on_disk(path, name)
+
+    def stored_part(self, path: str, name: str, box: Box) -> StoredChunks:
+        return part_of_zarr(path, name, box)
 
     def notes(self) -> tuple[str, ...]:
         return (

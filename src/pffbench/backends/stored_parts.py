@@ -1,0 +1,52 @@
+"""What the chunks of a part of an array take on disk, in HDF5 files and in Zarr directories."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+from pffbench.backends.chunkcache import StoredChunks
+from pffbench.parallel.decomposition import Box, Shape
+
+
+def part_of_hdf5(path: str, name: str, box: Box) -> StoredChunks | None:
+    """Look up the chunks that a box of a dataset lies in; None of a dataset without chunks."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        dataset = file[name]
+        if dataset.chunks is None:
+            return None
+        corners = _places(box, dataset.chunks)
+        sizes = [
+            dataset.id.get_chunk_info_by_coord(
+                tuple(i * c for i, c in zip(corner, dataset.chunks, strict=True))
+            ).size
+            for corner in corners
+        ]
+        return StoredChunks(len(sizes), sum(sizes))
+
+
+def part_of_zarr(path: str, name: str, box: Box) -> StoredChunks:
+    """Look up the files that a box of an array lies in; chunks that are not there count too."""
+    import zarr
+
+    array = zarr.open_group(path, mode="r")[name]
+    grid = array.shards or array.chunks
+    sizes = [
+        file.stat().st_size if file.exists() else 0
+        for file in (
+            Path(path, name, array.metadata.encode_chunk_key(place)) for place in _places(box, grid)
+        )
+    ]
+    in_a_file = math.prod(grid) // math.prod(array.chunks)
+    return StoredChunks(len(sizes) * in_a_file, sum(sizes))
+
+
+def _places(box: Box, grid: Shape) -> Iterator[tuple[int, ...]]:
+    """Yield where in the grid of chunks, or of shards, a box lies."""
+    return itertools.product(
+        *(range(a // c, -(-b // c)) for a, b, c in zip(box.start, box.stop, grid, strict=True))
+    )

@@ -1,0 +1,122 @@
+"""Workload `codecs`: a volume cut at the edges of its chunks, and what compression makes of it."""
+
+from __future__ import annotations
+
+from math import prod
+
+from pffbench.backends.base import Cuts
+from pffbench.case import ArrayShape
+from pffbench.parallel.decomposition import Box, Shape, boundaries, process_grid, rank_box
+from pffbench.workloads.cycle import (
+    Cycle,
+    left_by_another_job,
+    read_store,
+    remove_store,
+    settle_cache,
+    write_store,
+)
+from pffbench.workloads.hyperslab import Hyperslab, HyperslabParameters, global_shape
+
+
+class CodecsParameters(HyperslabParameters, frozen=True, kw_only=True, tag="codecs"):
+    """Parameters of the workload `codecs`: those of `hyperslab`, and where it is cut.
+
+    Parameters
+    ----------
+    cut_unit : list of int, optional
+        Ranks hold whole multiples of this, and what is left at the end of an axis; the chunks
+        when not given. With shards it has to be theirs.
+    """
+
+    cut_unit: ArrayShape | None = None
+
+
+class Codecs(Hyperslab):
+    """As `hyperslab`, but no chunk is shared by ranks, and the bytes stored are counted.
+
+    Ranks share out whole chunks, so with few chunks to an axis some hold more than others, or
+    nothing. Counted are, in the phase ``write`` of each repetition and for each rank,
+    ``stored_bytes`` of its chunks in the files, ``stored_chunks``, and ``padded_bytes``, which
+    these chunks have before compression: those at the edges of an array are stored whole.
+    """
+
+    name = "codecs"
+    summary = "global arrays cut at their chunks: rates and ratios of compression"
+    parameters_type = CodecsParameters
+
+    def _part(self, p: HyperslabParameters, ranks: int, rank: int) -> Box:
+        unit = _unit(p, ranks)
+        shape = global_shape(p, ranks)
+        if unit is None:
+            return super()._part(p, ranks, rank)
+        box = rank_box(_in_units(shape, unit), self._grid(p, ranks), rank, p.distribution)
+        start = tuple(min(a * u, n) for a, u, n in zip(box.start, unit, shape, strict=True))
+        stop = tuple(min(b * u, n) for b, u, n in zip(box.stop, unit, shape, strict=True))
+        return Box(start, tuple(b - a for a, b in zip(start, stop, strict=True)))
+
+    def cuts(self, parameters: HyperslabParameters, ranks: int) -> Cuts:
+        p = parameters
+        unit = _unit(p, ranks)
+        if unit is None:
+            return super().cuts(p, ranks)
+        in_units = _in_units(global_shape(p, ranks), unit)
+        cuts = boundaries(in_units, self._grid(p, ranks), p.distribution)
+        steps: Cuts = () if p.steps is None else ((),)
+        return (*steps, *(tuple(c * u for c in axis) for axis, u in zip(cuts, unit, strict=True)))
+
+    @staticmethod
+    def _grid(p: HyperslabParameters, ranks: int) -> Shape:
+        return process_grid(ranks, len(global_shape(p, ranks)), p.decomposition)
+
+    def check(self, parameters: HyperslabParameters, ranks: int) -> str | None:
+        p = parameters
+        unit = getattr(p, "cut_unit", None)
+        shape = p.shape or p.shape_per_rank
+        if unit is not None and shape is not None and len(unit) != len(shape):
+            return f"cut_unit {list(unit)} must have {len(shape)} axes, as the array has"
+        return super().check(p, ranks)
+
+    def run(self, cycle: Cycle) -> None:
+        if cycle.stage == "read":
+            written = left_by_another_job(cycle)
+        else:
+            written = write_store(cycle)
+            _count_stored(cycle)
+        if cycle.stage == "write":
+            return
+        settle_cache(cycle, written)
+        read_store(cycle)
+        remove_store(cycle)
+
+
+def _unit(p: HyperslabParameters, ranks: int) -> Shape | None:
+    """Return what ranks hold whole multiples of; None where the chunks are not given as a list."""
+    axes = len(global_shape(p, ranks))
+    unit: Shape | None = getattr(p, "cut_unit", None)
+    if unit is None and isinstance(p.chunks, tuple):
+        unit = p.chunks[-axes:]
+    return unit if unit is not None and len(unit) == axes else None
+
+
+def _in_units(shape: Shape, unit: Shape) -> Shape:
+    return tuple(-(-n // u) for n, u in zip(shape, unit, strict=True))
+
+
+def _count_stored(cycle: Cycle) -> None:
+    """Count what this rank's part takes in the files, off the timer."""
+    p, team = cycle.case.parameters, cycle.team
+    with cycle.step("stored chunks"):
+        if not cycle.backend.capabilities.formatted:
+            return
+        for access in cycle.workload.writes(p, team.size, team.rank):
+            if access.box.size == 0:
+                continue
+            spec, path = access.spec, cycle.path(team.rank)
+            found = cycle.backend.stored_part(path, spec.name, access.box)
+            if found is None:
+                continue
+            cycle.observed.count("write", "stored_bytes", found.nbytes)
+            cycle.observed.count("write", "stored_chunks", found.count)
+            if isinstance(spec.chunks, tuple):
+                padded = found.count * prod(spec.chunks) * spec.itemsize
+                cycle.observed.count("write", "padded_bytes", padded)
