@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
+from pffbench.results.amplification import Medians, median_counts
 from pffbench.results.gaps import gaps_of
 from pffbench.results.phases import MOVING, TOTALS, PhaseSummary, phase_summary
 from pffbench.results.record import RunRecord
@@ -43,6 +44,10 @@ class CaseSummary:
         Largest peak memory of any rank in any repetition, in bytes.
     phases : dict of str to PhaseSummary
         The phases in their order, then the sums.
+    read_bytes : int
+        Bytes of array data that it reads.
+    counts : dict of (str, str) to float
+        What was counted, by phase and counter: median over repetitions, of all ranks together.
     """
 
     sample: Sample
@@ -55,6 +60,8 @@ class CaseSummary:
     disk_files: int | None
     peak_memory: int
     phases: Mapping[str, PhaseSummary]
+    read_bytes: int = 0
+    counts: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -107,27 +114,31 @@ def summarise(directory: str | Path) -> Summary:
     for name, rows in by_case.items():
         if any(not row.warmup for row in rows):
             groups[rows[0].group].append(name)
+    counts = median_counts(directory)
     return Summary(
         record,
         {
-            group: _group([by_case[name] for name in names], record)
+            group: _group([by_case[name] for name in names], record, counts)
             for group, names in groups.items()
         },
         gaps_of(path, left_out - complete.written),
     )
 
 
-def _group(cases: Sequence[Sequence[Sample]], record: RunRecord) -> list[CaseSummary]:
+def _group(
+    cases: Sequence[Sequence[Sample]], record: RunRecord, counts: Medians
+) -> list[CaseSummary]:
     seconds = {rows[0].case: _seconds(rows) for rows in cases}
     raw = {name for name in seconds if record.cases.get(name, {}).get("raw", False)}
     moving = {name for name in raw if record.cases[name].get("verified", False)}
     best = {phase: _fastest(seconds, set(seconds) - raw, phase) for phase in _phases(seconds)}
     limit = {phase: _limit(seconds, moving, phase) for phase in MOVING}
     variants = variants_of([rows[0].case for rows in cases], record)
-    return [
+    found = [
         _case(rows, seconds, best, limit, record, rows[0].case in raw, variants[rows[0].case])
         for rows in cases
     ]
+    return [replace(case, counts=counts.get(case.sample.case, {})) for case in found]
 
 
 Seconds = Mapping[str, Mapping[str, Mapping[int, float]]]
@@ -196,4 +207,5 @@ def _case(
         disk_files=None if closed is None else closed.disk_files,
         peak_memory=max(row.peak_memory for row in rows),
         phases=phases,
+        read_bytes=reads[0].bytes if reads else 0,
     )

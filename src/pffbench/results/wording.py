@@ -32,6 +32,28 @@ def variants_of(names: Sequence[str], record: RunRecord) -> dict[str, str]:
     }
 
 
+#: Parameters that say which array places a workload reads; comparisons that differ in nothing
+#: else would have the same title.
+_PLACES = ("axis", "box", "position", "count", "cut")
+
+
+def comparisons_apart(record: RunRecord) -> dict[str, str]:
+    """Return, for each comparison, in which of the places that it reads it differs from others.
+
+    Such as `` axis 0``, to be put behind the name of the workload; empty where all read alike.
+    """
+    groups = {entry["group"]: entry["parameters"] for entry in record.cases.values()}
+    telling = [
+        key
+        for key in _PLACES
+        if len({_short(p.get(key)) for p in groups.values() if key in p}) > 1
+    ]
+    return {
+        group: "".join(f" {key} {_short(p[key])}" for key in telling if p.get(key) is not None)
+        for group, p in groups.items()
+    }
+
+
 def _short(value: object) -> str:
     return "×".join(map(str, value)) if isinstance(value, list) else str(value)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
 from pffbench.backends.base import ArraySpec, Cuts
-from pffbench.case import Count, Extent, Parameters, itemsize
+from pffbench.case import Count, Extent, Parameters, Transfer, itemsize
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.workloads.access import Access
 from pffbench.workloads.base import (
@@ -21,8 +22,16 @@ from pffbench.workloads.base import (
     taking_part,
     too_large_chunks,
 )
-from pffbench.workloads.cycle import Cycle, write_read_cycle
+from pffbench.workloads.cycle import (
+    Cycle,
+    left_by_another_job,
+    read_store,
+    remove_store,
+    settle_cache,
+    write_store,
+)
 from pffbench.workloads.places import Position, box_starts, slice_indices
+from pffbench.workloads.touched import CountTouched
 
 VolumeShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=3, max_length=3)]
 Cut = Literal["even", "aligned", "unaligned"]
@@ -60,6 +69,8 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
     cut_unit : list of 3 int, optional
         The chunk shape at whose edges is cut; the same for all cases of a comparison, so that
         they move the same boxes.
+    read_transfer : {"independent", "collective"}, optional
+        How ranks read in a file that they share; as they write when not given.
     """
 
     shape: VolumeShape | None = None
@@ -70,6 +81,14 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
     position_seed: Annotated[int, msgspec.Meta(ge=0)] = 1
     cut: Cut = "even"
     cut_unit: VolumeShape | None = None
+    read_transfer: Transfer | None = None
+
+    ways: ClassVar[frozenset[str]] = Parameters.ways | {"read_transfer"}
+
+    @property
+    def transfer_of_reads(self) -> Transfer:
+        """How ranks read in a file that they share."""
+        return self.read_transfer or self.transfer
 
 
 class Slices(Workload):
@@ -133,7 +152,17 @@ class Slices(Workload):
         return Volume(volumes, volumes * prod(_shape(parameters)) * size)
 
     def run(self, cycle: Cycle) -> None:
-        write_read_cycle(cycle)
+        """Climb the rungs of `write_read_cycle`, reading by another transfer if wanted."""
+        p = cycle.case.parameters
+        transfer = p.transfer_of_reads
+        as_read = replace(cycle.case, parameters=msgspec.structs.replace(p, transfer=transfer))
+        reading = replace(cycle, case=as_read)
+        written = left_by_another_job(cycle) if cycle.stage == "read" else write_store(cycle)
+        if cycle.stage == "write":
+            return
+        settle_cache(reading, written)
+        read_store(reading, look=CountTouched(reading))
+        remove_store(reading)
 
     def check(self, parameters: SlicesParameters, ranks: int) -> str | None:
         p = parameters
@@ -145,7 +174,7 @@ class Slices(Workload):
             legal_chunk_axes(p, [3])
             or too_large_chunks(p, p.shape)
             or _check_places(p, p.shape)
-            or _check_cut(p)
+            or _check_sharing(p)
         )
 
 
@@ -243,8 +272,10 @@ def _check_places(p: SlicesParameters, shape: Shape) -> str | None:
     return None
 
 
-def _check_cut(p: SlicesParameters) -> str | None:
-    """Say why slices cannot be cut that way, or None."""
+def _check_sharing(p: SlicesParameters) -> str | None:
+    """Say why ranks cannot share slices that way, or None."""
+    if p.layout == "file_per_process" and p.read_transfer == "collective":
+        return "read_transfer: collective needs a file that ranks share (layout: shared or own)"
     if p.cut == "even":
         return None
     if p.layout != "shared":
