@@ -219,7 +219,7 @@ class _Events:
             first = tuple(int(of_axis.min()) for of_axis in places)
             last = tuple(int(of_axis.max()) for of_axis in places)
             box = tuple(slice(a, b + 1) for a, b in zip(first, last, strict=True))
-            self.edits.append(Edit("val", old.shape, first, new[box]))
+            self.edits.append(Edit("val", old.shape, first, np.ascontiguousarray(new[box])))
         return len(np.unique(np.ravel_multi_index(places, old.shape)))
 
     def _recent(self, low: int, high: int, count: int) -> Values:
@@ -276,7 +276,8 @@ class _Events:
 
     def _rewrite(self, name: str, axis: int, first: int, new: Values) -> None:
         """Let a column be as it is now from an index of an axis on."""
+        new = np.ascontiguousarray(new)
         start = tuple(first if a == axis else 0 for a in range(new.ndim))
         tail = new[(slice(None),) * axis + (slice(first, None),)]
-        self.edits.append(Edit(name, new.shape, start, tail))
+        self.edits.append(Edit(name, new.shape, start, np.ascontiguousarray(tail)))
         self.table[name] = new

@@ -22,6 +22,11 @@ def _name(number: int) -> str:
     return f"version_{number:06d}"
 
 
+def _path(column: str) -> str:
+    """Return where a column is in a version: columns of a table lie in a group, as in the study."""
+    return f"table/{column}"
+
+
 class VersionedHdf5(Keeper):
     """A file of versioned-hdf5."""
 
@@ -71,7 +76,7 @@ class _Keeping(Keeping):
             self._transaction = self._versioned.stage_version(_name(version.number))
             group = self._transaction.__enter__()
             if version.number:
-                self._columns.update((name, group[name]) for name in COLUMNS)
+                self._columns.update((name, group[_path(name)]) for name in COLUMNS)
                 fill()
             else:
                 self._create(group, version.table)
@@ -79,14 +84,14 @@ class _Keeping(Keeping):
         return call
 
     def _create(self, group: Any, table: Table) -> None:
-        codec = self._storage.codec
-        told = {} if codec == "none" else {"compression": codec}
-        if told:
-            told["compression_opts"] = self._storage.level  # type: ignore[assignment]
+        told: dict[str, Any] = {}
+        if self._storage.codec == "gzip":
+            told = {"compression": "gzip", "compression_opts": self._storage.level}
         for name, values in table.items():
-            chunks = self._storage.chunks(values.ndim)
-            unlimited = (None,) * values.ndim
-            group.create_dataset(name, data=values, chunks=chunks, maxshape=unlimited, **told)
+            chunks, unlimited = self._storage.chunks(values.ndim), (None,) * values.ndim
+            group.create_dataset(
+                _path(name), data=values, chunks=chunks, maxshape=unlimited, **told
+            )
 
     def commit(self, version: Version) -> Call:
         """End the transaction: the library hashes the staged chunks and writes those unknown."""
@@ -111,7 +116,7 @@ class _Recalling(Recalling):
 
     def look_up(self, number: int) -> dict[str, Column]:
         group = self._versioned[_name(number)]
-        return {name: group[name] for name in COLUMNS}
+        return {name: group[_path(name)] for name in COLUMNS}
 
     def reader(self, found: dict[str, Column], out: Table) -> Callable[[], Mapping[str, Values]]:
         """Read all of each column into arrays that the library makes."""

@@ -189,7 +189,7 @@ def _read_version(cycle: Cycle, store: Recalling, version: Version, target: _Tar
 
 def _poisoned(table: Table) -> Table:
     """Return memory for a table that holds what no table does."""
-    buffers = {name: np.empty_like(column) for name, column in table.items()}
+    buffers = {name: np.empty_like(column, order="C") for name, column in table.items()}
     for buffer in buffers.values():
         buffer.view(np.uint8).fill(POISON)
     return buffers

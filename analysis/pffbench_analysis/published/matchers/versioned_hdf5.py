@@ -1,0 +1,239 @@
+"""Study 5: versions of a table in versioned-hdf5 and plain HDF5, redone by `versions`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pffbench.results.statistics import spread
+from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
+from pffbench_analysis.published.matchers.versioned_hdf5_reasons import reasons_of
+from pffbench_analysis.published.model import Match, PublishedValue, Reason
+
+#: Ways of keeping versions that do what the study's two files did, and what they are called.
+_WAYS = {
+    "versioned_hdf5": ("versioned", "versioned-hdf5"),
+    "chunks": ("versioned", "chunks by content (pffbench)"),
+    "last": ("unversioned", "plain HDF5, last state"),
+}
+#: The way that each file of the study was really made in; others are no nearer than alike.
+_TRUE = {"versioned": "versioned_hdf5", "unversioned": "last"}
+_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+#: Phases of each version, all of which the study's time of a version holds.
+_OF_A_VERSION = ("write", "commit", "flush")
+#: What was counted for each of the study's statistics of the time of a version.
+_MEDIANS = {
+    "median over versions": "median_seconds",
+    "median over the first tenth of versions": "median_seconds_first_tenth",
+    "median over the last tenth of versions": "median_seconds_last_tenth",
+}
+#: The phase for each of the study's look-ups; which of them it calls reading.
+_LOOK_UPS = {
+    ("time of looking all versions up", "read"): "look_up_all",
+    ("time of a look-up", "read latest version"): "open_array",
+    ("time of a look-up", "read"): "open_array",
+}
+
+#: Test, file, versions, chunk and codec.
+Subject = tuple[str, str, str, str, str]
+
+
+class VersionedHdf5:
+    """Matches cases by kind of history, number of versions, chunk size, codec and way."""
+
+    def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
+        """Return the numbers that the run has a counterpart of.
+
+        Only histories with the chances of the published runs count. Sizes are the mean of the
+        ranks' files, each of which has a history of its own.
+        """
+        by_subject = _by_subject(values)
+        found: list[Match] = []
+        plain: dict[Subject, tuple[CaseSummary, Mapping[str, Any]]] = {}
+        cases = [(c, p) for c in summary.cases if _is_alike(p := _parameters(summary, c))]
+        for case, p in cases:
+            if p["keep"] == "last":
+                plain[_key(p)] = case, p
+        for case, p in cases:
+            for value in by_subject.get(_key(p), ()):
+                found += _matched(value, case, p, summary.record.ranks)
+            beside = plain.get((_key(p)[0], "unversioned", *_key(p)[2:]))
+            if beside is not None and p["keep"] != "last" and _alike_done(p, beside[1]):
+                found += _ratio(by_subject, case, p, beside[0], summary.record.ranks)
+        return found
+
+    def reasons(self, summary: Summary) -> list[Reason]:
+        """Return in what study and run differ."""
+        return reasons_of(summary)
+
+    def claims(self, values: Sequence[PublishedValue]) -> list[str]:
+        """Return what the study's numbers say of its own text, counted here."""
+        by_subject = _by_subject(values)
+
+        def ratios(test: str, chunk: str, codec: str, statistic: str) -> str:
+            found = []
+            for key, own in by_subject.items():
+                if (key[0], key[1], *key[3:]) == (test, "versioned", chunk, codec):
+                    other = by_subject[test, "unversioned", *key[2:]]
+                    pair = [_only(side, "time of a version", statistic) for side in (own, other)]
+                    found.append(pair[0].value / pair[1].value)
+            return f"{min(found):.0f} to {max(found):.0f}"
+
+        constant, usual = "large_fraction_constant_sparse", "median over versions"
+        size = {
+            test: _only(by_subject[test, "versioned", "5000", "4096", "none"], "size of the file")
+            for test in ("large_fraction_changes_sparse", "small_fraction_changes_sparse")
+        }
+        large, small = (value.value for value in size.values())
+        return [
+            "a version of the constant table with chunks of 4096 is said to take 6 to 8 times as "
+            f"long as in plain HDF5; by the study's own raw timings it takes "
+            f"{ratios(constant, '4096', 'none', usual)} times as long, and with gzip and chunks of "
+            f"16384 {ratios(constant, '16384', 'gzip', usual)}",
+            "1000 and 10 changed values a version are said to be a large and a small fraction; "
+            f"the files after 5000 versions have {large:.0f} and {small:.0f} MiB, since the "
+            "program was run with all changes switched off",
+            "572 MB are said to be what copies of the constant table would take, for 5000 rows; "
+            "by its program about 3.7 rows are appended in each version, so that it ends with "
+            "about 23 500, and copies would take about 1.7 GB",
+            "times of reading are said to be those of reading; no value was read: they are the "
+            "time in which the object of a column is found",
+        ]
+
+
+MATCHER = VersionedHdf5()
+
+
+def _by_subject(values: Sequence[PublishedValue]) -> dict[Subject, list[PublishedValue]]:
+    found: dict[Subject, list[PublishedValue]] = {}
+    for value in values:
+        p = value.parameters
+        key = (p["test"], p["file"], p["versions"], p["chunk"], p["codec"])
+        if not math.isnan(value.value):
+            found.setdefault(key, []).append(value)
+    return found
+
+
+def _only(values: Sequence[PublishedValue], quantity: str, statistic: str = "") -> PublishedValue:
+    return next(v for v in values if v.quantity == quantity and statistic in v.statistic)
+
+
+def _parameters(summary: Summary, case: CaseSummary) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = summary.record.cases[case.sample.case]["parameters"]
+    return found
+
+
+def _is_alike(p: Mapping[str, Any]) -> bool:
+    return (
+        p.get("workload") == "versions"
+        and p.get("backend") == "hdf5"
+        and p.get("keep") in _WAYS
+        and p.get("probabilities") == "as_published"
+        and p.get("cache") in ("warm", "shifted")
+    )
+
+
+def _key(p: Mapping[str, Any]) -> Subject:
+    codec = "none" if p["codec"] in ("auto", None) else str(p["codec"])
+    chunk = str(p["chunks"][0])
+    return str(p["kind"]), _WAYS[p["keep"]][0], str(p["versions"]), chunk, codec
+
+
+def _alike_done(p: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two cases differ in the way of keeping versions only."""
+    return all(p[key] == other.get(key) for key in p if key != "keep")
+
+
+def _matched(
+    value: PublishedValue, case: CaseSummary, p: Mapping[str, Any], ranks: int
+) -> Iterator[Match]:
+    """Yield the match of a published number with a case; none where it was not measured."""
+    if value.quantity == "size of the file" and value.unit in _UNITS:
+        size = case.counts.get(("close", "file_bytes"))
+        if size is not None:
+            yield _match(value, case, "close", p, [size / ranks / _UNITS[value.unit]], ranks)
+    elif value.quantity == "time of all versions":
+        total = of_all_versions(case)
+        if total is not None:
+            yield _match(value, case, total, p, None, ranks)
+    elif value.quantity == "time of a version":
+        counted = case.counts.get(("version", _MEDIANS.get(value.statistic, "")))
+        if counted is not None:
+            yield _match(value, case, "commit", p, [1e3 * counted / ranks], ranks)
+    else:
+        phase = _LOOK_UPS.get((value.quantity, value.parameters["operation"]), "")
+        if phase in case.phases:
+            yield _match(value, case, phase, p, None, ranks)
+
+
+def _match(
+    value: PublishedValue,
+    case: CaseSummary,
+    phase: str | PhaseSummary,
+    p: Mapping[str, Any],
+    measured: list[float] | None,
+    ranks: int,
+) -> Match:
+    kind, file, versions, chunk, codec = _key(p)
+    told = ["values one by one" if p["change"] == "element" else "values in a stretch"]
+    told += [f"{ranks} ranks"] if ranks > 1 else []
+    told += [str(p["durability"])] if p["durability"] != "close" else []
+    statistic = value.statistic if value.quantity == "time of a version" else ""
+    return Match(
+        value,
+        case,
+        case.phases[phase] if isinstance(phase, str) else phase,
+        factor={"ms": 1e3, "s": 1.0}.get(value.unit, 1.0),
+        subject=f"{kind}, {versions} versions, chunks {chunk}, {codec}",
+        operation=" ".join(filter(None, (value.quantity, statistic))),
+        variant=", ".join(told),
+        alternative=_WAYS[p["keep"]][1],
+        nearest=ranks == 1 and p["change"] == "element" and p["keep"] == _TRUE[file],
+        measured=None if measured is None else spread(measured),
+    )
+
+
+def of_all_versions(case: CaseSummary) -> PhaseSummary | None:
+    """Return staging, committing and flushing all versions as one phase."""
+    parts = [case.phases[name] for name in _OF_A_VERSION if name in case.phases]
+    blocks = set.intersection(*(set(part.by_block) for part in parts)) if parts else set()
+    if not blocks:
+        return None
+    by_block = {b: sum(part.by_block[b] for part in parts) for b in sorted(blocks)}
+    return replace(
+        parts[0],
+        phase="+".join(part.phase for part in parts),
+        seconds=spread(list(by_block.values())),
+        by_block=by_block,
+        ranks=None,
+        rate=None,
+    )
+
+
+def _ratio(
+    by_subject: Mapping[Subject, Sequence[PublishedValue]],
+    case: CaseSummary,
+    p: Mapping[str, Any],
+    plain: CaseSummary,
+    ranks: int,
+) -> Iterator[Match]:
+    """Yield how many times as long all versions take as in plain HDF5, published and here."""
+    key = _key(p)
+    there = [by_subject.get((key[0], file, *key[2:]), ()) for file in ("versioned", "unversioned")]
+    times = [[v for v in side if v.quantity == "time of all versions"] for side in there]
+    own, other = of_all_versions(case), of_all_versions(plain)
+    if not all(times) or own is None or other is None:
+        return
+    common = sorted(set(own.by_block) & set(other.by_block))
+    ratios = [own.by_block[b] / other.by_block[b] for b in common if other.by_block[b] > 0]
+    if ratios:
+        value = replace(
+            times[0][0],
+            quantity="time of all versions, versioned over unversioned",
+            unit="",
+            value=times[0][0].value / times[1][0].value,
+            note="one published number over another",
+        )
+        yield _match(value, case, own, p, ratios, ranks)
