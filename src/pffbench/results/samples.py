@@ -19,7 +19,7 @@ LAST_PHASE = "remove"
 #: makes reading more than twice as fast as thousands do.
 _ROWS_AT_ONCE = 100
 #: The phases until data are written, in their order.
-WRITE_PHASES = ("create", "define", "write", "flush", "close", "sync")
+WRITE_PHASES = ("create", "define", "write", "commit", "flush", "close", "sync")
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False):
