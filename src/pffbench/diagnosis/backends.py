@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.diagnosis.finding import Finding, looked_at
 from pffbench.diagnosis.libraries import REQUIRED
+from pffbench.versioning.registry import Keep, keeper_class, ways_of
 
 TOPIC = "Backends"
 
@@ -44,6 +45,8 @@ def look_at_backends(broken: Collection[str]) -> Iterator[Finding]:
     """
     for name in backend_names():
         yield from looked_at(TOPIC, partial(_look_at, name, broken))
+        for keep in ways_of(name):
+            yield from looked_at(TOPIC, partial(_look_at_way, name, keep))
 
 
 def absent_libraries() -> frozenset[str]:
@@ -64,6 +67,15 @@ def _look_at(name: str, broken: Collection[str]) -> Iterator[Finding]:
         codecs = ", ".join(sorted(codec for codec, its in needed.items() if its == library))
         text = f"{name}: codecs {codecs} need {library}, which is optional"
         yield Finding(TOPIC, "ok", text)
+
+
+def _look_at_way(backend: str, keep: Keep) -> Iterator[Finding]:
+    """Tell what a way of keeping versions lacks; nothing of those that lack nothing."""
+    keeper = keeper_class(backend, keep)
+    for library in keeper.libraries:
+        if find_spec(library) is None:
+            text = f"{backend}: keep {keep} needs {library}, which is optional ({keeper.remedy})"
+            yield Finding(TOPIC, "ok", text)
 
 
 def _libraries_of(name: str) -> tuple[str, ...]:

@@ -17,7 +17,9 @@ TOPIC = "Libraries"
 REQUIRED = ("mpi4py", "numpy", "h5py", "netCDF4", "zarr", "numcodecs")
 
 #: Libraries that add something when they are there, by the name of their distribution.
-OPTIONAL = ("hdf5plugin", "matplotlib", "pandas", "pnetcdf", "tensorstore")
+OPTIONAL = (
+    "hdf5plugin", "icechunk", "matplotlib", "pandas", "pnetcdf", "tensorstore", "versioned-hdf5",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,6 +75,11 @@ def collect_provenance(
         kind = backend_class(name)
         kind(kind.options_type(), "defaults")
         libraries += kind.libraries
+    for parameters in (case.parameters for case in plan.cases):
+        for library in workload(parameters.workload).libraries(parameters):
+            with suppress(ImportError):  # the case itself fails, and says why
+                importlib.import_module(library)
+            libraries.append(library)
     imported = max(team.comm.allgather(time.perf_counter() - begin))
     ranks = team.comm.gather(rank_facts())
     hosts = team.comm.gather(host_facts() if team.is_leader else None)

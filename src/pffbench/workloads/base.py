@@ -78,6 +78,10 @@ class Workload(ABC):
         """Whether another store is made of the one that is written, so that both take space."""
         return False
 
+    def libraries(self, parameters: Any) -> tuple[str, ...]:
+        """Return the import names of libraries that are used beside those of the backend."""
+        return ()
+
     def check(self, parameters: Any, ranks: int) -> str | None:
         """Say why the parameters make no sense together, or None."""
         return None

@@ -114,6 +114,9 @@ class Versions(Workload):
         nbytes = expected_bytes(p.kind, p.versions, p.probabilities, p.keep, p.storage.chunk)
         return Volume(ranks * len(COLUMNS) * tables, ranks * nbytes)
 
+    def libraries(self, parameters: VersionsParameters) -> tuple[str, ...]:
+        return parameters.keeper.libraries
+
     def check(self, parameters: VersionsParameters, ranks: int) -> str | None:
         p = parameters
         if p.layout != "file_per_process":
