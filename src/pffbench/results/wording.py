@@ -32,9 +32,11 @@ def variants_of(names: Sequence[str], record: RunRecord) -> dict[str, str]:
     }
 
 
-#: Parameters that say which array places a workload reads; comparisons that differ in nothing
-#: else would have the same title.
-_PLACES = ("axis", "box", "position", "count", "cut")
+#: Parameters that say which array places a workload reads, in which order, or what becomes of its
+#: tables; comparisons that differ in nothing else would have the same title.
+_PLACES = (
+    "axis", "box", "position", "count", "cut", "order", "kind", "versions", "probabilities",
+)  # fmt: skip
 
 
 def comparisons_apart(record: RunRecord) -> dict[str, str]:
