@@ -254,7 +254,7 @@ def test_an_experiment_without_a_study_gets_nothing(tmp_path):
     assert list(write_published(summarise(run), run)) == []
 
 
-@pytest.mark.parametrize("study", sorted(set(STUDIES) - {STUDY}))
+@pytest.mark.parametrize("study", sorted(s for s in STUDIES if matcher_of(s) is None))
 def test_a_study_without_a_workload_says_so(tmp_path, study):
     run = a_run(tmp_path, drawn_runs.USUAL, experiment={"study": study})
     (run / "published.png").write_bytes(b"of an earlier report")

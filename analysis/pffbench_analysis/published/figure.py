@@ -42,7 +42,7 @@ def draw_published(found: SideBySide, summary: Summary) -> Figure | None:
     Figure or None
         None where nothing of the run has a published counterpart.
     """
-    matches, lines, left_out = _drawn(found.matches)
+    matches, lines, left_out = _drawn([m for m in found.matches if m.measured is None])
     if not matches:
         return None
     operations = list(dict.fromkeys(match.operation for match in matches))

@@ -80,6 +80,9 @@ class Match:
         What the study compares: the format or library.
     nearest : bool
         Whether the variant is as near to what the study did as pffbench comes.
+    measured : Spread, optional
+        What was measured instead of the phase's time, such as a compression ratio, in the
+        published unit; it takes part in no order of times.
     """
 
     published: PublishedValue
@@ -91,16 +94,25 @@ class Match:
     variant: str
     alternative: str
     nearest: bool
+    measured: Spread | None = None
 
     @property
     def here(self) -> float:
         """Median in the published unit."""
-        return self.factor * self.phase.seconds.median
+        return self._found.median * self._scale
+
+    @property
+    def _found(self) -> Spread:
+        return self.measured or self.phase.seconds
+
+    @property
+    def _scale(self) -> float:
+        return 1.0 if self.measured else self.factor
 
     @property
     def interval(self) -> tuple[float, float]:
         """Bounds of the 95 % interval of the median, in the published unit; NaN for one value."""
-        return self.factor * self.phase.seconds.low, self.factor * self.phase.seconds.high
+        return self._scale * self._found.low, self._scale * self._found.high
 
     @property
     def ratio(self) -> float:
@@ -110,6 +122,8 @@ class Match:
     @property
     def below_resolution(self) -> bool:
         """Whether the phase is too short to be told apart from the harness."""
+        if self.measured:
+            return False
         return any(caveat.code == "below_resolution" for caveat in self.phase.warnings)
 
 

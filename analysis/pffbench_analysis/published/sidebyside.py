@@ -49,7 +49,7 @@ def side_by_side(summary: Summary) -> SideBySide | None:
 def orders(matches: Sequence[Match]) -> Iterator[Order]:
     """Yield the order of the alternatives of each subject, variant and operation."""
     groups: dict[tuple[str, str, str], list[Match]] = {}
-    for match in matches:
+    for match in _times(matches):
         groups.setdefault((match.subject, match.variant, match.operation), []).append(match)
     for group in groups.values():
         ranked = sorted(group, key=lambda match: match.published.value)
@@ -60,6 +60,11 @@ def orders(matches: Sequence[Match]) -> Iterator[Order]:
         )
         if pairs:
             yield Order(tuple(ranked), pairs)
+
+
+def _times(matches: Sequence[Match]) -> list[Match]:
+    """Return the numbers that are times, of which less is better."""
+    return [match for match in matches if match.measured is None]
 
 
 def _ratio(faster: Match, slower: Match) -> Spread | None:
@@ -78,8 +83,9 @@ def _correlations(matches: Sequence[Match]) -> Iterator[Correlation]:
     """Yield the rank correlation of each variant (Kendall's tau-b, `scipy.stats.kendalltau`)."""
     from scipy.stats import kendalltau
 
-    for variant in dict.fromkeys(match.variant for match in matches):
-        own = [match for match in matches if match.variant == variant]
+    times = _times(matches)
+    for variant in dict.fromkeys(match.variant for match in times):
+        own = [match for match in times if match.variant == variant]
         if len(own) > 1:
             published = [match.published.value for match in own]
             tau = kendalltau(published, [match.here for match in own]).statistic

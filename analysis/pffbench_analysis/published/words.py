@@ -79,8 +79,12 @@ def told(order: Order) -> str:
 
 
 def published_order(order: Order) -> str:
-    """Name the alternatives, fastest published first."""
-    return " < ".join(match.alternative for match in order.matches)
+    """Name the alternatives, fastest published first; ``=`` where the same number stands."""
+    told = order.matches[0].alternative
+    for a, b in pairwise(order.matches):
+        sign = "=" if a.published.value == b.published.value else "<"
+        told += f" {sign} {b.alternative}"
+    return told
 
 
 def order_here(

@@ -293,6 +293,12 @@ class Backend(ABC):
         return None
 
     @classmethod
+    def optional_libraries(cls, parameters: Parameters, options: Options) -> tuple[str, ...]:
+        """Return the import names of what a case needs beside `libraries`."""
+        library = cls.capabilities.codec_libraries.get(parameters.codec)
+        return () if library is None else (library,)
+
+    @classmethod
     def copies(cls, options: Options) -> int:
         """Return how many times each array is stored."""
         return 1

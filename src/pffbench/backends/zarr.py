@@ -114,6 +114,11 @@ class Zarr(Backend):
             options.format, options.shards, specs, cuts
         )
 
+    @classmethod
+    def optional_libraries(cls, parameters: Parameters, options: Options) -> tuple[str, ...]:
+        assert isinstance(options, ZarrOptions)
+        return () if options.pipeline == "library" else (options.pipeline,)
+
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Let rank 0 create the group; ranks that create one together destroy each other's."""
         assert isinstance(self.options, ZarrOptions)

@@ -75,8 +75,10 @@ def collect_provenance(
         kind = backend_class(name)
         kind(kind.options_type(), "defaults")
         libraries += kind.libraries
-    for parameters in (case.parameters for case in plan.cases):
-        for library in workload(parameters.workload).libraries(parameters):
+    for case in plan.cases:
+        p = case.parameters
+        optional = backend_class(p.backend).optional_libraries(p, case.options)
+        for library in (*optional, *workload(p.workload).libraries(p)):
             with suppress(ImportError):  # the case itself fails, and says why
                 importlib.import_module(library)
             libraries.append(library)

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from pffbench.results.amplification import AMPLIFICATIONS, amplification
+from pffbench.results.compression import compression_ratio
 from pffbench.results.phases import MOVING
 from pffbench.results.record import RunRecord
 from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
+from pffbench.results.wording import comparisons_apart
 from pffbench.units import Size
 
 _MIB = 2**20
@@ -58,6 +61,13 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
     else:
         written = {"write MiB/s": (_rate, "write")}
         read = {"read MiB/s": (_rate, "read")}
+    if any(compression_ratio(case) for case in cases):
+        found.append(Column("ratio", "write", _compressed))
+    if cases[0].sample.workload == "versions":
+        found += [
+            Column("kept MiB", "write", partial(_counted, "close", "file_bytes", _MIB)),
+            Column("reused", "write", partial(_counted, "close", "chunks_reused", 1)),
+        ]
     for part in _PARTS:
         phases = written if part == "write" else read
         total = f"{part}_total"
@@ -67,7 +77,18 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
             "roof": (_percent, total),
         }
         found += [Column(h, part, partial(_told, *told)) for h, told in phases.items()]
+    found += [
+        Column(heading, "read", partial(_amplified, counter))
+        for heading, counter in AMPLIFICATIONS.items()
+        if any(amplification(case, "touched_bytes") is not None for case in cases)
+    ]
     return found
+
+
+def _counted(phase: str, counter: str, unit: float, case: CaseSummary) -> str:
+    """Return what was counted in a phase by all ranks together, in a unit."""
+    amount = case.counts.get((phase, counter))
+    return "" if amount is None else f"{amount / unit:.3g}"
 
 
 _PARTS: tuple[Literal["write", "read"], ...] = ("write", "read")
@@ -76,6 +97,16 @@ _PARTS: tuple[Literal["write", "read"], ...] = ("write", "read")
 def _told(tell: Callable[[PhaseSummary], str], phase: str, case: CaseSummary) -> str:
     found = case.phases.get(phase)
     return "" if found is None else tell(found)
+
+
+def _compressed(case: CaseSummary) -> str:
+    ratio = compression_ratio(case)
+    return "" if ratio is None else f"{ratio:.4g}"
+
+
+def _amplified(counter: str, case: CaseSummary) -> str:
+    times = amplification(case, counter)
+    return "" if times is None else f"{times:.3g}"
 
 
 def stored_lines(cases: Sequence[CaseSummary]) -> list[str]:
@@ -94,11 +125,13 @@ def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
     """Say what is compared in one line."""
     s = cases[0].sample
     p = summary.record.cases[s.case]["parameters"]
+    apart = comparisons_apart(summary.record).get(s.group, "")
     of = f"{s.arrays} array{'s' if s.arrays != 1 else ''}"
+    printed = ", reads printed within their time" if p.get("read_sink") == "print" else ""
     amount = f"{Size(cases[0].nbytes)} in {of} of {p['dtype']} ({p['source']})"
     return (
-        f"{s.workload}, layout {s.layout}: {amount}, {s.ranks} ranks, "
-        f"cache {p['cache']}, written until {p['durability']}"
+        f"{s.workload}{apart}, layout {s.layout}: {amount}, {s.ranks} ranks, "
+        f"cache {p['cache']}, written until {p['durability']}{printed}"
     )
 
 

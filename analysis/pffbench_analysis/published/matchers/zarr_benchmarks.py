@@ -1,0 +1,241 @@
+"""Study 4: compressors and Zarr libraries on three volumes, redone by the workload `codecs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from pffbench.results.compression import compression_ratio
+from pffbench.results.statistics import spread
+from pffbench.results.summary import CaseSummary, Summary
+from pffbench.workloads.base import DEFAULT_LEVELS
+from pffbench_analysis.published.matchers.zarr_benchmarks_reasons import reasons
+from pffbench_analysis.published.model import Match, PublishedValue, Reason
+
+#: Bytes of the study's volumes, 806 x 629 x 629 uint16.
+VOLUME = prod((806, 629, 629)) * 2
+_DATASETS = {"image": "heart", "dense": "dense", "sparse": "sparse"}
+_SHUFFLES = {"none": "noshuffle", "byte": "shuffle", "bit": "bitshuffle"}
+#: Libraries of the study, and how backends are called beside them.
+V2, V3, TENSORSTORE = "zarr-python 2.18.7", "zarr-python 3.1.1", "tensorstore 0.1.76"
+_LIBRARIES = {"zarr": V3, "tensorstore": TENSORSTORE}
+_NAMES = {
+    "zarr": "zarr-python 3",
+    "tensorstore": "TensorStore",
+    "hdf5": "HDF5",
+    "netcdf4": "netCDF4",
+}
+_OPERATIONS = ("write", "read")
+_TIME, _RATIO = "time of the whole array", "compression ratio"
+
+#: Data set, codec, level, shuffle and chunk, as the study's table has them.
+Subject = tuple[str, str, str, str, str]
+Index = Mapping[tuple[str, str, str, Subject], PublishedValue]
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """A case that the study has the like of."""
+
+    case: CaseSummary
+    parameters: Mapping[str, Any]
+    options: Mapping[str, Any]
+    subject: Subject
+
+    @property
+    def backend(self) -> str:
+        return self.case.sample.backend
+
+    @property
+    def label(self) -> str:
+        dataset, codec, level, shuffle, chunk = self.subject
+        words = " ".join(word for word in (codec, level, shuffle) if word)
+        return f"{dataset}, {words}, chunks {chunk}"
+
+    @property
+    def alternative(self) -> str:
+        name = _NAMES[self.backend]
+        if self.options.get("pipeline") == "zarrs":
+            return f"{name} with zarrs"
+        if self.backend == "tensorstore" and not self.syncs:
+            return f"{name} without fsync"
+        return name
+
+    @property
+    def syncs(self) -> bool:
+        """Whether TensorStore syncs each file that it writes; in matched settings it does not."""
+        asked = self.options.get("file_io_sync")
+        return self.parameters["settings"] == "defaults" if asked is None else bool(asked)
+
+    @property
+    def nearest_writes(self) -> bool:
+        """Whether it is not one that differs from another case only in syncing files less."""
+        told = self.options.get("file_io_sync")
+        return self.parameters["settings"] == "matched" or told is not False
+
+    @property
+    def variant(self) -> str:
+        told = [self.parameters["settings"]]
+        if "format" in self.options:
+            told.append(f"format {self.options['format']}")
+        usual = {"durability": "close", "cache": "warm"}
+        told += [f"{k} {self.parameters[k]}" for k, u in usual.items() if self.parameters[k] != u]
+        return ", ".join(told)
+
+
+class ZarrBenchmarks:
+    """Matches cases by volume, codec, level, shuffle and chunk; times by library too."""
+
+    def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
+        """Return the numbers that the run has a counterpart of.
+
+        Times of a volume of another size are multiplied by how much larger the study's is. A
+        ratio is compared once for each library; those of HDF5 and netCDF4 stand beside that of
+        the same codec in Zarr.
+        """
+        index = _index(values)
+        found: list[Match] = []
+        cases = list(_alike(summary))
+        for beside in cases:
+            library = _LIBRARIES.get(beside.backend)
+            if library is None or beside.options.get("pipeline") == "zarrs":
+                continue
+            # How files were written does not matter to reading them: they are cached.
+            for operation in _OPERATIONS if beside.nearest_writes else ("write",):
+                value = index.get((library, _TIME, operation, beside.subject))
+                if value is not None and operation in beside.case.phases:
+                    found.append(_time(value, beside, operation))
+        return [*found, *_ratios(cases, index)]
+
+    def reasons(self, summary: Summary) -> list[Reason]:
+        """Return in what study and run differ."""
+        return list(reasons(summary))
+
+    def claims(self, values: Sequence[PublishedValue]) -> list[str]:
+        """Return what the study's numbers say of its own text, counted here."""
+        index = _index(values)
+
+        def number(quantity: str, library: str, operation: str, *subject: str) -> float:
+            told = (*subject, "128x128x128")
+            return index[library, quantity, operation, told].value  # type: ignore[index]
+
+        def heart(level: str, quantity: str, library: str = V3) -> float:
+            return number(quantity, library, "write", "heart", "blosc-zstd", level, "shuffle")
+
+        hc = ("dense", "blosc-lz4hc", "1", "shuffle")
+        pairs = _pairs(index)
+        lines = [
+            f"TensorStore is said to be the fastest library: of {len(own)} configurations of "
+            f"{name} in the table it {word} more slowly than zarr-python 3 in "
+            f"{sum(ts > v3 for v3, ts in own)}"
+            for operation, word in (("write", "writes"), ("read", "reads"))
+            for name, own in sorted(pairs[operation].items())
+        ]
+        return [
+            *lines,
+            "TensorStore syncs every file that it writes and the others none, which is in its time "
+            "of writing",
+            f"levels above 3 are said not to pay: on the heart Blosc-Zstd 9 is "
+            f"{heart('9', _RATIO, V2) / heart('3', _RATIO, V2):.3g} times smaller than level 3 and "
+            f"takes zarr-python 3 {heart('9', _TIME) / heart('3', _TIME):.3g} times as long",
+            f"the same codec has other ratios in other libraries: dense labels with Blosc-LZ4HC 1 "
+            f"{number(_RATIO, V2, 'write', *hc):g} in zarr-python and "
+            f"{number(_RATIO, TENSORSTORE, 'write', *hc):g} in TensorStore",
+            "the ratio counts what pads the chunks at the edges: without compression it is "
+            f"{number(_RATIO, V2, 'write', 'heart', 'none', '', ''):g}",
+        ]
+
+
+MATCHER = ZarrBenchmarks()
+
+
+def _index(values: Sequence[PublishedValue]) -> Index:
+    """Return the numbers that can be matched, by library, quantity, operation and subject."""
+    found: dict[tuple[str, str, str, Subject], PublishedValue] = {}
+    for value in values:
+        p = value.parameters
+        if p["dataset"] and p["chunk"] and value.quantity in (_TIME, _RATIO):
+            level = "" if p["codec"] == "none" else p["level"]
+            subject = (p["dataset"], p["codec"], level, p["shuffle"], p["chunk"])
+            found.setdefault((p["library"], value.quantity, p["operation"], subject), value)
+    return found
+
+
+def _pairs(index: Index) -> dict[str, dict[str, list[tuple[float, float]]]]:
+    """Return, by operation and data set, the times of zarr-python 3 and TensorStore."""
+    found: dict[str, dict[str, list[tuple[float, float]]]] = {name: {} for name in _OPERATIONS}
+    for (library, quantity, operation, subject), value in index.items():
+        other = index.get((TENSORSTORE, quantity, operation, subject))
+        if library == V3 and quantity == _TIME and other is not None:
+            found[operation].setdefault(subject[0], []).append((value.value, other.value))
+    return found
+
+
+def _alike(summary: Summary) -> Iterator[_Beside]:
+    """Yield the cases that compress one of the volumes in cubic chunks."""
+    for case in summary.cases:
+        entry = summary.record.cases[case.sample.case]
+        p, options = entry["parameters"], entry.get("options") or {}
+        known = p.get("workload") == "codecs" and case.sample.backend in _NAMES
+        if case.raw or not known or p.get("source") not in _DATASETS:
+            continue
+        chunked = isinstance(p.get("chunks"), list) and not options.get("shards")
+        if p["dtype"] == "uint16" and chunked:
+            yield _Beside(case, p, options, _subject(p))
+
+
+def _subject(p: Mapping[str, Any]) -> Subject:
+    codec = "none" if p["codec"] == "auto" else p["codec"]
+    level = "" if codec == "none" else str(p.get("level") or DEFAULT_LEVELS.get(codec, ""))
+    shuffle = ""
+    if codec == "blosc":
+        codec = f"blosc-{p.get('compressor') or 'lz4'}"
+        shuffle = _SHUFFLES[p.get("shuffle") or "byte"]
+    elif p.get("shuffle") not in (None, "none"):
+        shuffle = f"{p['shuffle']} shuffle before"  # the study has no such case
+    return _DATASETS[p["source"]], codec, level, shuffle, "x".join(map(str, p["chunks"]))
+
+
+def _time(value: PublishedValue, beside: _Beside, operation: str) -> Match:
+    return Match(
+        value,
+        beside.case,
+        beside.case.phases[operation],
+        factor=VOLUME / beside.case.nbytes,
+        subject=beside.label,
+        operation=operation,
+        variant=beside.variant,
+        alternative=beside.alternative,
+        nearest=beside.variant == "defaults, format 2",
+    )
+
+
+def _ratios(cases: Sequence[_Beside], index: Index) -> Iterator[Match]:
+    """Yield the ratios, once for each way of storing and library."""
+    done = set()
+    for beside in cases:
+        ratio = compression_ratio(beside.case)
+        library = _LIBRARIES.get(beside.backend, V2)
+        # Where it is that of zarr-python, a ratio stands in the table once.
+        value = index.get((library, _RATIO, "write", beside.subject)) or index.get(
+            (V2, _RATIO, "write", beside.subject)
+        )
+        name = beside.alternative.removesuffix(" without fsync")
+        key = (beside.subject, name)
+        if ratio is None or value is None or key in done or "write" not in beside.case.phases:
+            continue
+        done.add(key)
+        yield Match(
+            value,
+            beside.case,
+            beside.case.phases["write"],
+            factor=1.0,
+            subject=beside.label,
+            operation="compress",
+            variant="ratio",
+            alternative=name,
+            nearest=False,
+            measured=spread([ratio]),
+        )

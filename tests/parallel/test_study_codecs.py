@@ -1,0 +1,210 @@
+"""Study 4: the workload `codecs` in all formats, its files looked at with other programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+from launch import run_experiment
+from pffbench.data import make_source
+from pffbench.results.counters import read_counts
+
+pytestmark = pytest.mark.parallel
+
+SHAPE = [70, 33, 50]
+#: 5 x 2 x 2 chunks, so four ranks do not hold equally many; padded at the end of each axis.
+CHUNKS = [16, 20, 32]
+TOGETHER = {"backend": ["hdf5", "netcdf4"], "transfer": "collective"}
+ZARR = {"backend": ["zarr", "tensorstore"]}
+#: What some cases ask for that some of their libraries cannot do is left out, with the reason.
+CASES = [
+    {**TOGETHER, "codec": ["none", "szip", "lz4"], "source": "image"},
+    {**TOGETHER, "codec": ["gzip", "zstd"], "shuffle": "byte", "source": "dense",
+     "decomposition": "block"},
+    {**TOGETHER, "codec": "blosc", "compressor": ["zstd", "lz4hc"], "shuffle": ["byte", "bit"],
+     "zip": ["compressor", "shuffle"], "source": "sparse"},
+    # One slab of chunks: all ranks but one hold nothing.
+    {**TOGETHER, "codec": "gzip", "source": "dense", "shape": [[5, 40, 40]],
+     "chunks": [[5, 20, 20]]},
+    {**ZARR, "codec": "zstd", "source": "dense", "shape": [[5, 40, 40]], "chunks": [[5, 20, 20]]},
+    {**ZARR, "codec": ["none", "gzip"], "source": "image", "durability": "sync"},
+    {**ZARR, "codec": "blosc", "compressor": ["zstd", "lz4hc"], "shuffle": ["byte", "bit"],
+     "zip": ["compressor", "shuffle"], "source": "sparse", "settings": ["matched", "defaults"],
+     "zarr": {"format": [2]}, "tensorstore": {"format": [3]}},
+    {**ZARR, "codec": "zstd", "source": "image", "chunks": [[8, 10, 16]], "cut_unit": [CHUNKS],
+     "zarr": {"shards": [CHUNKS]}, "tensorstore": {"shards": [CHUNKS]}},
+    {"backend": "zarr", "codec": "blosc", "source": ["image", "sparse"],
+     "zarr": {"pipeline": "zarrs"}},
+    {"backend": ["hdf5", "netcdf4", "tensorstore"], "layout": "own", "codec": "blosc",
+     "source": "image", "transfer": ["independent", "collective"]},
+    {"backend": ["hdf5", "netcdf4"], "layout": "file_per_process", "codec": "blosc",
+     "source": "image"},
+]  # fmt: skip
+COMMON = {"workload": "codecs", "shape": SHAPE, "chunks": CHUNKS}
+
+
+@pytest.fixture(scope="module", params=[1, 2, 3, 4])
+def run(request, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("codecs")
+    return run_experiment(
+        directory, request.param, cases=CASES, common=COMMON, roofline=False, timeout=240
+    )
+
+
+def test_everything_is_valid(run):
+    assert run.status == 0, run.said
+    assert "\nVALID\n" in run.stdout
+    assert [n for n, entry in run.record["cases"].items() if "failure" in entry] == []
+
+
+def test_what_is_left_out_is_no_library_s_fault(run):
+    reasons = {left["reason"] for left in run.record["left_out"]}
+    assert reasons == {
+        "compressed data go into a shared HDF5 file only with transfer: collective",
+        "backend tensorstore cannot do transfer collective (it can: independent)",
+    }
+
+
+def test_filtered_writes_were_collective(run):
+    modes = {
+        entry["transfer_facts"]["hdf5_io_mode"]
+        for entry in run.record["cases"].values()
+        if entry["parameters"]["backend"] == "hdf5"
+        and entry["parameters"]["transfer"] == "collective"
+        and entry["parameters"]["codec"] != "none"
+    }
+    assert modes == {"chunk collective"}
+
+
+def totals(run):
+    """Return what was counted in writing, by case and counter."""
+    return {(c.case, c.counter): c for c in read_counts(run.out) if c.phase == "write"}
+
+
+def test_every_chunk_is_counted_once(run):
+    counted = totals(run)
+    for name, entry in run.record["cases"].items():
+        p = entry["parameters"]
+        if p["layout"] != "shared":
+            continue
+        chunks = math.prod(-(-n // c) for n, c in zip(p["shape"], p["chunks"], strict=True))
+        options = entry["options"]
+        if options.get("shards"):
+            unit = options["shards"]
+            files = math.prod(-(-n // u) for n, u in zip(p["shape"], unit, strict=True))
+            chunks = files * math.prod(unit) // math.prod(p["chunks"])
+        stored = counted[name, "stored_chunks"]
+        assert stored.total == chunks, name
+        assert stored.largest >= chunks / run.record["ranks"]
+        padded = counted[name, "padded_bytes"].total
+        assert padded == 2 * chunks * math.prod(p["chunks"])
+        bytes_stored = counted[name, "stored_bytes"].total
+        if p["codec"] == "none" and not options.get("shards") and not options.get("pipeline"):
+            assert bytes_stored == padded
+
+
+def test_the_same_codec_takes_the_same_bytes_in_all_formats(run):
+    """Nearly: libraries bring their own builds of the codecs."""
+    counted, found = totals(run), {}
+    for name, entry in run.record["cases"].items():
+        p = entry["parameters"]
+        if (p["compressor"], p["layout"], p["settings"]) == ("zstd", "shared", "matched"):
+            found[p["backend"]] = counted[name, "stored_bytes"].total
+    assert set(found) == {"hdf5", "netcdf4", "zarr", "tensorstore"}
+    assert max(found.values()) <= 1.02 * min(found.values()), found
+
+
+def test_the_ratio_is_in_the_table(run):
+    heads = [line for line in run.stdout.splitlines() if " backend " in line and "write" in line]
+    assert heads
+    assert all(" ratio " in head for head in heads)
+
+
+KEPT = [
+    {**TOGETHER, "codec": ["gzip", "szip", "zstd"], "layout": "shared"},
+    {**TOGETHER, "codec": "blosc", "compressor": "zstd", "level": 3, "shuffle": "bit"},
+    {"backend": "tensorstore", "codec": "blosc", "compressor": "zstd", "shuffle": "bit",
+     "tensorstore": {"format": [2, 3]}},
+    {"backend": "tensorstore", "chunks": [[8, 10, 16]], "cut_unit": [CHUNKS], "codec": "gzip",
+     "tensorstore": {"shards": [CHUNKS]}},
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Return the files that three ranks left, by backend and codec, and the data in them."""
+    directory = tmp_path_factory.mktemp("kept")
+    common = {**COMMON, "source": "image", "cache": "separate"}
+    done = run_experiment(
+        directory, 3, "--stage", "write", cases=KEPT, common=common, roofline=False
+    )
+    assert done.status == 0, done.said
+    (scratch,) = (directory / "scratch").iterdir()
+    files = {}
+    for name, entry in done.record["cases"].items():
+        (place,) = scratch.glob(f"*-{name}")
+        p, options = entry["parameters"], entry["options"]
+        key = (p["backend"], p["codec"], options.get("format"), bool(options.get("shards")))
+        (files[key],) = place.iterdir()
+    values = np.empty(SHAPE, "u2")
+    make_source("image", None, seed=1).fill(values, 0, (0, 0, 0), tuple(SHAPE))
+    return files, values
+
+
+def text_of(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_h5dump_names_the_filters(kept):
+    files, values = kept
+    if shutil.which("h5dump") is None:
+        pytest.skip("h5dump is not installed")
+    expected = {"gzip": "COMPRESSION DEFLATE { LEVEL 4 }", "szip": "COMPRESSION SZIP",
+                "zstd": "FILTER_ID 32015", "blosc": "FILTER_ID 32001"}  # fmt: skip
+    for codec, words in expected.items():
+        header = text_of("h5dump", "-pH", str(files["hdf5", codec, None, False]))
+        assert words in header, codec
+        assert "CHUNKED ( 16, 20, 32 )" in header
+    with h5py.File(files["hdf5", "gzip", None, False], "r") as file:
+        assert np.array_equal(file["array_000"][...], values)
+
+
+def test_ncdump_names_the_filters(kept):
+    files, values = kept
+    expected = {"gzip": "_DeflateLevel = 4", "szip": '_Filter = "4,',
+                "zstd": '_Filter = "32015,3"', "blosc": '_Filter = "32001,'}  # fmt: skip
+    for codec, words in expected.items():
+        header = text_of("ncdump", "-hs", str(files["netcdf4", codec, None, False]))
+        assert words in header, (codec, header)
+        assert "_ChunkSizes = 16, 20, 32" in header
+    with h5py.File(files["netcdf4", "szip", None, False], "r") as file:
+        assert np.array_equal(file["array_000"][...], values)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_zarr_python_reads_what_tensorstore_wrote(kept, zarr_format):
+    files, values = kept
+    path = files["tensorstore", "blosc", zarr_format, False]
+    array = zarr.open_group(path, mode="r")["array_000"]
+    assert array.metadata.zarr_format == zarr_format
+    assert np.array_equal(array[...], values)
+    metadata = {2: ".zarray", 3: "zarr.json"}[zarr_format]
+    told = json.loads(Path(path, "array_000", metadata).read_text())
+    codec = told["compressor"] if zarr_format == 2 else told["codecs"][-1]["configuration"]
+    assert (codec["cname"], codec["clevel"]) == ("zstd", 5)
+    assert codec["shuffle"] in (2, "bitshuffle")
+
+
+def test_zarr_python_reads_the_shards_of_tensorstore(kept):
+    files, values = kept
+    array = zarr.open_group(files["tensorstore", "gzip", 3, True], mode="r")["array_000"]
+    assert (array.chunks, array.shards) == ((8, 10, 16), tuple(CHUNKS))
+    assert np.array_equal(array[...], values)

@@ -1,0 +1,136 @@
+"""What can be asked for of codecs, and what is said when it cannot be had."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from pffbench.backends import filters
+from pffbench.backends.base import Capabilities
+from pffbench.backends.registry import backend_class
+from pffbench.backends.tensorstore_spec import codecs_of, creation
+from pffbench.backends.zarr_codecs import configured_name
+from pffbench.case import Case
+from pffbench.errors import ImpossibleCaseError
+from pffbench.experiment import codecs
+from pffbench.experiment.check import check_case
+from pffbench.workloads.codecs import Codecs, CodecsParameters
+
+
+def parameters(backend, **more):
+    told = {"shape": (70, 33, 50), "chunks": (16, 20, 32), "dtype": "uint16", "source": "image"}
+    if backend in ("hdf5", "netcdf4"):
+        told["transfer"] = "collective"
+    return CodecsParameters(backend=backend, **{**told, **more})
+
+
+def refused(p, ranks=2, **options):
+    kind = backend_class(p.backend)
+    with pytest.raises(ImpossibleCaseError) as error:
+        check_case(Case(p, kind.options_type(**options)), ranks, "here")
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("p", "words"),
+    [(parameters("zarr", codec="szip"), "cannot do codec szip (it can: blosc, gzip, none, zstd)"),
+     (parameters("hdf5", codec="gzip", level=10), "codec gzip has the levels 0 to 9, not 10"),
+     (parameters("hdf5", codec="zstd", level=0), "codec zstd has the levels 1 to 22, not 0"),
+     (parameters("hdf5", codec="szip", level=3), "codec szip has no level"),
+     (parameters("zarr", codec="zstd", compressor="lz4"), "it needs codec: blosc"),
+     (parameters("hdf5", codec="gzip", shuffle="bit"), "shuffle bit with codec gzip (it can: "),
+     (parameters("tensorstore", codec="gzip", shuffle="byte"), "(it can: none)"),
+     (parameters("netcdf4", codec="blosc", source="uniform"), "source: uniform needs codec gzip"),
+     (parameters("mpiio", codec="gzip"), "cannot do codec gzip (it can: none)")],
+)  # fmt: skip
+def test_what_cannot_be_had_is_refused_in_a_sentence(p, words):
+    assert words in refused(p)
+
+
+@pytest.mark.parametrize(
+    ("backend", "codec"), [("hdf5", "blosc"), ("netcdf4", "zstd"), ("hdf5", "lz4")]
+)
+def test_a_missing_package_is_named(backend, codec, monkeypatch):
+    monkeypatch.setattr(codecs, "find_spec", lambda _name: None)
+    assert f"codec {codec} in backend {backend} needs the Python package hdf5plugin" in refused(
+        parameters(backend, codec=codec)
+    )
+
+
+def test_tensorstore_is_not_needed_to_plan(monkeypatch):
+    monkeypatch.setattr("pffbench.experiment.check.find_spec", lambda _name: None)
+    assert "needs the Python package tensorstore" in refused(parameters("tensorstore"))
+
+
+def test_zarrs_is_refused_where_it_is_not_and_for_empty_chunks(monkeypatch):
+    p = parameters("zarr")
+    assert "does not write empty chunks" in refused(p, pipeline="zarrs", write_empty_chunks=True)
+    monkeypatch.setattr("pffbench.backends.zarr_rules.find_spec", lambda _name: None)
+    assert "needs the Python package zarrs" in refused(p, pipeline="zarrs")
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5, 7, 40])
+@pytest.mark.parametrize("decomposition", ["slab", "pencil", "block"])
+def test_ranks_share_out_whole_chunks(ranks, decomposition):
+    p = parameters("zarr", decomposition=decomposition)
+    workload = Codecs()
+    assert workload.check(p, ranks) is None
+    covered = 0
+    for rank in range(ranks):
+        (access,) = workload.writes(p, ranks, rank)
+        covered += access.box.size
+        for start, stop, chunk, n in zip(
+            access.box.start, access.box.stop, p.chunks, p.shape, strict=True
+        ):
+            if access.box.size:
+                assert start % chunk == 0
+                assert stop % chunk == 0 or stop == n
+    assert covered == 70 * 33 * 50
+    check_case(Case(p, backend_class("zarr").options_type()), ranks, "here")
+
+
+def test_a_unit_of_cuts_is_that_of_shards():
+    p = parameters("zarr", chunks=(8, 10, 16), cut_unit=(16, 20, 32))
+    options = backend_class("zarr").options_type(shards=(16, 20, 32))
+    check_case(Case(p, options), 3, "here")
+    assert "would be shared by ranks" in refused(
+        replace(p, cut_unit=(8, 10, 16)), 3, shards=(16, 20, 32)
+    )
+    wrong = replace(p, cut_unit=(16, 20))
+    assert Codecs().check(wrong, 3) == "cut_unit [16, 20] must have 3 axes, as the array has"
+
+
+def test_names_of_codecs_are_the_same_in_all_formats():
+    blosc = [(filters.BLOSC, (2, 2, 2, 999, 3, 2, 5))]
+    assert filters.codec_name(blosc) == "blosc-zstd 3 bit"
+    told = {"cname": "zstd", "clevel": 3}
+    assert configured_name("blosc", told | {"shuffle": 2}) == "blosc-zstd 3 bit"
+    assert configured_name("blosc", told | {"shuffle": "bitshuffle"}) == "blosc-zstd 3 bit"
+    assert configured_name("blosc", told | {"shuffle": "noshuffle"}) == "blosc-zstd 3"
+    assert filters.codec_name([(filters.SHUFFLE, (2,)), (filters.DEFLATE, (4,))]) == "gzip 4 byte"
+    assert configured_name("gzip", {"level": 4}) == "gzip 4"
+    assert filters.codec_name([]) == "none"
+    assert filters.codec_name([(307, ())]) == "filter 307"
+
+
+def test_tensorstore_is_told_all_that_is_asked_for():
+    p = parameters("tensorstore", codec="blosc", compressor="zstd", level=7, shuffle="bit")
+    (spec,) = Codecs().arrays(p, 2, 0)
+    assert creation(2, None, spec) == {
+        "shape": [70, 33, 50], "dtype": "<u2", "fill_value": 0, "chunks": [16, 20, 32],
+        "compressor": {"id": "blosc", "cname": "zstd", "clevel": 7, "shuffle": 2},
+    }  # fmt: skip
+    told = creation(3, (32, 40, 64), spec)
+    assert told["chunk_grid"]["configuration"]["chunk_shape"] == [32, 40, 64]
+    found, inner = codecs_of(told)
+    assert inner == (16, 20, 32)
+    assert found == [
+        ("blosc", {"cname": "zstd", "clevel": 7, "shuffle": "bitshuffle", "typesize": 2})
+    ]
+
+
+def test_a_backend_of_another_package_need_not_know_of_shuffles():
+    can = Capabilities(codecs=frozenset({"none", "gzip"}))
+    p = parameters("hdf5", codec="gzip", shuffle="byte")
+    assert "shuffle byte" in str(codecs.beyond_codecs(p, can))
+    assert codecs.beyond_codecs(replace(p, shuffle=None), can) is None

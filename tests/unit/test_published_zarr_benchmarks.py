@@ -1,0 +1,95 @@
+"""Runs of the workload `codecs` beside the published numbers of study 4."""
+
+from __future__ import annotations
+
+import pytest
+
+from drawn_runs import BYTES, a_case, a_run
+
+pytest.importorskip("matplotlib")
+
+from pffbench.results.counters import append_counts
+from pffbench.results.gather import Count
+from pffbench.results.summary import summarise
+from pffbench_analysis.published import published_values, side_by_side
+from pffbench_analysis.published.figure import draw_published
+from pffbench_analysis.published.matchers import matcher_of
+from pffbench_analysis.published.output import write_published
+from pffbench_analysis.published.words import published_order
+
+STUDY = "zarr-benchmarks"
+VOLUME = 806 * 629 * 629 * 2
+
+
+def codecs(backend, options, **more):
+    parameters = {
+        "shape": [230, 252, 252], "chunks": [128, 128, 128], "dtype": "uint16", "source": "image",
+        "codec": "blosc", "compressor": "zstd", "level": 3, "shuffle": None,
+        "settings": "defaults", "durability": "close", **more,
+    }  # fmt: skip
+    name, entry = a_case(backend, workload="codecs", **parameters)
+    entry["options"] = options
+    return f"{name}.{options}".replace(" ", ""), entry
+
+
+ZARR = codecs("zarr", {"format": 2, "shards": None, "pipeline": "library"})
+SYNCED = codecs("tensorstore", {"format": 2, "shards": None, "file_io_sync": None})
+UNSYNCED = codecs("tensorstore", {"format": 2, "shards": None, "file_io_sync": False})
+HDF5 = codecs("hdf5", {}, transfer_="collective", settings="matched")
+OTHER = codecs("zarr", {"format": 2, "shards": [256, 256, 256]})
+
+
+@pytest.fixture
+def run(tmp_path):
+    cases = [ZARR, SYNCED, UNSYNCED, HDF5, OTHER]
+    a_run(tmp_path, cases, experiment={"study": STUDY})
+    for name, _ in cases:
+        for repetition in range(1, 5):
+            counts = [Count("write", "stored_bytes", BYTES / 1.9, BYTES / 3.8),
+                      Count("write", "padded_bytes", BYTES * 1.15, BYTES)]  # fmt: skip
+            append_counts(tmp_path, name, repetition, False, counts)
+    return tmp_path
+
+
+def test_times_are_those_of_a_volume_of_the_study_s_size(run):
+    found = side_by_side(summarise(run))
+    times = [m for m in found.matches if m.measured is None]
+    assert {m.subject for m in times} == {"heart, blosc-zstd 3 shuffle, chunks 128x128x128"}
+    assert {(m.operation, m.alternative, m.published.value) for m in times} == {
+        ("write", "zarr-python 3", 1.16), ("read", "zarr-python 3", 0.54),
+        ("write", "TensorStore", 1.42), ("read", "TensorStore", 0.26),
+        ("write", "TensorStore without fsync", 1.42),
+    }  # fmt: skip
+    assert all(m.factor == VOLUME / BYTES and m.nearest for m in times)
+    (write,) = [o for o in found.orders if o.matches[0].operation == "write"]
+    assert published_order(write) == "zarr-python 3 < TensorStore = TensorStore without fsync"
+
+
+def test_ratios_stand_beside_without_an_order(run):
+    found = side_by_side(summarise(run))
+    ratios = {m.alternative: m for m in found.matches if m.measured is not None}
+    assert set(ratios) == {"zarr-python 3", "TensorStore", "HDF5"}
+    for match in ratios.values():
+        assert match.here == pytest.approx(1.9)
+        assert match.ratio == pytest.approx(1.9 / 1.885)
+        assert (match.published.quantity, match.below_resolution) == ("compression ratio", False)
+    assert all(m.measured is None for o in found.orders for m in o.matches)
+    assert {c.variant for c in found.correlations} == {"defaults, format 2"}
+
+
+def test_the_files_are_written_and_the_figure_is_of_times(run):
+    names = {path.name for path in write_published(summarise(run), run)}
+    assert {"published.md", "published.csv", "published.png"} <= names
+    text = (run / "published.md").read_text()
+    assert "| ratio | compress | HDF5 | 1.885 | 1.9 |" in text
+    figure = draw_published(side_by_side(summarise(run)), summarise(run))
+    assert {ax.get_gid() for ax in figure.axes} >= {"write", "read"}
+    assert "compress" not in {ax.get_gid() for ax in figure.axes}
+
+
+def test_claims_are_counted_in_the_table():
+    claims = "\n".join(matcher_of(STUDY).claims(published_values(STUDY)))
+    assert "of heart in the table it writes more slowly than zarr-python 3 in 32" in claims
+    assert "reads more slowly than zarr-python 3 in 0" in claims
+    assert "20.6 in zarr-python and 10.45 in TensorStore" in claims
+    assert "1.07 times smaller than level 3 and takes zarr-python 3 14 times as long" in claims
