@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -11,20 +10,17 @@ import msgspec
 from pffbench.backends import filters
 from pffbench.backends.base import (
     MPI_CALL_LIMIT,
-    Array,
     ArraySpec,
     Backend,
-    Buffer,
-    Call,
     Capabilities,
     Cuts,
     Store,
     StoredAs,
-    Touched,
 )
-from pffbench.backends.chunkcache import ChunkCache, Chunking, StoredChunks
-from pffbench.backends.hdf5_chunks import chunking_of, chunks_on_disk, h5repack, refuse_chunks
-from pffbench.backends.hdf5_touched import touched
+from pffbench.backends.chunkcache import ChunkCache, StoredChunks
+from pffbench.backends.hdf5_arrays import Api
+from pffbench.backends.hdf5_chunks import chunks_on_disk, h5repack, refuse_chunks
+from pffbench.backends.hdf5_store import Hdf5Store
 from pffbench.backends.stored_parts import part_of_hdf5
 from pffbench.case import Options, Parameters, Settings
 from pffbench.parallel.decomposition import Box
@@ -58,6 +54,10 @@ class Hdf5Options(Options, frozen=True, kw_only=True):
     guess_chunks : bool
         Where the library is to choose, let h5py guess a chunk shape (``chunks=True``); a dataset
         of which nothing is said is contiguous.
+    api : {"low_level", "high_level", "pread"}
+        How data are moved: H5Dwrite and H5Dread with data spaces made beforehand; slices of
+        ``h5py.Dataset``, as most programs do; or read with pread(2) from where a contiguous
+        dataset lies in the file, so that what the layers above take can be told.
     """
 
     chunk_cache: Size | None = None
@@ -68,6 +68,7 @@ class Hdf5Options(Options, frozen=True, kw_only=True):
     collective_metadata: bool | None = None
     libver: Literal["earliest", "latest"] = "earliest"
     guess_chunks: bool = False
+    api: Api = "low_level"
 
 
 class Hdf5(Backend):
@@ -101,7 +102,12 @@ class Hdf5(Backend):
     def refuse(
         cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
-        return refuse_chunks(parameters, specs) or filters.refuse_filters(parameters, specs)
+        assert isinstance(options, Hdf5Options)
+        return (
+            refuse_chunks(parameters, specs)
+            or filters.refuse_filters(parameters, specs)
+            or _refuse_api(options, parameters, specs)
+        )
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         h5f = self._h5py.h5f
@@ -116,8 +122,7 @@ class Hdf5(Backend):
     def _store(self, handle: Any, path: str, comm: MPI.Intracomm | None) -> Store:
         everywhere = comm is not None and self._collective_metadata
         assert isinstance(self.options, Hdf5Options)
-        guess = self.options.guess_chunks
-        return Hdf5Store(self._h5py, self._h5py.File(handle), path, comm, everywhere, guess)
+        return Hdf5Store(self._h5py, self._h5py.File(handle), path, comm, everywhere, self.options)
 
     def _access(self, comm: MPI.Intracomm | None) -> Any:
         """Return a file access property list; h5py.File cannot set all that is wanted here."""
@@ -187,138 +192,15 @@ class Hdf5(Backend):
         return ()
 
 
-class Hdf5Store(Store):
-    """An HDF5 file that ranks have open together, or one rank alone."""
-
-    def __init__(
-        self,
-        h5py: Any,
-        file: Any,
-        path: str,
-        comm: MPI.Intracomm | None,
-        collective_lookup: bool,
-        guess_chunks: bool,
-    ) -> None:
-        self._h5py = h5py
-        self._file = file
-        self._rank = None if comm is None else comm.rank
-        self.collective_lookup = collective_lookup
-        self._path = path
-        self._guess_chunks = guess_chunks
-        self._transfers: dict[bool, Any] = {}
-
-    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
-        """Create all datasets on every rank: in parallel HDF5 the definition is collective."""
-        return {spec.name: Hdf5Array(self, self._create(spec), self._h5py) for spec in specs}
-
-    def _create(self, spec: ArraySpec) -> Any:
-        told = _creation(spec)
-        if spec.chunks == "library" and self._guess_chunks:
-            told["chunks"] = True
-        return self._file.create_dataset(spec.name, spec.shape, spec.stored_dtype, **told)
-
-    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        return {spec.name: Hdf5Array(self, self._file[spec.name], self._h5py) for spec in specs}
-
-    def files(self) -> set[str]:
-        return {self._path}
-
-    def flush(self) -> None:
-        """Flush the file; with MPI this syncs it too (``MPI_File_sync``)."""
-        self._file.flush()
-
-    def close(self) -> None:
-        self._file.close()
-
-    def transfer_list(self, collective: bool) -> Any:
-        """Return the transfer property list, one for each mode."""
-        if collective not in self._transfers:
-            h5p, h5fd = self._h5py.h5p, self._h5py.h5fd
-            transfer = h5p.create(h5p.DATASET_XFER)
-            if self._rank is not None:
-                mode = h5fd.MPIO_COLLECTIVE if collective else h5fd.MPIO_INDEPENDENT
-                transfer.set_dxpl_mpio(mode)
-            self._transfers[collective] = transfer
-        return self._transfers[collective]
-
-    def moved_collectively(self, collective: bool) -> bool:
-        """Whether the last transfer really was collective, which passes the chunk cache by."""
-        if self._rank is None or not collective:
-            return False
-        from pffbench.backends.libhdf5 import actual_io_mode
-
-        return actual_io_mode(self.transfer_list(True).id) != "independent"
-
-    def transfer_facts(self) -> dict[str, str]:
-        """Tell the mode that the last transfer used and why it was not collective."""
-        if self._rank is None:
-            return {}
-        from pffbench.backends.libhdf5 import actual_io_mode, no_collective_cause
-
-        facts = {}
-        for collective, transfer in self._transfers.items():
-            facts["hdf5_io_mode"] = actual_io_mode(transfer.id)
-            if collective and (causes := no_collective_cause(transfer.id)):
-                facts["hdf5_no_collective_cause"] = causes
-        return facts
-
-
-def _creation(spec: ArraySpec) -> dict[str, Any]:
-    """Return what ``create_dataset`` is told beyond name, shape and type."""
-    told: dict[str, Any] = {}
-    if isinstance(spec.chunks, tuple):
-        told["chunks"] = spec.chunks
-    if spec.fill == "none":
-        told["fill_time"] = "never"
-    if spec.codec == "gzip":
-        told.update(compression="gzip", compression_opts=spec.level)
-    elif spec.codec == "szip":
-        told.update(compression="szip", compression_opts=("nn", filters.SZIP_BLOCK))
-    elif plugin := filters.plugin_filter(spec):
-        told.update(compression=plugin.number, compression_opts=plugin.values)
-    if filters.shuffles_before(spec):
-        told["shuffle"] = True
-    return told
-
-
-class Hdf5Array(Array):
-    """A dataset. Data spaces are made beforehand, so that H5Dwrite/H5Dread alone is timed."""
-
-    def __init__(self, store: Hdf5Store, dataset: Any, h5py: Any) -> None:
-        self._store = store
-        self._id = dataset.id
-        self._h5s = h5py.h5s
-        self._py_create = h5py.h5t.py_create
-
-    def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
-        memory, file = self._spaces(box)
-        transfer = self._store.transfer_list(collective)
-        kind = self._py_create(buffer.dtype)
-        return partial(self._id.write, memory, file, buffer, kind, transfer)
-
-    def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
-        memory, file = self._spaces(box)
-        transfer = self._store.transfer_list(collective)
-        read, kind = self._id.read, self._py_create(out.dtype)
-
-        def call() -> Buffer:
-            read(memory, file, out, kind, transfer)
-            return out
-
-        return call
-
-    def touched(self, box: Box) -> Touched | None:
-        return touched(self._id, box)
-
-    def chunking(self, collective: bool) -> Chunking | None:
-        return chunking_of(self._id, cached=not self._store.moved_collectively(collective))
-
-    def _spaces(self, box: Box) -> tuple[Any, Any]:
-        file = self._id.get_space()
-        if box.size == 0:
-            memory = self._h5s.create_simple((1,))
-            memory.select_none()
-            file.select_none()
-            return memory, file
-        file.select_hyperslab(box.start, box.shape)
-        return self._h5s.create_simple(box.shape), file
+def _refuse_api(
+    options: Hdf5Options, parameters: Parameters, specs: Sequence[ArraySpec]
+) -> str | None:
+    """Say why bytes cannot be read past the library, or None."""
+    if options.api != "pread":
+        return None
+    if parameters.transfer == "collective":
+        return "hdf5.api: pread is a call of one rank, so transfer must be independent"
+    chunked = any(isinstance(spec.chunks, tuple) for spec in specs)
+    if chunked or options.guess_chunks or any(spec.byte_order != "native" for spec in specs):
+        return "hdf5.api: pread finds contiguous data of native byte order; name chunks: contiguous"
+    return None
