@@ -32,6 +32,7 @@ _COMMANDS = {
     "scaling": "tell how rates grow with ranks or nodes, and what more of them would bring",
     "recommend": "tell which format and settings to take, how sure that is, and the code for it",
     "import": "make a results directory of what IOR or h5bench measured",
+    "clean": "list what killed runs left in a scratch directory; remove it with --remove",
     "backends": "list the backends and what they can do",
     "workloads": "list the workloads and their parameters",
     "schema": "print the JSON Schema of an experiment",
@@ -111,6 +112,7 @@ def make_parser() -> argparse.ArgumentParser:
         "(example: --ranks 64)",
     )
     _add_doctor(made["doctor"])
+    _add_clean(made["clean"])
     add_report(made["report"])
     add_compare(made["compare"])
     add_scaling(made["scaling"])
@@ -229,6 +231,26 @@ def _add_doctor(parser: argparse.ArgumentParser) -> None:
         "--scratch",
         metavar="DIR",
         help="look at this directory as the file system under test (example: --scratch /lustre/me)",
+    )
+
+
+def _add_clean(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--scratch",
+        metavar="DIR",
+        help="directory in which runs make theirs; $PFFBENCH_SCRATCH, $SCRATCH or "
+        "./pffbench-scratch when not given (example: --scratch /lustre/me)",
+    )
+    parser.add_argument(
+        "--remove",
+        action="store_true",
+        help="remove what belongs to runs that are known to have ended (example: --remove)",
+    )
+    parser.add_argument(
+        "--kept",
+        action="store_true",
+        help="also what a job with --stage write has left for another one to read "
+        "(example: --remove --kept)",
     )
 
 

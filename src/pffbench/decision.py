@@ -12,12 +12,14 @@ from pffbench.case import Stage
 from pffbench.errors import UserError
 from pffbench.experiment.check import Plan, make_plan
 from pffbench.experiment.cost import Room, check_room
+from pffbench.experiment.limits import Allowance, check_open_files
 from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
 from pffbench.parallel.topology import Team
 from pffbench.results.lock import RunLock
 from pffbench.results.resume import Resumed, refuse_other_cases, resumed
 from pffbench.results.samples import Repetitions
-from pffbench.storage.filesystem import filesystem, nearest_existing
+from pffbench.storage.filesystem import FileSystem, filesystem, nearest_existing
+from pffbench.storage.quota import quota_left
 from pffbench.storage.scratch import scratch_parent
 
 
@@ -63,7 +65,7 @@ class Decided:
 
 
 def decide(
-    arguments: argparse.Namespace, team: Team, free_memory: int, lock: RunLock
+    arguments: argparse.Namespace, team: Team, allowance: Allowance, lock: RunLock
 ) -> Decided:
     """Look for everything that can be wrong with what is asked for.
 
@@ -73,8 +75,8 @@ def decide(
         The command line of `pffbench run`.
     team : Team
         The ranks; nothing here is collective.
-    free_memory : int
-        Bytes that each rank may take.
+    allowance : Allowance
+        What each rank may take.
     lock : RunLock
         Taken here on the results directory of a run that goes on.
 
@@ -109,7 +111,8 @@ def decide(
         assert left is not None
         _check_same_place(parent, left)
     else:
-        check_scratch(plan, parent, free_memory, keeps=stage == "write")
+        check_scratch(plan, parent, allowance.memory, keeps=stage == "write")
+    check_open_files(plan, allowance)
     blocks = plan.experiment.warmup + plan.experiment.repetitions
     return Decided(
         loaded,
@@ -188,4 +191,14 @@ def check_scratch(plan: Plan, parent: str, free_memory: int, *, keeps: bool) -> 
             f"--scratch {parent}: cache: dropped is impossible on {there.type}, which lives in "
             "memory; choose a directory on a disk"
         )
-    check_room(plan, Room(parent, there.free_bytes, there.free_inodes, free_memory), keeps=keeps)
+    check_room(plan, _room(there, parent, free_memory), keeps=keeps)
+
+
+def _room(there: FileSystem, parent: str, free_memory: int) -> Room:
+    """Return what fits in a directory: what is free there, or what the user's quota leaves."""
+    quota = quota_left(there)
+    if quota is None or (quota.space is None and quota.files is None):
+        return Room(parent, there.free_bytes, there.free_inodes, free_memory)
+    space = there.free_bytes if quota.space is None else min(quota.space, there.free_bytes)
+    limits = [limit for limit in (quota.files, there.free_inodes) if limit is not None]
+    return Room(f"{parent} by your quota", space, min(limits, default=None), free_memory)

@@ -34,9 +34,13 @@ def make_scratch(team: Team, decided: Decided) -> Scratch:
 def _made_on_root(decided: Decided) -> Scratch:
     parent, own = decided.scratch_parent, decided.own_scratch_parent
     if not decided.goes_on:
-        return Scratch.create(parent, decided.run_id, create_parent=own)
+        kept_for = decided.out if decided.stage == "write" else ""
+        return Scratch.create(parent, decided.run_id, create_parent=own, kept_for=kept_for)
+    kept_for = "" if decided.stage == "all" else decided.out
     keep = {repetition_directory(*key) for key in decided.kept}
-    return Scratch.take_over(parent, decided.run_id, create_parent=own, keep=keep)
+    return Scratch.take_over(
+        parent, decided.run_id, create_parent=own, keep=keep, kept_for=kept_for
+    )
 
 
 def destroy_scratch(scratch: Scratch, decided: Decided) -> str | None:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pffbench.decision import Decided, decide
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
+from pffbench.experiment.limits import Allowance
 from pffbench.parallel.clock import Floor, measure_floor
 from pffbench.parallel.joblimit import seconds_left
 from pffbench.parallel.quiet import quiet_barrier
@@ -73,8 +76,8 @@ class Session:
     ) -> Session:
         started = _seconds_since_start()
         team = Team.of(comm)
-        free_memory = _free_memory(team)
-        decided = on_root(team, lambda: decide(arguments, team, free_memory, lock))
+        allowance = Allowance(_free_memory(team), _open_files(team))
+        decided = on_root(team, lambda: decide(arguments, team, allowance, lock))
         scratch = make_scratch(team, decided)
         floor = measure_floor(team.comm)
         copy_rate = memory_copy_rate(team.comm)
@@ -233,6 +236,14 @@ def _seconds_since_start() -> float:
     import psutil
 
     return time.time() - float(psutil.Process().create_time())
+
+
+def _open_files(team: Team) -> int:
+    """Return the files that each rank may open yet, on the node that allows fewest; collective."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    opened = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    left = sys.maxsize if limit == resource.RLIM_INFINITY else limit - opened
+    return int(min(team.comm.allgather(left)))
 
 
 def _free_memory(team: Team) -> int:

@@ -10,6 +10,7 @@ import tempfile
 import pytest
 
 from pffbench.errors import UserError
+from pffbench.storage.holder import Holder
 from pffbench.storage.marker import find_leftovers
 from pffbench.storage.scratch import Scratch
 
@@ -34,7 +35,8 @@ def test_the_directory_is_private_and_marked(scratch, tmp_path):
         marker = json.load(file)
     assert marker["run_id"] == "run-1"
     assert marker["pid"] == os.getpid()
-    assert set(marker) == {"run_id", "host", "user", "pid", "date"}
+    assert Holder.of(marker).fate().state == "runs"
+    assert marker["kept_for"] == ""
 
 
 def test_it_leaves_nothing_behind(scratch, tmp_path):
@@ -234,7 +236,7 @@ def test_leftovers_are_found(scratch, tmp_path):
     found = find_leftovers(str(tmp_path))
     assert [leftover.run_id for leftover in found] == ["run-0", "run-1"]
     assert found[1].path == scratch.directory
-    assert found[1].pid == os.getpid()
+    assert found[1].holder.pid == os.getpid()
     Scratch.attach(found[0].path, found[0].run_id).destroy()
     assert len(find_leftovers(str(tmp_path))) == 1
 

@@ -17,8 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pffbench.errors import UserError
-from pffbench.storage.filesystem import nearest_existing
-from pffbench.storage.marker import MARKER, OPEN_DIRECTORY, PREFIX, mark, read_marker
+from pffbench.storage.marker import (
+    MARKER,
+    OPEN_DIRECTORY,
+    PREFIX,
+    mark,
+    mark_again,
+    read_marker,
+)
+from pffbench.storage.parent import check_parent
 
 #: Made below the working directory when nothing else is named, and removed when it is empty.
 _DEFAULT_PARENT = "pffbench-scratch"
@@ -41,7 +48,9 @@ class Scratch:
     run_id: str
 
     @classmethod
-    def create(cls, parent: str, run_id: str, *, create_parent: bool = False) -> Scratch:
+    def create(
+        cls, parent: str, run_id: str, *, create_parent: bool = False, kept_for: str = ""
+    ) -> Scratch:
         """Make the directory and its marker; one rank does this, the others `attach`.
 
         Parameters
@@ -52,24 +61,23 @@ class Scratch:
             Letters, digits, ``.``, ``_`` and ``-``; becomes part of the name.
         create_parent : bool
             Make a missing parent too; meant for the default place only.
+        kept_for : str
+            The results directory, where the files are for another job to read.
 
         Raises
         ------
         UserError
             The parent is missing, no directory or not writable; or the directory exists already.
         """
-        if not _PLAIN_NAME.fullmatch(run_id):
-            raise UserError(
-                f"the run id {run_id!r} has other characters than letters, digits, '.', '_' and '-'"
-            )
+        _check_name(run_id)
         real_parent = Path(parent).resolve()
         directory = real_parent / (PREFIX + run_id)
-        _check_parent(real_parent, create_parent)
+        check_parent(real_parent, create_parent)
         try:
             if create_parent:
                 real_parent.mkdir(parents=True, exist_ok=True)
             directory.mkdir(mode=0o700)
-            mark(directory, run_id)
+            mark(directory, run_id, kept_for)
         except FileExistsError:
             raise UserError(f"the scratch directory {directory} exists already") from None
         except OSError as error:
@@ -99,12 +107,13 @@ class Scratch:
         *,
         create_parent: bool = False,
         keep: Collection[str] = (),
+        kept_for: str = "",
     ) -> Scratch:
         """Make the directory for a run that goes on, or empty the one that it left when killed.
 
         Parameters
         ----------
-        parent, run_id, create_parent
+        parent, run_id, create_parent, kept_for
             As for `create`.
         keep : collection of str
             Names in the directory that stay.
@@ -115,16 +124,18 @@ class Scratch:
             As for `create`; or the directory that is there does not carry this run's marker, or
             something that was to be kept is gone.
         """
+        _check_name(run_id)
         left = Path(parent).resolve() / (PREFIX + run_id)
         for name in keep:
             if not (left / name).is_dir():
                 raise UserError(f"{left / name} is gone, which the run wrote and still needs")
         if not left.exists():
-            return cls.create(parent, run_id, create_parent=create_parent)
+            return cls.create(parent, run_id, create_parent=create_parent, kept_for=kept_for)
         scratch = cls.attach(str(left), run_id)
         for entry in Path(scratch.directory).iterdir():
             if entry.name != MARKER and entry.name not in keep:
                 scratch.remove(str(entry))
+        mark_again(left, run_id, kept_for)
         return scratch
 
     def path(self, *names: str) -> str:
@@ -228,6 +239,13 @@ class Scratch:
             os.close(fd)
 
 
+def _check_name(run_id: str) -> None:
+    if not _PLAIN_NAME.fullmatch(run_id):
+        raise UserError(
+            f"the run id {run_id!r} has other characters than letters, digits, '.', '_' and '-'"
+        )
+
+
 def scratch_parent(given: str | None, before: str | None = None) -> tuple[str, bool]:
     """Return the directory to make the scratch directory in, and whether it is ours to make.
 
@@ -244,24 +262,6 @@ def scratch_parent(given: str | None, before: str | None = None) -> tuple[str, b
     if named:
         return named, Path(named).name == _DEFAULT_PARENT
     return str(Path(_DEFAULT_PARENT).absolute()), True
-
-
-def _check_parent(parent: Path, may_be_made: bool) -> None:
-    try:
-        nearest = Path(nearest_existing(str(parent)))
-    except OSError as error:
-        raise UserError(
-            f"the scratch parent {parent} cannot be reached: {error.strerror}"
-        ) from None
-    if not nearest.is_dir():
-        raise UserError(f"the scratch parent {parent} cannot be used: {nearest} is not a directory")
-    if nearest != parent and not may_be_made:
-        raise UserError(
-            f"the scratch parent {parent} does not exist "
-            f"(the nearest directory that does is {nearest})"
-        )
-    if not os.access(nearest, os.W_OK | os.X_OK):
-        raise UserError(f"the scratch parent {nearest} is not writable")
 
 
 @contextmanager

@@ -1,0 +1,56 @@
+"""What the processes of a run may take: memory and open files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pffbench.backends.registry import backend_class
+from pffbench.case import Case
+from pffbench.errors import UserError
+from pffbench.experiment.check import Plan
+
+#: Files that a case may have open beside its data: the user's own file, results, libraries.
+_BESIDE = 32
+#: Chunks that zarr-python has under way at a time, unless an experiment says otherwise.
+_CONCURRENCY = 10
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What each rank may take, on the node that allows least.
+
+    Parameters
+    ----------
+    memory : int
+        Bytes.
+    open_files : int
+        Files that it may open beside those that are open at the start (``ulimit -n``).
+    """
+
+    memory: int
+    open_files: int
+
+
+def open_files(case: Case) -> int:
+    """Return how many files a rank may have open at a time, an upper estimate."""
+    at_once = getattr(case.options, "concurrency", None)
+    if backend_class(case.parameters.backend).file_per_chunk:
+        at_once = at_once or _CONCURRENCY
+    return (at_once or 1) + _BESIDE
+
+
+def check_open_files(plan: Plan, allowance: Allowance) -> None:
+    """Refuse a plan that needs more open files than a process may have.
+
+    Raises
+    ------
+    UserError
+        With the case that needs most, and what to do.
+    """
+    most = max(plan.cases, key=open_files)
+    if open_files(most) > allowance.open_files:
+        raise UserError(
+            f"{most.id} may need {open_files(most)} more open files on a rank, where "
+            f"{allowance.open_files} are allowed; raise the limit (ulimit -n) or choose a smaller "
+            "concurrency"
+        )

@@ -1,0 +1,196 @@
+"""`pffbench clean` removes what nothing needs any more, and nothing else."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from pffbench.cli import make_parser
+from pffbench.commands.clean import main
+from pffbench.errors import UserError
+from pffbench.results.record import RunRecord
+from pffbench.storage.cleaning import judged, remove
+from pffbench.storage.holder import Holder
+from pffbench.storage.marker import MARKER
+from pffbench.storage.scratch import Scratch
+
+
+@pytest.fixture(autouse=True)
+def _outside(monkeypatch):
+    for name in ("SLURM_JOB_ID", "SLURM_RESTART_COUNT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def clean(directory, *options):
+    return main(make_parser().parse_args(["clean", "--scratch", str(directory), *options]))
+
+
+def left(directory, run_id, kept_for="", **holder):
+    """Leave what a killed run leaves: marker, a store, and a link to precious data."""
+    scratch = Scratch.create(str(directory), run_id, kept_for=str(kept_for))
+    place = Path(scratch.directory)
+    (place / "0000-case").mkdir()
+    (place / "0000-case" / "shared.h5").write_bytes(b"x" * 100_000)
+    change(place, **({"started": "1"} | holder))
+    return place
+
+
+def change(place, **facts):
+    marker = place / MARKER
+    marker.write_text(json.dumps(json.loads(marker.read_text()) | facts))
+
+
+def test_a_dry_run_lists_and_removes_nothing(tmp_path, capsys):
+    place = left(tmp_path, "run-1")
+    before = sorted(tmp_path.rglob("*"))
+    assert clean(tmp_path) == 0
+    told = capsys.readouterr().out
+    assert f"{place}: " in told
+    assert " in 1 files, 0 seconds old, run run-1, process " in told
+    assert "can go: its process is gone" in told
+    assert "1 of 1 can go" in told
+    assert "nothing was removed: add --remove" in told
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path, capsys):
+    left(tmp_path, "run-1")
+    assert clean(tmp_path, "--remove") == 0
+    assert "removed: its process is gone" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+    assert clean(tmp_path) == 0
+    assert "no run has left anything" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        (Holder.me().facts(), "in use: its process is there"),
+        ({"boot": "x", "host": "elsewhere"}, "may be in use: it ran on elsewhere"),
+        ({"boot": "", "started": ""}, "may be in use"),
+        ({"namespace": "pid:[7]"}, "may be in use: it is in another container"),
+    ],
+)
+def test_what_may_be_in_use_stays(tmp_path, capsys, facts, why):
+    place = left(tmp_path, "run-1", **facts)
+    assert clean(tmp_path, "--remove", "--kept") == 0
+    assert f"stays: {why}" in capsys.readouterr().out
+    assert (place / "0000-case" / "shared.h5").exists()
+
+
+def test_links_are_not_followed(tmp_path):
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "data").write_text("keep")
+    parent = tmp_path / "scratch"
+    parent.mkdir()
+    place = left(parent, "run-1")
+    (place / "0000-case" / "link").symlink_to(precious)
+    (place / "link").symlink_to(precious)
+    elsewhere = left(tmp_path, "run-2")
+    (parent / "pffbench-run-2").symlink_to(elsewhere)
+    clean(parent, "--remove")
+    assert (precious / "data").read_text() == "keep"
+    assert not place.exists()
+    assert (elsewhere / "0000-case" / "shared.h5").exists()
+    assert (parent / "pffbench-run-2").is_symlink()
+
+
+def test_a_marker_that_is_a_link_is_none(tmp_path, capsys):
+    place = left(tmp_path, "run-1")
+    (place / MARKER).rename(tmp_path / "marker")
+    (place / MARKER).symlink_to(tmp_path / "marker")
+    clean(tmp_path, "--remove")
+    assert "no run has left anything" in capsys.readouterr().out
+    assert place.exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"run_id": "x"}', "[" * 10_000, "x" * 10**6])
+def test_a_directory_without_a_good_marker_stays(tmp_path, text, capsys):
+    place = left(tmp_path, "run-1")
+    (place / MARKER).write_text(text)
+    assert clean(tmp_path, "--remove") == 0
+    assert place.exists()
+
+
+def test_a_directory_under_another_name_stays(tmp_path):
+    place = left(tmp_path, "run-1").rename(tmp_path / "mine")
+    clean(tmp_path, "--remove")
+    assert place.exists()
+
+
+def test_the_directory_of_a_job_goes_with_its_last_run(tmp_path):
+    job = tmp_path / "pffbench-job-17"
+    job.mkdir()
+    left(job, "run-1")
+    left(job, "run-2")
+    clean(tmp_path, "--remove")
+    assert not job.exists()
+    job.mkdir()
+    left(job, "run-3")
+    (job / "mine").touch()
+    clean(tmp_path, "--remove")
+    assert [p.name for p in job.iterdir()] == ["mine"]
+
+
+def record(directory, status):
+    directory.mkdir(exist_ok=True)
+    RunRecord(
+        run_id="run-1", name="x", question="", command=[], ranks=1, started="", experiment={},
+        experiment_file="", cases={}, left_out=[], scratch="", topology={}, floor={}, startup={},
+        provenance={}, status=status, stage="write",
+    ).save(directory)  # fmt: skip
+
+
+def test_files_that_another_job_is_to_read_stay(tmp_path, capsys):
+    results = tmp_path / "results"
+    record(results, "written")
+    place = left(tmp_path, "run-1", kept_for=results)
+    clean(tmp_path, "--remove")
+    told = capsys.readouterr().out
+    assert f"waits to be read: pffbench run --resume {results} --stage read; --kept" in told
+    assert place.exists()
+    record(results, "finished")
+    clean(tmp_path, "--remove")
+    assert not place.exists()
+
+
+def test_files_whose_results_are_gone_go_only_when_that_is_asked_for(tmp_path):
+    place = left(tmp_path, "run-1", kept_for=tmp_path / "absent")
+    clean(tmp_path, "--remove")
+    assert place.exists()
+    clean(tmp_path, "--remove", "--kept")
+    assert not place.exists()
+
+
+def test_a_run_that_went_on_meanwhile_keeps_its_directory(tmp_path):
+    place = left(tmp_path, "run-1")
+    (one,) = judged(str(tmp_path), kept=False)
+    Scratch.take_over(str(tmp_path), "run-1")
+    assert remove(one) == "its marker has changed meanwhile"
+    assert place.exists()
+    (now,) = judged(str(tmp_path), kept=False)
+    assert not now.removable
+
+
+def test_a_marker_without_a_date_is_of_unknown_age(tmp_path, capsys):
+    change(left(tmp_path, "run-1"), date="yesterday")
+    clean(tmp_path)
+    assert "of unknown age" in capsys.readouterr().out
+
+
+def test_what_cannot_be_removed_is_told(tmp_path, capsys, monkeypatch):
+    left(tmp_path, "run-1")
+
+    def fail(*_, **__):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "unlink", fail)
+    assert clean(tmp_path, "--remove") == 1
+    assert "could not be removed: [Errno 30] Read-only file system" in capsys.readouterr().out
+
+
+def test_a_directory_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(UserError, match="absent: cannot be read: No such file"):
+        clean(tmp_path / "absent")

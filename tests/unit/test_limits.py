@@ -1,0 +1,123 @@
+"""Quota, open files: what would stop a run in its midst is told before it begins."""
+
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from launch import environment, pffbench_cli, write_experiment
+from pffbench.decision import check_scratch
+from pffbench.errors import UserError
+from pffbench.experiment.check import make_plan
+from pffbench.experiment.limits import Allowance, check_open_files, open_files
+from pffbench.experiment.load import from_data
+from pffbench.storage.filesystem import filesystem
+from pffbench.storage.quota import Quota, parsed, quota_left
+
+LUSTRE = "     /lustre 1048576* 0 2097152 - 40 0 100 -\nuid 7 is using default file quota setting\n"
+QUOTA = """Disk quotas for user me (uid 7):
+     Filesystem  blocks   quota   limit   grace   files   quota   limit   grace
+          /home     512    1000    1024       0       5       0       0       0
+          /data    2048       0       0       0   [7]       0       9       0
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "mount", "left"),
+    [
+        (LUSTRE, "/lustre", Quota(2**30, 60)),
+        (LUSTRE.replace("/lustre ", "/lustre\n        "), "/lustre", Quota(2**30, 60)),
+        (QUOTA, "/home", Quota(512 * 1024, None)),
+        (QUOTA, "/data", Quota(None, 2)),
+        (QUOTA.replace("2048 ", "4096*").replace("0       0   [7]", "9 3 [7]"), "/data",
+         Quota(0, 2)),
+        (QUOTA, "/else", None),
+        ("none", "/home", None),
+        ("/home 1 2", "/home", None),
+        ("/home 1 2 many 4 5 6 7 8", "/home", None),
+        ("", "", None),
+    ],
+)  # fmt: skip
+def test_what_the_tools_print_is_read(text, mount, left):
+    assert parsed(text, mount) == left
+
+
+def tool(directory, name, says, monkeypatch):
+    program = directory / "bin" / name
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho \"$@\" > {directory}/asked\ncat <<'END'\n{says}\nEND\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+
+
+def experiment(**case):
+    base = {"workload": "hyperslab", "backend": "hdf5", "shape_per_rank": [256, 1024]}
+    data = {"name": "x", "roofline": False, "cases": [base | case]}
+    return make_plan(from_data(data, "x.yaml"), 1)
+
+
+def test_a_quota_that_is_too_small_is_refused_before_anything_is_made(tmp_path, monkeypatch):
+    mount = filesystem(str(tmp_path)).mount_point
+    tool(tmp_path, "quota", f"{mount} 900 0 1000 0 5 0 0 0", monkeypatch)
+    with pytest.raises(UserError, match=r"about 1\.\d+ MiB in .* by your quota, where 100 KiB"):
+        check_scratch(experiment(), str(tmp_path), 2**40, keeps=False)
+    assert str(os.getuid()) in (tmp_path / "asked").read_text()
+    tool_says_enough = quota_left(filesystem(str(tmp_path)))
+    assert tool_says_enough == Quota(100 * 1024, None)
+
+
+def test_a_quota_of_files_is_looked_at_too(tmp_path, monkeypatch):
+    mount = filesystem(str(tmp_path)).mount_point
+    tool(tmp_path, "quota", f"{mount} 900 0 0 0 5 0 30 0", monkeypatch)
+    many = experiment(backend="zarr", chunks=[16, 16])
+    with pytest.raises(UserError, match=r"makes about 10\d\d files in .* by your quota, where 25 "):
+        check_scratch(many, str(tmp_path), 2**40, keeps=False)
+
+
+def test_lustre_is_asked_with_its_own_tool(tmp_path, monkeypatch):
+    from dataclasses import replace
+
+    there = replace(filesystem(str(tmp_path)), type="lustre", mount_point="/lustre")
+    tool(tmp_path, "lfs", LUSTRE, monkeypatch)
+    assert quota_left(there) == Quota(2**30, 60)
+    assert (tmp_path / "asked").read_text() == f"quota -q -u {os.getuid()} /lustre\n"
+
+
+@pytest.mark.parametrize("says", ["", "quota: no such thing"])
+def test_a_tool_that_tells_nothing_is_no_limit(tmp_path, monkeypatch, says):
+    tool(tmp_path, "quota", says, monkeypatch)
+    check_scratch(experiment(), str(tmp_path), 2**40, keeps=False)
+
+
+def test_zarr_needs_as_many_open_files_as_transfers_are_under_way():
+    (plain,) = experiment().cases
+    (zarr,) = experiment(backend="zarr", chunks="block").cases
+    (many,) = experiment(backend="zarr", chunks="block", zarr={"concurrency": 5000}).cases
+    assert open_files(plain) < open_files(zarr) < 100
+    assert open_files(many) > 5000
+
+
+def test_too_few_open_files_are_refused():
+    plan = experiment(backend="zarr", chunks="block", zarr={"concurrency": [8, 5000]})
+    check_open_files(plan, Allowance(memory=0, open_files=6000))
+    told = r"may need 50\d\d more open files .* where 900 are allowed; raise the limit \(ulimit -n\)"
+    with pytest.raises(UserError, match=told):
+        check_open_files(plan, Allowance(memory=0, open_files=900))
+
+
+@pytest.mark.parallel
+def test_the_limit_of_open_files_is_that_of_the_process(tmp_path):
+    path = write_experiment(tmp_path, cases=[{
+        "workload": "hyperslab", "backend": "zarr", "shape_per_rank": [4, 4], "chunks": "block",
+        "zarr": {"concurrency": 500}}])  # fmt: skip
+    code = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (400, 400)); " \
+        "from pffbench.cli import main; main(sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", code, "run", str(path)], cwd=tmp_path, text=True,
+                          capture_output=True, env=environment(), timeout=60)  # fmt: skip
+    assert done.returncode == 2
+    assert "more open files on a rank, where 3" in done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["experiment.yaml"]
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] != 400
+    assert pffbench_cli("plan", path, cwd=tmp_path).status == 0
