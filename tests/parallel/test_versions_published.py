@@ -1,0 +1,77 @@
+"""Study 5 beside a run: sizes, times, ratios, contradictions; nothing beside other histories."""
+
+import math
+
+import pytest
+
+from launch import run_experiment
+
+pytest.importorskip("pandas")
+
+from pffbench.results.summary import summarise
+from pffbench_analysis.published.matchers import matcher_of
+from pffbench_analysis.published.sidebyside import side_by_side
+from pffbench_analysis.published.values import published_values
+
+pytestmark = pytest.mark.parallel
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    run = run_experiment(
+        tmp_path_factory.mktemp("study"), 1, study="versioned-hdf5", repetitions=2,
+        common={"workload": "versions", "layout": "file_per_process", "dtype": "float64",
+                "backend": "hdf5", "kind": "mostly_appends_dense", "versions": 25,
+                "chunks": [64], "keep": ["last", "chunks"]},
+        cases=[{"probabilities": "as_published", "change": "element"},
+               {"probabilities": "as_described", "change": ["element", "batch"]}],
+    )  # fmt: skip
+    assert run.status == 0, run.said
+    return side_by_side(summarise(run.out))
+
+
+def of(found, quantity, alternative):
+    return [
+        m for m in found.matches
+        if m.published.quantity == quantity and m.alternative.startswith(alternative)
+    ]  # fmt: skip
+
+
+def test_only_histories_like_the_published_ones_are_matched(found):
+    assert found.matches
+    assert len({match.case.sample.case for match in found.matches}) == 2
+    assert {match.nearest for match in of(found, "size of the file", "plain")} == {True}
+    assert {match.nearest for match in of(found, "size of the file", "chunks")} == {False}
+
+
+def test_sizes_are_those_of_the_files(found):
+    (plain,) = of(found, "size of the file", "plain")
+    assert plain.published.value == pytest.approx(42.55)
+    assert plain.ratio == pytest.approx(1, abs=0.05)  # the same chunks, the same format
+    (chunks,) = of(found, "size of the file", "chunks")
+    assert 0.3 < chunks.ratio < 1  # versioned-hdf5 takes more for its references
+
+
+def test_times_and_their_ratio_stand_beside(found):
+    (ratio,) = of(found, "time of all versions, versioned over unversioned", "chunks")
+    assert ratio.published.value == pytest.approx(0.27 / 0.007)
+    assert ratio.here > 0
+    own, other = (of(found, "time of all versions", a)[0].phase for a in ("chunks", "plain"))
+    ratios = [own.by_block[b] / other.by_block[b] for b in own.by_block]
+    assert ratio.here == pytest.approx(sum(ratios) / len(ratios))
+    assert len(of(found, "time of a version", "chunks")) == 3  # all, first and last tenth
+    assert all(not math.isnan(match.ratio) for match in found.matches)
+
+
+def test_the_contradictions_of_the_study_are_rows_with_figures(found):
+    told = {reason.about: reason.here for reason in found.reasons}
+    assert any("looked up in" in text for about, text in told.items() if "look-up ag" in about)
+    assert any("as a stretch: ×" in text for text in told.values())
+    assert any("chunks kept of" in text for text in told.values())
+
+
+def test_the_text_is_held_against_the_numbers():
+    values = published_values("versioned-hdf5")
+    claims = " ".join(matcher_of("versioned-hdf5").claims(values))
+    assert "152 to 286 times" in claims
+    assert "442 and 440 MiB" in claims
