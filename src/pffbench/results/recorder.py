@@ -150,7 +150,8 @@ class Recorder:
         """Say what makes the repetition invalid."""
         found = [*r.mismatches, *clock_trouble(r)]
         reasons = [f"{r.case.id} repetition {r.number}: {m}" for m in found]
-        read = int(r.nbytes[r.phases.index("read")].sum()) if "read" in r.phases else 0
+        reads = [i for i, phase in enumerate(r.phases) if phase.partition("_")[0] == "read"]
+        read = int(r.nbytes[reads].sum())
         keeps_data = self.run_record.cases[r.case.id]["verified"]
         if keeps_data and r.verified_bytes != read:
             reasons.append(
