@@ -1,0 +1,14 @@
+"""Runs pffbench with an `h5repack` that ends with an error."""
+
+import sys
+
+from pffbench.backends import hdf5
+from pffbench.cli import main
+
+
+def failing(*_):
+    return ["sh", "-c", "echo no room >&2; exit 3"]
+
+
+hdf5.h5repack = failing
+sys.exit(main())

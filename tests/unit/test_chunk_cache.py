@@ -1,0 +1,251 @@
+"""The workload `chunk_cache`: who moves which rows and chunks, and what is refused."""
+
+from __future__ import annotations
+
+import shutil
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pffbench.errors import ImpossibleCaseError, UserError
+from pffbench.experiment.check import make_plan
+from pffbench.experiment.cost import cost_of
+from pffbench.experiment.load import from_data
+from pffbench.parallel.decomposition import Box
+from pffbench.workloads.chunk_cache import ChunkCache, ChunkCacheParameters
+from pffbench.workloads.granules import count, cut, granules_of, region_of
+
+WORKLOAD = ChunkCache()
+ENTRY = {"workload": "chunk_cache", "backend": "hdf5", "shape": [4, 3, 5], "granules": 3}
+
+
+def parameters(**changes):
+    return ChunkCacheParameters(**{"backend": "hdf5", "shape": (4, 3, 5), "granules": 3, **changes})
+
+
+def load(*cases, **top):
+    return from_data({"name": "x", "cases": list(cases), "roofline": False, **top}, "x.yaml")
+
+
+def plan(*cases, ranks=4, **top):
+    return make_plan(load(*cases, **top), ranks)
+
+
+# Granules, rows and chunks
+
+
+@given(st.integers(0, 40), st.integers(1, 9))
+def test_granules_are_dealt_out_in_order_the_first_ranks_one_more(total, ranks):
+    parts = [granules_of(total, ranks, rank) for rank in range(ranks)]
+    assert [g for part in parts for g in part] == list(range(total))
+    assert all(0 <= len(a) - len(b) <= 1 for a, b in pairwise(parts))
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@given(st.data())
+def test_units_tile_a_region_and_are_counted_without_making_them(data):
+    ndim = data.draw(st.integers(1, 4))
+    start = data.draw(st.tuples(*[st.integers(0, 7)] * ndim))
+    extent = data.draw(st.tuples(*[st.integers(0, 6)] * ndim))
+    unit = data.draw(st.tuples(*[st.integers(1, 5)] * ndim))
+    region = Box(start, extent)
+    boxes = list(cut(region, unit))
+    assert len(boxes) == count(region, unit)
+    inside = [set(points(box)) for box in boxes]
+    assert sum(map(len, inside)) == region.size
+    assert set().union(*inside) == set(points(region))
+    for box in boxes:  # each lies in one cell of the grid
+        ends = zip(box.start, box.stop, unit, strict=True)
+        assert all(a // n == (b - 1) // n for a, b, n in ends)
+
+
+def points(box):
+    found = [()]
+    for start, stop in zip(box.start, box.stop, strict=True):
+        found = [(*p, i) for p in found for i in range(start, stop)]
+    return found
+
+
+def test_granules_lie_along_the_first_axis():
+    assert region_of((4, 3, 5), range(1, 3)) == Box((4, 0, 0), (8, 3, 5))
+
+
+# Who moves what
+
+layouts = st.sampled_from([("shared", "own"), ("shared", "interleaved"), ("own", "own"),
+                           ("file_per_process", "own")])  # fmt: skip
+units = st.sampled_from(["rows", "chunks"])
+
+
+@given(layouts, units, units, st.sampled_from(["independent", "collective"]), st.integers(1, 6),
+       st.integers(1, 5), st.sampled_from(["auto", (4, 3, 5), (1, 3, 5), (3, 2, 5), (4, 3, 2)]))
+def test_all_ranks_together_move_each_element_once(
+    layout, write, read, transfer, granules, ranks, chunks
+):  # fmt: skip
+    p = parameters(layout=layout[0], sharing=layout[1], write=write, read=read, granules=granules,
+                   transfer="independent" if layout[0] == "file_per_process" else transfer,
+                   chunks=chunks)  # fmt: skip
+    whole = set(points(Box((0, 0, 0), (4 * granules, 3, 5))))
+    for moves in (WORKLOAD.writes, WORKLOAD.reads):
+        moved = [
+            tuple(i + o for i, o in zip(point, access.spec.origin, strict=True))
+            for rank in range(ranks)
+            for access in moves(p, ranks, rank)
+            for point in points(access.box)
+        ]
+        assert len(moved) == len(whole)
+        assert set(moved) == whole
+        calls_agree(p, moves, ranks)
+
+
+def calls_agree(p, moves, ranks):
+    """On an array that ranks call for together, all have as many calls, in the same order."""
+    order = [[access.spec.name for access in moves(p, ranks, rank)] for rank in range(ranks)]
+    if p.layout == "shared" or p.transfer == "collective":
+        assert all(names == order[0] for names in order)
+    for rank in range(ranks):
+        if p.layout == "own" and p.transfer == "independent":
+            assert set(order[rank]) <= {f"granules_rank_{rank:06d}"}
+
+
+def test_interleaved_rows_go_round_and_each_rank_wants_every_chunk():
+    p = parameters(layout="shared", sharing="interleaved", granules=2)
+    reads = [[a.box for a in WORKLOAD.reads(p, 3, rank)] for rank in range(3)]
+    assert [boxes[0].start for boxes in reads] == [(0, 0, 0), (0, 1, 0), (0, 2, 0)]
+    assert {box.shape for box in reads[0]} == {(1, 1, 5)}
+    assert all({box.start[0] // 4 for box in boxes} == {0, 1} for boxes in reads)
+
+
+def test_a_rank_without_granules_has_no_array_but_calls_with_the_others():
+    p = parameters(layout="own", transfer="collective", granules=2)
+    assert [s.owner for s in WORKLOAD.arrays(p, 4, 3)] == [0, 1]
+    assert {a.box.size for a in WORKLOAD.reads(p, 4, 3)} == {0}
+    assert len(WORKLOAD.reads(p, 4, 3)) == len(WORKLOAD.reads(p, 4, 0)) == 24
+    assert WORKLOAD.arrays(parameters(layout="file_per_process", granules=2), 4, 3) == []
+    assert WORKLOAD.volume(p, 4).arrays == 2
+
+
+def test_the_store_that_is_read_has_the_new_chunks_and_its_own_transfer():
+    p = parameters(layout="shared", transfer="collective", read_transfer="independent",
+                   chunks=(4, 3, 5), repack_chunks=(1, 3, 5), read="chunks")  # fmt: skip
+    assert p.transfer_of_reads == "independent"
+    anew = p.as_read()
+    assert (anew.chunks, anew.transfer, anew.repack_chunks) == ((1, 3, 5), "independent", None)
+    assert anew.as_read() == anew
+    assert {a.box.shape for a in WORKLOAD.reads(p, 1, 0)} == {(1, 3, 5)}
+    assert {a.box.shape for a in WORKLOAD.writes(p, 1, 0)} == {(4, 3, 5)}
+
+
+def test_big_endian_numbers_are_asked_of_the_store_alone():
+    (spec,) = WORKLOAD.arrays(parameters(byte_order="big", dtype="float32"), 1, 0)
+    assert (spec.dtype, spec.stored_dtype.str, spec.itemsize) == ("float32", ">f4", 4)
+
+
+def test_ways_of_the_same_work_are_compared_and_the_roofline_repacks_nothing():
+    ways = {"byte_order": ["native", "big"], "repack_chunks": [[4, 3, 5], [1, 3, 5]],
+            "read_transfer": ["independent", "collective"]}  # fmt: skip
+    found = load(ENTRY | ways, roofline=True).cases
+    assert len({case.group for _, case in found}) == 1
+    (raw,) = [case.parameters for _, case in found if case.roofline]
+    assert (raw.backend, raw.repack_chunks, raw.byte_order) == ("mpiio", None, "native")
+    assert len(found) == 9
+    rows, chunks = load(ENTRY | {"read": ["rows", "chunks"]}).cases
+    assert rows[1].group != chunks[1].group
+
+
+def test_repacking_takes_twice_the_space():
+    (plain,), (twice,) = (load(e).cases for e in (ENTRY, ENTRY | {"repack_chunks": [1, 3, 5]}))
+    assert cost_of(twice[1], 1, 2**20).space == 2 * cost_of(plain[1], 1, 2**20).space
+
+
+def test_the_users_own_file_gives_the_shape_of_a_granule(tmp_path):
+    import numpy as np
+
+    np.save(tmp_path / "a.npy", np.zeros((2, 3, 4), "float32"))
+    entry = {"workload": "chunk_cache", "backend": "hdf5", "granules": 2, "source": "file",
+             "file": str(tmp_path / "a.npy")}  # fmt: skip
+    (case,) = plan(entry, ranks=1).cases
+    assert case.parameters.shape == (2, 3, 4)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"shape": None}, "shape is missing"),
+        ({"shape": [7]}, "shape needs 2 axes or more"),
+        ({"granules": None}, "give either granules .in total. or granules_per_rank"),
+        ({"granules_per_rank": 2}, "give either granules"),
+        ({"granules": 0}, "granules"),
+        ({"chunks": [4, 5]}, "must have 3 axes"),
+        ({"chunks": [4, 3, 9]}, "larger than the array"),
+        ({"read": "columns"}, "rows"),
+        ({"layout": "own", "sharing": "interleaved"}, "sharing: interleaved needs layout: shared"),
+        ({"sharing": "interleaved", "cache": "shifted"}, "cache: shifted reads the partner's part"),
+        ({"layout": "file_per_process", "read_transfer": "collective"},
+         "read_transfer: collective needs a file that ranks share"),
+        ({"repack_chunks": [1, 3]}, "repack_chunks .* must have 3 axes"),
+        ({"repack_chunks": [1, 3, 9]}, "repack_chunks .* are larger"),
+        ({"repack_chunks": [3, 3, 5]}, "whole chunks must make a granule of 4"),
+        ({"repack_with": "h5repack"}, "repack_with: h5repack needs repack_chunks"),
+        ({"repack_with": "cp", "repack_chunks": [1, 3, 5]}, "h5repack"),
+        ({"hdf5": {"chunk_cache_w0": 1.5}}, "chunk_cache_w0"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused_with_the_reason(changes, reason):
+    entry = {key: value for key, value in {**ENTRY, **changes}.items() if value is not None}
+    with pytest.raises(UserError, match=reason):
+        plan(entry)
+
+
+IMPOSSIBLE = [
+    ({"codec": "gzip"}, "only with transfer: collective"),
+    ({"codec": "gzip", "transfer": "collective", "byte_order": "big"},
+     "gives up collective transfer where it converts types"),
+    ({"backend": "netcdf4", "codec": "gzip", "transfer": "collective",
+      "read_transfer": "independent"}, "netCDF reads compressed data .* in collective calls only"),
+    ({"backend": "zarr", "read_transfer": "collective"}, "zarr cannot do transfer collective"),
+    ({"backend": "zarr", "chunks": [3, 3, 5]}, "would be shared by ranks"),
+    ({"backend": "zarr", "repack_chunks": [1, 3, 5], "repack_with": "h5repack"},
+     "h5repack rewrites HDF5 files, which backend zarr does not make"),
+    ({"backend": "mpiio", "repack_chunks": [1, 3, 5]}, "raw bytes, which have no chunks"),
+    ({"codec": "gzip", "shuffle": "byte", "transfer": "collective", "repack_chunks": [1, 3, 5],
+      "repack_with": "h5repack"}, "without a shuffle"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "reason"), IMPOSSIBLE)
+def test_what_a_backend_cannot_do_is_refused_or_left_out(changes, reason):
+    entry = {**ENTRY, **changes}
+    with pytest.raises(ImpossibleCaseError, match=reason):
+        plan(entry)
+    kept = plan(ENTRY, entry, impossible="skip")
+    assert len(kept.cases) == 1
+    assert len(kept.left_out) == 1
+
+
+def test_one_rank_may_repack_across_granules():
+    assert plan(ENTRY | {"repack_chunks": [3, 3, 5]}, ranks=1).cases
+
+
+def test_h5repack_has_to_be_there(monkeypatch):
+    entry = ENTRY | {"repack_chunks": [1, 3, 5], "repack_with": "h5repack"}
+    monkeypatch.setattr(shutil, "which", {}.get)
+    with pytest.raises(ImpossibleCaseError, match=r"h5repack is not in PATH; take repack_with"):
+        plan(entry)
+    monkeypatch.setattr(shutil, "which", {"h5repack": "/usr/bin/h5repack"}.get)
+    assert plan(entry).cases
+
+
+def test_options_of_the_caches_are_options_of_their_backends():
+    (case,) = load(ENTRY | {"backend": "netcdf4", "netcdf4": {
+        "chunk_cache": "1 MiB", "chunk_cache_slots": 7, "chunk_cache_w0": 0.5}}).cases  # fmt: skip
+    told = case[1].options.chunk_cache_settings
+    assert told == {"size": 2**20, "nelems": 7, "preemption": 0.5}
+    assert msgspec.structs.replace(case[1].options, chunk_cache=None, chunk_cache_slots=None,
+                                   chunk_cache_w0=None).chunk_cache_settings == {}  # fmt: skip

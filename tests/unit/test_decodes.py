@@ -1,0 +1,80 @@
+"""Counting decodes by what was fetched, and saying so where it is not what must be."""
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+
+from pffbench.backends.chunkcache import ChunkCache, Chunking, StoredChunks
+from pffbench.parallel.decomposition import Box
+from pffbench.parallel.meter import COUNTERS
+from pffbench.workloads.cycle import Observed
+from pffbench.workloads.decodes import Decodes
+
+CHUNK = 1_000_000
+ROWS = [Box((i, 0), (1, 100)) for i in range(10)]
+
+
+def a_cycle(fetched, collective=False, counts=True):
+    """Stand in for a repetition in which a rank read so many bytes."""
+    counters = tuple(float(fetched) if name == "read_bytes" else 0.0 for name in COUNTERS)
+    times = (SimpleNamespace(phase="read", counters=counters if counts else ()),)
+    backend = SimpleNamespace(
+        capabilities=SimpleNamespace(keeps_data=True),
+        default_chunk_cache=lambda: ChunkCache(2**20, 521, 0.75),
+        stored_chunks=lambda *_: StoredChunks(2, 2 * CHUNK),
+    )
+    return SimpleNamespace(
+        alone=True, backend=backend, clock=SimpleNamespace(counts=counts, times=times),
+        collective=collective, observed=Observed(), read_path=str, reader_of=0,
+        step=lambda name: nullcontext(name), team=SimpleNamespace(is_root=True),
+    )  # fmt: skip
+
+
+def after(cycle, nbytes=0):
+    """Read ten rows of two chunks through a cache of so many bytes, and count."""
+    cache = ChunkCache(nbytes, 521, 0.75)
+    chunking = Chunking((10, 100), (5, 100), CHUNK // 500, True, cache)
+    array = SimpleNamespace(chunking=lambda *_: chunking)
+    accesses = [SimpleNamespace(box=box, spec=SimpleNamespace(name="d")) for box in ROWS]
+    decodes = Decodes(cycle)
+    decodes.after_reading({"d": array}, accesses)
+    decodes.count()
+    return cycle.observed
+
+
+def test_fetched_bytes_over_those_of_a_chunk_are_decodes():
+    seen = after(a_cycle(10 * CHUNK + 4000))
+    assert seen.counts == {("read", "decodes_expected"): 10, ("read", "decodes_counted"): 10}
+    assert seen.remarks == []
+    assert seen.facts["chunk_cache_of_the_library"] == "1 MiB in 521 slots, w0 0.75"
+    assert after(a_cycle(2 * CHUNK), CHUNK).counts["read", "decodes_expected"] == 2
+
+
+@pytest.mark.parametrize(("chunks", "told"), [(2, True), (7, True), (9, False), (14, True)])
+def test_a_strong_difference_is_told_and_a_slight_one_not(chunks, told):
+    seen = after(a_cycle(chunks * CHUNK))
+    expected = f"chunks were decoded {chunks} times by a rank, by their rules it is 10"
+    assert seen.remarks == ([expected] if told else [])
+
+
+def test_collective_transfers_are_counted_and_not_compared():
+    seen = after(a_cycle(2 * CHUNK, collective=True))
+    assert seen.counts["read", "decodes_counted"] == 2
+    assert seen.remarks == []
+
+
+def test_without_counters_nothing_is_counted():
+    seen = after(a_cycle(0, counts=False))
+    assert seen.counts == {}
+    assert seen.remarks == []
+    assert seen.facts["chunk_cache"] == "0 B in 521 slots, w0 0.75"
+
+
+def test_a_rank_that_read_nothing_counts_nothing():
+    cycle = a_cycle(0)
+    decodes = Decodes(cycle)
+    decodes.after_reading({}, [])
+    decodes.count()
+    assert cycle.observed.counts == {}
+    assert cycle.observed.facts == {}
