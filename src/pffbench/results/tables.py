@@ -82,6 +82,10 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
         for heading, counter in AMPLIFICATIONS.items()
         if any(amplification(case, "touched_bytes") is not None for case in cases)
     ]
+    if any("repack" in case.phases for case in cases):
+        found.append(Column("repack s", "write", partial(_told, _seconds, "repack")))
+    if any(("read", "decodes_counted") in case.counts for case in cases):
+        found.append(Column("decodes", "read", _decodes))
     return found
 
 
@@ -102,6 +106,15 @@ def _told(tell: Callable[[PhaseSummary], str], phase: str, case: CaseSummary) ->
 def _compressed(case: CaseSummary) -> str:
     ratio = compression_ratio(case)
     return "" if ratio is None else f"{ratio:.4g}"
+
+
+def _decodes(case: CaseSummary) -> str:
+    """Return how often chunks were decoded in reading; with what must be, where they differ."""
+    counted = case.counts.get(("read", "decodes_counted"))
+    expected = case.counts.get(("read", "decodes_expected"), counted)
+    if counted is None or expected is None:
+        return ""
+    return f"{counted:.0f}" + ("" if counted == expected else f", not {expected:.0f}")
 
 
 def _amplified(counter: str, case: CaseSummary) -> str:
