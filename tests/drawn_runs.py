@@ -72,7 +72,7 @@ def a_sample(name, entry, repetition, phase, seconds):
         case=name, repetition=repetition, warmup=repetition == 0, position=0, phase=phase,
         backend=p["backend"], workload=p["workload"], layout=p["layout"], transfer=p["transfer"],
         settings=p["settings"], group=entry["group"], ranks=RANKS, nodes=2, operations=1,
-        arrays=p.get("datasets", 4),
+        arrays=p.get("datasets") or 4,
         bytes=BYTES if moves else 0, own_max=seconds, own_median=seconds, own_min=seconds / 2,
         synced_max=seconds * 1.01, slowest_rank=0, slowest_host="a", below_resolution=False,
         cache=p["cache"] if phase == "read" else "", resident=1.0 if phase == "read" else None,
