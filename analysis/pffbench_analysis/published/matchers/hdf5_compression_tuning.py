@@ -1,0 +1,166 @@
+"""Study 2: HDF5's chunk cache and compressed data, redone by the workload `chunk_cache`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pffbench.backends.chunkcache import ChunkCache, Chunking, reading
+from pffbench.results.summary import CaseSummary, Summary
+from pffbench.units import Size
+from pffbench.workloads.granules import cut, region_of, unit_shape
+from pffbench_analysis.published.matchers.hdf5_compression_tuning_reasons import reasons_of
+from pffbench_analysis.published.model import Match, PublishedValue, Reason
+from pffbench_analysis.published.values import published_values
+
+_STUDY = "hdf5-compression-tuning"
+#: The dataset of the study: so many granules of this shape, of float32.
+_GRANULE, _GRANULES, _ITEMSIZE = (4, 30, 9, 717), 15, 4
+_PHASES = {"read": "read", "repack": "repack"}
+_ACCESS = {"rows": "row", "chunks": "chunk"}
+#: How the study did it.
+_NEAREST = ("file_per_process", "defaults", "big-endian", "warm")
+#: Operation, codec, chunk, cache in bytes and access; of repacking the last two are empty.
+Key = tuple[str, str, str, str, str]
+
+
+class Hdf5CompressionTuning:
+    """Matches cases by codec, chunk, size of the cache and access; times scale with granules."""
+
+    def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
+        """Return the numbers that the run has a counterpart of.
+
+        A case counts when HDF5 holds granules of the published shape and its cache is set to a
+        published size. Fewer granules than the published 15 stand for them: the time of each is
+        that of its own chunk, so 15 take 15 times as long as one. Of two published numbers of the
+        same the white paper's counts.
+        """
+        index = _index(values)
+        found = []
+        for case in summary.cases:
+            entry = summary.record.cases[case.sample.case]
+            p, options = entry["parameters"], entry.get("options", {})
+            if case.raw or not _is_alike(p):
+                continue
+            for operation, phase in _PHASES.items():
+                key = _key(operation, p, options)
+                value = None if key is None else index.get(key)
+                if value is not None and phase in case.phases:
+                    found.append(_match(value, case, phase, p, summary.record.ranks))
+        return found
+
+    def reasons(self, summary: Summary) -> list[Reason]:
+        """Return in what study and run differ, with the decodes that the run counted."""
+        return reasons_of(summary, self.matches(summary, published_values(_STUDY)))
+
+    def claims(self, values: Sequence[PublishedValue]) -> list[str]:
+        """Return what the study's numbers say of its own text, and HDF5's rules of its cause."""
+        index = _index(values)
+
+        def seconds(codec: str, mebibytes: int, access: str = "row") -> float:
+            return index["read", codec, "4x30x9x717", str(mebibytes * 2**20), access].value
+
+        slow, fast = seconds("gzip", 1), seconds("gzip", 3)
+        decodes = {mebibytes: _decodes(mebibytes * 2**20) for mebibytes in (1, 3)}
+        return [
+            f"compressed rows are said to take more than 3000 times as long as uncompressed ones: "
+            f"{slow / seconds('none', 1):.0f} times; a cache of 3 MiB makes them "
+            f"{slow / fast:.0f} times faster",
+            f"by HDF5's rules rows decode {decodes[1]:,} chunks through a cache of 1 MiB and "
+            f"{decodes[3]} through one of 3 MiB: {1e3 * slow / decodes[1]:.3g} and "
+            f"{1e3 * fast / decodes[3]:.3g} ms for each, so the times follow from the decodes",
+            "the six minutes are told of 1080 reads, which are those of one chunk; at "
+            f"{1e3 * slow / decodes[1]:.3g} ms a decode they are {1080 * slow / decodes[1]:.0f} s",
+            f"decoding each chunk once costs {seconds('gzip', 1, 'chunk'):.3g} s less "
+            f"{seconds('none', 1, 'chunk'):.3g} s of the whole dataset",
+        ]
+
+
+MATCHER = Hdf5CompressionTuning()
+
+
+def _decodes(nbytes: int) -> int:
+    """Count the decodes of all rows of the published dataset through a cache of a size."""
+    whole = region_of(_GRANULE, range(_GRANULES))
+    rows = cut(whole, unit_shape(whole.shape, _GRANULE, "rows"))
+    cache = ChunkCache(nbytes, 521, 0.75)
+    return reading(Chunking(whole.shape, _GRANULE, _ITEMSIZE, True, cache), rows).decodes
+
+
+def _index(values: Sequence[PublishedValue]) -> dict[Key, PublishedValue]:
+    found: dict[Key, PublishedValue] = {}
+    for value in values:
+        p = value.parameters
+        if p["operation"] in _PHASES:
+            key = (p["operation"], p["codec"], p["chunk"], p["cache_bytes"], p["access"])
+            found.setdefault(key, value)  # the table and a single dataset come first
+    return found
+
+
+def _is_alike(p: Mapping[str, Any]) -> bool:
+    return (
+        p.get("workload") == "chunk_cache"
+        and p.get("backend") == "hdf5"
+        and tuple(p.get("shape") or ()) == _GRANULE
+        and (p.get("dtype") or "float32") == "float32"
+        and p.get("write") == "chunks"
+    )
+
+
+def _key(operation: str, p: Mapping[str, Any], options: Mapping[str, Any]) -> Key | None:
+    """Return what a case does in the study's terms; None of what the study did not do."""
+    chunks = p["repack_chunks"] or p["chunks"]
+    if chunks in ("auto", "block") and p["settings"] == "matched":
+        chunks = _GRANULE
+    if not isinstance(chunks, (list, tuple)) or (p["codec"] == "gzip" and p["level"] != 6):
+        return None
+    codec = "none" if p["codec"] == "auto" else p["codec"]
+    read = operation == "read"
+    cache = str(options.get("chunk_cache")) if read else ""
+    return operation, codec, "x".join(map(str, chunks)), cache, _ACCESS[p["read"]] if read else ""
+
+
+def _match(
+    value: PublishedValue, case: CaseSummary, phase: str, p: Mapping[str, Any], ranks: int
+) -> Match:
+    granules = p["granules"] or p["granules_per_rank"] * ranks
+    stands_for = "" if granules == _GRANULES else f" for {_GRANULES}"
+    told = _variant(p)
+    return Match(
+        value,
+        case,
+        case.phases[phase],
+        factor=_GRANULES / granules,
+        subject=f"{granules} granule{'s' if granules > 1 else ''}{stands_for}",
+        operation=_operation(value),
+        variant=", ".join(told),
+        alternative=_alternative(value, p),
+        nearest=told == _NEAREST,
+    )
+
+
+def _operation(value: PublishedValue) -> str:
+    """Name what was timed; compressed and plain data are ordered each by themselves."""
+    known = value.parameters
+    if known["operation"] == "repack":
+        return "repack"
+    return "read compressed" if known["codec"] == "gzip" else "read plain"
+
+
+def _variant(p: Mapping[str, Any]) -> tuple[str, ...]:
+    told = [p["layout"], p["settings"], "big-endian" if p["byte_order"] == "big" else "native"]
+    told.append(p["cache"])
+    if p["layout"] != "file_per_process":
+        told.append(f"{p['read_transfer'] or p['transfer']} reads, {p['sharing']}")
+    return tuple(told)
+
+
+def _alternative(value: PublishedValue, p: Mapping[str, Any]) -> str:
+    """Name what the study compares: data, chunks, cache and access."""
+    known = value.parameters
+    words = ["gzip 6" if known["codec"] == "gzip" else "plain", known["chunk"].replace("x", "×")]
+    if known["cache_bytes"]:
+        words += [f"{Size(int(known['cache_bytes']))} cache", f"by {known['access']}"]
+    if p["repack_chunks"]:
+        words.append("h5repack" if p["repack_with"] == "h5repack" else "repacked by the library")
+    return ", ".join(words)
