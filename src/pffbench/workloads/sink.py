@@ -12,6 +12,8 @@ from typing import Any, Literal, TextIO
 from pffbench.backends.base import Call
 
 ReadSink = Literal["buffer", "print"]
+#: What text is printed into: it takes all and keeps nothing.
+DEVICE = os.devnull
 #: Makes of the library's call the call that is timed.
 Sink = Callable[[Call], Call]
 
@@ -34,7 +36,7 @@ def open_sink(kind: ReadSink) -> Iterator[Sink]:
     if kind == "buffer":
         yield into_memory
         return
-    with Path(os.devnull).open("w", encoding="utf-8") as stream:
+    with Path(DEVICE).open("w", encoding="utf-8") as stream:
         yield partial(_printing, stream)
 
 
