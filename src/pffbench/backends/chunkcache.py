@@ -60,6 +60,8 @@ class Chunking:
         Whether a chunk has to be decoded as a whole.
     cache : ChunkCache or None
         What keeps chunks between calls; None where nothing does.
+    foreseeable : bool
+        Whether `cache` tells all; False where chunks are kept by rules that are not known here.
     """
 
     shape: Shape
@@ -67,6 +69,7 @@ class Chunking:
     itemsize: int
     compressed: bool
     cache: ChunkCache | None
+    foreseeable: bool = True
 
     @property
     def chunk_bytes(self) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -24,7 +23,7 @@ from pffbench.backends.base import (
     StoredAs,
     Touched,
 )
-from pffbench.backends.chunkcache import StoredChunks
+from pffbench.backends.chunkcache import Chunking, StoredChunks
 from pffbench.backends.stored import touched_chunks
 from pffbench.backends.stored_parts import part_of_zarr
 from pffbench.backends.tensorstore_spec import DRIVERS, GROUP_FILES, codecs_of, creation
@@ -34,6 +33,7 @@ from pffbench.backends.zarr_rules import refuse_chunks
 from pffbench.case import ChunkShape, Options, Parameters, Settings
 from pffbench.parallel.agreement import together
 from pffbench.parallel.decomposition import Box, Shape
+from pffbench.units import Size
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -59,6 +59,9 @@ class TensorStoreOptions(Options, frozen=True, kw_only=True):
     file_io_sync : bool, optional
         Whether each file is synced as it is written. The library's default is yes; ``matched``
         leaves it to the phase sync, which does it for all backends alike.
+    cache_pool : Size, optional
+        Bytes of decoded chunks that are kept between calls (``cache_pool``). The library's default
+        is none; with more, it still looks at each call whether the file has changed.
     write_empty_chunks : bool, optional
         Whether chunks that hold nothing but the fill value are written. The library's default
         is no; ``matched`` writes them.
@@ -69,6 +72,7 @@ class TensorStoreOptions(Options, frozen=True, kw_only=True):
     threads: Threads | None = None
     io_threads: Threads | None = None
     file_io_sync: bool | None = None
+    cache_pool: Size | None = None
     write_empty_chunks: bool | None = None
 
 
@@ -156,11 +160,14 @@ class TensorStore(Backend):
             for name in ("data_copy_concurrency", "file_io_concurrency")
         )
         synced = self._context.get("file_io_sync", True)
+        kept = self._context.get("cache_pool", {}).get("total_bytes_limit", 0)
         return (
             "no library flush: a write ends when its files are there",
             f"threads that encode and decode: {threads}; that read and write files: {io_threads}",
             f"each file synced as it is written: {'yes' if synced else 'no'}",
-            "no cache: every call decodes the chunks that it touches",
+            f"decoded chunks kept: {Size(kept)}"
+            if kept
+            else "no cache: every call decodes the chunks that it touches",
         )
 
 
@@ -175,6 +182,8 @@ def _context(options: TensorStoreOptions, settings: Settings) -> dict[str, Any]:
     sync = False if options.file_io_sync is None and settings == "matched" else options.file_io_sync
     if sync is not None:
         told["file_io_sync"] = sync
+    if options.cache_pool:
+        told["cache_pool"] = {"total_bytes_limit": int(options.cache_pool)}
     return told
 
 
@@ -246,7 +255,8 @@ class TensorStoreStore(Store):
         key = "{}" if self._options.format == 2 else "c/{}"
         separator = "." if self._options.format == 2 else "/"
         names = partial(_chunk_file, os.path.join(directory, key), separator)
-        return TensorStoreArray(self._library, array, names, self._chunk_files)
+        kept = bool(self._options.cache_pool)
+        return TensorStoreArray(self._library, array, names, self._chunk_files, kept)
 
     def flush(self) -> None:
         """Do nothing: TensorStore keeps no data back after a write has ended."""
@@ -262,11 +272,14 @@ def _chunk_file(pattern: str, separator: str, place: Shape) -> str:
 class TensorStoreArray(Array):
     """An array; each call moves one box and waits until it has been moved."""
 
-    def __init__(self, library: Any, array: Any, chunk_file: Any, written: set[str]) -> None:
+    def __init__(
+        self, library: Any, array: Any, chunk_file: Any, written: set[str], keeps_chunks: bool
+    ) -> None:
         self._library = library
         self._array = array
         self._chunk_file = chunk_file
         self._written = written
+        self._keeps_chunks = keeps_chunks
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
         if box.size == 0:
@@ -293,11 +306,19 @@ class TensorStoreArray(Array):
         return call
 
     def touched(self, box: Box) -> Touched:
-        layout = self._array.chunk_layout
-        chunks = tuple(layout.read_chunk.shape)
+        found = self.chunking(False)
+        return touched_chunks(box, found.chunks, None if found.compressed else found.chunk_bytes)
+
+    def chunking(self, collective: bool) -> Chunking:
         codecs, _ = codecs_of(self._array.spec().to_json()["metadata"])
-        nbytes = math.prod(chunks) * int(self._array.dtype.numpy_dtype.itemsize)
-        return touched_chunks(box, chunks, None if codecs else nbytes)
+        return Chunking(
+            shape=tuple(self._array.shape),
+            chunks=tuple(self._array.chunk_layout.read_chunk.shape),
+            itemsize=int(self._array.dtype.numpy_dtype.itemsize),
+            compressed=bool(codecs),
+            cache=None,
+            foreseeable=not self._keeps_chunks,
+        )
 
     def _files(self, box: Box) -> Iterator[str]:
         grid = self._array.chunk_layout.write_chunk.shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pffbench.backends import chunkcache
 from pffbench.backends.base import Array
@@ -33,13 +33,14 @@ class Decodes:
     cycle: Cycle
     #: The array of which this rank moved something.
     _moved: str | None = None
-    _expected: float | None = field(default=None)
+    _compressed: bool = False
+    _expected: float | None = None
 
     def after_writing(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
         """Note what writing and closing must cost; collective."""
         with self.cycle.step("chunks"):
             chunking, boxes = self._calls(arrays, accesses)
-            if chunking is None or not chunking.compressed:
+            if chunking is None or not (chunking.compressed and chunking.foreseeable):
                 return
             work = chunkcache.writing(chunking, boxes)
             self._note("write", "encodes_expected", work.encodes)
@@ -52,10 +53,12 @@ class Decodes:
             if chunking is None:
                 return
             facts, usual = self.cycle.observed.facts, self.cycle.backend.default_chunk_cache()
-            facts["chunk_cache"] = str(chunking.cache or "none")
+            if chunking.foreseeable:
+                facts["chunk_cache"] = str(chunking.cache or "none")
             if usual is not None:
                 facts["chunk_cache_of_the_library"] = str(usual)
-            if chunking.compressed:
+            self._compressed = chunking.compressed
+            if chunking.compressed and chunking.foreseeable:
                 self._expected = chunkcache.reading(chunking, boxes).decodes
                 self._note("read", "decodes_expected", self._expected)
 
@@ -71,11 +74,13 @@ class Decodes:
             stored = self._stored_chunks()
         stored = self.cycle.team.comm.bcast(stored) if not self.cycle.alone else stored
         fetched = self._bytes_read()
-        if self._expected is None or not stored or not stored.nbytes or not fetched:
+        if not self._compressed or not stored or not stored.nbytes or not fetched:
             return
         mean = stored.nbytes / stored.count
         counted = round(fetched / mean)
         self._note("read", "decodes_counted", counted)
+        if self._expected is None:
+            return
         allowed = max(2, _TOLERANCE * self._expected) + _METADATA_BYTES / mean
         if abs(counted - self._expected) > allowed and not self.cycle.collective:
             self.cycle.observed.remarks.append(
