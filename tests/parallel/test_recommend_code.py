@@ -33,6 +33,19 @@ CASES = {
         {"data.h5": ["array_0"]},
         {"shape": [3, 8, 6], "chunks": [1, 2, 3], "codec": "gzip 3", "values": [1, 2]},
     ),
+    "hdf5-collective-blosc-filter": (
+        {"backend": "hdf5", "transfer": "collective", "codec": "blosc", "compressor": "zstd",
+         "level": 3, "shuffle": "bit", "chunks": [8, 64], "source": "constant",
+         "shape_per_rank": [16, 64]},
+        {"data.h5": ["array_0"]},
+        {"shape": [32, 64], "chunks": [8, 64], "codec": "blosc-zstd 3 bit", "values": [1, 2]},
+    ),
+    "zarr-blosc-bitshuffle-zarrs": (
+        {"backend": "zarr", "codec": "blosc", "compressor": "zstd", "level": 3, "shuffle": "bit",
+         "chunks": [2, 6], "pipeline": "zarrs", **BLOCK},
+        {"data.zarr": ["array_0"]},
+        {"shape": [8, 6], "chunks": [2, 6], "codec": "blosc", "values": [1, 2]},
+    ),
     "hdf5-own-defaults-synced": (
         {"backend": "hdf5", "layout": "own", "settings": "defaults", "durability": "sync",
          "alignment": 65536, "arrays": 2, **BLOCK},

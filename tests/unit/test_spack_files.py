@@ -23,6 +23,8 @@ ENVIRONMENT = yaml.safe_load((ROOT / "spack.yaml").read_text())["spack"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: Extras that are no part of the program.
 FOR_DEVELOPERS = {"test", "lint"}
+#: Extras of packages that Spack has no recipe of.
+NOT_IN_SPACK = {"zarrs"}
 
 
 def spack_name(requirement):
@@ -77,7 +79,7 @@ PFFBENCH = depends(REPO / "packages" / "py_pffbench" / "package.py")
 EXTRAS = {
     name: needs
     for name, needs in PROJECT["optional-dependencies"].items()
-    if name not in FOR_DEVELOPERS
+    if name not in FOR_DEVELOPERS | NOT_IN_SPACK
 }
 
 

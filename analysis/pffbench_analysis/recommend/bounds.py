@@ -15,7 +15,7 @@ from pffbench_analysis.recommend.candidates import Candidate
 _SMALL = 0.5
 _LAYOUTS = ("shared", "own", "file_per_process")
 _TRANSFERS = ("independent", "collective")
-_CODECS = ("none", "gzip", "zstd", "blosc")
+_CODECS = ("none", "gzip", "zstd", "blosc", "szip", "lz4")
 _CACHES = ("warm", "shifted", "dropped", "separate")
 
 
@@ -100,7 +100,8 @@ def _others(what: str, tested: list[Any], all_: Any) -> Iterator[str]:
 def _codec(candidate: Candidate) -> str:
     codec = str(candidate.parameters.get("codec", "auto"))
     stored = candidate.stored
-    return str(stored["codec"]).split()[0] if stored is not None else codec
+    # Such as `blosc-zstd 3 byte`.
+    return str(stored["codec"]).split()[0].partition("-")[0] if stored is not None else codec
 
 
 def _chunks(candidate: Candidate) -> str:

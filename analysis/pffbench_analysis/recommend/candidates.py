@@ -13,7 +13,12 @@ from pffbench.results.summary import CaseSummary, Summary
 from pffbench_analysis.recommend.purposes import Purpose
 
 #: Parameters in which ways of doing the same work may differ.
-_WAYS = frozenset({"backend", "settings", "transfer", "chunks", "codec", "level", "layout"})
+_WAYS = frozenset(
+    {
+        "backend", "settings", "transfer", "chunks", "codec", "level", "compressor", "shuffle",
+        "layout",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

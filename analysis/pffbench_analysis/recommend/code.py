@@ -10,6 +10,7 @@ import jinja2
 import msgspec
 
 from pffbench.backends.base import ArraySpec
+from pffbench.backends.filters import SZIP_BLOCK, plugin_filter, shuffles_before
 from pffbench.backends.registry import backend_class
 from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Shape, process_grid
@@ -17,6 +18,7 @@ from pffbench.workloads.registry import workload
 from pffbench_analysis.recommend.candidates import Candidate
 
 _LIBRARIES = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}
+_WORKLOADS = ("datasets", "hyperslab")
 _SUFFIXES = {"hdf5": ".h5", "netcdf4": ".nc", "zarr": ".zarr"}
 
 
@@ -62,6 +64,8 @@ def code_for(candidate: Candidate, ranks: int) -> str:
         There is no template for the case, and the message says why.
     """
     parameters, options = _typed(candidate)
+    if parameters.workload not in _WORKLOADS:
+        raise NoCodeError(f"there are no lines for the workload {parameters.workload}")
     if parameters.layout == "own" and parameters.transfer == "collective":
         raise NoCodeError(
             "collective writing of arrays that belong to one rank each needs calls with empty "
@@ -72,7 +76,16 @@ def code_for(candidate: Candidate, ranks: int) -> str:
         geometry = _geometry(parameters, spec, ranks)
     except (AssertionError, IndexError, ValueError):
         raise NoCodeError("the shape of the arrays is not in run.json") from None
+    plugin = None if candidate.backend == "zarr" else plugin_filter(spec)
+    if plugin is not None and candidate.backend == "netcdf4":
+        raise NoCodeError(
+            f"codec {spec.codec} is a filter that pffbench sets below netCDF4-python, which offers "
+            "it only where netCDF-C was built with it"
+        )
     told = {
+        "plugin": plugin,
+        "szip_block": SZIP_BLOCK,
+        "shuffled": shuffles_before(spec),
         "p": parameters,
         "o": options,
         "spec": spec,

@@ -9,16 +9,20 @@ from pathlib import Path
 
 
 def hdf5(path):
+    import hdf5plugin  # noqa: F401 -- netCDF reads its filters too
     import netCDF4
+
+    from pffbench.backends.filters import codec_name
+    from pffbench.backends.libnetcdf import filters_of
 
     with netCDF4.Dataset(path) as file:
         file.set_auto_mask(False)
         for name, variable in file.variables.items():
-            chunking, filters = variable.chunking(), variable.filters()
+            chunking = variable.chunking()
             yield name, {
                 "shape": list(variable.shape), "dtype": str(variable.dtype),
                 "chunks": None if chunking == "contiguous" else list(chunking),
-                "codec": f"gzip {filters['complevel']}" if filters["zlib"] else "none",
+                "codec": codec_name(filters_of(variable)),
                 "values": sorted({int(v) for v in variable[...].ravel()}),
             }  # fmt: skip
 

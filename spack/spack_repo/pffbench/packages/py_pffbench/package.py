@@ -27,6 +27,7 @@ class PyPffbench(PythonPackage):
 
     variant("analysis", default=True, description="Plots and data frames of finished runs")
     variant("data", default=False, description="Real climate data as input")
+    variant("filters", default=False, description="Blosc, Zstandard and LZ4 in HDF5 and netCDF-4")
     variant("page", default=False, description="Figures in report.html; builds with Rust, online")
     variant("pnetcdf", default=False, description="Classic netCDF formats in parallel, by PnetCDF")
     variant("tensorstore", default=False, description="TensorStore, beside zarr-python")
@@ -54,7 +55,8 @@ class PyPffbench(PythonPackage):
             depends_on("py-pandas@2.2:")
         depends_on("py-vl-convert-python@1.7:", when="+page")
         depends_on("py-iris-sample-data@2.5:", when="+data")
-        depends_on("py-tensorstore", when="+tensorstore")
+        depends_on("py-hdf5plugin@5.1:", when="+filters")
+        depends_on("py-tensorstore@0.1.70:", when="+tensorstore")
 
     # Reached through h5py and netCDF4; named because there must be one of each, with MPI.
     depends_on("hdf5 +mpi")
