@@ -113,7 +113,8 @@ def test_dimensions_are_in_the_file_as_asked(tmp_path, dimensions):
     wanted = {"fixed": [False], "unlimited_shared": [True], "unlimited_private": [True] * DATASETS}
     assert unlimited == wanted[dimensions]
     told = done.record["cases"][name]["stored_as"]["more"].get("dimensions")
-    assert told == (None if dimensions == "fixed" else f"{len(unlimited)} unlimited for 5 variables")
+    wanted = None if dimensions == "fixed" else f"{len(unlimited)} unlimited for 5 variables"
+    assert told == wanted
 
 
 def test_both_orders_leave_the_same_files(tmp_path):

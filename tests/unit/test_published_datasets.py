@@ -1,0 +1,157 @@
+"""Study 1 beside runs that do as it did, that do better, and that have fewer datasets."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from drawn_runs import PHASES, USUAL, a_case, a_run
+from launch import pffbench_cli
+
+pytest.importorskip("matplotlib")
+
+from pffbench.errors import UserError
+from pffbench.results.summary import summarise
+from pffbench_analysis.published import side_by_side
+from pffbench_analysis.published.csvlayout import write_study_csv
+from pffbench_analysis.published.output import page_data
+
+STUDY = "file-format-testing"
+FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}
+FAITHFUL = {
+    "layout": "file_per_process", "settings": "defaults", "durability": "close",
+    "order": "interleaved", "read_sink": "print", "cache": "copied",
+}  # fmt: skip
+OPTIONS = {
+    "netcdf4": {"dimensions": "unlimited_shared", "enddef": "implicit"},
+    "zarr": {"format": 2},
+}
+CORRECTED = {
+    "layout": "file_per_process", "settings": "matched", "durability": "sync",
+    "order": "create_first", "read_sink": "buffer", "cache": "warm",
+}  # fmt: skip
+NEAREST = "file_per_process, defaults, cache copied, order interleaved, read_sink print"
+
+
+def cases_of(ways, datasets=2048, shape=(128,), options=OPTIONS):
+    """Make a case for each format and way."""
+    found = []
+    for way in ways:
+        for backend in FORMATS:
+            codec = "blosc" if backend == "zarr" and way is FAITHFUL else "auto"
+            name, entry = a_case(
+                backend, workload="datasets", datasets=datasets, shape=list(shape),
+                **way | {"codec": codec},
+            )  # fmt: skip
+            if way is FAITHFUL:
+                entry["options"] = options.get(backend, {})
+            entry["group"] += str(datasets) + str(way)
+            found.append((name, entry))
+    return found
+
+
+def beside(directory, cases, **how):
+    return side_by_side(summarise(a_run(directory, cases, experiment={"study": STUDY}, **how)))
+
+
+def test_the_faithful_variant_is_nearest(tmp_path):
+    found = beside(tmp_path, cases_of([CORRECTED, FAITHFUL]))
+    assert {m.variant for m in found.matches if m.nearest} == {NEAREST}
+    assert {m.variant for m in found.matches if not m.nearest} == {
+        "file_per_process, matched, durability sync"
+    }
+    assert len(found.matches) == 24
+
+
+def test_a_reason_is_told_only_of_cases_that_have_it(tmp_path):
+    own = {"what a read is", "netCDF dimensions", "when netCDF4 creates", "order of the loop",
+           "page cache", "until when", "what Zarr compresses with"}  # fmt: skip
+
+    def told(name, ways, **how):
+        found = beside(tmp_path / name, cases_of(ways, **how))
+        return {reason.about: reason.here for reason in found.reasons}
+
+    assert not own & set(told("a", [FAITHFUL]))
+    both = told("b", [FAITHFUL, CORRECTED])
+    assert own <= set(both)
+    assert all(both[a].startswith("in the nearest variant as there; in others") for a in own)
+    assert own & set(told("c", [FAITHFUL], options={})) == {
+        "netCDF dimensions", "when netCDF4 creates", "what Zarr compresses with",
+    }  # fmt: skip
+
+
+def test_a_run_with_fewer_datasets_stands_beside_the_published_ones(tmp_path):
+    cases = [c for n in (64, 128, 256) for c in cases_of([FAITHFUL], n, (256,))]
+    cases += cases_of([FAITHFUL], 100, (128,))  # no part of 2048
+    found = beside(tmp_path, cases)
+    assert {m.subject: m.published.parameters["datasets"] for m in found.matches} == {
+        "64 datasets for 2048 of 256": "2048",
+        "128 datasets for 4096 of 256": "4096",
+        "256 datasets for 8192 of 256": "8192",
+    }
+    (reason,) = [r for r in found.reasons if r.about == "number of datasets"]
+    assert reason.here == "1/32 of them"
+    write = next(m for m in found.matches if (m.operation, m.alternative) == ("write", "netCDF4"))
+    assert write.here == pytest.approx(write.phase.seconds.median * 1e3 / 64)
+
+
+def test_numbers_without_a_common_factor_are_not_matched(tmp_path):
+    cases = [c for n in (64, 96) for c in cases_of([FAITHFUL], n, (256,))]
+    assert not beside(tmp_path, cases).matches
+
+
+def test_the_terminal_says_of_each_row_whether_its_order_holds(tmp_path):
+    cases = cases_of([FAITHFUL, CORRECTED])
+    speed = {name: 1 + i % 3 for i, (name, _) in enumerate(cases)}  # HDF5, netCDF4, Zarr
+    a_run(tmp_path / "run", cases, speed=speed, experiment={"study": STUDY})
+    done = pffbench_cli("report", "--published", tmp_path / "run", cwd=tmp_path)
+    assert done.status == 0, done.said
+    lines = done.stdout.splitlines()
+    (first, second) = (i for i, line in enumerate(lines) if line.startswith("file_per_process"))
+    assert lines[first] == f"{NEAREST} (nearest to the study)"
+    rows = [line for line in lines[first:second] if ", ms" in line]
+    # Published: create N < H < Z, open N < Z < H, write H < Z < N, read H < Z < N.
+    assert [row.split()[-5:] for row in rows] == [
+        ["broken:", str(n), "of", "3", "pairs"] for n in (1, 2, 1, 1)
+    ]
+    assert "netCDF4 0.04634" in rows[0]
+    assert "of 4 orders: 4 broken" in done.stdout
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        "ranks.h5", "run.json", "samples.csv",
+    ]  # fmt: skip
+
+
+def test_the_terminal_refuses_a_run_that_redoes_no_study(tmp_path):
+    a_run(tmp_path, USUAL)
+    done = pffbench_cli("report", "--published", tmp_path)
+    assert done.status == 2
+    assert "names no study" in done.stderr
+
+
+def test_times_are_written_in_the_layout_of_the_study(tmp_path):
+    cases = cases_of([FAITHFUL], shape=(128, 128))
+    run = a_run(tmp_path, cases, speed={name: 2.048 for name, _ in cases}, repetitions=3)
+    written = list(write_study_csv(summarise(run), run))
+    assert [path.name for path in written] == [f"{n}_2048_[128, 128].csv" for n in FORMATS.values()]
+    assert {path.parent.name for path in written} == {
+        "file_per_process-defaults-cache-copied-order-interleaved-read_sink-print"
+    }
+    with written[1].open(newline="") as file:
+        header, *trials = csv.reader(file)
+    assert header == ["netCDF4", "Dataset Creation Time", "Dataset Write Time",
+                      "Dataset Open Time", "Dataset Read Time"]  # fmt: skip
+    assert [row[0] for row in trials] == ["Trial 1", "Trial 2", "Trial 3"]
+    place = [PHASES.index(p) + 1 for p in ("define", "write", "open_array", "read")]
+    assert [float(cell) for cell in trials[0][1:]] == pytest.approx([1.3 * p for p in place])
+
+
+def test_another_workload_has_no_such_layout(tmp_path):
+    run = a_run(tmp_path, USUAL)
+    with pytest.raises(UserError, match="no case is of the workload datasets"):
+        list(write_study_csv(summarise(run), run))
+
+
+def test_the_page_has_the_same_numbers(tmp_path):
+    run = a_run(tmp_path, cases_of([FAITHFUL]), experiment={"study": STUDY})
+    assert len(page_data(summarise(run))["numbers"]["rows"]) == 12
