@@ -178,6 +178,14 @@ def test_what_no_library_offers_is_said_instead_of_code(tmp_path):
     assert "No lines of code: collective writing" in done.stdout
 
 
+def test_unlimited_dimensions_are_not_written_into_a_program(tmp_path):
+    name, entry = entry_of({"backend": "netcdf4", **BLOCK})
+    entry["options"]["dimensions"] = "unlimited_shared"
+    text = "\n".join(recommend([a_run(tmp_path, [(name, entry)], repetitions=6)]))
+    assert "```" not in text
+    assert "netcdf4.dimensions: fixed is what to take" in " ".join(text.split())
+
+
 def test_numbers_in_run_json_cannot_become_other_code(tmp_path):
     name, entry = entry_of({"backend": "hdf5", **BLOCK})
     entry["parameters"]["dtype"] = 'float32"); import os; os.abort(); ("'

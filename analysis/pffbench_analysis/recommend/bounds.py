@@ -39,7 +39,7 @@ def doubts(advice: Advice, one: WorkAdvice) -> Iterator[str]:
             f"reading: the state of the page cache (cache: {p.get('cache')}) was not proved, so "
             "reads may have come from memory"
         )
-    elif p.get("cache") == "warm":
+    elif p.get("cache") in ("warm", "copied"):
         yield "reading: the data came from the page cache; a job that reads later is slower"
     if p.get("durability") != "sync":
         yield (

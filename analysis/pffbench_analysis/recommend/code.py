@@ -71,6 +71,11 @@ def code_for(candidate: Candidate, ranks: int) -> str:
             "collective writing of arrays that belong to one rank each needs calls with empty "
             "selections, which h5py and netCDF4 skip; pffbench makes them below these libraries"
         )
+    if getattr(options, "unlimited", False):
+        raise NoCodeError(
+            "unlimited dimensions slow down every access to netCDF files of many variables; "
+            "netcdf4.dimensions: fixed is what to take, and has lines"
+        )
     try:
         spec = workload(parameters.workload).arrays(parameters, ranks, 0)[0]
         geometry = _geometry(parameters, spec, ranks)
