@@ -70,6 +70,8 @@ class Decodes:
         is read beside chunks, which is little, and collective transfers, in which MPI may let one
         rank fetch what another decodes. That is why those are counted and not compared.
         """
+        if not self.cycle.clock.counts:
+            return
         with self.cycle.step("chunks"):
             stored = self._stored_chunks()
         stored = self.cycle.team.comm.bcast(stored) if not self.cycle.alone else stored
