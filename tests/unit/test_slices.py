@@ -119,15 +119,24 @@ def test_the_published_worst_axis_touches_every_page_and_the_best_one_its_own():
     assert best.nbytes / (621 * 4991) == pytest.approx(1, abs=0.002)
 
 
-def test_the_guessed_chunks_of_the_published_volume_cost_both_axes_as_many_chunks():
-    chunks = (20, 156, 82)  # h5py's guess for this shape
-    found = [
-        touched_chunks(Box((0, 0, 0), shape), chunks, math.prod(chunks))
-        for shape in ((1, 4991, 2600), (621, 4991, 1))
-    ]
-    assert [f.count for f in found] == [1024, 1024]
-    wanted = (4991 * 2600, 621 * 4991)
-    assert [round(f.nbytes / w) for f, w in zip(found, wanted, strict=True)] == [20, 85]
+@pytest.mark.parametrize(
+    ("shape", "chunks", "count", "amplified"),
+    [
+        ((621, 4991, 2600), (20, 156, 82), 1024, (20, 85)),
+        ((621, 998, 520), (39, 63, 33), 256, (40, 33)),
+    ],
+    ids=["published", "scaled"],
+)
+def test_both_axes_lie_in_equally_many_of_the_chunks_that_h5py_guesses(
+    shape, chunks, count, amplified
+):
+    guess = pytest.importorskip("h5py")._hl.filters.guess_chunk
+    assert guess(shape, None, 1) == chunks
+    planes = (1, *shape[1:]), (*shape[:2], 1)
+    found = [touched_chunks(Box((0, 0, 0), p), chunks, math.prod(chunks)) for p in planes]
+    assert [f.count for f in found] == [count, count]
+    times = [f.nbytes / math.prod(p) for f, p in zip(found, planes, strict=True)]
+    assert tuple(map(round, times)) == amplified
 
 
 @given(boxes(9), st.data())
