@@ -206,7 +206,7 @@ def test_impossible_cases_are_refused_or_left_out_with_the_reason():
 
 def test_nothing_left_to_run_is_refused():
     with pytest.raises(UserError, match="all 1 cases are impossible"):
-        plan(ENTRY | {"backend": "posix"}, impossible="skip")
+        plan(ENTRY | {"backend": "posix", "transfer": "collective"}, impossible="skip")
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 9),
