@@ -31,6 +31,8 @@ CASES = [
      "decomposition": "block"},
     {**TOGETHER, "codec": "blosc", "compressor": ["zstd", "lz4hc"], "shuffle": ["byte", "bit"],
      "zip": ["compressor", "shuffle"], "source": "sparse"},
+    {"backend": "netcdf4", "transfer": "collective", "codec": "zstd", "shuffle": "byte",
+     "source": "cris", "dtype": ["float32", "float64"], "netcdf4": {"quantize": 10}},
     # One slab of chunks: all ranks but one hold nothing.
     {**TOGETHER, "codec": "gzip", "source": "dense", "shape": [[5, 40, 40]],
      "chunks": [[5, 20, 20]]},
@@ -105,7 +107,7 @@ def test_every_chunk_is_counted_once(run):
         assert stored.total == chunks, name
         assert stored.largest >= chunks / run.record["ranks"]
         padded = counted[name, "padded_bytes"].total
-        assert padded == 2 * chunks * math.prod(p["chunks"])
+        assert padded == np.dtype(p["dtype"]).itemsize * chunks * math.prod(p["chunks"])
         bytes_stored = counted[name, "stored_bytes"].total
         if p["codec"] == "none" and not options.get("shards") and not options.get("pipeline"):
             assert bytes_stored == padded
@@ -120,6 +122,17 @@ def test_the_same_codec_takes_the_same_bytes_in_all_formats(run):
             found[p["backend"]] = counted[name, "stored_bytes"].total
     assert set(found) == {"hdf5", "netcdf4", "zarr", "tensorstore"}
     assert max(found.values()) <= 1.02 * min(found.values()), found
+
+
+def test_rounded_numbers_are_smaller_and_checked(run):
+    """The run is VALID: what was read is what was written, rounded as netCDF-C says it does."""
+    counted = totals(run)
+    for name, entry in run.record["cases"].items():
+        if entry["options"].get("quantize"):
+            assert entry["stored_as"]["more"]["rounded"] == "BitRound to 10 bits"
+            size = np.dtype(entry["parameters"]["dtype"]).itemsize
+            ratio = size * math.prod(SHAPE) / counted[name, "stored_bytes"].total
+            assert ratio > (1.5 if size == 4 else 3)
 
 
 def test_the_ratio_is_in_the_table(run):

@@ -22,6 +22,7 @@ import numpy as np
 from pffbench.backends.chunkcache import ChunkCache, Chunking, StoredChunks
 from pffbench.backends.stored import StoredAs, Touched
 from pffbench.case import Compressor, Options, Parameters, Settings, Shuffle
+from pffbench.data.base import Source
 from pffbench.parallel.decomposition import Box, Shape
 
 if TYPE_CHECKING:
@@ -302,6 +303,10 @@ class Backend(ABC):
     def copies(cls, options: Options) -> int:
         """Return how many times each array is stored."""
         return 1
+
+    def as_read(self, source: Source) -> Source:
+        """Return what data are when they are read back: the same, but of what loses digits."""
+        return source
 
     def describe(self, path: str) -> StoredAs:
         """Look at the first array of a closed store and tell how it is really stored.

@@ -28,11 +28,17 @@ from pffbench.backends.hdf5_chunks import chunks_on_disk, h5repack, refuse_chunk
 from pffbench.backends.stored import touched_chunks
 from pffbench.backends.stored_parts import part_of_hdf5
 from pffbench.case import Options, Parameters, Settings
+from pffbench.data.base import Source
+from pffbench.data.rounded import BitRounded
 from pffbench.parallel.decomposition import Box
 from pffbench.units import Size
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+
+#: Bits of the mantissa of each type that can be rounded.
+_MANTISSAS = {"float32": 23, "float64": 52}
 
 
 class NetCdf4Options(Options, frozen=True, kw_only=True):
@@ -51,6 +57,9 @@ class NetCdf4Options(Options, frozen=True, kw_only=True):
         What it evicts first: 0 what was used longest ago, 1 what is wholly read or written.
     alignment : Size, optional
         Objects of at least this size begin at multiples of it (``nc_set_alignment``).
+    quantize : int, optional
+        Bits of the mantissa that floating-point numbers keep (``nc_def_var_quantize``, BitRound),
+        so that they compress better; what is read is checked against numbers rounded so.
     dimensions : {"fixed", "unlimited_shared", "unlimited_private"}
         Dimensions that have a length when they are made; or unlimited ones, which all variables
         of as many axes share, or which each variable has for itself. The library finds the length
@@ -66,6 +75,7 @@ class NetCdf4Options(Options, frozen=True, kw_only=True):
     chunk_cache_slots: Annotated[int, msgspec.Meta(ge=1)] | None = None
     chunk_cache_w0: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     alignment: Size | None = None
+    quantize: Annotated[int, msgspec.Meta(ge=1, le=52)] | None = None
     dimensions: Literal["fixed", "unlimited_shared", "unlimited_private"] = "fixed"
     enddef: Literal["explicit", "implicit"] = "explicit"
 
@@ -119,6 +129,8 @@ class NetCdf4(Backend):
         cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
         assert isinstance(options, NetCdf4Options)
+        if reason := _refuse_rounding(options, specs):
+            return reason
         if options.unlimited and any(spec.chunks == "contiguous" for spec in specs):
             return (
                 "netCDF variables with unlimited dimensions are always chunked; take other chunks "
@@ -178,6 +190,11 @@ class NetCdf4(Backend):
     def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
         return h5repack(source, target, specs)
 
+    def as_read(self, source: Source) -> Source:
+        assert isinstance(self.options, NetCdf4Options)
+        bits = self.options.quantize
+        return source if bits is None else BitRounded(source, bits)
+
     def describe(self, path: str) -> StoredAs:
         from pffbench.backends.libnetcdf import filters_of, is_filled
 
@@ -188,11 +205,20 @@ class NetCdf4(Backend):
                 chunks=None if chunking == "contiguous" else tuple(chunking),
                 codec=filters.codec_name(filters_of(variable)),
                 fill="always" if is_filled(variable) else "never",
-                more=_dimensions(dataset),
+                more={**_dimensions(dataset), **_rounding(variable)},
             )
 
     def notes(self) -> tuple[str, ...]:
         return ("reads return new arrays",)
+
+
+def _refuse_rounding(options: NetCdf4Options, specs: Sequence[ArraySpec]) -> str | None:
+    for spec in specs if options.quantize is not None else ():
+        if spec.dtype not in _MANTISSAS:
+            return f"netcdf4.quantize rounds floating-point numbers, not {spec.dtype}"
+        if options.quantize is not None and options.quantize > _MANTISSAS[spec.dtype]:
+            return f"netcdf4.quantize: a {spec.dtype} has {_MANTISSAS[spec.dtype]} bits to keep"
+    return None
 
 
 class NetCdf4Store(Store):
@@ -262,6 +288,8 @@ class NetCdf4Store(Store):
             told.update(
                 compression="szip", szip_coding="nn", szip_pixels_per_block=filters.SZIP_BLOCK
             )
+        if self._options.quantize is not None:
+            told.update(significant_digits=self._options.quantize, quantize_mode="BitRound")
         fill = self._options.fill
         if fill is False or (fill is None and spec.fill == "none"):
             told["fill_value"] = False
@@ -358,6 +386,12 @@ def _dimensions(dataset: Any) -> dict[str, str]:
         return {}
     of = f"{len(dataset.variables)} variables"
     return {"dimensions": f"{unlimited} unlimited for {of}"}
+
+
+def _rounding(variable: Any) -> dict[str, str]:
+    """Say how many bits of the mantissa are kept, where a variable is rounded."""
+    told = variable.quantization()
+    return {} if told is None else {"rounded": f"{told[1]} to {told[0]} bits"}
 
 
 def _nothing() -> None:

@@ -317,12 +317,13 @@ def count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
 
 
 def _verify(cycle: Cycle, pieces: Sequence[Piece], results: Sequence[Buffer]) -> None:
+    source = cycle.backend.as_read(cycle.source)
     for piece, got in zip(pieces, results, strict=True):
         data = np.ascontiguousarray(np.ma.getdata(got))
         if piece.spec.byte_order != "native":  # netCDF4-python gives back that of the file
             data = data.astype(data.dtype.newbyteorder("="), copy=False)
         wrong = verify(
-            cycle.source,
+            source,
             data.reshape(piece.box.shape),
             piece.spec.number,
             piece.spec.data_start(piece.box),
