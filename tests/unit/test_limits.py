@@ -102,7 +102,7 @@ def test_zarr_needs_as_many_open_files_as_transfers_are_under_way():
 def test_too_few_open_files_are_refused():
     plan = experiment(backend="zarr", chunks="block", zarr={"concurrency": [8, 5000]})
     check_open_files(plan, Allowance(memory=0, open_files=6000))
-    told = r"may need 50\d\d more open files .* where 900 are allowed; raise the limit \(ulimit -n\)"
+    told = r"may need 50\d\d more open files .* where 900 are allowed; raise the limit"
     with pytest.raises(UserError, match=told):
         check_open_files(plan, Allowance(memory=0, open_files=900))
 

@@ -29,6 +29,9 @@ from pffbench_analysis.report import drawings, figures, file_names, readable, re
 from pffbench_analysis.style import colour, plain
 from pffbench_analysis.thinning import MOST_DOTS, dots_each
 
+#: What `pffbench report RUN` is told beside the runs.
+AS_USUAL = {"fom": False, "published": False, "published_csv": False}
+
 
 def drawn(run):
     return dict(figures(readable(run)))
@@ -45,7 +48,7 @@ def run(tmp_path):
 
 def test_files_are_made_and_valid(run, capsys):
     (run / "summary.md").write_text("old")
-    assert command.main(argparse.Namespace(runs=[str(run)], fom=False)) == 0
+    assert command.main(argparse.Namespace(**AS_USUAL, runs=[str(run)])) == 0
     printed = [Path(line) for line in capsys.readouterr().out.split()]
     names = {f"hyperslab-shared-{what}" for what in ("metadata", "data", "totals")}
     wanted = {run / "plots" / (name + suffix) for name in names for suffix in (".png", ".svg")}
@@ -406,7 +409,7 @@ def test_missing_matplotlib_is_one_sentence(run, monkeypatch):
         monkeypatch.delitem(sys.modules, f"pffbench_analysis.{name}")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UserError, match=r"needs matplotlib.*pip install"):
-        command.main(argparse.Namespace(runs=[str(run)], fom=False))
+        command.main(argparse.Namespace(**AS_USUAL, runs=[str(run)]))
 
 
 # The command as a process, and a real run

@@ -60,5 +60,5 @@ def test_tests_that_cannot_run_are_told_loudly_with_the_reason(run_without, lack
 def test_in_ci_missing_slurm_is_a_failure(run_without):
     done = run_without(programs=MISSING, CI="true")
     assert done.returncode == 1
-    assert "in CI these tests must run. not installed: slurmctld" in done.stdout
+    assert "in CI these tests must run: not installed: slurmctld" in done.stdout
     assert "skipped" not in done.stdout.splitlines()[-1]

@@ -273,8 +273,6 @@ class SideBySide:
         Which.
     values : tuple of PublishedValue
         All of its numbers.
-    supported : bool
-        Whether any workload of pffbench is matched with the study's numbers.
     matches : tuple of Match
         The numbers that the run has a counterpart of; may be empty.
     orders : tuple of Order
@@ -289,7 +287,6 @@ class SideBySide:
 
     study: Study
     values: tuple[PublishedValue, ...]
-    supported: bool
     matches: tuple[Match, ...] = ()
     orders: tuple[Order, ...] = ()
     correlations: tuple[Correlation, ...] = ()

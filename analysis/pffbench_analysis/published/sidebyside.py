@@ -31,13 +31,10 @@ def side_by_side(summary: Summary) -> SideBySide | None:
         return None
     values = published_values(study.name)
     matcher = matcher_of(study.name)
-    if matcher is None:
-        return SideBySide(study, values, supported=False)
     matches = matcher.matches(summary, values)
     return SideBySide(
         study,
         values,
-        supported=True,
         matches=tuple(matches),
         orders=tuple(orders(matches)),
         correlations=tuple(_correlations(matches)),

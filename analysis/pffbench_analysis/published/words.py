@@ -23,11 +23,6 @@ ORDER_HEADINGS = (
 def verdict_lines(found: SideBySide) -> list[str]:
     """Say first what a reader wants to know: is it as published, and can one tell."""
     study = found.study
-    if not found.supported:
-        return [
-            f"No workload of pffbench redoes {study.name} yet, so nothing of this run can be put "
-            f"beside its {len(found.values)} published numbers. They are in the table."
-        ]
     if not found.matches:
         return [
             f"Nothing in this run has the parameters of any of the {len(found.values)} published "

@@ -7,15 +7,11 @@ methods of `pffbench_analysis.published.model.Matcher`. Nothing else has to know
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 
 from pffbench_analysis.published.model import Matcher
 
 
-def matcher_of(study: str) -> Matcher | None:
-    """Return the matcher of a study, or None while no workload of pffbench redoes the study."""
-    name = f"{__name__}.{study.replace('-', '_')}"
-    if find_spec(name) is None:
-        return None
-    found: Matcher = import_module(name).MATCHER
+def matcher_of(study: str) -> Matcher:
+    """Return the matcher of a study that `pffbench_analysis.published.STUDIES` names."""
+    found: Matcher = import_module(f"{__name__}.{study.replace('-', '_')}").MATCHER
     return found
