@@ -63,7 +63,7 @@ class NetCdf4Options(Options, frozen=True, kw_only=True):
     dimensions : {"fixed", "unlimited_shared", "unlimited_private"}
         Dimensions that have a length when they are made; or unlimited ones, which all variables
         of as many axes share, or which each variable has for itself. The library finds the length
-        of an unlimited dimension by asking every variable that uses it, at each access.
+        of an unlimited dimension by going through all variables of the file, at each access.
     enddef : {"explicit", "implicit"}
         ``explicit``: define mode is ended when all variables of a phase are defined, so that the
         phase holds their creation in the file. ``implicit``: it is left to the library, which
