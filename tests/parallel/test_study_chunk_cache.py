@@ -54,8 +54,8 @@ WAYS = [
 
 @pytest.fixture(scope="module", params=[1, 2, 3, 4])
 def ran(request, tmp_path_factory):
-    """All ways on 1 and 4 ranks, one of these without a granule; shared files on 2 and 3 too."""
-    ways = WAYS if request.param in (1, 4) else [w for w in WAYS if w.get("layout") == "shared"]
+    """All ways on 1 and 4 ranks, one of these without a granule; shared reads on 2 and 3 too."""
+    ways = WAYS if request.param in (1, 4) else [way for way in WAYS if "sharing" in way]
     run = run_experiment(
         tmp_path_factory.mktemp("ways"), request.param, repetitions=1, warmup=0, counters=True,
         impossible="skip", roofline=False, cases=ways, common=_COMMON,
@@ -121,9 +121,9 @@ def test_all_bytes_were_read_and_verified_by_as_many_calls_as_there_are_rows(ran
 
 
 def test_repacking_is_a_phase_between_writing_and_reading(ran):
-    _, run = ran
+    ranks, run = ran
     repacked = [k for k, e in run.record["cases"].items() if e["parameters"]["repack_chunks"]]
-    assert len(repacked) >= 5
+    assert len(repacked) >= 8 or ranks in (2, 3)
     for name in repacked:
         entry = run.record["cases"][name]
         phases = list(run.phases(name))
