@@ -1,6 +1,5 @@
 """The ways of reaching an HDF5 dataset: all move the same data, also where ranks have none."""
 
-import h5py
 import pytest
 
 from launch import run_experiment
