@@ -18,7 +18,8 @@ from pffbench.workloads.base import (
     taking_part,
     too_large_chunks,
 )
-from pffbench.workloads.cycle import Cycle, write_read_cycle
+from pffbench.workloads.cycle import Cycle
+from pffbench.workloads.ladder import write_read_cycle
 from pffbench.workloads.rounds import Rounds, all_at_once, one_by_one
 from pffbench.workloads.sink import ReadSink, open_sink
 

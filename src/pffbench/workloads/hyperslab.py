@@ -28,7 +28,8 @@ from pffbench.workloads.base import (
     taking_part,
     too_large_chunks,
 )
-from pffbench.workloads.cycle import Cycle, write_read_cycle
+from pffbench.workloads.cycle import Cycle
+from pffbench.workloads.ladder import write_read_cycle
 
 Start = Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(min_length=1)]
 

@@ -10,7 +10,8 @@ import numpy as np
 from pffbench.backends.base import ArraySpec, Buffer
 from pffbench.storage.durable import disk_usage, files_below
 from pffbench.workloads.access import Access
-from pffbench.workloads.cycle import Cycle, count_owned
+from pffbench.workloads.cycle import Cycle
+from pffbench.workloads.ladder import count_owned
 
 #: Seconds after which a program that rewrites counts as stuck.
 _TIMEOUT = 3600.0

@@ -22,8 +22,8 @@ from pffbench.workloads.base import (
     taking_part,
     too_large_chunks,
 )
-from pffbench.workloads.cycle import (
-    Cycle,
+from pffbench.workloads.cycle import Cycle
+from pffbench.workloads.ladder import (
     left_by_another_job,
     read_store,
     remove_store,

@@ -24,9 +24,9 @@ from pffbench.data.verify import Mismatch
 from pffbench.storage.durable import disk_usage, files_below
 from pffbench.versioning.history import COLUMNS, Table, Values, Version
 from pffbench.versioning.keeper import Keeper, Keeping, Recalling
-from pffbench.workloads.cycle import (
+from pffbench.workloads.cycle import Cycle
+from pffbench.workloads.ladder import (
     POISON,
-    Cycle,
     left_by_another_job,
     remove_store,
     settle_cache,

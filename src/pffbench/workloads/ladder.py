@@ -1,0 +1,252 @@
+"""The cycle that most workloads run: create, define, write, close, then open, read, remove.
+
+Read `write_read_cycle` first: it is the ladder of phases, and nothing but the library's calls
+stands on a rung. Everything a rung needs is made ready before it, off the timer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from pffbench.backends.base import Array, ArraySpec, Buffer
+from pffbench.data.verify import verify
+from pffbench.storage.cachestate import CacheProof, bring_about, leave_a_copy
+from pffbench.storage.durable import (
+    directories_of,
+    disk_usage,
+    files_below,
+    sync_directories,
+    sync_files,
+)
+from pffbench.workloads.access import Access
+from pffbench.workloads.cycle import Cycle
+from pffbench.workloads.pieces import Piece, amount, batches, make_buffer
+from pffbench.workloads.rounds import Rounds, all_at_once
+from pffbench.workloads.sink import Sink, into_memory
+
+#: Looks at open arrays and what was just moved of them, off the timer.
+Look = Callable[[Mapping[str, Array], Sequence[Access]], None]
+
+#: What read buffers hold beforehand, so that data left over from writing never pass as read.
+POISON = 0xA5
+
+
+def not_at_all(arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
+    """Look at nothing."""
+
+
+def write_read_cycle(cycle: Cycle, rounds: Rounds = all_at_once, sink: Sink = into_memory) -> None:
+    """Write everything, then read it back: one repetition of a case, collective.
+
+    In two stages, one job writes and leaves everything there, and another one begins with what
+    it finds.
+
+    Parameters
+    ----------
+    cycle : Cycle
+        The repetition.
+    rounds : callable
+        Which arrays are defined, or opened, before which are moved.
+    sink : callable
+        What becomes of data that are read, within the time of reading.
+    """
+    written = left_by_another_job(cycle) if cycle.stage == "read" else write_store(cycle, rounds)
+    if cycle.stage == "write":
+        return
+    settle_cache(cycle, written)
+    read_store(cycle, rounds, sink)
+    remove_store(cycle)
+
+
+def write_store(cycle: Cycle, rounds: Rounds = all_at_once, look: Look = not_at_all) -> set[str]:
+    """Create, write and close the store; return the files that this rank wrote to."""
+    p, team, clock = cycle.case.parameters, cycle.team, cycle.clock
+    with cycle.step("plan"):
+        specs = cycle.workload.arrays(p, team.size, team.rank)
+        accesses = cycle.workload.writes(p, team.size, team.rank)
+        path = cycle.path(team.rank)
+    with clock.phase("create"):
+        store = cycle.hold(cycle.backend.create(path, cycle.comm))
+    for one in rounds(specs, accesses):
+        owned = count_owned(one.specs, team.rank)
+        with clock.phase("define", operations=owned):
+            arrays = store.define(one.specs)
+        _write_arrays(cycle, arrays, one.accesses)
+        look(arrays, one.accesses)
+    with cycle.step("facts"):
+        cycle.observed.facts.update(store.transfer_facts())
+    if p.durability != "close":
+        with clock.phase("flush"):
+            store.flush()
+    with clock.phase("close"):
+        store.close()
+    cycle.open_stores.remove(store)
+    with cycle.step("files"):
+        files = store.files()
+    if p.durability == "sync":
+        sync_store(cycle, files)
+    with cycle.step("inspection"):
+        _inspect(cycle)
+    return files
+
+
+def _write_arrays(cycle: Cycle, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
+    """Write to arrays of an open store, in batches."""
+    for batch in batches(cycle.team.comm, accesses, cycle.memory):
+        with cycle.step("memory"):
+            buffer = make_buffer(batch)
+        pieces = cycle.pieces(batch, buffer)
+        with cycle.step("data"):
+            for piece in pieces:
+                piece.fill(cycle.source)
+        with cycle.step("preparation"):
+            calls = [piece.writer(arrays, cycle.collective) for piece in pieces]
+        nbytes, operations = amount(pieces)
+        with cycle.clock.phase("write", nbytes, operations):
+            for call in calls:
+                call()
+
+
+def left_by_another_job(cycle: Cycle) -> set[str]:
+    """Find the files that this rank is to read; those that all ranks share, once per node."""
+    found: set[str] = set()
+    with cycle.step("files"):
+        looks = cycle.alone or cycle.team.is_leader
+        if looks and cycle.backend.capabilities.keeps_data:
+            found.update(files_below([cycle.path(cycle.reader_of)]))
+    return found
+
+
+def sync_store(cycle: Cycle, written: set[str]) -> None:
+    """Bring the files and all directories above them to the device, each once per node."""
+    with cycle.step("files"):
+        files = cycle.team.share_on_node(written)
+        root = cycle.scratch.path(cycle.directory)
+        directories = cycle.team.share_on_node(directories_of(written, root))
+    with cycle.clock.phase("sync", operations=len(files) + len(directories)):
+        sync_files(files)
+        sync_directories(directories)
+
+
+def read_store(
+    cycle: Cycle, rounds: Rounds = all_at_once, sink: Sink = into_memory, look: Look = not_at_all
+) -> None:
+    """Open the store, read, and verify every byte off the timer."""
+    p, team, clock = cycle.case.parameters, cycle.team, cycle.clock
+    with cycle.step("plan"):
+        author = cycle.reader_of
+        specs = cycle.workload.arrays(p, team.size, author)
+        accesses = cycle.workload.reads(p, team.size, author)
+        path = cycle.read_path(author)
+    with clock.phase("open"):
+        store = cycle.hold(cycle.backend.open(path, cycle.comm))
+    for one in rounds(specs, accesses):
+        needed = list(dict.fromkeys(access.spec for access in one.accesses))
+        wanted = one.specs if store.collective_lookup else needed
+        owned = count_owned(one.specs, author)
+        with clock.phase("open_array", operations=owned):
+            arrays = store.arrays(wanted)
+        _read_arrays(cycle, arrays, one.accesses, sink)
+        look(arrays, one.accesses)
+    with clock.phase("close_read"):
+        store.close()
+    cycle.open_stores.remove(store)
+
+
+def _read_arrays(
+    cycle: Cycle, arrays: Mapping[str, Array], accesses: Sequence[Access], sink: Sink
+) -> None:
+    """Read from arrays of an open store, in batches, and verify what came."""
+    for batch in batches(cycle.team.comm, accesses, cycle.memory):
+        with cycle.step("memory"):
+            buffer = make_buffer(batch)
+            buffer.fill(POISON)
+        pieces = cycle.pieces(batch, buffer)
+        with cycle.step("preparation"):
+            readers = [piece.reader(arrays, cycle.collective) for piece in pieces]
+            calls = [
+                sink(reader) if piece.memory.size else reader
+                for piece, reader in zip(pieces, readers, strict=True)
+            ]
+        nbytes, operations = amount(pieces)
+        with cycle.clock.phase("read", nbytes, operations):
+            results = [call() for call in calls]
+        with cycle.step("verification"):
+            if cycle.backend.capabilities.keeps_data:
+                _verify(cycle, pieces, results)
+            del results
+
+
+def remove_store(cycle: Cycle) -> None:
+    """Remove the store: each rank its own file, or rank 0 the shared one."""
+    team = cycle.team
+    mine = cycle.backend.capabilities.keeps_data and (cycle.alone or team.is_root)
+    with cycle.clock.phase("remove", operations=int(mine)):
+        if mine:
+            cycle.scratch.remove(cycle.read_path(team.rank))
+
+
+def count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
+    """Count the arrays that are this rank's to define; rank 0 counts those of all ranks."""
+    return sum(1 for spec in specs if (spec.owner if spec.owner is not None else 0) == rank)
+
+
+def _verify(cycle: Cycle, pieces: Sequence[Piece], results: Sequence[Buffer]) -> None:
+    source = cycle.backend.as_read(cycle.source)
+    for piece, got in zip(pieces, results, strict=True):
+        data = np.ascontiguousarray(np.ma.getdata(got))
+        if piece.spec.byte_order != "native":  # netCDF4-python gives back that of the file
+            data = data.astype(data.dtype.newbyteorder("="), copy=False)
+        wrong = verify(
+            source,
+            data.reshape(piece.box.shape),
+            piece.spec.number,
+            piece.spec.data_start(piece.box),
+            piece.spec.logical_shape,
+        )
+        if wrong is not None:
+            cycle.observed.mismatches.append(wrong)
+        cycle.observed.verified_bytes += piece.memory.nbytes
+
+
+def _inspect(cycle: Cycle) -> None:
+    """Look, on rank 0, at what has come to be on disk."""
+    if not (cycle.team.is_root and cycle.backend.capabilities.keeps_data):
+        return
+    cycle.observed.disk = disk_usage([cycle.scratch.path(cycle.directory)])
+    if cycle.inspect and cycle.workload.arrays(cycle.case.parameters, cycle.team.size, 0):
+        cycle.observed.stored_as = cycle.backend.describe(cycle.path(0))
+
+
+def settle_cache(cycle: Cycle, written: set[str]) -> None:
+    """Bring about and measure the cache state of what is read, which may be a copy of `written`."""
+    if cycle.case.parameters.cache == "copied":
+        written = _copied(cycle)
+    with cycle.step("cache"):
+        cycle.observed.cache = _prepare_cache(cycle, written)
+
+
+def _prepare_cache(cycle: Cycle, written: set[str]) -> CacheProof:
+    """Bring about the cache state for the files that this rank is going to read."""
+    comm, cache = cycle.team.comm, cycle.case.parameters.cache
+    to_read = written
+    if cycle.workload.reads_elsewhere(cycle.case.parameters):
+        to_read = set().union(*comm.allgather(written))
+    elif cache == "shifted":
+        to_read = comm.allgather(written)[cycle.reader_of]
+    return bring_about(cycle.team, cache, written, to_read, cycle.drop_hook)
+
+
+def _copied(cycle: Cycle) -> set[str]:
+    """Let whoever has a store to itself, or rank 0, copy it; return the files of the copy."""
+    team, keeps_data = cycle.team, cycle.backend.capabilities.keeps_data
+    found: set[str] = set()
+    with cycle.step("copying"):
+        if keeps_data and (cycle.alone or team.is_root):
+            leave_a_copy(cycle.path(team.rank))
+    with cycle.step("files"):
+        if keeps_data:
+            found.update(files_below([cycle.read_path(team.rank)]))
+    return found
