@@ -30,7 +30,7 @@ class CountTouched:
     cycle: Cycle
 
     def __call__(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
-        """Look at what has just been read, see `pffbench.workloads.cycle.Look`."""
+        """Look at what has just been read, see `pffbench.workloads.ladder.Look`."""
         if not self.cycle.clock.counts:
             return
         for access in accesses:
