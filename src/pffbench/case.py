@@ -21,8 +21,9 @@ Stage = Literal["all", "write", "read"]
 Codec = Literal["auto", "none", "gzip", "szip", "zstd", "lz4", "blosc"]
 Compressor = Literal["blosclz", "lz4", "lz4hc", "zlib", "zstd"]
 Shuffle = Literal["none", "byte", "bit"]
-Extent = Annotated[int, msgspec.Meta(ge=1)]
-Count = Annotated[int, msgspec.Meta(ge=1)]
+#: Extents fit into what libraries count with; a count of millions would fill memory while planning.
+Extent = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 ArrayShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=1, max_length=4)]
 ChunkShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=1, max_length=5)]
 

@@ -17,7 +17,10 @@ _SECONDS = {
     "min": Fraction(60),
     "h": Fraction(3600),
 }
-_QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*")
+# Bounded, since 1e999999999 is a short text for a number that fills memory.
+_QUANTITY = re.compile(
+    r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][0-9]{1,2})?)\s*([A-Za-z]{0,10})\s*"
+)
 
 
 class Size(int):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pffbench.data.base import Array
+from pffbench.data.codecs import refuse_codecs
 from pffbench.errors import UserError
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -212,6 +213,7 @@ def _open_zarr(path: Path, variable: str | None) -> Variable:
         arrays = {key: item for key, item in members.items() if isinstance(item, zarr.Array)}
         name = _choose(path, arrays, variable)
         found = arrays[name]
+    refuse_codecs(path, found.metadata.to_dict())
     return Variable(
         path, name, found.shape, np.dtype(found.dtype), found.chunks, found, lambda: None
     )

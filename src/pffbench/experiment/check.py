@@ -19,6 +19,9 @@ from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.schema import Experiment
 from pffbench.workloads.registry import workload
 
+#: Arrays of one case: each rank keeps a description of every one of them.
+MOST_ARRAYS = 10_000_000
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -94,6 +97,8 @@ def check_case(case: Case, ranks: int, where: str) -> None:
     access_pattern = workload(p.workload)
     if reason := access_pattern.check(p, ranks):
         raise UserError(f"{where}: {reason}")
+    if (arrays := access_pattern.volume(p, ranks).arrays) > MOST_ARRAYS:
+        raise UserError(f"{where}: {arrays} arrays are too many (at most {MOST_ARRAYS})")
     if reason := _beyond(p):
         raise ImpossibleCaseError(f"{where}: {reason}")
     backend = backend_class(p.backend)

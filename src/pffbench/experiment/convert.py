@@ -13,6 +13,8 @@ from pffbench.errors import UserError
 from pffbench.units import Duration, Size
 
 S = TypeVar("S", bound=msgspec.Struct)
+#: Characters of what somebody wrote that a message repeats.
+_LONGEST = 200
 _PATH = re.compile(r"(?P<what>.*?)(?: - at `\$?(?P<path>[^`]*)`)?", re.DOTALL)
 
 
@@ -53,16 +55,28 @@ def check_keys(
     names = [*([tag] if tag else []), *allowed]
     for key in data:
         if key not in names:
-            near = difflib.get_close_matches(str(key), names, n=1)
+            near = difflib.get_close_matches(short(str(key)), names, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise UserError(
-                f"{join(where, str(key))}: unknown key ({hint}allowed: {', '.join(names)})"
+                f"{join(where, short(str(key)))}: unknown key "
+                f"({hint}allowed: {', '.join(names)})"
             )
 
 
 def join(where: str, key: str) -> str:
     """Return the place of a key inside another place."""
     return f"{where} {key}" if where.endswith(":") else f"{where}.{key}"
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message shows it: no longer than a line."""
+    return short(repr(value))
+
+
+def short(text: str) -> str:
+    """Return a text as a message shows it: on one line, and not a long one."""
+    printable = text if text.isprintable() else " ".join(repr(text)[1:-1].split())
+    return printable if len(printable) <= _LONGEST else f"{printable[:_LONGEST]}…"
 
 
 def allowed_words(kind: Any) -> tuple[str, ...]:
@@ -76,11 +90,11 @@ def _explained(message: str, kind: type[msgspec.Struct], where: str, data: dict[
     match = _PATH.fullmatch(message)
     assert match is not None
     path = (match["path"] or "").lstrip(".")
-    what = match["what"]
+    what = short(match["what"])
     key = re.split(r"[.\[]", path)[0] if path else ""
     words = allowed_words(get_type_hints(kind, include_extras=True).get(key))
     allowed = f" (allowed: {', '.join(words)})" if words else ""
-    given = f"; it is {data[key]!r}" if key in data else ""
+    given = f"; it is {shown(data[key])}" if key in data else ""
     place = join(where, path) if path else where
     return f"{place}: {what.replace('`', '')}{given}{allowed}"
 

@@ -9,19 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from pffbench.case import Case, Parameters
 from pffbench.errors import UserError
-from pffbench.experiment.convert import join, to_struct
+from pffbench.experiment.convert import join, short, shown, to_struct
 from pffbench.experiment.schema import Experiment
 from pffbench.experiment.sweep import MOST_CASES, expand, with_roofline
+from pffbench.experiment.yamltext import LARGEST, parse
 from pffbench.workloads.registry import workload, workload_names
-
-#: An experiment is a page of text; anything larger is the wrong file.
-LARGEST_FILE = 2**20
-#: Values in it, aliases counted each time: stops texts that grow without end when read.
-MOST_VALUES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -105,73 +100,34 @@ def _text(path: str | None) -> tuple[str, str]:
         return "built-in default", files("pffbench").joinpath("default.yaml").read_text()
     file = Path(path)
     try:
-        if file.stat().st_size > LARGEST_FILE:
-            raise UserError(f"{path}: larger than 1 MiB, which no experiment is")
-        return path, file.read_text()
+        with file.open(encoding="utf-8") as stream:
+            return path, stream.read(LARGEST + 1)
     except UnicodeDecodeError:
         raise UserError(f"{path}: not a text file") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-class _Loader(yaml.SafeLoader):
-    """Plain data only, and no key twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} stands here twice", node.start_mark
-                )
-        return super().construct_mapping(node, deep)
-
-
 def _parsed(text: str, name: str) -> dict[str, Any]:
-    try:
-        data = yaml.load(text, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = "" if mark is None else f" line {mark.line + 1}:"
-        raise UserError(f"{name}:{place} not valid YAML: {error.problem}") from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise UserError(f"{name}: not valid YAML: {error}") from None
+    data = parse(text, name)
     if not isinstance(data, dict):
         raise UserError(f"{name}: an experiment is a mapping with at least name and cases")
-    _check_amount(data, name)
     return data
-
-
-def _check_amount(data: Any, name: str) -> None:
-    """Count values with all aliases followed, and stop early: they may be endless."""
-    stack, seen = [data], 0
-    while stack:
-        value = stack.pop()
-        seen += 1
-        if seen > MOST_VALUES:
-            raise UserError(f"{name}: more than {MOST_VALUES} values, which no experiment has")
-        if isinstance(value, dict):
-            stack += value.values()
-        elif isinstance(value, list):
-            stack += value
 
 
 def _override(data: dict[str, Any], override: str) -> None:
     """Set a key of the experiment, or one of all its cases."""
     key, equals, text = override.partition("=")
-    place = f"--set {override}"
+    place = f"--set {short(override)}"
     if not equals or not key:
         raise UserError(f"{place}: write it as key=value, such as repetitions=3")
-    try:
-        value = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError:
-        raise UserError(f"{place}: {text!r} is not valid YAML") from None
+    value = parse(text, place)
     if key in Experiment.__struct_fields__:
         data[key] = value
         return
     if key.split(".")[0] not in _case_keys():
         allowed = ", ".join([*Experiment.__struct_fields__, *sorted(_case_keys())])
-        raise UserError(f"{place}: unknown key {key!r} (allowed: {allowed})")
+        raise UserError(f"{place}: unknown key {shown(key)} (allowed: {allowed})")
     cases = data.get("cases")
     for entry in cases if isinstance(cases, list) else []:
         if isinstance(entry, dict):

@@ -11,7 +11,7 @@ from pffbench.case import Count
 from pffbench.units import Duration, Size
 from pffbench.workloads.registry import workload, workload_names
 
-NonNegative = Annotated[int, msgspec.Meta(ge=0)]
+NonNegative = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 #: Studies whose published numbers `pffbench_analysis` has; each has a table of this name there.
 StudyName = Literal[
     "file-format-testing",
@@ -59,7 +59,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Stop when the 95 % interval of every median is narrower than this part of the median.
     """
 
-    name: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+    # Python lets $ match before a line's end too, hence the first part.
+    name: Annotated[str, msgspec.Meta(pattern=r"^(?![\s\S]*\n)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     question: str = ""
     study: StudyName | None = None
     cases: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=1000)]

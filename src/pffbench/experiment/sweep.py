@@ -11,7 +11,7 @@ import msgspec
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Case, Options, Parameters
 from pffbench.errors import UserError
-from pffbench.experiment.convert import check_keys, join, to_struct
+from pffbench.experiment.convert import check_keys, join, shown, to_struct
 from pffbench.workloads.registry import workload, workload_names
 
 #: No experiment has more cases: a slip in a sweep should not fill a night.
@@ -74,8 +74,8 @@ def _zips(entry: Mapping[str, Any], flat: Mapping[str, Any], where: str) -> list
     groups = given if given and all(isinstance(g, list) for g in given) else [given]
     for group in groups:
         for key in group:
-            if key not in flat:
-                raise UserError(f"{place}: {key!r} is not a key of this entry")
+            if not isinstance(key, str) or key not in flat:
+                raise UserError(f"{place}: {shown(key)} is not a key of this entry")
         lengths = {key: len(_values(key, flat[key])) for key in group}
         if len(set(lengths.values())) > 1:
             told = ", ".join(f"{key} has {n}" for key, n in lengths.items())
@@ -134,7 +134,7 @@ def _known(point: Mapping[str, Any], key: str, names: tuple[str, ...], where: st
         raise UserError(f"{where}: {key} is missing (allowed: {', '.join(names)})")
     if point[key] not in names:
         raise UserError(
-            f"{join(where, key)}: unknown {key} {point[key]!r} (allowed: {', '.join(names)})"
+            f"{join(where, key)}: unknown {key} {shown(point[key])} (allowed: {', '.join(names)})"
         )
     return str(point[key])
 
@@ -143,6 +143,8 @@ def _options(backend: str, point: Mapping[str, Any], where: str) -> Options:
     """Return the options of the case's backend; check the spelling of the others' too."""
     for key in point:
         owner, dot, option = key.partition(".")
+        if dot and owner not in backend_names():
+            raise UserError(f"{join(where, shown(key))}: unknown key")
         if dot:
             kind = backend_class(owner).options_type
             check_keys({option: None}, kind.__struct_fields__, join(where, owner))

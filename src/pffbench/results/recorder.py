@@ -201,13 +201,13 @@ class Recorder:
         """Note something about the run that does not make it invalid."""
         self.run_record.remarks.append(text)
         self._progress.message(text)
+
     def stopped_after(self, repetitions: int, why: str) -> None:
         """Note that a rule of the experiment stopped the run before all repetitions."""
         record = self.run_record
         record.stopped_after = repetitions
         asked = record.experiment["repetitions"]
         self.remark(f"stopped after {repetitions} of {asked} repetitions: {why}")
-
 
     def widest_interval(self) -> float:
         """Return the widest interval of a median as a part of it, over cases and phases.
@@ -226,10 +226,10 @@ class Recorder:
         record = self.run_record
         record.status = "interrupted"
         if complete:
+            record.status = "written" if record.stage == "write" else "finished"
             samples = read_samples(Path(self.directory) / "samples.csv")
             missing = list(missing_repetitions(record, samples, self._warmup))
             record.reasons += missing[:_MOST_REASONS]
-            record.status = "written" if record.stage == "write" else "finished"
         record.valid = not record.reasons
         if record.status == "written" and record.valid:
             record.valid = None  # nothing has been read and verified yet

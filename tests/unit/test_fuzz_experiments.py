@@ -1,0 +1,180 @@
+"""Experiments that somebody or something has spoilt: refused with file and key, nothing else."""
+
+import copy
+import datetime
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pffbench.decision import check_scratch
+from pffbench.errors import UserError
+from pffbench.experiment.check import make_plan
+from pffbench.experiment.cost import cost_of
+from pffbench.experiment.load import load_experiment
+from pffbench.experiment.schema import json_schema
+from pffbench.workloads.registry import workload_names
+
+#: How many spoilt experiments are refused, at least, in all tests of this file together.
+WANTED = 1000
+FILE = "experiment.yaml"
+LARGE = {"hdf5": {"alignment": "1 MiB"}, "zarr": {"format": 3}, "settings": ["matched", "defaults"]}
+#: An entry of each workload that nothing is wrong with.
+ENTRIES = {
+    "chunk_cache": {"backend": "hdf5", "shape": [4, 8], "granules": 2, "layout": "own"},
+    "codecs": {"backend": ["hdf5", "zarr"], "shape": [8, 8], "chunks": [4, 4]},
+    "datasets": {"backend": "hdf5", "shape": [4, 4], "datasets_per_rank": 2, "layout": "own"},
+    "hyperslab": {"backend": ["hdf5", "netcdf4"], "shape_per_rank": [4, 8],
+                  "decomposition": "slab"},
+    "slices": {"backend": "zarr", "shape": [8, 8, 8], "axis": 0, "count": 2, "chunks": [4, 4, 4]},
+    "versions": {"backend": "hdf5", "kind": "mostly_appends_dense", "versions": 3, "chunks": [64],
+                 "dtype": "float64", "layout": "file_per_process"},
+}  # fmt: skip
+HUGE = [10**12, 2**63, 2**64, 10**30, 10**400]
+JUNK = [
+    None, True, -1, 0, *HUGE, -(10**30), 1.5, -0.5, float("nan"), float("inf"), "", " ", "x", "0",
+    "../../etc/passwd", "/etc/passwd", "a/b", "a\0b".replace("\0", "\\0"), "ä😀\n\t", "%s{0}", "~",
+    "hdf5", "null", "64 MiX", "1e999 s", "-5 s", "nan", [], {}, [[]], [{}], [None], [-1], [0],
+    ["x"], [[1, 2], [3]], [1] * 9, [10**30], {"": ""}, {"x": 1}, {1: 2}, {True: None},
+    {"fail": "write"}, {"concurrency": 10**30}, datetime.date(2001, 1, 1), [[["x"]]], "x" * 5000,
+    list(range(500)),
+]  # fmt: skip
+BITS = [
+    "", "{", "}", "[", "]", ":", ": ", "-", "&a ", "*a", "!!x ", "!!python/name:os ", "|", "'", '"',
+    "#", "\t", "\n", "\0", "? ", "%", "@", "<<: ", "ä", "\ud800", "9" * 5000, "- " * 50, "0b_", "=",
+    "2001-99-99", "1:2:3", "!!binary x", "!!set {a}", "[" * 200,
+]  # fmt: skip
+SCHEMA = sorted(
+    {
+        *json_schema()["$defs"]["Experiment"]["properties"],
+        *(k for e in json_schema()["$defs"]["Experiment"]["properties"]["cases"]["items"]["anyOf"]
+          for k in e["properties"]),
+    }
+)  # fmt: skip
+KEYS = [*SCHEMA, "", "__class__", "cases[0]", "a.b", "<<", "workload", "x" * 300]
+refused = set()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _elsewhere(tmp_path_factory):
+    """Be in an empty directory, where everything that is made would be seen."""
+    place = tmp_path_factory.mktemp("fuzz")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        yield
+
+
+def attempt(text, overrides=()):
+    """Plan an experiment; return what was complained of, None when there was nothing."""
+    Path(FILE).write_text(text, encoding="utf-8", errors="surrogatepass")
+    before = {FILE}
+    try:
+        plan = make_plan(load_experiment(FILE, overrides), ranks=2)
+        check_scratch(plan, ".", 2**33, keeps=False)
+        for case in plan.cases:
+            cost_of(case, 2, int(plan.experiment.memory))
+    except UserError as error:
+        told = str(error)
+    else:
+        return None
+    finally:
+        assert {path.name for path in Path().iterdir()} == before
+    assert told.strip()
+    assert "Traceback" not in told
+    assert len(told) < 3000
+    assert told.isprintable(), told
+    refused.add(text)
+    return told
+
+
+def names_the_place(told):
+    """Whether a complaint names the file, or the case by its name, and a key or a line."""
+    no_experiment = rf"({FILE}|--set .*): (line \d+: )?(not valid YAML|an experiment is)"
+    if re.match(no_experiment, told, re.DOTALL):
+        return True
+    whose = told.startswith((f"{FILE}:", "--set ")) or re.match(r"\w+\.\w+\.\w+\.", told)
+    return bool(whose and re.search(rf"\b({'|'.join(SCHEMA)})\b", told))
+
+
+@st.composite
+def experiments(draw):
+    names = draw(st.lists(st.sampled_from(sorted(ENTRIES)), min_size=1, max_size=3))
+    cases = [{"workload": name, **copy.deepcopy(ENTRIES[name])} for name in names]
+    data = {"name": "fuzz", "repetitions": 2, "impossible": "skip", "roofline": False}
+    data["cases"] = cases
+    if draw(st.booleans()):
+        data["common"] = copy.deepcopy(LARGE)
+    return data
+
+
+def places(data, path=()):
+    """Yield the path of everything in nested data."""
+    pairs = data.items() if isinstance(data, dict) else enumerate(data)
+    for key, value in pairs:
+        yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*path, key))
+
+
+@st.composite
+def spoilt(draw):
+    data = draw(experiments())
+    for _ in range(draw(st.integers(1, 3))):
+        path = draw(st.sampled_from(list(places(data)) or [("name",)]))
+        target = data
+        for step in path[:-1]:
+            target = target[step]
+        how = draw(st.sampled_from(["replace", "replace", "add", "remove"]))
+        if how == "replace" or not isinstance(target, dict):
+            target[path[-1]] = copy.deepcopy(draw(st.sampled_from(JUNK)))
+        elif how == "add":
+            target[draw(st.sampled_from(KEYS))] = copy.deepcopy(draw(st.sampled_from(JUNK)))
+        else:
+            del target[path[-1]]
+    return data
+
+
+def test_the_entries_are_good_and_of_all_workloads():
+    assert set(ENTRIES) <= set(workload_names())
+    for name, entry in ENTRIES.items():
+        data = {"name": "fuzz", "roofline": False, "cases": [{"workload": name, **entry}]}
+        assert attempt(yaml.safe_dump(data)) is None
+
+
+@settings(max_examples=1500, suppress_health_check=list(HealthCheck))
+@given(spoilt())
+def test_a_spoilt_experiment_is_refused_with_file_and_key(data):
+    told = attempt(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+    assert told is None or names_the_place(told), told
+
+
+@settings(max_examples=300, suppress_health_check=list(HealthCheck))
+@given(experiments(), st.data())
+def test_spoilt_text_is_refused_with_the_file(data, draw):
+    """Characters put in, taken out and doubled."""
+    text = yaml.safe_dump(data, sort_keys=False)
+    for _ in range(draw.draw(st.integers(1, 4))):
+        at = draw.draw(st.integers(0, len(text)))
+        put = draw.draw(st.sampled_from(BITS))
+        text = text[:at] + put + text[at + draw.draw(st.integers(0, 5)) :]
+    told = attempt(text)
+    assert told is None or names_the_place(told), told
+
+
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from(KEYS), st.sampled_from(JUNK),
+       st.sampled_from(["{}={}", "{}", "{}.x={}", "={}"]))  # fmt: skip
+def test_spoilt_overrides_are_refused_with_the_option(key, value, form):
+    case = {"workload": "hyperslab", **ENTRIES["hyperslab"]}
+    text = yaml.safe_dump({"name": "x", "cases": [case]})
+    put = yaml.safe_dump(value, default_flow_style=True, width=10**9)
+    put = put.removesuffix("\n...\n").strip()
+    told = attempt(text, [form.format(key, put)])
+    assert told is None or names_the_place(told), told
+
+
+def test_there_were_enough():
+    assert len(refused) >= WANTED, len(refused)

@@ -1,0 +1,238 @@
+"""Files and text from elsewhere: nothing in them runs, nothing they name lies outside."""
+
+import json
+import os
+import pickle
+import stat
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+from pffbench.data import make_source
+from pffbench.data.codecs import refuse_codecs
+from pffbench.errors import UserError
+from pffbench.experiment.load import load_experiment
+from pffbench.experiment.yamltext import parse
+from pffbench.storage.scratch import Scratch
+from pffbench.units import Duration, Size
+
+
+class Evil:
+    """Leaves a file where it is unpickled."""
+
+    def __init__(self, proof):
+        self.proof = str(proof)
+
+    def __reduce__(self):
+        return (os.mkdir, (self.proof,))
+
+
+def read(path, variable=None):
+    source = make_source("file", None, 0, str(path), variable)
+    out = np.empty(source.shape, source.dtype)
+    source.fill(out, 0, (0,) * out.ndim, out.shape)
+    source.close()
+    return out
+
+
+# No pickle in any format
+
+
+def test_a_numpy_file_with_objects_is_refused(tmp_path):
+    np.save(tmp_path / "evil.npy", np.array([Evil(tmp_path / "proof")], dtype=object))
+    with pytest.raises(UserError, match=r"evil\.npy"):
+        read(tmp_path / "evil.npy")
+    assert not (tmp_path / "proof").exists()
+
+
+def zarr_array(path, **metadata):
+    """Make an array of format 2 whose only chunk is a pickle, and put this into its metadata."""
+    zarr.create_array(str(path), shape=(4,), chunks=(4,), dtype="f4", zarr_format=2,
+                      compressors=None)  # fmt: skip
+    described = json.loads((path / ".zarray").read_text()) | metadata
+    (path / ".zarray").write_text(json.dumps(described))
+    (path / "0").write_bytes(pickle.dumps(Evil(path.parent / "proof")))
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"filters": [{"id": "pickle"}]},
+        {"filters": [{"id": "delta", "dtype": "<f4"}, {"id": "pickle"}]},
+        {"compressor": {"id": "pickle"}},
+        {"dtype": "|O", "filters": [{"id": "pickle"}], "fill_value": None},
+        {"dtype": "|O", "filters": [{"id": "json2"}], "fill_value": None},
+        {"compressor": {"id": "never-heard-of"}},
+    ],
+)
+def test_a_zarr_array_with_an_object_codec_is_refused(tmp_path, metadata):
+    zarr_array(tmp_path / "evil.zarr", **metadata)
+    with pytest.raises(UserError, match=r"evil\.zarr"):
+        read(tmp_path / "evil.zarr")
+    assert not (tmp_path / "proof").exists()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("codec", ["none", "gzip", "zstd", "blosc"])
+def test_ordinary_zarr_arrays_are_read(tmp_path, zarr_format, codec):
+    from pffbench.backends.zarr_codecs import compressor
+    from pffbench.workloads.base import make_spec
+    from pffbench.workloads.registry import workload
+
+    kind = workload("hyperslab").parameters_type
+    parameters = kind(backend="zarr", shape=(4, 4), codec=codec, dtype="float32")
+    spec = make_spec(parameters, "a", (4, 4), number=0, offset=0, owner=None, block=(4, 4))
+    made = zarr.create_array(
+        str(tmp_path / "good.zarr"), shape=(4, 4), chunks=(2, 2), dtype="f4",
+        shards=(4, 4) if zarr_format == 3 else None, compressors=compressor(zarr_format, spec),
+        zarr_format=zarr_format,
+    )  # fmt: skip
+    made[:] = np.arange(16).reshape(4, 4)
+    assert read(tmp_path / "good.zarr").sum() == 120
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"filters": [{"id": "pickle"}]},
+        {"compressor": {"id": "pickle"}},
+        {"codecs": [{"name": "bytes"}, {"name": "numcodecs.pickle"}]},
+        {"codecs": [{"name": "sharding_indexed", "configuration": {"codecs": [{"name": "x"}]}}]},
+        {"codecs": [{"name": "sharding_indexed",
+                     "configuration": {"codecs": [], "index_codecs": [{"name": "x"}]}}]},
+    ],
+)  # fmt: skip
+def test_only_known_codecs_pass(metadata):
+    with pytest.raises(UserError, match=r"has the codec .* \(allowed: adler32, "):
+        refuse_codecs("a.zarr", metadata)
+
+
+def test_an_hdf5_file_with_objects_is_refused(tmp_path):
+    with h5py.File(tmp_path / "evil.h5", "w") as file:
+        file.create_dataset("x", data=np.void(pickle.dumps(Evil(tmp_path / "proof"))))
+    with pytest.raises(UserError):
+        read(tmp_path / "evil.h5", "x")
+    assert not (tmp_path / "proof").exists()
+
+
+# The user's files
+
+
+@pytest.mark.parametrize("name", ["mine.h5", "mine.npy", "mine.zarr"])
+def test_the_users_file_is_not_changed(tmp_path, name):
+    path = tmp_path / name
+    data = np.arange(12, dtype="f4").reshape(3, 4)
+    if name.endswith("h5"):
+        with h5py.File(path, "w") as file:
+            file["x"] = data
+    elif name.endswith("npy"):
+        np.save(path, data)
+    else:
+        zarr.create_array(str(path), data=data)
+    before = {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in [path, *path.rglob("*")]}
+    for file in before:
+        file.chmod(stat.S_IMODE(file.stat().st_mode) & 0o555)
+    assert (read(path) == data).all()
+    assert {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in [path, *path.rglob("*")]} == before
+
+
+# YAML
+
+
+GROWING = {
+    "aliases": "a: &a [" + ",".join(["x"] * 10) + "]\n" + "".join(
+        f"{b}: &{b} [{','.join([f'*{a}'] * 10)}]\n"
+        for a, b in zip("abcdefghi", "bcdefghij", strict=True)),
+    "merge keys": "a: &a {x: 1}\n" + "".join(
+        f"{b}: &{b} {{<<: [{','.join([f'*{a}'] * 10)}]}}\n"
+        for a, b in zip("abcdefghi", "bcdefghij", strict=True)),
+    "itself": "a: &a [*a]\n",
+    "depth": "a: " + "[" * 100_000,
+    "values": "a: [" + ",".join(["[]"] * 300_000) + "]",
+    "a long number": "a: " + "9" * 100_000,
+    "size": "a: " + "x" * 2**21,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", GROWING)
+def test_text_that_grows_is_refused_soon(how):
+    begin = time.monotonic()
+    with pytest.raises(UserError):
+        parse(GROWING[how], "x.yaml")
+    assert time.monotonic() - begin < 60  # a few seconds where nothing else runs
+
+
+def test_many_keys_are_read_in_time():
+    """Looking for keys that stand there twice took a minute for as many."""
+    begin = time.monotonic()
+    parse("\n".join(f"k{i}: 1" for i in range(40_000)), "x.yaml")
+    assert time.monotonic() - begin < 60
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: !!python/object/apply:os.mkdir [proof]", "a: !!python/name:os.system", "a: !x 1",
+        "a: !!binary aGk=", "a: !!set {b, c}", "a: !!omap [b: 1]", "a: !!timestamp 2001-01-01",
+        "? [a]\n: 1", "? {a: 1}\n: 1", "a: 1\na: 2", "a: 0b_", "\0",
+    ],
+)  # fmt: skip
+def test_only_plain_data_pass(text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"x\.yaml: .*not valid YAML"):
+        parse(text, "x.yaml")
+    assert not list(tmp_path.iterdir())
+
+
+def test_dates_stay_text():
+    assert parse("a: 2001-01-01\nb: 2001-99-99", "x") == {"a": "2001-01-01", "b": "2001-99-99"}
+
+
+def test_a_device_is_read_no_further_than_an_experiment_is_long():
+    with pytest.raises(UserError):
+        load_experiment("/dev/zero")
+
+
+@pytest.mark.parametrize("text", ["1e999999999", "9" * 10_000, "1" + " " * 3 + "x" * 10**6, "nan"])
+def test_short_text_for_a_huge_number_is_refused_at_once(text):
+    begin = time.monotonic()
+    for kind in (Size, Duration):
+        with pytest.raises(UserError):
+            kind.parse(text)
+    assert time.monotonic() - begin < 5
+
+
+# Names
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc", "../x", "a\0b"])
+def test_no_name_leads_out_of_the_scratch_directory(tmp_path, name):
+    scratch = Scratch.create(str(tmp_path), "run-1")
+    with pytest.raises(ValueError, match="not a plain file name"):
+        scratch.path(name)
+    with pytest.raises((ValueError, OSError)):
+        scratch.make_directory(name)
+
+
+@pytest.mark.parametrize("run_id", ["../x", "a/b", "", ".", "..", "-", "a b", "x\n"])
+def test_no_run_id_leads_out_of_the_scratch_parent(tmp_path, run_id):
+    parent = tmp_path / "scratch"
+    parent.mkdir()
+    for make in (Scratch.create, Scratch.take_over):
+        with pytest.raises(UserError, match="has other characters"):
+            make(str(parent), run_id)
+    assert [path.name for path in tmp_path.rglob("*")] == ["scratch"]
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "/x", "", ".", "..", "x" * 65, "a b", "-x", "x\n"])
+def test_no_name_of_an_experiment_leads_out_of_the_results(tmp_path, name):
+    path = tmp_path / "x.yaml"
+    path.write_text(json.dumps({"name": name, "cases": [
+        {"workload": "hyperslab", "backend": "hdf5", "shape": [4]}]}))  # fmt: skip
+    with pytest.raises(UserError, match=r"x\.yaml: name"):
+        load_experiment(str(path))
+    assert Path(path).exists()
