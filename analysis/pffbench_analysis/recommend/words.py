@@ -86,8 +86,9 @@ def _time(placed: Placed, answer: Answer) -> str:
     parts = answer.purpose.parts
     if list(parts.values()) != [1.0] or not placed.median:
         return f"{seconds} in all"
-    rate = Size(int(placed.candidate.case.nbytes / placed.median))
-    return f"{seconds} for {Size(placed.candidate.case.nbytes)}, {rate}/s"
+    case = placed.candidate.case
+    nbytes = case.read_bytes if "read_total" in parts else case.nbytes  # often only a part is read
+    return f"{seconds} for {Size(nbytes)}, {Size(int(nbytes / placed.median))}/s"
 
 
 def _ratio(ratio: Spread | None) -> str:
