@@ -7,6 +7,7 @@ stands on a rung. Everything a rung needs is made ready before it, off the timer
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -22,8 +23,8 @@ from pffbench.storage.durable import (
 )
 from pffbench.workloads.access import Access
 from pffbench.workloads.cycle import Cycle
-from pffbench.workloads.pieces import Piece, amount, batches, make_buffer
-from pffbench.workloads.rounds import Rounds, all_at_once
+from pffbench.workloads.pieces import Piece, amount, make_buffer
+from pffbench.workloads.rounds import Rounds, Turn, all_at_once, turns
 from pffbench.workloads.sink import Sink, into_memory
 
 #: Looks at open arrays and what was just moved of them, off the timer.
@@ -69,12 +70,15 @@ def write_store(cycle: Cycle, rounds: Rounds = all_at_once, look: Look = not_at_
         path = cycle.path(team.rank)
     with clock.phase("create"):
         store = cycle.hold(cycle.backend.create(path, cycle.comm))
-    for one in rounds(specs, accesses):
-        owned = count_owned(one.specs, team.rank)
-        with clock.phase("define", operations=owned):
-            arrays = store.define(one.specs)
-        _write_arrays(cycle, arrays, one.accesses)
-        look(arrays, one.accesses)
+    for group in turns(team.comm, rounds(specs, accesses), cycle.memory):
+        for turn, pieces in zip(group, _filled(cycle, group), strict=True):
+            one = turn.round
+            if turn.first:
+                with clock.phase("define", operations=count_owned(one.specs, team.rank)):
+                    arrays = store.define(one.specs)
+            _write_pieces(cycle, arrays, pieces)
+            if turn.last:
+                look(arrays, one.accesses)
     with cycle.step("facts"):
         cycle.observed.facts.update(store.transfer_facts())
     if p.durability != "close":
@@ -92,21 +96,36 @@ def write_store(cycle: Cycle, rounds: Rounds = all_at_once, look: Look = not_at_
     return files
 
 
-def _write_arrays(cycle: Cycle, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
-    """Write to arrays of an open store, in batches."""
-    for batch in batches(cycle.team.comm, accesses, cycle.memory):
-        with cycle.step("memory"):
-            buffer = make_buffer(batch)
-        pieces = cycle.pieces(batch, buffer)
-        with cycle.step("data"):
-            for piece in pieces:
-                piece.fill(cycle.source)
-        with cycle.step("preparation"):
-            calls = [piece.writer(arrays, cycle.collective) for piece in pieces]
-        nbytes, operations = amount(pieces)
-        with cycle.clock.phase("write", nbytes, operations):
-            for call in calls:
-                call()
+def _filled(cycle: Cycle, group: Sequence[Turn]) -> list[list[Piece]]:
+    """Make the data of a group of turns: the pieces of each."""
+    pieces = _placed(cycle, group)
+    with cycle.step("data"):
+        for piece in chain.from_iterable(pieces):
+            piece.fill(cycle.source)
+    return pieces
+
+
+def _placed(cycle: Cycle, group: Sequence[Turn]) -> list[list[Piece]]:
+    """Lay the pieces of a group of turns one behind the other in memory, which holds poison."""
+    with cycle.step("memory"):
+        buffer = make_buffer([access for turn in group for access in turn.accesses])
+        buffer.fill(POISON)
+    found, done = [], 0
+    for turn in group:
+        nbytes = sum(access.nbytes for access in turn.accesses)
+        found.append(cycle.pieces(turn.accesses, buffer[done : done + nbytes]))
+        done += nbytes
+    return found
+
+
+def _write_pieces(cycle: Cycle, arrays: Mapping[str, Array], pieces: Sequence[Piece]) -> None:
+    """Write pieces to arrays of an open store."""
+    with cycle.step("preparation"):
+        calls = [piece.writer(arrays, cycle.collective) for piece in pieces]
+    nbytes, operations = amount(pieces)
+    with cycle.clock.phase("write", nbytes, operations):
+        for call in calls:
+            call()
 
 
 def left_by_another_job(cycle: Cycle) -> set[str]:
@@ -142,41 +161,41 @@ def read_store(
         path = cycle.read_path(author)
     with clock.phase("open"):
         store = cycle.hold(cycle.backend.open(path, cycle.comm))
-    for one in rounds(specs, accesses):
-        needed = list(dict.fromkeys(access.spec for access in one.accesses))
-        wanted = one.specs if store.collective_lookup else needed
-        owned = count_owned(one.specs, author)
-        with clock.phase("open_array", operations=owned):
-            arrays = store.arrays(wanted)
-        _read_arrays(cycle, arrays, one.accesses, sink)
-        look(arrays, one.accesses)
+    for group in turns(team.comm, rounds(specs, accesses), cycle.memory):
+        placed, results = _placed(cycle, group), []
+        for turn, pieces in zip(group, placed, strict=True):
+            one = turn.round
+            if turn.first:
+                needed = list(dict.fromkeys(access.spec for access in one.accesses))
+                wanted = one.specs if store.collective_lookup else needed
+                with clock.phase("open_array", operations=count_owned(one.specs, author)):
+                    arrays = store.arrays(wanted)
+            results.append(_read_pieces(cycle, arrays, pieces, sink))
+            if turn.last:
+                look(arrays, one.accesses)
+        with cycle.step("verification"):
+            if cycle.backend.capabilities.keeps_data:
+                for pieces, got in zip(placed, results, strict=True):
+                    _verify(cycle, pieces, got)
+        del results
     with clock.phase("close_read"):
         store.close()
     cycle.open_stores.remove(store)
 
 
-def _read_arrays(
-    cycle: Cycle, arrays: Mapping[str, Array], accesses: Sequence[Access], sink: Sink
-) -> None:
-    """Read from arrays of an open store, in batches, and verify what came."""
-    for batch in batches(cycle.team.comm, accesses, cycle.memory):
-        with cycle.step("memory"):
-            buffer = make_buffer(batch)
-            buffer.fill(POISON)
-        pieces = cycle.pieces(batch, buffer)
-        with cycle.step("preparation"):
-            readers = [piece.reader(arrays, cycle.collective) for piece in pieces]
-            calls = [
-                sink(reader) if piece.memory.size else reader
-                for piece, reader in zip(pieces, readers, strict=True)
-            ]
-        nbytes, operations = amount(pieces)
-        with cycle.clock.phase("read", nbytes, operations):
-            results = [call() for call in calls]
-        with cycle.step("verification"):
-            if cycle.backend.capabilities.keeps_data:
-                _verify(cycle, pieces, results)
-            del results
+def _read_pieces(
+    cycle: Cycle, arrays: Mapping[str, Array], pieces: Sequence[Piece], sink: Sink
+) -> list[Buffer]:
+    """Read pieces from arrays of an open store and return what came."""
+    with cycle.step("preparation"):
+        readers = [piece.reader(arrays, cycle.collective) for piece in pieces]
+        calls = [
+            sink(reader) if piece.memory.size else reader
+            for piece, reader in zip(pieces, readers, strict=True)
+        ]
+    nbytes, operations = amount(pieces)
+    with cycle.clock.phase("read", nbytes, operations):
+        return [call() for call in calls]
 
 
 def remove_store(cycle: Cycle) -> None:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pffbench.backends.base import ArraySpec
 from pffbench.workloads.access import Access
+from pffbench.workloads.pieces import batches
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,31 @@ class Round:
 
     specs: Sequence[ArraySpec]
     accesses: Sequence[Access]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of array data that this rank moves."""
+        return sum(access.nbytes for access in self.accesses)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is moved by one phase: a round, or a part of one that does not fit in memory.
+
+    Parameters
+    ----------
+    round : Round
+        The round.
+    accesses : sequence of Access
+        What of it is moved now.
+    first, last : bool
+        Whether it begins and ends the round.
+    """
+
+    round: Round
+    accesses: Sequence[Access]
+    first: bool = True
+    last: bool = True
 
 
 #: Cuts the arrays of a store and a rank's accesses to them into rounds. Phases are collective, so
@@ -63,3 +93,40 @@ def one_by_one(count: int) -> Rounds:
         return (Round(*both) for both in zip(defined, moved, strict=True))
 
     return cut
+
+
+def turns(comm: MPI.Intracomm, rounds: Iterator[Round], memory: int) -> Iterator[Sequence[Turn]]:
+    """Group what is moved by what fits in memory together; collective, equal on all ranks.
+
+    Data of a group are made before its first turn and verified after its last one, so that of
+    thousands of small rounds each has nothing but its phases.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+    rounds : iterator of Round
+        The rounds, as many on each rank.
+    memory : int
+        Most bytes of a group on a rank, but for a single access that is longer.
+    """
+    left = list(rounds)
+    while left:
+        together = min(comm.allgather(_fitting(left, memory)))
+        if together > 1:
+            yield [Turn(one, one.accesses) for one in left[:together]]
+        else:
+            parts = list(batches(comm, left[0].accesses, memory)) or [()]
+            for number, part in enumerate(parts, start=1):
+                yield [Turn(left[0], part, number == 1, number == len(parts))]
+        del left[:together]
+
+
+def _fitting(rounds: Sequence[Round], memory: int) -> int:
+    """Count the rounds at the beginning that fit in memory together, one at least."""
+    nbytes = 0
+    for number, one in enumerate(rounds):
+        nbytes += one.nbytes
+        if number and nbytes > memory:
+            return number
+    return len(rounds)
