@@ -5,7 +5,7 @@ A backend creates and opens a *store* (a file or a directory); a store defines a
 region (data spaces, slices, property lists) and returns the call that is timed, so that nothing
 but the library stands in the timed region.
 
-To add a backend, copy ``posix.py``, the shortest one, and name it in ``registry.py``.
+To add a backend, copy ``posix.py``, a simple one, and name it in ``registry.py``.
 """
 
 from __future__ import annotations
