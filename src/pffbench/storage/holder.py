@@ -110,17 +110,18 @@ class Holder:
 
     def fate(self) -> Fate:
         """Find out what became of the process."""
-        if self.boot and self.boot == _boot():
+        here = bool(self.boot) and self.boot == _boot()
+        if here and self.namespace == _namespace():
             return self._fate_here()
         if self.job:
             return self._fate_of_job()
+        if here:
+            return Fate("unknown", "it is in another container of this machine")
         if self.boot and self.host == socket.gethostname():
             return Fate("ended", f"{self.host} has been started anew since")
         return Fate("unknown", f"it ran on {self.host}, which cannot be asked from here")
 
     def _fate_here(self) -> Fate:
-        if self.namespace != _namespace():
-            return Fate("unknown", "it is in another container of this machine")
         if not self.started or _started(self.pid) == self.started:
             return Fate("runs", "its process is there")
         return Fate("ended", "its process is gone")
