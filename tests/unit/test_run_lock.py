@@ -122,6 +122,12 @@ def test_slurm_tells_what_became_of_a_job(tmp_path, monkeypatch, says, status, t
             RunLock().take(tmp_path, "--resume x")
 
 
+def test_a_job_in_another_container_of_this_machine_is_asked_for_too(tmp_path, monkeypatch):
+    squeue(tmp_path, monkeypatch, "", 0)
+    lock_of(tmp_path, namespace="pid:[1]", job="17", restart="0")
+    RunLock().take(tmp_path, "--resume x")
+
+
 def test_an_earlier_start_of_ones_own_job_has_ended(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "17")
     lock_of(tmp_path, **ELSEWHERE)
