@@ -146,6 +146,17 @@ def _content(path):
         }
 
 
+def test_what_unlimited_dimensions_take_on_disk_is_foreseen(tmp_path):
+    case = {"backend": "netcdf4", "layout": "file_per_process", "settings": "defaults",
+            "netcdf4": {"dimensions": "unlimited_shared"}}  # fmt: skip
+    done = run_experiment(tmp_path, 1, cases=[BASE | case | {"datasets": 2, "shape": [32, 32]}])
+    assert done.status == 0, done.said
+    (entry,) = done.record["cases"].values()
+    taken = entry["disk"]["apparent"]
+    assert taken > 1000 * 2 * 32 * 32 * 4  # two chunks of 16 MiB
+    assert taken <= entry["cost"]["space"] <= 1.2 * taken
+
+
 # What is refused
 
 

@@ -300,6 +300,11 @@ class Backend(ABC):
         return () if library is None else (library,)
 
     @classmethod
+    def padding(cls, spec: ArraySpec, options: Options) -> float:
+        """How many times its bytes an array takes where the library's own chunks are larger."""
+        return 1.0
+
+    @classmethod
     def copies(cls, options: Options) -> int:
         """Return how many times each array is stored."""
         return 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 
 #: Bits of the mantissa of each type that can be rounded.
 _MANTISSAS = {"float32": 23, "float64": 52}
+
+
+#: Bytes of a chunk that netCDF-C (4.9) chooses where nothing is known of the length of any axis: of
+#: one axis, and of several.
+_UNLIMITED_CHUNK = (2**12, 2**24)
 
 
 class NetCdf4Options(Options, frozen=True, kw_only=True):
@@ -153,6 +159,15 @@ class NetCdf4(Backend):
                 "read_transfer must be collective too"
             )
         return None
+
+    @classmethod
+    def padding(cls, spec: ArraySpec, options: Options) -> float:
+        assert isinstance(options, NetCdf4Options)
+        if not options.unlimited or spec.chunks != "library":
+            return 1.0
+        axes = len(spec.shape)
+        edge = round((_UNLIMITED_CHUNK[axes > 1] / spec.itemsize) ** (1 / axes))
+        return float(math.prod(-(-n // edge) * edge / n for n in spec.shape))
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(path, "w", comm, clobber=False, format="NETCDF4")

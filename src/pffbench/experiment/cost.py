@@ -69,7 +69,11 @@ def cost_of(case: Case, ranks: int, budget: int) -> Cost:
     specs = pattern.arrays(p, ranks, 0)
     if backend.file_per_chunk and specs:
         files += volume.arrays * (1 + _chunks(specs[0]))
-    space = int(volume.nbytes * backend.copies(case.options) * _FORMAT_OVERHEAD) + files * _BLOCK
+    times = backend.copies(case.options) * _FORMAT_OVERHEAD
+    # In turns, arrays but the first are created when the length of their axes is known.
+    if specs and getattr(p, "order", "") != "interleaved":
+        times *= backend.padding(specs[0], case.options)
+    space = int(volume.nbytes * times) + files * _BLOCK
     if p.cache == "copied":  # the original is removed when the copy is whole
         files, space = 2 * files, 2 * space
     if pattern.makes_another(p):
