@@ -1,12 +1,15 @@
 """Runs with a fault in them: started, looked at when they have ended, and gone on with."""
 
 import json
+import shutil
+import subprocess
+import sys
 import time
 from collections import Counter
 
 import psutil
 
-from launch import PROGRAMS, pffbench_cli, start_experiment
+from launch import PROGRAMS, Finished, cannot_run, environment, pffbench_cli, start_experiment
 
 #: Two cases, of which the second one is to fail in its third repetition.
 REPETITIONS = 4
@@ -18,7 +21,7 @@ def start_faulty(directory, ranks, *arguments, fault, program=None, env=None, **
     """Start an experiment whose backend has a fault, see `programs/faulty.py`."""
     told = {
         "FAULT": json.dumps(fault),
-        "FAULT_SCRATCH": str(directory / "scratch"),
+        "FAULT_PLACE": str(directory / "scratch"),
         TAG: str(directory),
         **(env or {}),
     }
@@ -58,6 +61,44 @@ def completes(done, ranks, repetitions=REPETITIONS):
         "experiment.yaml", "results", "scratch",
     ]  # fmt: skip
     return rest
+
+
+def in_own_mounts(command):
+    """Return the command as it is run where what is mounted is seen by nobody else."""
+    for how in (["unshare", "--mount"], ["unshare", "--map-root-user", "--mount"]):
+        if shutil.which("unshare") and not subprocess.run([*how, "true"], stderr=-3).returncode:
+            return [*how, *map(str, command)]
+    cannot_run("file systems cannot be mounted here, also not in a user's own namespace")
+    return None
+
+
+def run_on_small_disks(directory, places, *steps):
+    """Run commands one after the other with small file systems in memory in these places.
+
+    Parameters
+    ----------
+    directory : Path
+        Gets `kept`, a copy of every place as it is at the end of each step.
+    places : dict of Path to str
+        Where, and how large.
+    steps : list of (list, dict, dict)
+        A command, what the environment has beside the usual, and places that are made larger (or
+        writable again) before it, with files in them to remove.
+    """
+    told = {
+        "places": {str(place): size for place, size in places.items()},
+        "kept": str(directory / "kept"),
+        "steps": [
+            {"command": list(map(str, command)), "environment": env, "before": before}
+            for command, env, before in steps
+        ],
+    }  # fmt: skip
+    program = [sys.executable, PROGRAMS / "small_disks.py", json.dumps(told)]
+    done = subprocess.run(in_own_mounts(program), env=environment(), capture_output=True, text=True,
+                          timeout=180, check=False, stdin=subprocess.DEVNULL)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    answers = json.loads(done.stdout)
+    return [Finished(answer["status"], answer["stdout"], answer["stderr"]) for answer in answers]
 
 
 def no_process_is_left(directory, seconds=15):

@@ -7,6 +7,7 @@ import keyword
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import NoReturn
 
@@ -58,7 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     module = f"{parsed.command}_" if keyword.iskeyword(parsed.command) else parsed.command
     command = import_module(f"pffbench.commands.{module}")
     try:
-        status = command.main(parsed)
+        with reading(parsed):
+            status = command.main(parsed)
     except UserError as error:
         print(f"pffbench: {error}", file=sys.stderr)
         status = error.exit_status
@@ -66,6 +68,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.stderr.close()
         status = 0
     sys.exit(status)
+
+
+def reading(parsed: argparse.Namespace) -> AbstractContextManager[None]:
+    """Return what stands around a command that reads results directories, of whatever origin."""
+    from pffbench.results.record import readable
+
+    given = vars(parsed)
+    runs = [*given.get("runs", []), *given.get("new", [])]
+    return readable(*filter(None, [given.get("base"), *runs])) if runs else nullcontext()
 
 
 def _with_command(arguments: list[str]) -> list[str]:

@@ -16,5 +16,9 @@ class UserError(Exception):
     exit_status = WRONG_INPUT
 
 
+class ResultsLostError(Exception):
+    """The results directory takes no more, so the run cannot go on; raised on all ranks."""
+
+
 class ImpossibleCaseError(UserError):
     """A case that the chosen backend cannot do; an experiment may ask to skip such cases."""

@@ -49,7 +49,7 @@ def destroy_scratch(scratch: Scratch, decided: Decided) -> str | None:
         scratch.destroy()
         if decided.own_scratch_parent:
             Path(decided.scratch_parent).rmdir()
-    except OSError as error:
+    except (OSError, UserError) as error:
         if Path(scratch.directory).exists():
             return f"could not remove {scratch.directory}: {error}"
     return None

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from pffbench.backends.base import Store
 from pffbench.backends.registry import backend_class
-from pffbench.case import Case, Stage
+from pffbench.case import Case
 from pffbench.data import Source, make_source
+from pffbench.errors import ResultsLostError, UserError
 from pffbench.experiment.check import Plan
 from pffbench.pace import Pace
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError
@@ -24,34 +26,13 @@ from pffbench.parallel.watchdog import Watchdog
 from pffbench.results.gather import gather
 from pffbench.results.memory import PeakMemory
 from pffbench.results.recorder import Recorder
+from pffbench.rules import Rules
 from pffbench.storage.scratch import Scratch
 from pffbench.workloads.cycle import Cycle
 from pffbench.workloads.registry import workload
 
-
-@dataclass(frozen=True)
-class Rules:
-    """How to run, beside what to run.
-
-    Parameters
-    ----------
-    fail_fast : bool
-        Stop at the first case that fails, instead of going on with the others.
-    drop_hook : str, optional
-        The site's command that drops the page cache of a node.
-    stage : {"all", "write", "read"}
-        Which part of every repetition this job does.
-    seconds : float, optional
-        How long the run may go on from now; None without a limit.
-    hang_timeout : float, optional
-        How long a step may take before the run counts as hung; by what the case does when None.
-    """
-
-    fail_fast: bool = False
-    drop_hook: str | None = None
-    stage: Stage = "all"
-    seconds: float | None = None
-    hang_timeout: float | None = None
+#: The phases in which stores are closed.
+_CLOSING = ("close", "close_read")
 
 
 @dataclass
@@ -199,28 +180,48 @@ class Runner:
     ) -> None:
         self.watchdog.step("recording")
         repetition = gather(self.team, cycle, block, position, started, peak)
-        with AgreedStep(self.team.comm, "recording"):
+        with self._recording():
             if self.recorder is not None:
                 assert repetition is not None
                 self.recorder.record(repetition)
+
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        """End the run on all ranks, by ResultsLostError, when rank 0 cannot write results."""
+        try:
+            with AgreedStep(self.team.comm, "recording"):
+                yield
+        except PhaseFailedError as error:
+            raise ResultsLostError(str(error)) from error
 
     def _fail(self, case: Case, block: int, failure: Failure, cycle: Cycle | None) -> None:
         """End a case on all ranks: note why, close what can be closed, remove its files."""
         self.watchdog.step("ending a case that failed")
         self._failed.add(case.id)
-        if self.recorder is not None:
-            self.recorder.fail(case, block, failure)
+        with self._recording():
+            if self.recorder is not None:
+                self.recorder.fail(case, block, failure)
         if cycle is not None:
-            self._close(cycle)
+            self._close(cycle, failure.phase in _CLOSING)
         quiet_barrier(self.team.comm)
-        if self.team.is_root and cycle is not None:
-            self.scratch.remove(self.scratch.path(cycle.directory), missing_ok=True)
+        if self.recorder is not None and cycle is not None:
+            self._clean_up_after(cycle, self.recorder)
         quiet_barrier(self.team.comm)
 
-    def _close(self, cycle: Cycle) -> None:
-        """Close what a failure left open, where each rank can do so by itself."""
+    def _clean_up_after(self, cycle: Cycle, recorder: Recorder) -> None:
+        """Remove what a failed case has left; scratch itself may be what fails."""
+        try:
+            self.scratch.remove(self.scratch.path(cycle.directory), missing_ok=True)
+        except (OSError, UserError) as error:
+            recorder.remark(f"files of {cycle.case.id} could not be removed: {error}")
+
+    def _close(self, cycle: Cycle, was_closing: bool) -> None:
+        """Close what a failure left open, where each rank can do so by itself.
+
+        What could not be closed once is left alone: HDF5 crashes when it is tried again.
+        """
         for store in cycle.open_stores:
-            if cycle.comm is not None:
+            if cycle.comm is not None or was_closing:
                 self.abandoned.append(store)
                 continue
             try:

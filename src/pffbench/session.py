@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pffbench.decision import Decided, decide
-from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
+from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, ResultsLostError, UserError
 from pffbench.experiment.limits import Allowance
 from pffbench.parallel.clock import Floor, measure_floor
 from pffbench.parallel.joblimit import seconds_left
@@ -31,7 +31,8 @@ from pffbench.results.hosts import rank_facts
 from pffbench.results.lock import RunLock
 from pffbench.results.progress import Progress, make_progress, on_terminal
 from pffbench.results.recorder import Recorder
-from pffbench.runner import Rules, Runner
+from pffbench.rules import Rules
+from pffbench.runner import Runner
 from pffbench.storage.scratch import Scratch
 from pffbench.units import Duration
 
@@ -144,7 +145,10 @@ class Session:
                 watchdog,
                 self.decided.done,
             )
-            complete = runner.run()
+            try:
+                complete = runner.run()
+            except ResultsLostError as error:
+                return self._lost(error)
         status = VALID
         if self.recorder is not None:
             assert self.progress is not None
@@ -159,6 +163,24 @@ class Session:
         if any(self.team.comm.allgather(bool(runner.abandoned))):
             _leave_at_once(status)
         return status
+
+    def _lost(self, error: ResultsLostError) -> int:
+        """Say that nothing more can be recorded; what has been recorded can be gone on with."""
+        if self.recorder is not None:
+            assert self.progress is not None
+            self.progress.close()
+            if self.rules.stage == "all":
+                destroy_scratch(self.scratch, self.decided)
+            self.lock.release()
+            place = self.recorder.directory
+            print(
+                f"pffbench: results cannot be written to {place} any more: {error}; what was "
+                f"recorded is kept, go on with: pffbench run --resume {place}",
+                file=sys.stderr,
+                flush=True,
+            )
+        quiet_barrier(self.team.comm)
+        return INTERRUPTED
 
     def _remark_on(self, watchdog: Watchdog) -> None:
         """Say where nobody watches that the run goes on; collective."""

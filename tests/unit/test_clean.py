@@ -9,8 +9,8 @@ import pytest
 from pffbench.cli import make_parser
 from pffbench.commands.clean import main
 from pffbench.errors import UserError
+from pffbench.results.leftovers import judged, remove
 from pffbench.results.record import RunRecord
-from pffbench.storage.cleaning import judged, remove
 from pffbench.storage.holder import Holder
 from pffbench.storage.marker import MARKER
 from pffbench.storage.scratch import Scratch

@@ -36,10 +36,13 @@ class Hdf5Store(Store):
         self._options = options
         self._bytes: FileIO | None = None
         self._transfers: dict[bool, Any] = {}
+        # Kept with the store: after a close that failed HDF5 crashes when a dataset is let go.
+        self._arrays: dict[str, Array] = {}
 
     def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
         """Create all datasets on every rank: in parallel HDF5 the definition is collective."""
-        return {spec.name: self._array(self._create(spec)) for spec in specs}
+        self._arrays = {spec.name: self._array(self._create(spec)) for spec in specs}
+        return self._arrays
 
     def _create(self, spec: ArraySpec) -> Any:
         told = _creation(spec)
@@ -48,7 +51,8 @@ class Hdf5Store(Store):
         return self._file.create_dataset(spec.name, spec.shape, spec.stored_dtype, **told)
 
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        return {spec.name: self._array(self._file[spec.name]) for spec in specs}
+        self._arrays = {spec.name: self._array(self._file[spec.name]) for spec in specs}
+        return self._arrays
 
     def _array(self, dataset: Any) -> Array:
         return ARRAYS[self._options.api](self, dataset)

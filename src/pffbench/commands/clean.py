@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from pffbench.errors import NOT_VALID, VALID
-from pffbench.storage.cleaning import Judged, judged, remove
+from pffbench.results.leftovers import Judged, judged, remove
 from pffbench.storage.scratch import scratch_parent
 from pffbench.units import Size
 

@@ -65,16 +65,22 @@ def read_counts(directory: str | Path) -> list[Counted]:
     found: dict[tuple[str, int, str, str], Counted] = {}
     with path.open(encoding="utf-8", newline="") as file:
         lines = csv.reader(line for line in file if line.endswith("\n"))
-        if tuple(next(lines, ())) != COLUMNS:
-            raise ValueError(f"{path} is not a table of counts of this version of pffbench")
-        for cells in lines:
-            try:
-                case, repetition, warmup, phase, counter, total, largest = cells
-                row = Counted(
-                    case, int(repetition), warmup == "true", phase, counter, float(total),
-                    float(largest),
-                )  # fmt: skip
-            except ValueError as error:
-                raise ValueError(f"{path} line {lines.line_num}: {error}") from None
-            found[case, row.repetition, phase, counter] = row
+        try:
+            if tuple(next(lines, ())) != COLUMNS:
+                raise ValueError(f"{path} is not a table of counts of this version of pffbench")
+            for cells in lines:
+                row = _counted(cells, f"{path} line {lines.line_num}")
+                found[row.case, row.repetition, row.phase, row.counter] = row
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is not a table of counts: {error}") from None
     return list(found.values())
+
+
+def _counted(cells: Sequence[str], place: str) -> Counted:
+    try:
+        case, repetition, warmup, phase, counter, total, largest = cells
+        return Counted(
+            case, int(repetition), warmup == "true", phase, counter, float(total), float(largest)
+        )
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None

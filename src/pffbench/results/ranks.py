@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+#: Bytes that HDF5 may need beside the data of a repetition: headers, indexes, a group's names.
+_METADATA = 2**18
+#: A file system that knows no reservation.
+_CANNOT_TELL = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 Times = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -36,9 +43,23 @@ class RanksFile:
 
         self._h5py = h5py
         self._path = path
-        with h5py.File(path, "a") as file:
+        #: Where a file was put that could not be opened any more, as after a crash in its midst.
+        self.damaged: str | None = None
+        try:
+            self._begin(hosts, hosts_name)
+        except OSError:
+            if not Path(path).exists() or not Path(path).stat().st_size:
+                raise
+            self.damaged = f"{path}.damaged"
+            Path(path).replace(self.damaged)
+            self._begin(hosts, hosts_name)
+
+    def _begin(self, hosts: Sequence[str], hosts_name: str) -> None:
+        _reserve(self._path, _METADATA)
+        with self._h5py.File(self._path, "a") as file:
             if hosts_name not in file:
-                file.create_dataset(hosts_name, data=list(hosts), dtype=h5py.string_dtype())
+                kind = self._h5py.string_dtype()
+                file.create_dataset(hosts_name, data=list(hosts), dtype=kind)
 
     def append(
         self,
@@ -67,6 +88,7 @@ class RanksFile:
         peak_memory : array of int64, shape (ranks,)
             Peak resident memory of each rank in bytes.
         """
+        _reserve(self._path, _METADATA + 4 * own.nbytes)
         with self._h5py.File(self._path, "a") as file:
             group = file.require_group(case)
             known = [str(name) for name in group.attrs.get("phases", [])]
@@ -84,6 +106,27 @@ class RanksFile:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _reserve(path: str, nbytes: int) -> None:
+    """Have room for so many bytes more, or fail before HDF5 has begun to change the file.
+
+    HDF5 cannot undo half a change when the file system is full in its midst. It cuts off what it
+    has not used when it closes the file.
+    """
+    if not Path(path).exists() or not Path(path).stat().st_size:
+        return  # nothing is lost with it
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        size = os.fstat(descriptor).st_size
+        try:
+            os.posix_fallocate(descriptor, size, nbytes)
+        except OSError as error:
+            os.ftruncate(descriptor, size)
+            if error.errno not in _CANNOT_TELL:
+                raise
+    finally:
+        os.close(descriptor)
 
 
 def _row_of(group: Any, repetition: int) -> int:

@@ -5,18 +5,49 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from pffbench.errors import UserError
+from pffbench.results.layout import check_layout
+
 #: Version of the layout of a results directory; a reader refuses what it does not know.
 SCHEMA_VERSION = 1
+_NOT_THERE = (KeyError, TypeError, AttributeError, IndexError, ZeroDivisionError, OverflowError)
 
 
 def digest_of(experiment: dict[str, Any]) -> str:
     """Return the digest of an experiment as plain data."""
     text = json.dumps(experiment, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+@contextmanager
+def readable(*directories: str | Path) -> Iterator[None]:
+    """Say of results directories that they hold too little, or something else than they should.
+
+    Raises
+    ------
+    UserError
+        Instead of what looking for something that is not there raises. The place in the code is
+        told too: it may be at fault and not the directory.
+    """
+    try:
+        yield
+    except _NOT_THERE as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(frame.filename).name} line {frame.lineno}"
+        names = ", ".join(map(str, directories))
+        raise UserError(
+            f"{names}: holds what pffbench did not write, or less than it does "
+            f"({type(error).__name__}: {error}; {place})"
+        ) from error
 
 
 @dataclass
@@ -99,12 +130,16 @@ class RunRecord:
         """Replace `run.json` in a way that leaves either the old or the new one whole."""
         path = Path(directory) / "run.json"
         new = path.with_suffix(".json.new")
-        with new.open("w", encoding="utf-8") as file:
-            json.dump(vars(self), file, indent=1, allow_nan=False, default=str)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        try:
+            with new.open("w", encoding="utf-8") as file:
+                json.dump(vars(self), file, indent=1, allow_nan=False, default=str)
+                file.write("\n")
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)
+        except OSError:
+            new.unlink(missing_ok=True)
+            raise
 
     @classmethod
     def load(cls, directory: str | Path) -> RunRecord:
@@ -117,7 +152,7 @@ class RunRecord:
         """
         path = Path(directory) / "run.json"
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data = msgspec.json.decode(path.read_bytes())
         except FileNotFoundError:
             why = "it holds no run.json" if path.parent.is_dir() else "there is no such directory"
             raise ValueError(f"{directory} is no results directory: {why}") from None
@@ -125,7 +160,7 @@ class RunRecord:
             raise ValueError(
                 f"{directory} is no results directory: {error.strerror}: {path}"
             ) from None
-        except json.JSONDecodeError as error:
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise ValueError(f"{path} is not valid JSON: {error}") from None
         version = data.get("schema_version") if isinstance(data, dict) else None
         if not isinstance(version, int):
@@ -137,6 +172,7 @@ class RunRecord:
                 f"{SCHEMA_VERSION}: use the pffbench that made it (provenance.software.pffbench)"
             )
         try:
+            check_layout(data)
             return cls(**data)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a record of a run: {error}") from None

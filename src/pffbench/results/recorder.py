@@ -67,6 +67,8 @@ class Recorder:
         self._samples = SamplesLog(str(Path(directory) / "samples.csv"))
         hosts_name = "read_host" if record.stage == "read" else "host"
         self._ranks = RanksFile(str(Path(directory) / "ranks.h5"), topology.hosts, hosts_name)
+        if self._ranks.damaged is not None:
+            record.remarks.append(f"ranks.h5 was damaged and begun anew: {self._ranks.damaged}")
         self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
         record.save(directory)
 

@@ -12,7 +12,7 @@ from pffbench.errors import UserError
 from pffbench.experiment.check import Plan
 from pffbench.parallel.topology import Team
 from pffbench.results.lock import RunLock
-from pffbench.results.record import RunRecord, digest_of
+from pffbench.results.record import RunRecord, digest_of, readable
 from pffbench.results.samples import Repetitions, Whole, read_samples, whole
 
 _PROGRAMS = ("python", "pffbench")
@@ -81,18 +81,20 @@ def resumed(directory: str, team: Team, asked: Stage | None, lock: RunLock) -> R
         lock.take(directory, f"--resume {directory}")
         record = RunRecord.load(directory)
         samples = read_samples(path) if path.exists() else []
+        with readable(directory):
+            differences = list(_differences(record, team))
+            complete = whole(samples, record.last_written)
     except OSError as error:
         raise UserError(f"--resume {path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise UserError(f"--resume {error}") from None
     stage = _stage(directory, record, asked)
-    differences = list(_differences(record, team))
     if stage == "read":
         differences += _not_elsewhere(record, team)
     if differences:
         raise UserError(f"--resume {directory}: not the same run: {'; '.join(differences)}")
     record.stage = stage
-    return Resumed(record, stage, whole(samples, record.last_written))
+    return Resumed(record, stage, complete)
 
 
 def _stage(directory: str, record: RunRecord, asked: Stage | None) -> Stage:

@@ -12,7 +12,7 @@ import numpy as np
 from pffbench.results.amplification import Medians, median_counts
 from pffbench.results.gaps import gaps_of
 from pffbench.results.phases import MOVING, TOTALS, PhaseSummary, phase_summary
-from pffbench.results.record import RunRecord
+from pffbench.results.record import RunRecord, readable
 from pffbench.results.samples import Sample, read_samples, whole
 from pffbench.results.wording import stored_as, variants_of
 
@@ -95,6 +95,8 @@ def summarise(directory: str | Path) -> Summary:
     ------
     ValueError
         The directory holds no run that this version of pffbench can read.
+    UserError
+        It does, but what is in it is not what pffbench wrote.
     """
     record = RunRecord.load(directory)
     path = Path(directory) / "samples.csv"
@@ -102,6 +104,13 @@ def summarise(directory: str | Path) -> Summary:
         samples = read_samples(path)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    if unknown := {sample.case for sample in samples} - record.cases.keys():
+        raise ValueError(f"{path} has rows of {min(unknown)}, which run.json does not know")
+    with readable(directory):
+        return _summarised(record, samples, directory)
+
+
+def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | Path) -> Summary:
     complete = whole(samples, record.last_written)
     by_case: dict[str, list[Sample]] = defaultdict(list)
     left_out: set[tuple[str, int]] = set()
@@ -121,7 +130,7 @@ def summarise(directory: str | Path) -> Summary:
             group: _group([by_case[name] for name in names], record, counts)
             for group, names in groups.items()
         },
-        gaps_of(path, left_out - complete.written),
+        gaps_of(Path(directory) / "samples.csv", left_out - complete.written),
     )
 
 

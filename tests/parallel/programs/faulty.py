@@ -1,7 +1,9 @@
 """`pffbench` with a fault in a backend: FAULT in the environment says which, on which rank, when.
 
-It is JSON with `backend`, `verb` (create, define, write, flush, close, open, arrays, read), `kind`
-(a function below), `rank`, and `after`: how many calls of the verb on that rank go well before.
+It is JSON with `backend`, `verb` (create, define, write, flush, close, open, arrays, read; `each`
+for another one in each repetition, in this order), `kind` (a function below, or `lie`), `rank`, and
+`after`: how many calls of the verb on that rank go well before. FAULT_PLACE is where some of them
+do harm.
 """
 
 import ctypes
@@ -10,14 +12,12 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 import sys
-import time
 from dataclasses import dataclass
 
-from mpi4py import MPI
-
-from pffbench.backends.registry import backend_class
-from pffbench.cli import main
+VERBS = ("create", "define", "write", "flush", "close", "open", "arrays", "read")
+PLACE = os.environ.get("FAULT_PLACE", "")
 
 
 def fail():
@@ -54,12 +54,22 @@ def starve():
     resource.setrlimit(resource.RLIMIT_AS, (taken + 2**23, resource.RLIM_INFINITY))
 
 
-def dawdle():
-    time.sleep(0.2)
-
-
 def remove_scratch():
-    shutil.rmtree(os.environ["FAULT_SCRATCH"])
+    shutil.rmtree(PLACE)
+
+
+def freeze():
+    subprocess.run(["mount", "-o", "remount,ro", PLACE], check=True)
+
+
+def fill():
+    """Leave 128 KiB of the file system free."""
+    with open(f"{PLACE}/filler", "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 2**14)
+        except OSError:
+            file.truncate(max(file.tell() - 2**17, 0))
 
 
 @dataclass
@@ -70,10 +80,18 @@ class Fault:
     after: int = 0
     backend: str = "hdf5"
     calls: int = 0
+    stores: int = 0
 
     def __call__(self, verb):
         """Do what is to be done at this call."""
-        if verb != self.verb or self.rank not in (-1, MPI.COMM_WORLD.rank):
+        if verb == "create":
+            self.stores += 1
+        if self.rank != MPI.COMM_WORLD.rank:
+            return
+        now = self.verb
+        if now == "each":
+            now = VERBS[self.stores - 1] if self.stores <= len(VERBS) else None
+        if verb != now:
             return
         self.calls += 1
         if self.calls > self.after and self.kind != "lie":
@@ -118,5 +136,14 @@ class Fault:
 
 
 fault = Fault(**json.loads(os.environ["FAULT"]))
+if fault.kind == "overflow" and resource.getrlimit(resource.RLIMIT_STACK)[0] != 2**20:
+    resource.setrlimit(resource.RLIMIT_STACK, (2**20, 2**20))  # of the main thread: from exec on
+    os.execv(sys.executable, [sys.executable, *sys.argv])
+
+from mpi4py import MPI  # noqa: E402
+
+from pffbench.backends.registry import backend_class  # noqa: E402
+from pffbench.cli import main  # noqa: E402
+
 fault.into(backend_class(fault.backend))
 main(sys.argv[1:])

@@ -1,0 +1,165 @@
+"""Scratch and results on file systems that are full, read-only or gone: what becomes of the run."""
+
+import csv
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from faults import SLAB, no_process_is_left, run_faulty, run_on_small_disks
+from launch import PROGRAMS, Finished, mpiexec, write_experiment
+
+pytestmark = pytest.mark.parallel
+
+RANKS = 2
+NULL = SLAB | {"backend": "null"}
+#: 512 KiB for each rank, in one chunk that HDF5 keeps back until it has to write.
+HALF = {"workload": "hyperslab", "layout": "file_per_process", "shape_per_rank": [256, 512]}
+
+
+def command(directory, *arguments, program=("-m", "pffbench")):
+    return [*mpiexec(RANKS), sys.executable, *program, "run", *arguments, "--scratch",
+            directory / "scratch", "--progress", "plain"]  # fmt: skip
+
+
+def fault(kind, place, after=0):
+    told = {"backend": "null", "verb": "write", "kind": kind, "rank": 0, "after": after}
+    return {"FAULT": json.dumps(told), "FAULT_PLACE": str(place), "PFFBENCH_TEST_TAG": str(place)}
+
+
+def faulty(directory, name, *arguments, **content):
+    """Return a command that runs an experiment with a fault, with its results in a place."""
+    for place in ("scratch", "results"):
+        (directory / place).mkdir()
+    path = write_experiment(directory, **{"warmup": 0, **content})
+    return command(directory, path, "--out", directory / name, *arguments,
+                   program=(PROGRAMS / "faulty.py",))  # fmt: skip
+
+
+def kept(directory, number, *names):
+    return Path(directory, "kept", str(number), *names)
+
+
+def failures(done):
+    return {
+        (e["parameters"]["backend"], e["parameters"]["durability"]): e["failure"]["phase"]
+        for e in done.record["cases"].values()
+        if "failure" in e
+    }
+
+
+def test_a_full_scratch_fails_the_cases_that_write(tmp_path):
+    """In write, in flush and in close: another case fills it before each of them."""
+    scratch = tmp_path / "scratch"
+    larger = {"shape_per_rank": [256, 768]}
+    cases = [
+        NULL, HALF | larger | {"backend": "posix"},
+        NULL | {"layout": "own"}, HALF | {"backend": "hdf5", "durability": "flush"},
+        NULL | {"layout": "file_per_process"}, HALF | {"backend": "hdf5", "durability": "close"},
+        NULL | {"durability": "flush"},
+    ]  # fmt: skip
+    run = faulty(tmp_path, "results/a", cases=cases, repetitions=1)
+    (done,) = run_on_small_disks(tmp_path, {scratch: "8m"}, (run, fault("fill", scratch), {}))
+    done = Finished(done.status, done.stdout, done.stderr, tmp_path / "results/a")
+    assert done.status == 1, done.said
+    assert failures(done) == {
+        ("posix", "close"): "write", ("hdf5", "flush"): "flush", ("hdf5", "close"): "close",
+    }  # fmt: skip
+    for entry in done.record["cases"].values():
+        if "failure" in entry:
+            assert "No space left on device" in entry["failure"]["error"], entry["failure"]
+    assert (done.record["status"], done.record["valid"]) == ("finished", False)
+    assert Counter(r["backend"] for r in done.rows if r["phase"] == "remove") == {"null": 4}
+    assert not list(kept(tmp_path, 0, "scratch").iterdir())
+    assert "Segmentation fault" not in done.stderr
+    no_process_is_left(scratch)
+
+
+def test_a_full_results_directory_ends_the_run_which_goes_on_when_there_is_room(tmp_path):
+    results = tmp_path / "results"
+    run = faulty(tmp_path, "results/a", cases=[NULL], repetitions=6)
+    resume = command(tmp_path, "--resume", results / "a")
+    room = {str(results): {"remove": ["filler"]}}
+    ended, rest = run_on_small_disks(
+        tmp_path, {results: "8m"}, (run, fault("fill", results, after=3), {}), (resume, {}, room)
+    )
+    assert ended.status == 3, ended.said
+    assert f"results cannot be written to {results / 'a'} any more: record" in ended.stderr
+    assert "No space left on device" in ended.stderr
+    assert f"go on with: pffbench run --resume {results / 'a'}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    before = recorded(kept(tmp_path, 0, "results", "a"))
+    assert before == Counter(range(3))
+    assert not kept(tmp_path, 0, "results", "a", "run.lock").exists()
+    assert rest.status == 0, rest.said
+    assert recorded(kept(tmp_path, 1, "results", "a")) == Counter(range(6))
+    record = json.loads(kept(tmp_path, 1, "results", "a", "run.json").read_text())
+    assert (record["status"], record["valid"]) == ("finished", True)
+    assert not list((tmp_path / "scratch").iterdir())
+    no_process_is_left(results)
+
+
+def recorded(directory):
+    with (directory / "samples.csv").open(newline="") as file:
+        return Counter(int(r["repetition"]) for r in csv.DictReader(file) if r["phase"] == "remove")
+
+
+def test_results_that_cannot_begin_leave_nothing(tmp_path):
+    run = faulty(tmp_path, "results/a", cases=[NULL])
+    nothing = {**fault("fill", tmp_path / "results"), "PFFBENCH_TEST_TAG": str(tmp_path)}
+    (done,) = run_on_small_disks(tmp_path, {tmp_path / "results": "16k"}, (run, nothing, {}))
+    assert done.status == 2, done.said
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(kept(tmp_path, 0, "results").iterdir())
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_a_scratch_that_becomes_read_only_fails_all_cases(tmp_path):
+    scratch = tmp_path / "scratch"
+    cases = [NULL, SLAB | {"backend": "hdf5"}]
+    run = faulty(tmp_path, "results/a", cases=cases, repetitions=3)
+    (done,) = run_on_small_disks(
+        tmp_path, {scratch: "8m"}, (run, fault("freeze", scratch, after=1), {})
+    )
+    done = Finished(done.status, done.stdout, done.stderr, tmp_path / "results/a")
+    assert done.status == 1, done.said
+    assert "Traceback" not in done.stderr
+    reasons = [e["failure"]["error"] for e in done.record["cases"].values()]
+    assert all("Read-only file system" in reason for reason in reasons)
+    assert [r for r in done.record["remarks"] if r.startswith("could not remove")]
+    assert Counter(r["backend"] for r in done.rows if r["phase"] == "remove") == {
+        "null": 1, "hdf5": 2,
+    }  # fmt: skip
+
+
+def test_a_scratch_that_is_removed_under_the_run_fails_all_cases(tmp_path):
+    told = {"backend": "null", "verb": "write", "kind": "remove_scratch", "rank": 0, "after": 1}
+    done = run_faulty(tmp_path, RANKS, fault=told, repetitions=3,
+                      cases=[NULL, SLAB | {"backend": "hdf5"}])  # fmt: skip
+    assert done.status == 1, done.said
+    assert "Traceback" not in done.stderr
+    assert done.record["status"] == "finished"
+    assert all("failure" in e for e in done.record["cases"].values())
+    assert not (tmp_path / "scratch").exists()
+    no_process_is_left(tmp_path)
+
+
+def test_a_scratch_that_one_node_does_not_see_is_refused(tmp_path):
+    """Rank 1 has a file system of its own there, as where each node has a local disk."""
+    (tmp_path / "scratch").mkdir()
+    path = write_experiment(tmp_path, cases=[NULL])
+    alone = ("-c", "import os, sys; rank = os.environ.get('OMPI_COMM_WORLD_RANK', "
+             "os.environ.get('PMI_RANK')); command = [sys.executable, '-m', 'pffbench', "
+             "*sys.argv[1:]]; os.execvp(*((command[0], command) if rank == '0' else ('unshare', "
+             "['unshare', '--mount', 'sh', '-c', 'mount -t tmpfs own \"$0\" && exec \"$@\"', "
+             "sys.argv[-1], *command])))")  # fmt: skip
+    run = [*mpiexec(RANKS), sys.executable, *alone, "run", path, "--out", tmp_path / "results",
+           "--scratch", tmp_path / "scratch"]  # fmt: skip
+    (done,) = run_on_small_disks(tmp_path, {}, (run, {}, {}))
+    assert done.status == 2, done.said
+    assert "scratch: not the same directory on" in done.stderr
+    assert not (tmp_path / "results").exists()
+    assert not list((tmp_path / "scratch").iterdir())

@@ -1,0 +1,145 @@
+"""A rank that raises, lies, starves, crashes or is killed: what becomes of the run."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from faults import SLAB, completes, finished, no_process_is_left, run_faulty
+from launch import run_experiment, start_experiment
+
+pytestmark = pytest.mark.parallel
+
+RANKS = 3
+VERBS = ("create", "define", "write", "flush", "close", "open", "arrays", "read")
+PHASES = dict(zip(VERBS, (*VERBS[:6], "open_array", "read"), strict=True))
+LAYOUTS = ("shared", "own", "file_per_process")
+#: What a workload needs beside these to run with the backend that does nothing.
+WORKLOADS = {
+    "chunk_cache": {"shape": [4, 8], "granules_per_rank": 1},
+    "codecs": {"shape": [6, 8], "chunks": [2, 8]},
+    "datasets": {"shape": [6, 4], "datasets_per_rank": 1},
+    "hyperslab": {"shape_per_rank": [4, 4]},
+    "slices": {"shape": [6, 6, 6], "axis": 0},
+}
+LIMIT = 60
+
+
+@pytest.fixture(scope="module")
+def raised(tmp_path_factory):
+    """Every workload on every layout, once for each call of a backend that can fail."""
+    null = {"backend": "null", "durability": "flush", "layout": list(LAYOUTS)}
+    cases = [
+        {"workload": name, **null, **more, "null": {"fail": list(VERBS), "fail_rank": 1}}
+        for name, more in WORKLOADS.items()
+    ]
+    good = [{"workload": name, **null, **more} for name, more in WORKLOADS.items()]
+    return run_experiment(tmp_path_factory.mktemp("raised"), 2, cases=cases + good)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_rank_that_raises_in_any_phase_ends_its_case_only(raised, workload, layout):
+    assert raised.status == 1, raised.said
+    entries = [
+        entry for entry in raised.record["cases"].values()
+        if (entry["parameters"]["workload"], entry["parameters"]["layout"]) == (workload, layout)
+    ]  # fmt: skip
+    told = {entry["options"]["fail"]: entry.get("failure") for entry in entries}
+    assert told.pop(None) is None
+    assert {verb: (f["phase"], f["rank"], f["ranks_failed"]) for verb, f in told.items()} == {
+        verb: (phase, 1, 1) for verb, phase in PHASES.items()
+    }
+
+
+def test_all_cases_that_do_not_fail_are_recorded(raised):
+    good = [name for name, e in raised.record["cases"].items() if "failure" not in e]
+    assert len(good) == len(WORKLOADS) * len(LAYOUTS)
+    assert set(finished(raised)) == {(name, 0) for name in good}
+    assert not list((raised.out.parent / "scratch").iterdir())
+
+
+@pytest.mark.parametrize("backend", ["hdf5", "zarr"])
+def test_a_real_library_that_fails_on_one_rank(tmp_path, backend):
+    """In a file of its own: where ranks call together the others wait, until the watchdog acts."""
+    shapes = [[4, 4 * n] for n in range(1, len(VERBS) + 2)]
+    cases = [SLAB | {"backend": backend, "layout": "file_per_process", "durability": "flush",
+                     "shape_per_rank": shape} for shape in shapes]  # fmt: skip
+    fault = {"verb": "each", "kind": "fail", "rank": 1, "backend": backend}
+    done = run_faulty(tmp_path, 2, fault=fault, cases=cases, repetitions=1, timeout=LIMIT)
+    assert done.status == 1, done.said
+    *failed, good = done.record["cases"].values()
+    assert [entry["failure"]["phase"] for entry in failed] == list(PHASES.values())
+    assert {entry["failure"]["rank"] for entry in failed} == {1}
+    assert "failure" not in good
+    assert not list((tmp_path / "scratch").iterdir())
+    no_process_is_left(tmp_path)
+
+
+COLLECTIVE = [SLAB | {"backend": "null"}, SLAB | {"backend": "hdf5", "transfer": "collective"}]
+
+
+@pytest.mark.parametrize(("kind", "said"), [("die", ""), ("overflow", "Segmentation fault")])
+def test_a_rank_that_dies_in_a_collective_write_ends_the_job(tmp_path, kind, said):
+    fault = {"verb": "write", "kind": kind, "rank": 1, "after": 2}
+    begin = time.monotonic()
+    done = run_faulty(tmp_path, RANKS, fault=fault, cases=COLLECTIVE, timeout=LIMIT)
+    assert time.monotonic() - begin < LIMIT
+    assert done.status not in (0, 2, 3), done.said
+    assert said in done.stderr
+    if kind == "overflow":
+        assert "in deeper" in done.stderr  # the stack says where it was
+    assert done.record["status"] == "running"
+    assert len(finished(done)) >= 4
+    no_process_is_left(tmp_path)
+    completes(done, RANKS)
+
+
+def test_a_rank_without_memory_ends_its_case_only(tmp_path):
+    large = {"workload": "hyperslab", "shape_per_rank": [4096, 8192], "backend": "hdf5"}
+    fault = {"verb": "define", "kind": "starve", "rank": 1}
+    done = run_faulty(tmp_path, 2, fault=fault, repetitions=1, timeout=LIMIT,
+                      cases=[large, SLAB | {"backend": "null"}])  # fmt: skip
+    assert done.status == 1, done.said
+    failure = done.record["cases"][done.case(backend="hdf5")]["failure"]
+    assert failure["rank"] == 1
+    assert "MemoryError" in failure["error"]
+    assert "failure" not in done.record["cases"][done.case(backend="null")]
+    assert not list((tmp_path / "scratch").iterdir())
+    no_process_is_left(tmp_path)
+
+
+def test_a_library_that_returns_wrong_bytes_makes_the_run_not_valid(tmp_path):
+    fault = {"verb": "read", "kind": "lie", "rank": 1}
+    done = run_faulty(tmp_path, 2, fault=fault, repetitions=1, cases=COLLECTIVE, timeout=LIMIT)
+    assert done.status == 1, done.said
+    (reason,) = done.record["reasons"]
+    assert reason.startswith(f"{done.case(backend='hdf5')} repetition 0: rank 1: ")
+    assert {row["valid"] for row in done.rows if row["backend"] == "hdf5"} == {"false"}
+
+
+SLOW = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.4}}}]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL])
+def test_a_signal_to_the_launcher(tmp_path, number):
+    """SIGUSR1 ends the run after the repetition in hand, and nothing survives a killed launcher.
+
+    So does SIGTERM, but the mpiexec of Open MPI gives ranks a second only before it kills them.
+    """
+    env = {"PFFBENCH_TEST_TAG": str(tmp_path)}
+    run = start_experiment(tmp_path, 2, repetitions=8, warmup=0, cases=SLOW, env=env)
+    samples = run.out / "samples.csv"
+    end = time.monotonic() + LIMIT
+    while not (samples.exists() and samples.read_text().count(",remove,") >= 1):
+        assert time.monotonic() < end, run.finish().said
+        time.sleep(0.02)
+    os.kill(run.process.pid, number)
+    done = run.finish(timeout=LIMIT)
+    no_process_is_left(tmp_path)
+    if number == signal.SIGUSR1:
+        assert (done.status, done.record["status"]) == (3, "interrupted"), done.said
+    assert done.status != 0
+    assert 1 <= len(finished(done)) < 8
+    completes(done, 2, repetitions=8)
