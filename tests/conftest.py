@@ -18,6 +18,19 @@ settings.register_profile("tests", derandomize=True, deadline=None, max_examples
 settings.load_profile("tests")
 
 
+#: What only those get who ask for it by this marker: `-m slow`.
+ON_REQUEST = ("slow", "spack")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what takes many minutes, unless it is asked for."""
+    asked = config.option.markexpr
+    unasked = [name for name in ON_REQUEST if name not in asked.replace(f"not {name}", "")]
+    left_out = [i for i in items if any(i.get_closest_marker(name) for name in unasked)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
 @pytest.fixture(scope="session")
 def disk():
     """A directory on a disk: the page cache of a file system in memory cannot be dropped."""

@@ -27,18 +27,6 @@ def pytest_runtest_setup(item):
         pytest.skip("MooseFS needs /dev/fuse, which this machine does not have")
 
 
-def pytest_collection_modifyitems(config, items):
-    """Leave out what takes many minutes on Slurm, unless it is asked for: ``-m slow``."""
-    if "slow" in config.option.markexpr:
-        return
-    slow = [
-        item for item in items
-        if item.get_closest_marker("slurm") and item.get_closest_marker("slow")
-    ]  # fmt: skip
-    config.hook.pytest_deselected(items=slow)
-    items[:] = [item for item in items if item not in slow]
-
-
 def pytest_terminal_summary(terminalreporter):
     """Say loudly which tests on Slurm did not run, and why: the line `N skipped` hides it."""
     skipped = [

@@ -18,7 +18,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [
     pytest.mark.spack,
-    pytest.mark.slow,
     pytest.mark.skipif(shutil.which("spack") is None, reason="no `spack` in PATH"),
 ]
 
