@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -64,8 +65,14 @@ def batches(
 
 
 def make_buffer(batch: Sequence[Access]) -> Buffer:
-    """Return memory for all that a batch moves."""
-    return np.empty(sum(access.nbytes for access in batch), dtype=np.uint8)
+    """Return memory for all that a batch moves, which begins at a page.
+
+    numpy's own memory begins 16 bytes behind one, where the kernel copies about a tenth slower.
+    """
+    nbytes = sum(access.nbytes for access in batch)
+    memory = np.empty(nbytes + mmap.PAGESIZE, dtype=np.uint8)
+    begin = -memory.ctypes.data % mmap.PAGESIZE
+    return memory[begin : begin + nbytes]
 
 
 def pieces_of(
