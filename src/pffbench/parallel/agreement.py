@@ -6,8 +6,9 @@ import socket
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
 import numpy as np
 
@@ -48,6 +49,61 @@ class OtherRankFailedError(Exception):
     """Raised by a rank that did nothing wrong; the rank that did tells what it was."""
 
 
+class Agreement:
+    """Asks all ranks whether one failed; what the question needs is made once.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        The ranks; both methods are collective.
+    """
+
+    __slots__ = ("_comm", "_lowest", "_memory", "_no_one", "_reduce", "_told")
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        from mpi4py import MPI  # here, so that planning a run never loads MPI
+
+        self._comm = comm
+        self._no_one = comm.size
+        self._told = np.empty((), dtype=np.int64)
+        self._lowest = np.empty((), dtype=np.int64)
+        self._memory = [self._told, 1, MPI.INT64_T], [self._lowest, 1, MPI.INT64_T]
+        self._reduce = partial(comm.Allreduce, *self._memory, op=MPI.MIN)
+
+    def reached(self, error: BaseException | None) -> bool:
+        """Return whether no rank brings an error; no rank returns before all have come."""
+        failed = error is not None and not isinstance(error, OtherRankFailedError)
+        self._told[()] = self._comm.rank if failed else self._no_one
+        self._reduce()
+        return self._lowest.item() == self._no_one
+
+    def fail(self, phase: str, error: BaseException | None) -> NoReturn:
+        """Raise the same failure on all ranks, which have just learnt that there is one.
+
+        Raises
+        ------
+        PhaseFailedError
+            Always.
+        """
+        if isinstance(error, OtherRankFailedError):
+            error = None
+        ranks_failed = self._comm.allreduce(error is not None)
+        failure, lowest = None, self._lowest.item()
+        if self._comm.rank == lowest:
+            assert error is not None
+            failure = Failure(
+                phase=phase,
+                rank=self._comm.rank,
+                host=socket.gethostname(),
+                error=f"{type(error).__name__}: {error}",
+                traceback="".join(traceback.format_exception(error)),
+                ranks_failed=ranks_failed,
+            )
+        failure = self._comm.bcast(failure, root=lowest)
+        assert failure is not None
+        raise PhaseFailedError(failure) from error
+
+
 def agree(comm: MPI.Intracomm, phase: str, error: BaseException | None) -> None:
     """Tell all ranks whether this one failed; collective.
 
@@ -56,29 +112,9 @@ def agree(comm: MPI.Intracomm, phase: str, error: BaseException | None) -> None:
     PhaseFailedError
         On every rank, when at least one rank brought an error.
     """
-    from mpi4py import MPI  # here, so that planning a run never loads MPI
-
-    if isinstance(error, OtherRankFailedError):
-        error = None
-    lowest = np.array(comm.size if error is None else comm.rank, dtype=np.int64)
-    comm.Allreduce(MPI.IN_PLACE, lowest, op=MPI.MIN)
-    if lowest == comm.size:
-        return
-    ranks_failed = comm.allreduce(error is not None)
-    failure = None
-    if comm.rank == lowest:
-        assert error is not None
-        failure = Failure(
-            phase=phase,
-            rank=comm.rank,
-            host=socket.gethostname(),
-            error=f"{type(error).__name__}: {error}",
-            traceback="".join(traceback.format_exception(error)),
-            ranks_failed=ranks_failed,
-        )
-    failure = comm.bcast(failure, root=int(lowest))
-    assert failure is not None
-    raise PhaseFailedError(failure) from error
+    agreement = Agreement(comm)
+    if not agreement.reached(error):
+        agreement.fail(phase, error)
 
 
 def together(comm: MPI.Intracomm, make: Callable[[], T]) -> T:

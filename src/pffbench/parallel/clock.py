@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
-from pffbench.parallel.agreement import agree
+from pffbench.parallel.agreement import Agreement
 from pffbench.parallel.meter import Meter, Reading
 from pffbench.parallel.watchdog import Watchdog
 
@@ -49,15 +49,39 @@ class PhaseTime:
     parts: tuple[float, ...]
     counters: Reading = ()
 
-    def __add__(self, other: PhaseTime) -> PhaseTime:
+
+class _Sum:
+    """What has come together of a phase; it is added to between phases, so that must be quick."""
+
+    __slots__ = ("counters", "nbytes", "operations", "parts", "synced")
+
+    def __init__(self) -> None:
+        self.synced = 0.0
+        self.nbytes = 0
+        self.operations = 0
+        self.parts: list[float] = []
+        self.counters: Reading = ()
+
+    def add(self, own: float, synced: float, phase: _Phase, counted: Reading) -> None:
+        """Add another time that the phase was entered."""
+        self.parts.append(own)
+        self.synced += synced
+        self.nbytes += phase.nbytes
+        self.operations += phase.operations
+        if counted:
+            before = self.counters or (0.0,) * len(counted)
+            self.counters = tuple(a + b for a, b in zip(before, counted, strict=True))
+
+    def time(self, phase: str) -> PhaseTime:
+        """Return it as a record."""
         return PhaseTime(
-            self.phase,
-            self.own + other.own,
-            self.synced + other.synced,
-            self.nbytes + other.nbytes,
-            self.operations + other.operations,
-            self.parts + other.parts,
-            tuple(a + b for a, b in zip(self.counters, other.counters, strict=True)),
+            phase,
+            sum(self.parts),
+            self.synced,
+            self.nbytes,
+            self.operations,
+            tuple(self.parts),
+            self.counters,
         )
 
 
@@ -65,7 +89,8 @@ class PhaseClock:
     """Times the phases of one repetition on one rank (rule 1 of the method).
 
     Each phase begins behind a barrier and ends with the rank's own stamp, taken before a second
-    barrier. All stamps come from this rank's monotonic clock and only stamps of the same rank
+    one: the reduction by which ranks agree whether one failed, and which none leaves before all
+    have come. All stamps come from this rank's monotonic clock and only stamps of the same rank
     are ever subtracted. A phase that is entered several times (data that is moved in batches)
     adds up.
 
@@ -89,16 +114,17 @@ class PhaseClock:
         meter: Meter | None = None,
         watchdog: Watchdog | None = None,
     ) -> None:
-        self._comm = comm
+        self._barrier = comm.Barrier
+        self._agreement = Agreement(comm)
         self._now = now
         self._meter = meter
         self._watchdog = watchdog
-        self._times: dict[str, PhaseTime] = {}
+        self._sums: dict[str, _Sum] = {}
 
     @property
     def times(self) -> tuple[PhaseTime, ...]:
         """The phases so far, in the order in which they were first entered."""
-        return tuple(self._times.values())
+        return tuple(done.time(phase) for phase, done in self._sums.items())
 
     @property
     def counts(self) -> bool:
@@ -114,30 +140,49 @@ class PhaseClock:
         if self._watchdog is not None:
             self._watchdog.step(step)
 
-    def _add(self, time_: PhaseTime) -> None:
-        before = self._times.get(time_.phase)
-        self._times[time_.phase] = time_ if before is None else before + time_
+    def _sum(self, phase: str) -> _Sum:
+        """Return where the times of a phase come together."""
+        return self._sums.setdefault(phase, _Sum())
 
 
 class _Phase:
-    """The timed region; a class and not a generator because entry and exit must cost little."""
+    """The timed region; a class and not a generator because entry and exit must cost little.
 
-    __slots__ = ("_before", "_begin", "_clock", "_name", "_nbytes", "_operations")
+    Between the first stamp and the last but one there is nothing of it but their own calls:
+    whatever they need is looked up before.
+    """
+
+    __slots__ = (
+        "_agreement",
+        "_barrier",
+        "_before",
+        "_begin",
+        "_clock",
+        "_meter",
+        "_name",
+        "_now",
+        "nbytes",
+        "operations",
+    )
 
     def __init__(self, clock: PhaseClock, name: str, nbytes: int, operations: int) -> None:
         self._clock = clock
         self._name = name
-        self._nbytes = nbytes
-        self._operations = operations
+        self.nbytes = nbytes
+        self.operations = operations
+        self._agreement = clock._agreement
+        self._barrier = clock._barrier
+        self._meter = clock._meter
+        self._now = clock._now
         self._begin = 0.0
         self._before: Reading = ()
 
     def __enter__(self) -> None:
         self._clock.tell(self._name)
-        self._clock._comm.Barrier()
-        if self._clock._meter is not None:
-            self._before = self._clock._meter.begin()
-        self._begin = self._clock._now()
+        self._barrier()
+        if self._meter is not None:
+            self._before = self._meter.begin()
+        self._begin = self._now()
 
     def __exit__(
         self,
@@ -145,23 +190,15 @@ class _Phase:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> Literal[False]:
-        end = self._clock._now()
-        meter, comm = self._clock._meter, self._clock._comm
-        counted = () if meter is None else meter.since(self._before)
-        comm.Barrier()
-        synced = self._clock._now()
-        agree(comm, self._name, error if isinstance(error, Exception) else None)
-        self._clock._add(
-            PhaseTime(
-                self._name,
-                end - self._begin,
-                synced - self._begin,
-                self._nbytes,
-                self._operations,
-                (end - self._begin,),
-                counted,
-            )
-        )
+        end = self._now()
+        counted = () if self._meter is None else self._meter.since(self._before)
+        known = error if isinstance(error, Exception) else None
+        agreed = self._agreement.reached(known)
+        synced = self._now()
+        if not agreed:
+            self._agreement.fail(self._name, known)
+        begin = self._begin
+        self._clock._sum(self._name).add(end - begin, synced - begin, self, counted)
         return False
 
 
