@@ -1,0 +1,145 @@
+"""Pairs of pffbench and IOR: the same bytes in the same pieces, in turns.
+
+A pair is one job of pffbench with all cases and one job of IOR for each of them, the first of the
+two in turn; each gives the median of its repetitions. Both write a new file, read it back from the
+page cache and remove it, in every repetition. What is compared is the time from the first rank's
+start to the last one's end behind a barrier: ``synced_max`` and ``wr/rd(s)``.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import ior
+import ours
+from rows import Mark, Ratio, Row, not_measured
+from script import Given
+
+BLOCK = 64 * 2**20
+#: Repetitions in each job, besides one that is left out.
+REPETITIONS = 5
+_EXPERIMENT = """\
+name: against-ior
+repetitions: {repetitions}
+warmup: 1
+roofline: false
+common:
+  workload: hyperslab
+  dtype: float32
+  chunks: contiguous
+  durability: close
+cases:
+"""
+_PHASES = {"write": ("write",), "read": ("read",)}
+#: IOR creates and opens datasets within its transfer, so ours count that too.
+_WITH_DATASETS = {"write": ("define", "write"), "read": ("open_array", "read")}
+
+
+@dataclass(frozen=True)
+class Match:
+    """A case of pffbench and the options of IOR that do the same.
+
+    Parameters
+    ----------
+    name : str
+        What both do.
+    case : str
+        The case's own keys, as an experiment has them.
+    options : str
+        The options of IOR.
+    mark : float or None
+        The least ratio of the rates, None where it is only told.
+    note : str
+        What there is to know beside.
+    """
+
+    name: str
+    case: str
+    options: str
+    mark: float | None
+    note: str = ""
+
+    @property
+    def phases(self) -> dict[str, tuple[str, ...]]:
+        """The phases that IOR's transfer consists of."""
+        return _WITH_DATASETS if "HDF5" in self.options else _PHASES
+
+
+def compare(given: Given, matches: Sequence[Match], *usual_ranks: int) -> list[Row]:
+    """Measure all matches on each number of ranks."""
+    rows: list[Row] = []
+    for ranks in given.ranks_or(*usual_ranks):
+        if ior.available():
+            rows += _rows(given, matches, ranks)
+        else:
+            rows += [_missing(match, access, ranks) for match in matches for access in _PHASES]
+    return rows
+
+
+def _rows(given: Given, matches: Sequence[Match], ranks: int) -> Iterator[Row]:
+    pairs = []
+    with given.directory() as place:
+        for number in range(given.pairs):
+            first, second = (_ours, _iors) if number % 2 else (_iors, _ours)
+            both = {one: one(matches, ranks, place) for one in (first, second)}
+            pairs.append((both[_ours], both[_iors]))
+    for place_of, match in enumerate(matches):
+        for access in _PHASES:
+            seconds = [(our[place_of][access], their[place_of][access]) for our, their in pairs]
+            yield _row(match, access, ranks, seconds)
+
+
+def _ours(matches: Sequence[Match], ranks: int, place: Path) -> list[dict[str, float]]:
+    """Run pffbench once and return the median seconds of each match's accesses."""
+    cases = "".join(f"  - {{{match.case}}}\n" for match in matches)
+    times = ours.run(ranks, _EXPERIMENT.format(repetitions=REPETITIONS) + cases, place)
+    return [
+        {
+            access: statistics.median(ours.summed(found, phases))
+            for access, phases in match.phases.items()
+        }
+        for match, found in zip(matches, times, strict=True)
+    ]
+
+
+def _iors(matches: Sequence[Match], ranks: int, place: Path) -> list[dict[str, float]]:
+    """Run IOR for each match and return the median seconds of its accesses."""
+    found = []
+    for match in matches:
+        times = ior.seconds(ranks, match.options.split(), place, REPETITIONS)
+        found.append({access: statistics.median(these) for access, these in times.items()})
+    return found
+
+
+def _row(match: Match, access: str, ranks: int, pairs: Sequence[tuple[float, float]]) -> Row:
+    rates = [(1 / our, 1 / their) for our, their in pairs]
+    our, their = (_rate(statistics.median(column), ranks) for column in zip(*pairs, strict=True))
+    return Row(
+        _what(match, access, ranks),
+        f"ior {match.options}",
+        _mark(match),
+        Ratio.of(rates),
+        our,
+        their,
+        match.note,
+    )
+
+
+def _missing(match: Match, access: str, ranks: int) -> Row:
+    what = _what(match, access, ranks)
+    return not_measured(what, f"ior {match.options}", _mark(match), ior.MISSING)
+
+
+def _what(match: Match, access: str, ranks: int) -> str:
+    return f"{match.name}, {access}, {ranks} rank{'s' if ranks > 1 else ''}"
+
+
+def _mark(match: Match) -> Mark | None:
+    return None if match.mark is None else Mark("at least", match.mark)
+
+
+def _rate(seconds: float, ranks: int) -> str:
+    return f"{ranks * BLOCK / 2**20 / seconds:.0f} MiB/s"
