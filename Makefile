@@ -34,5 +34,5 @@ lint: ## check style (ruff) and types (mypy)
 lock: ## refresh the pinned versions
 	@setup/lock
 
-clean: ## remove the environment and what the builds left (.venv and .build)
-	rm -rf .venv .build
+clean: ## remove the environment and what the builds left (.venv, .venv-zarr2 and .build)
+	rm -rf .venv .venv-zarr2 .build

@@ -131,9 +131,9 @@ class Started:
             return self.process.communicate()
 
 
-def start(command, *, ranks=None, cwd=None, out=None, env=None):
+def start(command, *, ranks=None, cwd=None, out=None, env=None, python=sys.executable):
     """Start a Python program; under mpiexec when ranks are given."""
-    full = [*(mpiexec(ranks) if ranks else []), sys.executable, *map(str, command)]
+    full = [*(mpiexec(ranks) if ranks else []), str(python), *map(str, command)]
     process = subprocess.Popen(
         full, cwd=cwd, env=environment(**(env or {})), text=True, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -159,13 +159,17 @@ def write_experiment(directory, **content):
     return path
 
 
-def start_experiment(directory, ranks, *arguments, program=("-m", "pffbench"), env=None, **content):
+def start_experiment(
+    directory, ranks, *arguments, program=("-m", "pffbench"), env=None, python=sys.executable,
+    **content,
+):  # fmt: skip
     """Start an experiment in a directory of its own, with its files and its results in it."""
     path = write_experiment(directory, **content)
     scratch, out = Path(directory) / "scratch", Path(directory) / "results"
     scratch.mkdir(exist_ok=True)
     told = [path, "--out", out, "--scratch", scratch, "--progress", "plain", *arguments]
-    return start([*program, "run", *told], ranks=ranks, cwd=directory, out=out, env=env)
+    command = [*program, "run", *told]
+    return start(command, ranks=ranks, cwd=directory, out=out, env=env, python=python)
 
 
 def run_experiment(directory, ranks, *arguments, timeout=120, **content):

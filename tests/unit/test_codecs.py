@@ -61,7 +61,7 @@ def test_a_missing_package_is_named(backend, codec, monkeypatch):
 
 
 def test_tensorstore_is_not_needed_to_plan(monkeypatch):
-    monkeypatch.setattr("pffbench.experiment.check.find_spec", lambda _name: None)
+    monkeypatch.setattr("pffbench.backends.needs.find_spec", lambda _name: None)
     assert "needs the Python package tensorstore" in refused(parameters("tensorstore"))
 
 

@@ -25,7 +25,9 @@ SCRIPTS = [
     ROOT / ".ci" / "run",
     *sorted((SETUP / "lib").glob("*.sh")),
 ]
-LIBRARIES = ("say", "state", "packages", "testtools", "python", "native", "wheels", "active")
+LIBRARIES = (
+    "say", "state", "packages", "testtools", "python", "native", "wheels", "active", "zarr2",
+)  # fmt: skip
 
 
 def bash(script, tmp_path, path=None, **variables):
@@ -97,6 +99,12 @@ def test_what_is_compiled_against_is_what_runs():
     for name in ("numpy", "mpi4py"):
         assert build[name] == run[name]
     assert "uv" in build
+
+
+def test_zarr_python_2_is_the_studys_and_all_else_is_shared():
+    mine, shared = pins(SETUP / "zarr2-requirements.lock"), pins(SETUP / "requirements.lock")
+    assert (mine["zarr"], mine["numcodecs"]) == ("2.18.7", "0.15.1")
+    assert set(mine) & set(shared) == {"zarr", "numcodecs"}
 
 
 # --- the scripts
@@ -254,6 +262,30 @@ def test_the_active_environment(tmp_path):
     assert active(VIRTUAL_ENV=str(own)) == python
     (own / ".pffbench-kind").write_text("private, /usr/bin/python3\n")
     assert active(VIRTUAL_ENV=str(own)) == "none"
+
+
+def test_the_layer_with_zarr_python_2_is_as_old_as_what_it_lies_over(tmp_path):
+    python = tmp_path / ".venv-zarr2" / "bin"
+
+    def state():
+        return bash("zarr2_up_to_date && echo new || echo old", tmp_path).stdout.strip()
+
+    assert state() == "old"
+    python.mkdir(parents=True)
+    program(python, "python", "exit 0")
+    assert state() == "old"
+    (tmp_path / ".build").mkdir()
+    for place in (".build/stamp", ".venv-zarr2/.stamp"):
+        (tmp_path / place).write_text("one")
+    assert state() == "new"
+    (tmp_path / ".build" / "stamp").write_text("two")
+    assert state() == "old"
+
+
+def test_other_arguments_are_refused():
+    done = subprocess.run([SETUP / "bootstrap", "--zarr3"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "takes no argument but --tests and --zarr2, and was given: --zarr3" in done.stderr
 
 
 def test_an_environment_that_is_not_ours_is_not_removed(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pffbench.backends.needs import lacking
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.results.summary import Summary
 from pffbench.units import Size
@@ -68,7 +69,13 @@ def untested(advice: Advice, one: WorkAdvice) -> Iterator[str]:
     """Yield what the answers for a work do not speak of."""
     candidates = one.work.candidates
     record = advice.summary.record
-    formats = [n for n in backend_names() if backend_class(n).capabilities.formatted]
+    kinds = {name: backend_class(name) for name in backend_names()}
+    # Of two series of a library, that which cannot be run here is no other format to be tried.
+    formats = [
+        name
+        for name, kind in kinds.items()
+        if kind.capabilities.formatted and not (kind.remedy and lacking(kind))
+    ]
     yield from _others("formats", [c.backend for c in candidates], formats)
     for key, all_, what in (
         ("layout", _LAYOUTS, "layouts"),

@@ -249,6 +249,9 @@ class Backend(ABC):
     suffix: ClassVar[str]
     #: Import names of the libraries, for their versions and for `pffbench doctor`.
     libraries: ClassVar[tuple[str, ...]] = ()
+    #: Major version of those whose interfaces of several series differ, and where it is to be had.
+    series: ClassVar[Mapping[str, int]] = {}
+    remedy: ClassVar[str] = ""
     capabilities: ClassVar[Capabilities]
     options_type: ClassVar[type[Options]] = Options
     #: Largest number of bytes in one transfer; longer ones are split.

@@ -13,6 +13,7 @@ _BUILT_IN = {
     "hdf5": "pffbench.backends.hdf5:Hdf5",
     "netcdf4": "pffbench.backends.netcdf4:NetCdf4",
     "zarr": "pffbench.backends.zarr:Zarr",
+    "zarr2": "pffbench.backends.zarr2:Zarr2",
     "tensorstore": "pffbench.backends.tensorstore:TensorStore",
     "mpiio": "pffbench.backends.mpiio:MpiIo",
     "posix": "pffbench.backends.posix:Posix",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
 from pffbench.backends.chunkcache import StoredChunks
+from pffbench.backends.zarr_files import files_of
 from pffbench.parallel.decomposition import Box, Shape
 
 
@@ -31,18 +31,12 @@ def part_of_hdf5(path: str, name: str, box: Box) -> StoredChunks | None:
 
 def part_of_zarr(path: str, name: str, box: Box) -> StoredChunks:
     """Look up the files that a box of an array lies in; chunks that are not there count too."""
-    import zarr
-
-    array = zarr.open_group(path, mode="r")[name]
-    grid = array.shards or array.chunks
+    files = files_of(path, name)
     sizes = [
         file.stat().st_size if file.exists() else 0
-        for file in (
-            Path(path, name, array.metadata.encode_chunk_key(place)) for place in _places(box, grid)
-        )
+        for file in (Path(path, name, files.key(place)) for place in _places(box, files.grid))
     ]
-    in_a_file = math.prod(grid) // math.prod(array.chunks)
-    return StoredChunks(len(sizes) * in_a_file, sum(sizes))
+    return StoredChunks(len(sizes) * files.chunks_in_a_file, sum(sizes))
 
 
 def _places(box: Box, grid: Shape) -> Iterator[tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""Zarr directory stores through zarr-python, formats 2 and 3."""
+"""Zarr directory stores through zarr-python 3, formats 2 and 3."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import msgspec
 
@@ -77,6 +77,7 @@ class Zarr(Backend):
     summary = "Zarr directory store through zarr-python (no MPI inside)"
     suffix = ".zarr"
     libraries = ("zarr", "numcodecs")
+    series: ClassVar[Mapping[str, int]] = {"zarr": 3}
     capabilities = Capabilities(
         transfers=frozenset({"independent"}),
         codecs=CODECS,
@@ -170,7 +171,7 @@ class ZarrStore(Store):
         group: Any,
         path: str,
         comm: MPI.Intracomm | None,
-        options: ZarrOptions,
+        options: Options,
         created: bool,
     ) -> None:
         self._zarr = zarr
@@ -178,6 +179,7 @@ class ZarrStore(Store):
         self._path = path
         self._comm = comm
         self._options = options
+        self._created = created
         self._described: list[str] = [""] if created and self._is_root else []
         self._chunk_files: set[str] = set()
 
@@ -185,9 +187,13 @@ class ZarrStore(Store):
     def _is_root(self) -> bool:
         return self._comm is None or self._comm.rank == 0
 
+    @property
+    def _writes_empty_chunks(self) -> bool:
+        return bool(self._zarr.config.get("array.write_empty_chunks"))
+
     def files(self) -> set[str]:
         found = set(self._chunk_files)
-        if not self._zarr.config.get("array.write_empty_chunks"):
+        if not self._writes_empty_chunks:
             found = {file for file in found if os.path.exists(file)}
         for name in self._described:
             directory = os.path.join(self._path, name)
@@ -216,6 +222,7 @@ class ZarrStore(Store):
         return found
 
     def _create(self, spec: ArraySpec) -> Any:
+        assert isinstance(self._options, ZarrOptions)
         told: dict[str, Any] = {}
         if isinstance(spec.chunks, tuple):
             told["chunks"] = spec.chunks

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
 from pffbench.backends.base import ArraySpec
 from pffbench.backends.chunkcache import Chunking, StoredChunks
+from pffbench.backends.zarr_files import files_of
 
 #: Files that describe an array; all others hold chunks.
 _DESCRIPTIONS = frozenset({"zarr.json", ".zarray", ".zattrs", ".zmetadata"})
@@ -26,11 +26,8 @@ def chunking_of(array: Any) -> Chunking:
 
 def chunks_on_disk(path: str, name: str) -> StoredChunks:
     """Count the chunks of an array and the bytes of the files that hold them."""
-    import zarr
-
-    array = zarr.open_group(path, mode="r")[name]
     held = [f for f in Path(path, name).rglob("*") if f.is_file() and f.name not in _DESCRIPTIONS]
-    in_a_file = math.prod(array.shards or array.chunks) // math.prod(array.chunks)
+    in_a_file = files_of(path, name).chunks_in_a_file
     return StoredChunks(len(held) * in_a_file, sum(f.stat().st_size for f in held))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from pffbench.backends.base import Backend
+from pffbench.backends.needs import lacking
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.commands.describe import fields_of
 
@@ -21,8 +22,9 @@ def main(arguments: argparse.Namespace) -> int:  # noqa: ARG001 -- it takes none
 def _codec(kind: type[Backend], codec: str) -> str:
     """Name a codec with what it can be asked for, and the package that it lacks."""
     can = kind.capabilities
+    compressors = can.compressors if codec == "blosc" else frozenset()
     told = [
-        *([f"of {', '.join(sorted(can.compressors))}"] if codec == "blosc" else []),
+        *([f"of {', '.join(sorted(compressors))}"] if compressors else []),
         *([f"shuffle {'|'.join(sorted(can.shuffles[codec]))}"] if codec in can.shuffles else []),
     ]
     library = can.codec_libraries.get(codec)
@@ -33,8 +35,8 @@ def _codec(kind: type[Backend], codec: str) -> str:
 
 def _lines(kind: type[Backend]) -> Iterator[str]:
     can = kind.capabilities
-    missing = [library for library in kind.libraries if find_spec(library) is None]
-    state = f" (not installed: {', '.join(missing)})" if missing else ""
+    reason = lacking(kind)
+    state = f" (cannot run: {reason})" if reason else ""
     yield f"{kind.name}: {kind.summary}{state}"
     yield f"  layouts    {', '.join(sorted(can.layouts))}"
     yield f"  transfers  {', '.join(sorted(can.transfers))}"

@@ -204,6 +204,11 @@ def _open_classic(path: Path, variable: str | None) -> Variable:
 def _open_zarr(path: Path, variable: str | None) -> Variable:
     import zarr
 
+    if zarr.__version__.startswith("2."):
+        raise UserError(
+            f"{path}: a Zarr file is read as data with zarr-python 3, and {zarr.__version__} is "
+            "installed"
+        )
     found = zarr.open(path, mode="r")
     name = ""
     if isinstance(found, zarr.Array):

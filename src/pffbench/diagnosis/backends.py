@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from functools import partial
 from importlib.util import find_spec
 
+from pffbench.backends.needs import lacking
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.diagnosis.finding import Finding, looked_at
 from pffbench.diagnosis.libraries import REQUIRED
@@ -60,9 +61,14 @@ def absent_libraries() -> frozenset[str]:
 
 
 def _look_at(name: str, broken: Collection[str]) -> Iterator[Finding]:
-    missing = [library for library in backend_class(name).libraries if library in broken]
+    kind = backend_class(name)
+    missing = [library for library in kind.libraries if library in broken]
+    reason = None if missing else lacking(kind)
+    if reason:  # of two series of a library one can be there, so the other one is not missed
+        yield Finding(TOPIC, "ok", f"{name}: cannot run here, it {reason}")
+        return
     yield judge_backend(name, missing, any(library in REQUIRED for library in missing))
-    needed = backend_class(name).capabilities.codec_libraries
+    needed = kind.capabilities.codec_libraries
     for library in sorted({found for found in needed.values() if find_spec(found) is None}):
         codecs = ", ".join(sorted(codec for codec, its in needed.items() if its == library))
         text = f"{name}: codecs {codecs} need {library}, which is optional"

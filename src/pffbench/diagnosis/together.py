@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 
+from pffbench.backends.needs import lacking
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.diagnosis import (
     alone,
@@ -153,7 +154,8 @@ class Examination:
     def _try_backend(self, name: str, directory: str, watch: Watch) -> Iterator[Finding]:
         with AgreedStep(self._team.comm, f"loading the backend {name}"):
             kind = backend_class(name)
-        if self._broken.isdisjoint(kind.libraries):
+        lacks = any(self._team.comm.allgather(lacking(kind) is not None))
+        if self._broken.isdisjoint(kind.libraries) and not lacks:
             yield from trial.try_backend(self._team, kind, directory, watch, self._text_with)
 
     def _text_with(self, last: Finding) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any
 
 import msgspec
 
+from pffbench.backends.needs import lacking
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Parameters
 from pffbench.data import FileSource, default_dtype, make_source
@@ -102,12 +102,8 @@ def check_case(case: Case, ranks: int, where: str) -> None:
     if reason := _beyond(p):
         raise ImpossibleCaseError(f"{where}: {reason}")
     backend = backend_class(p.backend)
-    missing = [name for name in backend.libraries if find_spec(name) is None]
-    if missing:
-        raise ImpossibleCaseError(
-            f"{where}: backend {p.backend} needs the Python package {missing[0]}, which is not "
-            "installed (see pffbench doctor)"
-        )
+    if reason := lacking(backend):
+        raise ImpossibleCaseError(f"{where}: backend {p.backend} {reason}")
     if reason := access_pattern.refuse(p, backend):
         raise ImpossibleCaseError(f"{where}: {reason}")
     # The arrays of one rank are of one or two kinds (the last one smaller): look at each kind.

@@ -58,8 +58,7 @@ def check_keys(
             near = difflib.get_close_matches(short(str(key)), names, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise UserError(
-                f"{join(where, short(str(key)))}: unknown key "
-                f"({hint}allowed: {', '.join(names)})"
+                f"{join(where, short(str(key)))}: unknown key ({hint}allowed: {', '.join(names)})"
             )
 
 

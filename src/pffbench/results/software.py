@@ -174,7 +174,9 @@ def _netcdf4(module: ModuleType) -> Facts:
 
 
 def _zarr(module: ModuleType) -> Facts:
-    config = module.config
+    config = getattr(module, "config", None)
+    if config is None:  # zarr-python 2
+        return {}
     return {
         "codec_pipeline": config.get("codec_pipeline.path", None),
         "concurrency": config.get("async.concurrency", None),

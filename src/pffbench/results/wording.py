@@ -46,9 +46,7 @@ def comparisons_apart(record: RunRecord) -> dict[str, str]:
     """
     groups = {entry["group"]: entry["parameters"] for entry in record.cases.values()}
     telling = [
-        key
-        for key in _PLACES
-        if len({_short(p.get(key)) for p in groups.values() if key in p}) > 1
+        key for key in _PLACES if len({_short(p.get(key)) for p in groups.values() if key in p}) > 1
     ]
     return {
         group: "".join(f" {key} {_short(p[key])}" for key in telling if p.get(key) is not None)

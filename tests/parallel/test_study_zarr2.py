@@ -1,0 +1,121 @@
+"""zarr-python 2 in its own environment: the workload `codecs`, its files read by zarr-python 3."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+from launch import REPOSITORY, cannot_run, run_experiment
+from pffbench.data import make_source
+from pffbench.results.counters import read_counts
+
+pytestmark = pytest.mark.parallel
+
+SHAPE = [70, 33, 50]
+#: 5 x 2 x 2 chunks, so ranks do not hold equally many; padded at the end of each axis.
+CHUNKS = [16, 20, 32]
+CASES = [
+    {"codec": ["none", "gzip", "zstd"], "source": "image", "durability": "sync"},
+    {"codec": "blosc", "compressor": ["zstd", "lz4hc"], "shuffle": ["bit", "byte"],
+     "zip": ["compressor", "shuffle"], "settings": ["matched", "defaults"], "source": "dense"},
+    {"codec": "zstd", "source": "sparse", "zarr2": {"write_empty_chunks": [True, False]}},
+    {"codec": "gzip", "source": "dense", "layout": ["own", "file_per_process"]},
+    # One slab of chunks: all ranks but one hold nothing.
+    {"codec": "zstd", "source": "dense", "shape": [[5, 40, 40]], "chunks": [[5, 20, 20]]},
+    {"workload": "datasets", "datasets": 5, "shape": [[9, 7]], "source": "integers",
+     "layout": "own", "chunks": "auto", "settings": ["matched", "defaults"]},
+    {"workload": "chunk_cache", "shape": [3, 4, 10], "granules": 4, "chunks": [[3, 4, 10]],
+     "source": "cris", "byte_order": "big", "codec": "gzip", "dtype": "float32"},
+]  # fmt: skip
+COMMON = {"workload": "codecs", "backend": "zarr2", "shape": SHAPE, "chunks": CHUNKS}
+
+
+@pytest.fixture(scope="module")
+def python():
+    """Return the Python of the environment with zarr-python 2."""
+    found = REPOSITORY / ".venv-zarr2" / "bin" / "python"
+    if not found.exists():
+        cannot_run("there is no environment with zarr-python 2: setup/bootstrap --zarr2")
+    return found
+
+
+@pytest.fixture(scope="module", params=[1, 3])
+def run(request, python, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("zarr2")
+    cases = [{**COMMON, **case} for case in CASES]
+    return run_experiment(
+        directory, request.param, python=python, cases=cases, impossible="refuse", counters=True
+    )
+
+
+def test_everything_is_valid_and_says_which_library_it_was(run):
+    assert run.status == 0, run.said
+    assert "\nVALID\n" in run.stdout
+    assert [n for n, entry in run.record["cases"].items() if "failure" in entry] == []
+    libraries = run.record["provenance"]["software"]["libraries"]
+    assert libraries["zarr"]["version"].startswith("2.")
+    assert libraries["numcodecs"]["version"].startswith("0.15.")
+    assert not any("error" in facts for facts in libraries.values())
+
+
+def test_threads_of_blosc_are_one_in_matched_settings(run):
+    told = {
+        entry["parameters"]["settings"]: note
+        for entry in run.record["cases"].values()
+        for note in entry["notes"]
+        if "threads of Blosc" in note
+    }
+    assert told["matched"].endswith("threads of Blosc: 1")
+    assert set(told) == {"matched", "defaults"}
+
+
+def test_every_chunk_is_counted_once_and_empty_ones_can_be_left_out(run):
+    counted = {(c.case, c.counter): c for c in read_counts(run.out) if c.phase == "write"}
+    files = {}
+    for name, entry in run.record["cases"].items():
+        p = entry["parameters"]
+        if p["workload"] != "codecs" or p["layout"] != "shared":
+            continue
+        chunks = math.prod(-(-n // c) for n, c in zip(p["shape"], p["chunks"], strict=True))
+        assert counted[name, "stored_chunks"].total == chunks, name
+        if p["source"] == "sparse":
+            files[entry["options"]["write_empty_chunks"]] = entry["disk"]["files"]
+    assert files[False] < files[True]
+
+
+@pytest.fixture(scope="module")
+def kept(python, tmp_path_factory):
+    """Return the stores that three ranks left, by codec."""
+    directory = tmp_path_factory.mktemp("kept2")
+    common = {**COMMON, "source": "image", "cache": "separate"}
+    cases = [{"codec": ["none", "gzip"]},
+             {"codec": "blosc", "compressor": "zstd", "level": 3, "shuffle": "bit"}]  # fmt: skip
+    done = run_experiment(
+        directory, 3, "--stage", "write", python=python, cases=cases, common=common
+    )
+    assert done.status == 0, done.said
+    (scratch,) = (directory / "scratch").iterdir()
+    found = {}
+    for name, entry in done.record["cases"].items():
+        (place,) = scratch.glob(f"*-{name}")
+        (found[entry["parameters"]["codec"]],) = place.iterdir()
+    return found
+
+
+def test_zarr_python_3_reads_what_2_wrote(kept):
+    values = np.empty(SHAPE, "u2")
+    make_source("image", None, seed=1).fill(values, 0, (0, 0, 0), tuple(SHAPE))
+    assert zarr.__version__.startswith("3.")
+    for codec, path in kept.items():
+        array = zarr.open_group(path, mode="r")["array_000"]
+        assert array.metadata.zarr_format == 2
+        assert array.chunks == tuple(CHUNKS)
+        assert np.array_equal(array[...], values), codec
+        held = [file for file in Path(path, "array_000").iterdir() if file.name != ".zarray"]
+        assert len(held) == 5 * 2 * 2
+    blosc = zarr.open_group(kept["blosc"], mode="r")["array_000"].compressors[0]
+    assert (blosc.cname, blosc.clevel, blosc.shuffle) == ("zstd", 3, 2)
