@@ -17,6 +17,7 @@ from pffbench_analysis.captions import footnote, heading, how_to_read, stamp, ve
 from pffbench_analysis.charts import charts, differences
 from pffbench_analysis.figures import Words
 from pffbench_analysis.page import write_page
+from pffbench_analysis.pareto.output import write_pareto
 from pffbench_analysis.published.output import write_published
 from pffbench_analysis.saving import Drawing, save, save_all
 
@@ -73,6 +74,7 @@ def _report(directory: Path, summary: Summary) -> Iterator[Path]:
     plots.mkdir(exist_ok=True)
     saved = save_all(list(drawings(summary)), plots)
     yield from write_published(summary, directory)
+    yield from write_pareto(summary, directory)
     page = write_page(summary, directory, _common(summary))
     yield from saved
     yield page

@@ -13,8 +13,8 @@ from pffbench_analysis.compare.judge import compare_runs
 from pffbench_analysis.compare.model import SMALLEST_EFFECT, Comparison
 from pffbench_analysis.compare.tables import print_comparison, write_csv, write_markdown
 from pffbench_analysis.compare.words import gate
-from pffbench_analysis.report import save
 from pffbench_analysis.runs import load_run
+from pffbench_analysis.saving import save
 
 
 def compare(

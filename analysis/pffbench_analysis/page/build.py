@@ -21,6 +21,7 @@ from pffbench import __version__
 from pffbench.results.summary import Summary
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import differences
+from pffbench_analysis.page.compression import compression_of
 from pffbench_analysis.page.numbers import figure_data
 from pffbench_analysis.page.provenance import provenance_of
 from pffbench_analysis.page.published import published_of
@@ -31,11 +32,13 @@ from pffbench_analysis.style import plain
 
 _ASSETS = files("pffbench_analysis.page") / "assets"
 #: In the order in which they build on each other.
-_SCRIPTS = ("data.js", "specs.js", "tables.js", "controls.js", "figures.js", "page.js")
+_SCRIPTS = (
+    "data.js", "specs.js", "tables.js", "controls.js", "figures.js", "compression.js", "page.js",
+)  # fmt: skip
 #: What lies beside the page; links to what is not there are not made.
 _BESIDE = (
     "run.json", "samples.csv", "ranks.h5", "counters.csv", "summary.csv", "summary.md",
-    "published.md", "plots",
+    "published.md", "pareto.md", "pareto.csv", "plots",
 )  # fmt: skip
 
 
@@ -72,6 +75,7 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
     ranks = read_ranks(directory, numbers)
     differs = differences(common)
     scripts = (_library(), _scripts())
+    compression, points = compression_of(summary, directory)
     gaps = [ranks.missing] if ranks.missing else []
     return (
         _environment()
@@ -88,7 +92,8 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
             facts=provenance_of(summary.record),
             published=published_of(summary, directory),
             beside=[name for name in _BESIDE if (directory / name).exists()],
-            data=figure_data(summary, ranks, common),
+            compression=compression,
+            data=figure_data(summary, ranks, common) | {"compression": points},
             style=(_ASSETS / "page.css").read_text(encoding="utf-8"),
             scripts=scripts,
             policy=_policy(scripts),

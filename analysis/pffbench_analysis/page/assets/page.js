@@ -5,7 +5,7 @@ let turn = Promise.resolve();
 function redraw() {
   turn = turn.then(async () => {
     const state = stateOf();
-    for (const part of [drawBars, drawRoofline, drawDrift, drawSpread, drawByRank]) await part(state);
+    for (const part of [drawBars, drawRoofline, drawDrift, drawSpread, drawByRank, drawPareto]) await part(state);
     document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn ?? 0) + 1);
   });
   return turn;
@@ -34,6 +34,7 @@ function followWidth() {
 
 makeHatches();
 makeControls();
+if (DATA.compression) makePareto();
 refit();
 form.hidden = false;
 form.addEventListener("submit", (event) => event.preventDefault());

@@ -1,0 +1,106 @@
+"""Which way to take for a kind of data: the smallest, the fastest, and one between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pffbench.results.record import RunRecord
+from pffbench_analysis.pareto.points import Kind, Point
+from pffbench_analysis.recommend.candidates import Candidate
+from pffbench_analysis.recommend.judge import Answer, judge
+from pffbench_analysis.recommend.purposes import READING, WRITING, Purpose
+
+BOTH = Purpose("writing and reading once", {"write_total": 1.0, "read_total": 1.0})
+SMALLEST, WRITTEN, READ, BALANCED = (
+    "smallest files", "fastest writing", "fastest reading", "balance",
+)  # fmt: skip
+#: How the balance is struck, for whoever wants to check it.
+RULE = (
+    "balance: the least product of stored bytes and of the time for writing and reading once, so "
+    "that half the bytes are worth twice the time"
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The way to take for a purpose.
+
+    Parameters
+    ----------
+    purpose : str
+        What for.
+    point : Point or None
+        The way; None where nothing can be said.
+    ties : tuple of Point
+        Others that are not told from it.
+    why_not : str
+        Why nothing can be said, or why no difference is claimed; mostly empty.
+    """
+
+    purpose: str
+    point: Point | None
+    ties: tuple[Point, ...] = ()
+    why_not: str = ""
+
+    @property
+    def sure(self) -> bool:
+        """Whether it is shown to be better than every other way."""
+        return self.point is not None and not self.ties and not self.why_not
+
+
+@dataclass(frozen=True)
+class _TimesBytes(Candidate):
+    """A way whose seconds are multiplied by the bytes that it stores."""
+
+    stored_bytes: float = 1.0
+
+    def seconds(self, purpose: Purpose) -> dict[int, float]:
+        return {b: s * self.stored_bytes for b, s in super().seconds(purpose).items()}
+
+
+def choices(kind: Kind) -> tuple[Choice, ...]:
+    """Choose for the smallest files, the fastest writing, the fastest reading, and the balance.
+
+    Times are judged as `pffbench recommend` judges them, within blocks. Ratios are compared with
+    the three digits that are shown; of equal ones the fastest written is taken.
+    """
+    return (_smallest(kind), *_judged(kind))
+
+
+def barred(record: RunRecord) -> str:
+    """Say why nothing may be recommended from a run; empty where it may."""
+    if record.valid is False or record.reasons:
+        reason = record.reasons[0] if record.reasons else "see run.json"
+        return f"nothing is recommended: the run is INVALID: {reason}"
+    if record.valid is None:
+        return "nothing is recommended: the run has no verdict, so nobody has verified its data"
+    return ""
+
+
+def _smallest(kind: Kind) -> Choice:
+    best = max(point.shown_ratio for point in kind.points)
+    equal = [point for point in kind.points if point.shown_ratio == best]
+    equal.sort(key=lambda p: float("inf") if p.write is None else p.write.seconds.median)
+    return Choice(SMALLEST, equal[0], tuple(equal[1:]))
+
+
+def _judged(kind: Kind) -> Iterator[Choice]:
+    own = [point.candidate for point in kind.points]
+    held = [
+        _TimesBytes(**vars(point.candidate), stored_bytes=point.stored) for point in kind.points
+    ]
+    for name, candidates, purpose in (
+        (WRITTEN, own, WRITING),
+        (READ, own, READING),
+        (BALANCED, held, BOTH),
+    ):
+        points = dict(zip(map(id, candidates), kind.points, strict=True))
+        yield _choice(name, judge(candidates, purpose), points)
+
+
+def _choice(name: str, answer: Answer, points: dict[int, Point]) -> Choice:
+    if not answer.placed:
+        return Choice(name, None, (), answer.why_not)
+    ties = tuple(points[id(placed.candidate)] for placed in answer.ties)
+    return Choice(name, points[id(answer.first.candidate)], ties, answer.why_not)

@@ -1,0 +1,120 @@
+"""The Pareto front of ratio and speed, and how sure it is who stands on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from pffbench_analysis.pareto.apart import Matrix, shown_faster
+from pffbench_analysis.pareto.points import Direction, Point, Speed
+
+Values = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Standing(StrEnum):
+    """How a point stands to the front."""
+
+    ON = "on the front"
+    BY_MEDIAN = "on the front by its median"
+    CLOSE = "not told apart from the front"
+    OFF = "off the front"
+    NONE = "not measured"
+
+    @property
+    def on_front(self) -> bool:
+        """Whether the medians put it on the front."""
+        return self in (Standing.ON, Standing.BY_MEDIAN)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A point's standing, and the point that it is due to.
+
+    Parameters
+    ----------
+    standing : Standing
+        How it stands.
+    by : int or None
+        Place of the point that beats it, or from which it is not told apart.
+    """
+
+    standing: Standing
+    by: int | None = None
+
+
+def non_dominated(values: Values) -> Matrix:
+    """Return which rows no other row dominates.
+
+    A row dominates another one that it is nowhere smaller than, and somewhere larger. Equal rows
+    do not dominate each other; a row with NaN takes no part and is never on the front.
+
+    Parameters
+    ----------
+    values : array of float64, shape (n, objectives)
+        More is better in each column.
+
+    Returns
+    -------
+    array of bool, shape (n,)
+    """
+    there = ~np.isnan(values).any(axis=1)
+    one, other = values[:, np.newaxis], values[np.newaxis]
+    dominates = (one >= other).all(axis=2) & (one > other).any(axis=2)
+    dominated: Matrix = np.asarray(dominates.any(axis=0))
+    return there & ~dominated
+
+
+def standings(points: Sequence[Point], directions: Sequence[Direction]) -> list[Placed]:
+    """Say of each point how it stands to the front of ratio and the rates of some directions.
+
+    The front is that of the medians: points that no other one matches or exceeds in ratio, as it
+    is shown with three digits, and in each rate. A point off it is *off the front* when one with
+    no smaller ratio is shown to be faster in every direction; else it is *not told apart*. A point
+    on it is there for sure when each one with no smaller ratio is shown to be slower in some
+    direction; else it is there *by its median*.
+    """
+    speeds = [[point.speed(direction) for direction in directions] for point in points]
+    ratios = np.array([point.shown_ratio for point in points])
+    rates = np.array([[_rate(speed) for speed in row] for row in speeds]).reshape(len(points), -1)
+    on_front = non_dominated(np.column_stack([ratios, rates]))
+    there = ~np.isnan(rates).any(axis=1)
+    shown = np.stack([_shown([row[i] for row in speeds]) for i in range(len(directions))])
+    # Rows are the others, columns the point that is judged.
+    as_small = (ratios[:, np.newaxis] >= ratios) & ~np.eye(len(points), dtype=bool)
+    beats = as_small & shown.all(axis=0)
+    leaves_open = as_small & there[:, np.newaxis] & ~shown.any(axis=0).T
+    dominates = as_small & (rates[:, np.newaxis] >= rates).all(axis=2)
+    found = []
+    for place in range(len(points)):
+        if not there[place]:
+            found.append(Placed(Standing.NONE))
+        elif on_front[place]:
+            by = _first(leaves_open[:, place], on_front)
+            found.append(Placed(Standing.ON if by is None else Standing.BY_MEDIAN, by))
+        else:
+            by = _first(beats[:, place], on_front)
+            beaten = by is not None
+            by = by if beaten else _first(dominates[:, place], on_front)
+            found.append(Placed(Standing.OFF if beaten else Standing.CLOSE, by))
+    return found
+
+
+def _rate(speed: Speed | None) -> float:
+    return np.nan if speed is None else speed.nbytes / speed.seconds.median
+
+
+def _shown(speeds: Sequence[Speed | None]) -> Matrix:
+    """Return who is shown to be faster than whom; nothing is shown of what is too short."""
+    return shown_faster([None if s is None or s.below_resolution else s.by_block for s in speeds])
+
+
+def _first(those: Matrix, on_front: Matrix) -> int | None:
+    """Return the place of the first of some points, rather one of the front."""
+    for found in (those & on_front, those):
+        if found.any():
+            return int(np.argmax(found))
+    return None

@@ -1,0 +1,366 @@
+"""Compression against speed: who is on the front, how sure that is, and what is recommended."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("matplotlib")
+
+from drawn_codecs import WAYS, a_codecs_run
+from drawn_runs import BYTES, USUAL, a_run
+from pffbench.results.statistics import spread
+from pffbench.results.summary import summarise
+from pffbench_analysis.page.build import render
+from pffbench_analysis.pareto import (
+    Speed,
+    Standing,
+    kinds_of,
+    non_dominated,
+    pareto_frame,
+    standings,
+    write_pareto,
+)
+from pffbench_analysis.pareto.apart import shown_faster
+from pffbench_analysis.pareto.choices import choices
+from pffbench_analysis.pareto.figure import draw_kind
+from pffbench_analysis.pareto.words import headline, markdown
+from pffbench_analysis.report import report
+
+MIB = 2**20
+#: Few different values, so that ties are frequent.
+VALUES = st.lists(
+    st.tuples(*[st.sampled_from([1.0, 2.0, 3.0, 5.0, np.nan])] * 3), min_size=1, max_size=12
+)
+
+
+def dominates(a, b):
+    return all(x >= y for x, y in zip(a, b, strict=True)) and a != b
+
+
+# The front by itself
+
+
+@given(VALUES)
+def test_the_front_is_what_nothing_dominates(rows):
+    front = non_dominated(np.array(rows))
+    there = [row for row in rows if not any(map(np.isnan, row))]
+    for row, on_front in zip(rows, front, strict=True):
+        if any(map(np.isnan, row)):
+            assert not on_front
+        elif on_front:
+            assert not any(dominates(other, row) for other in there)
+        else:
+            mine = [r for r, on in zip(rows, front, strict=True) if on]
+            assert any(dominates(other, row) for other in mine)
+    assert front.any() == bool(there)
+
+
+@given(VALUES, st.randoms())
+def test_the_order_does_not_matter(rows, chance):
+    values = np.array(rows)
+    order = list(range(len(rows)))
+    chance.shuffle(order)
+    assert np.array_equal(non_dominated(values[order]), non_dominated(values)[order])
+
+
+# The front with what is shown
+
+
+def a_point(ratio, seconds=None, read=None, unsure=False):
+    """Return what `standings` needs of a point."""
+    speeds = {"write": seconds, "read": read}
+
+    def speed(direction):
+        found = speeds[direction]
+        if found is None:
+            return None
+        by_block = dict(enumerate(map(float, found)))
+        return Speed(BYTES, BYTES / ratio, spread(list(found)), by_block, unsure)
+
+    return SimpleNamespace(shown_ratio=float(f"{ratio:.3g}"), speed=speed)
+
+
+POINTS = st.lists(
+    st.tuples(
+        st.sampled_from([1.0, 1.5, 2.0, 40.0]),
+        st.sampled_from([0.1, 0.101, 0.2, 0.4]),
+        st.one_of(st.none(), st.sampled_from([0.1, 0.3])),
+        st.integers(0, 2**32 - 1),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def drawn(told, blocks=6):
+    points = []
+    for ratio, write, read, seed in told:
+        noise = np.exp(np.random.default_rng(seed).normal(0, 0.03, (2, blocks)))
+        points.append(a_point(ratio, write * noise[0], None if read is None else read * noise[1]))
+    return points
+
+
+@settings(max_examples=25, deadline=None)
+@given(POINTS, st.sampled_from([("write",), ("read",), ("write", "read")]))
+def test_standings_agree_with_the_front_of_the_medians(told, directions):
+    points = drawn(told)
+    placed = standings(points, directions)
+    rates = [
+        [np.nan if (s := p.speed(d)) is None else 1 / s.seconds.median for d in directions]
+        for p in points
+    ]
+    values = [[p.shown_ratio, *r] for p, r in zip(points, rates, strict=True)]
+    front = non_dominated(np.array(values))
+    for i, (one, on_front) in enumerate(zip(placed, front, strict=True)):
+        assert one.standing.on_front == on_front
+        assert (one.standing is Standing.NONE) == any(np.isnan(rates[i]))
+        if one.standing in (Standing.OFF, Standing.CLOSE):
+            other = placed[one.by]
+            assert points[one.by].shown_ratio >= points[i].shown_ratio
+            assert all(a >= b for a, b in zip(rates[one.by], rates[i], strict=True))
+            assert one.standing is Standing.OFF or other.standing is not Standing.NONE
+
+
+@settings(max_examples=25, deadline=None)
+@given(POINTS, st.randoms())
+def test_standings_do_not_depend_on_the_order(told, chance):
+    points = drawn(told)
+    order = list(range(len(points)))
+    chance.shuffle(order)
+    before = [one.standing for one in standings(points, ("write",))]
+    after = [one.standing for one in standings([points[i] for i in order], ("write",))]
+    assert after == [before[i] for i in order]
+
+
+NOISE = np.array([1.0, 1.01, 0.99, 1.02, 0.98, 1.0])
+
+
+def test_a_point_is_off_the_front_only_when_that_is_shown():
+    fast, slow, hardly_slower = 0.1 * NOISE, 0.2 * NOISE[::-1], 0.1005 * NOISE[::-1]
+    points = [a_point(2, fast), a_point(1.5, slow), a_point(1.5, hardly_slower)]
+    told = standings(points, ("write",))
+    assert [one.standing for one in told] == [Standing.ON, Standing.OFF, Standing.CLOSE]
+    assert [one.by for one in told] == [None, 0, 0]
+
+
+def test_a_point_is_on_the_front_for_sure_only_when_all_that_are_as_small_are_slower():
+    points = [a_point(2, 0.2 * NOISE), a_point(1.5, 0.1 * NOISE[::-1]), a_point(1, 0.0995 * NOISE)]
+    told = standings(points, ("write",))
+    assert [one.standing for one in told] == [Standing.ON, Standing.ON, Standing.BY_MEDIAN]
+    assert told[2].by == 1
+
+
+def test_too_few_blocks_and_too_short_phases_show_nothing():
+    few = [a_point(2, [0.1] * 4), a_point(1, [0.3] * 4)]
+    assert standings(few, ("write",))[1].standing is Standing.CLOSE
+    short = [a_point(2, 0.1 * NOISE, unsure=True), a_point(1, 0.3 * NOISE)]
+    assert standings(short, ("write",))[1].standing is Standing.CLOSE
+
+
+def test_together_a_point_is_off_when_it_is_slower_in_both():
+    points = [
+        a_point(2, 0.1 * NOISE, 0.1 * NOISE),
+        a_point(2, 0.3 * NOISE, 0.3 * NOISE),
+        a_point(2, 0.3 * NOISE, 0.05 * NOISE),
+        a_point(2, 0.3 * NOISE),
+    ]
+    told = [one.standing for one in standings(points, ("write", "read"))]
+    assert told == [Standing.ON, Standing.OFF, Standing.ON, Standing.NONE]
+    assert standings(points, ("write",))[3].standing is Standing.OFF
+
+
+def test_chance_is_seldom_taken_for_a_difference():
+    rng = np.random.default_rng(3)
+    wrong = 0
+    for _ in range(40):
+        times = [dict(enumerate(0.1 * np.exp(rng.normal(0, 0.1, 8)))) for _ in range(8)]
+        wrong += shown_faster(times).any()
+    assert wrong <= 6  # 5 % of 40 runs are 2; 7 or more have a probability of 0.3 %
+
+
+def test_the_test_of_all_pairs_is_that_of_scipy():
+    from scipy.stats import ttest_1samp
+
+    from pffbench_analysis.pareto.apart import _p_values
+
+    rng = np.random.default_rng(5)
+    ratios = [np.exp(rng.normal(0.02, 0.05, n)) for n in (5, 5, 7, 12)]
+    own = [float(ttest_1samp(np.log(r), 0.0).pvalue) for r in ratios]
+    assert _p_values(ratios) == pytest.approx(own)
+    assert _p_values([np.ones(5), np.full(5, 2.0)]) == [1.0, pytest.approx(0.0, abs=1e-12)]
+
+
+# Of a run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return a_codecs_run(tmp_path_factory.mktemp("codecs") / "run")
+
+
+@pytest.fixture(scope="module")
+def kinds(run):
+    return kinds_of(summarise(run))
+
+
+def test_kinds_of_data_are_told_apart(kinds):
+    assert [kind.name for kind in kinds] == ["image", "sparse"]
+    assert [len(kind.points) for kind in kinds] == [6, 3]
+    found = {(p.backend, p.codec): p for p in kinds[0].points}
+    for (source, backend, codec), (ratio, write, read) in WAYS.items():
+        if source == "image":
+            point = found[backend, codec]
+            assert point.ratio == pytest.approx(ratio)
+            rate, low, high = point.write.rate()
+            assert low <= rate <= high
+            assert rate == pytest.approx(BYTES / write, rel=0.2)
+            assert point.read.rate(stored=True)[0] == pytest.approx(BYTES / ratio / read, rel=0.2)
+
+
+def test_the_planted_front_is_found(kinds):
+    told = {
+        direction: {
+            p.name for p, one in zip(kinds[0].points, standings(kinds[0].points, (direction,)),
+                                     strict=True) if one.standing.on_front
+        }
+        for direction in ("write", "read")
+    }  # fmt: skip
+    assert told["write"] == {"hdf5 no compression", "hdf5 zstd", "zarr gzip"}
+    assert told["read"] == {"zarr no compression", "hdf5 zstd", "zarr gzip"}
+
+
+def test_the_recommendation_is_the_planted_one(kinds):
+    told = {c.purpose: c for c in choices(kinds[0])}
+    assert {name: c.point.name for name, c in told.items()} == {
+        "smallest files": "zarr gzip",
+        "fastest writing": "hdf5 no compression",
+        "fastest reading": "zarr no compression",
+        "balance": "hdf5 zstd",  # (0.20 + 0.12) / 2.0, against 0.20 without compression
+    }
+    assert all(choice.sure for choice in told.values())
+    sparse = {c.purpose: c for c in choices(kinds[1])}
+    assert sparse["smallest files"].point.name == "hdf5 zstd"
+    assert [p.name for p in sparse["smallest files"].ties] == ["zarr zstd"]
+
+
+def test_the_balance_is_the_least_product_of_bytes_and_time(kinds):
+    for kind in kinds:
+        balance = next(c for c in choices(kind) if c.purpose == "balance")
+        products = {
+            p.name: p.stored * (p.write.seconds.median + p.read.seconds.median) for p in kind.points
+        }
+        assert balance.point.name == min(products, key=products.get)
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ({"valid": False, "reasons": ["rank 3 read 7"]}, "INVALID: rank 3 read 7"),
+        ({"valid": None, "status": "running"}, "no verdict"),
+    ],
+)
+def test_nothing_is_recommended_from_a_run_that_is_not_valid(tmp_path, record, said):
+    run = a_codecs_run(tmp_path / "run", **record)
+    summary = summarise(run)
+    text = "\n".join(markdown(kinds_of(summary), summary, run))
+    assert said in text
+    assert "take " not in text
+    assert "smallest files" not in text
+
+
+def test_what_was_not_read_or_not_counted(tmp_path):
+    run = a_codecs_run(
+        tmp_path / "run", unread=[("image", "hdf5", "zstd")], uncounted=[("image", "zarr", "gzip")]
+    )
+    kind = kinds_of(summarise(run))[0]
+    assert kind.without == ("zarr gzip",)
+    unread = next(i for i, p in enumerate(kind.points) if p.name == "hdf5 zstd")
+    assert kind.points[unread].read is None
+    assert standings(kind.points, ("read",))[unread].standing is Standing.NONE
+    assert standings(kind.points, ("write",))[unread].standing.on_front
+    assert choices(kind)[2].point.name == "zarr no compression"
+    assert draw_kind(kind, summarise(run))
+
+
+def test_one_codec_has_no_front(tmp_path):
+    run = a_codecs_run(tmp_path / "run", {k: v for k, v in WAYS.items() if k[2] == "zstd"})
+    assert kinds_of(summarise(run)) == []
+    assert list(write_pareto(summarise(run), run)) == []
+
+
+@pytest.fixture(scope="module")
+def files(run):
+    return list(report([run]))
+
+
+def test_files_say_the_same_as_the_points(run, kinds, files):
+    assert {"pareto.md", "pareto.csv", "pareto-image.png", "pareto-sparse.svg"} <= {
+        file.name for file in files
+    }
+    with (run / "pareto.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    frame = pareto_frame(kinds)
+    assert len(rows) == len(frame) == 2 * len(WAYS)
+    for row in rows:
+        logical, stored = float(row["rate_mib_s"]), float(row["stored_rate_mib_s"])
+        assert logical / stored == pytest.approx(float(row["ratio"]))
+        assert float(row["rate_per_rank_mib_s"]) == pytest.approx(logical / int(row["ranks"]))
+        assert logical == pytest.approx(BYTES / MIB / float(row["median_s"]))
+    first = (run / "pareto.md").read_text().split("\n")[2]
+    assert first == f"- {headline(kinds[0], summarise(run))}"
+    assert "take hdf5 zstd (ratio 2" in first
+
+
+def test_the_figure_has_a_mark_for_each_point_and_the_front(run, kinds):
+    figure = draw_kind(kinds[0], summarise(run))
+    panels = {ax.get_gid(): ax for ax in figure.axes if ax.get_gid()}
+    assert set(panels) == {"write", "read"}
+    for ax in panels.values():
+        gids = [line.get_gid() for line in ax.lines]
+        assert gids.count("front") == 1
+        assert sum(gid in set(Standing) for gid in gids) == 6
+
+
+def data_of(page):
+    return json.loads(
+        re.search(r'<script type="application/json" id="data">(.*?)</script>', page)[1]
+    )
+
+
+def test_the_page_has_the_section_and_its_numbers(kinds, files):
+    path = next(file for file in files if file.name == "report.html")
+    page = path.read_text(encoding="utf-8")
+    assert '<section id="compression">' in page
+    told = data_of(page)["compression"]["kinds"]
+    assert [kind["name"] for kind in told] == ["image, 2 ranks", "sparse, 2 ranks"]
+    for kind, own in zip(told, kinds, strict=True):
+        for point, real in zip(kind["points"], own.points, strict=True):
+            assert point["label"] == real.name
+            assert point["read"]["bytes"][0] == pytest.approx(real.read.rate()[0], rel=1e-4)
+            assert point["write"]["standing"] in {"on", "median", "close", "off"}
+
+
+def test_a_run_without_codecs_has_no_section(tmp_path):
+    summary = summarise(a_run(tmp_path / "run", USUAL))
+    page = render(summary, tmp_path / "run", {})
+    assert '<section id="compression">' not in page
+    assert data_of(page)["compression"] is None
+    assert list(write_pareto(summary, tmp_path / "run")) == []
+
+
+def test_files_of_an_earlier_report_are_taken_away(tmp_path):
+    run = a_codecs_run(tmp_path / "run", {k: v for k, v in WAYS.items() if k[2] == "zstd"})
+    (run / "plots").mkdir()
+    for name in ("pareto.md", "pareto.csv", "plots/pareto-image.png"):
+        (run / name).write_text("old")
+    list(write_pareto(summarise(run), run))
+    assert not list(run.glob("pareto*"))
+    assert not list((run / "plots").glob("pareto*"))
