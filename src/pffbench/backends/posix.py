@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from os import preadv, pwrite
 from typing import TYPE_CHECKING, ClassVar
 
 from pffbench.backends.base import (
@@ -16,6 +17,7 @@ from pffbench.backends.base import (
     Capabilities,
     Store,
 )
+from pffbench.backends.later import Later
 from pffbench.backends.raw import Copy, RawOptions, Runs, best_copy, copies_of
 from pffbench.backends.stored import StoredAs, Touched
 from pffbench.case import Options
@@ -77,6 +79,9 @@ class PosixStore(Store):
         return self.arrays(specs)
 
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
+        return Later(partial(self._placed, list(specs)))
+
+    def _placed(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
         return {s.name: PosixArray(self._descriptor, copies_of(s, self._options)) for s in specs}
 
     def files(self) -> set[str]:
@@ -128,13 +133,13 @@ def _one_after_the_other(calls: Sequence[Call]) -> None:
 
 def _write(descriptor: int, data: memoryview, offset: int) -> None:
     """Write all bytes; the kernel may take fewer than given, 2 GiB - 4 KiB at most."""
-    done = os.pwrite(descriptor, data, offset)
-    while done < len(data):
-        done += os.pwrite(descriptor, data[done:], offset + done)
+    done = pwrite(descriptor, data, offset)
+    while done < data.nbytes:
+        done += pwrite(descriptor, data[done:], offset + done)
 
 
 def _write_runs(descriptor: int, data: memoryview, runs: Runs) -> None:
-    pwrite, length, begin = os.pwrite, runs.length, 0
+    length, begin = runs.length, 0
     for offset in runs.offsets.data:
         part = data[begin : begin + length]
         if pwrite(descriptor, part, offset) < length:
@@ -143,9 +148,9 @@ def _write_runs(descriptor: int, data: memoryview, runs: Runs) -> None:
 
 
 def _read(descriptor: int, data: memoryview, offset: int, out: Buffer) -> Buffer:
-    done = os.preadv(descriptor, [data], offset)
-    while done < len(data):
-        got = os.preadv(descriptor, [data[done:]], offset + done)
+    done = preadv(descriptor, [data], offset)
+    while done < data.nbytes:
+        got = preadv(descriptor, [data[done:]], offset + done)
         if got == 0:
             raise EOFError(f"the file ends {len(data) - done} bytes early")
         done += got
@@ -153,7 +158,7 @@ def _read(descriptor: int, data: memoryview, offset: int, out: Buffer) -> Buffer
 
 
 def _read_runs(descriptor: int, data: memoryview, runs: Runs, out: Buffer) -> Buffer:
-    preadv, length, begin = os.preadv, runs.length, 0
+    length, begin = runs.length, 0
     for offset in runs.offsets.data:
         part = data[begin : begin + length]
         if preadv(descriptor, [part], offset) < length:
