@@ -8,6 +8,7 @@ import json
 import pytest
 from chromium import Browser
 
+from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import USUAL, a_case, a_run
 from pffbench_analysis.report import report
 
@@ -81,6 +82,42 @@ def test_published_numbers_and_their_figure_are_in_the_page(browser, tmp_path):
     browser.open(page_of(a_run(tmp_path / "run", cases, experiment=study)))
     assert browser.js("document.querySelectorAll('#published table').length") == 3
     browser.wait("document.querySelector('img.published').naturalWidth > 300")
+
+
+def names_on_the_front(browser):
+    """Return what is written at the marks of the front, each once though it has a halo."""
+    told = browser.js(
+        "[...document.querySelectorAll('#pareto .chart .mark-text.role-mark text')]"
+        ".map(t => t.textContent)"
+    )
+    return sorted(set(told))
+
+
+def test_compression_against_speed_follows_its_choices(browser, tmp_path):
+    browser.open(page_of(a_codecs_run(tmp_path / "run")))
+    assert browser.js("document.querySelectorAll('#compression tbody tr').length") >= 8
+    assert "hdf5 zstd" in text_of(browser, "#compression table")
+    points = "document.querySelectorAll('#pareto .chart .mark-symbol.role-mark path').length"
+    assert browser.js(points) == sum(source == "image" for source, _, _ in WAYS)
+    assert names_on_the_front(browser) == ["gzip", "none", "zstd"]
+    before = browser.js("document.querySelector('#pareto .chart').innerHTML")
+    for name, value, seen in (
+        ("amount", "stored", "bytes of the files"),
+        ("per", "rank", "MiB/s of each rank"),
+        ("direction", "both", "together"),
+        ("kind", "1", "sparse"),
+    ):
+        browser.choose(name, value)
+        after = browser.js("document.querySelector('#pareto .chart').innerHTML")
+        assert after != before
+        assert seen in text_of(browser, "#pareto")
+        before = after
+    assert browser.js(points) == 2 * sum(source == "sparse" for source, _, _ in WAYS)
+    browser.choose("direction", "read")
+    assert names_on_the_front(browser) == []  # rates of stored bytes have no front
+    browser.choose("amount", "bytes")
+    assert names_on_the_front(browser) == ["zstd"]
+    assert "zarr zstd" in text_of(browser, "#pareto .values")
 
 
 @pytest.mark.parametrize(

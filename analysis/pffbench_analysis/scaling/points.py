@@ -50,6 +50,8 @@ class Point:
         Names of the runs that it comes from.
     below_resolution : bool
         Whether the harness itself shows in the time.
+    stored : float or None
+        What the bytes take in the files; None where that was not counted.
     """
 
     ranks: int
@@ -60,6 +62,7 @@ class Point:
     imbalance: float
     runs: tuple[str, ...]
     below_resolution: bool
+    stored: float | None = None
 
     @cached_property
     def time(self) -> Spread:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pffbench.errors import UserError
+from pffbench.results.compression import compression_ratio
 from pffbench.results.summary import TOTALS, CaseSummary, Summary, summarise
 from pffbench_analysis.charts import place
 from pffbench_analysis.runs import EmptyRunError, Run, load_run
@@ -144,17 +145,21 @@ def _point(found: Sequence[tuple[Run, CaseSummary]], phase: str, size: int) -> P
     seconds = [s for _, c in found for s in c.phases[phase].by_block.values()]
     part = case.phases[phase]
     assert part.rate is not None
+    nbytes = round(part.rate * part.seconds.median)
+    ratio = compression_ratio(case)
     return Point(
         ranks=run.ranks,
         nodes=run.nodes,
         size=size,
-        nbytes=round(part.rate * part.seconds.median),
+        nbytes=nbytes,
         seconds=np.array(seconds),
         imbalance=float(np.median([v for r, c in found for v in _imbalances(r, c, phase)])),
         runs=tuple(r.directory.name for r, _ in found),
         below_resolution=any(
             w.code == "below_resolution" for _, c in found for w in c.phases[phase].warnings
         ),
+        # Of what only a part is read, nobody counted the chunks of that part.
+        stored=nbytes / ratio if ratio and nbytes == case.nbytes else None,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pffbench
 from pffbench_analysis.charts import label
 from pffbench_analysis.scaling.bootstrap import Prediction
+from pffbench_analysis.scaling.compression import compression_table, per_rank, ratio
 from pffbench_analysis.scaling.fits import Fit
 from pffbench_analysis.scaling.laws import peak
 from pffbench_analysis.scaling.points import Estimate, Point
@@ -37,6 +38,7 @@ COLUMNS = (
     "case", "group", "kind", "over", "backend", "workload", "layout", "transfer", "settings",
     "variant", "phase", "size", "ranks", "nodes", "runs", "repetitions", "bytes",
     "median_s", "low_s", "high_s", "rate_mib_s", "rate_low_mib_s", "rate_high_mib_s",
+    "compression_ratio", "rate_per_rank_mib_s", "stored_rate_per_rank_mib_s",
     "speedup", "speedup_low", "speedup_high", "ideal_speedup",
     "efficiency", "efficiency_low", "efficiency_high", "imbalance", "below_resolution",
     "law", "fitted_mib_s", "held_out", "predicted_mib_s", "predicted_low_mib_s",
@@ -77,6 +79,9 @@ def _row(one: Fitted, point: Point) -> dict[str, Any]:
             "", "_s", Estimate(point.time.median, point.time.low, point.time.high), "median"
         ),
         **_bounded("rate_", "_mib_s", _in_mib(point.rate), ""),
+        "compression_ratio": ratio(point),
+        "rate_per_rank_mib_s": _value(per_rank(point)),
+        "stored_rate_per_rank_mib_s": _value(per_rank(point, stored=True)),
         "imbalance": point.imbalance,
         "below_resolution": str(point.below_resolution).lower(),
         "law": "" if fit is None else fit.law.name,
@@ -96,6 +101,10 @@ def _bounded(before: str, after: str, found: Estimate, middle: str) -> dict[str,
     """Return an estimate as three cells; empty where there is no number."""
     names = (f"{before}{middle}".rstrip("_") + after, f"{before}low{after}", f"{before}high{after}")
     return {name: _known(v) for name, v in zip(names, asdict(found).values(), strict=True)}
+
+
+def _value(found: Estimate | None) -> float | None:
+    return None if found is None else _known(found.value)
 
 
 def _known(value: float | None) -> float | None:
@@ -212,6 +221,7 @@ def _markdown(series: Series, fitted: Sequence[Fitted], figures: Sequence[str]) 
             yield from _points_table(these, series)
             yield ""
             yield from _laws_table(these, series)
+        yield from compression_table(members, series)
     if figures:
         yield from ("", "## Figures", "")
         yield from (f"![{name}]({name})" for name in figures if name.endswith(".png"))

@@ -37,7 +37,7 @@ function drawPareto() {
     ],
     panels: found.map((some) => ({
       heading: some[0].direction,
-      spec: (width) => paretoSpec({ rows: some, kind, width, hasLine, named: choice !== "both", unit, name: `${some[0].direction} of ${kind.name}: ${some.filter((r) => r.onFront).map((r) => `${r.label} ratio ${digits(r.ratio)} ${digits(r.value)} ${unit}`).join(", ")} on the front` }),
+      spec: (width) => paretoSpec({ rows: some, kind, width, hasLine, unit, name: `${some[0].direction} of ${kind.name}: ${some.filter((r) => r.onFront).map((r) => `${r.label} ratio ${digits(r.ratio)} ${digits(r.value)} ${unit}`).join(", ")} on the front` }),
     })),
     values: rows.map((r) => r.told),
     numbers: rows.map((r) => ({ data: kind.name, case: r.case, label: r.label, backend: r.backend, codec: r.codec, ratio: r.ratio, stored_bytes: r.stored, direction: r.direction, median_s: r.seconds, repetitions: r.n, unit, of: amount === "stored" ? "bytes in the files" : "bytes of the arrays", rate: r.value, low: r.low, high: r.high, standing: r.words, due_to: r.by ?? "" })),
@@ -68,7 +68,7 @@ function roomy(values, log, before, after) {
   return [low - before * span, high + after * span];
 }
 
-function paretoSpec({ rows, kind, width, hasLine, named, unit, name }) {
+function paretoSpec({ rows, kind, width, hasLine, unit, name }) {
   const log = isLog("auto", rows.map((r) => r.ratio));
   // Names stand right of the front, where nothing else is.
   const xDomain = roomy(rows.map((r) => r.ratio), log, 0.07, Math.min(0.6, 150 / Math.max(60, width - 200)));
@@ -83,7 +83,8 @@ function paretoSpec({ rows, kind, width, hasLine, named, unit, name }) {
   const opacity = as("opacity", "quantitative");
   const whisker = { transform: [{ filter: "isValid(datum.low)" }], mark: { ...TOLD, type: "rule", strokeWidth: 1.6 }, encoding: { x, y: y("low"), y2: { field: "high" }, stroke: as("colour"), opacity } };
   const marks = [0, 1].map((order) => ({ transform: [{ filter: `datum.order === ${order}` }], mark: { ...TOLD, type: "point", size: order ? 120 : 95 }, encoding: { x, y: y("value"), shape, fill: as("fill"), stroke: as("stroke"), strokeWidth: as("weight", "quantitative"), opacity } }));
-  const layers = [...(hasLine ? [staircase(rows, xDomain, yDomain, x, y)] : []), whisker, ...marks, ...(named ? namesOfFront(rows, yDomain, x, y) : [])];
+  const front = hasLine ? [staircase(rows, xDomain, yDomain, x, y)] : [];
+  const layers = [...front, whisker, ...marks, ...(hasLine ? namesOfFront(rows, yDomain, x, y) : [])];
   return spec(name, width, PARETO_HEIGHT, layers, { data: { values } });
 }
 
