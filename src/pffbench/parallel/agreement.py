@@ -65,15 +65,15 @@ class Agreement:
 
         self._comm = comm
         self._no_one = comm.size
-        self._told = np.empty((), dtype=np.int64)
+        self._told = np.array(comm.size, dtype=np.int64)
         self._lowest = np.empty((), dtype=np.int64)
         self._memory = [self._told, 1, MPI.INT64_T], [self._lowest, 1, MPI.INT64_T]
         self._reduce = partial(comm.Allreduce, *self._memory, op=MPI.MIN)
 
     def reached(self, error: BaseException | None) -> bool:
         """Return whether no rank brings an error; no rank returns before all have come."""
-        failed = error is not None and not isinstance(error, OtherRankFailedError)
-        self._told[()] = self._comm.rank if failed else self._no_one
+        if error is not None and not isinstance(error, OtherRankFailedError):
+            self._told[()] = self._comm.rank
         self._reduce()
         return self._lowest.item() == self._no_one
 
@@ -85,6 +85,7 @@ class Agreement:
         PhaseFailedError
             Always.
         """
+        self._told[()] = self._no_one
         if isinstance(error, OtherRankFailedError):
             error = None
         ranks_failed = self._comm.allreduce(error is not None)

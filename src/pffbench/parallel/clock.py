@@ -142,7 +142,10 @@ class PhaseClock:
 
     def _sum(self, phase: str) -> _Sum:
         """Return where the times of a phase come together."""
-        return self._sums.setdefault(phase, _Sum())
+        found = self._sums.get(phase)
+        if found is None:
+            found = self._sums[phase] = _Sum()
+        return found
 
 
 class _Phase:
