@@ -56,6 +56,11 @@ class Ratio:
         low, high = drawn[int(0.025 * _RESAMPLES)], drawn[int(0.975 * _RESAMPLES) - 1]
         return cls(statistics.median(ratios), low, high, len(ratios))
 
+    @classmethod
+    def of_figures(cls, figures: Iterable[float]) -> Ratio:
+        """Return a figure that stands by itself, as its ratio to one unit."""
+        return cls.of((figure, 1.0) for figure in figures)
+
     def __str__(self) -> str:
         return f"{self.middle:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
