@@ -124,6 +124,12 @@ def make_parser() -> argparse.ArgumentParser:
         help="number of ranks to plan for; inside a Slurm job its tasks, else 1 "
         "(example: --ranks 64)",
     )
+    made["plan"].add_argument(
+        "--all",
+        action="store_true",
+        help="show all cases, also where there are more than 200 "
+        "(example: pffbench plan exp.yaml --all)",
+    )
     _add_doctor(made["doctor"])
     _add_clean(made["clean"])
     add_report(made["report"])

@@ -42,6 +42,8 @@ class Size(int):
         UserError
             The text is not a size, the unit is unknown, or the size is not whole bytes.
         """
+        if type(value) is int and 0 <= value < 10**30:  # not a bool, which is an int too
+            return cls(value)
         units = _BINARY | _DECIMAL
         number, unit = _split(value, "size", units, "64 MiB")
         count = number * units[unit]

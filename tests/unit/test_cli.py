@@ -101,6 +101,23 @@ def test_a_plan_tells_bytes_files_memory_and_what_is_left_out(tmp_path):
     assert "cannot do transfer collective" in text
 
 
+def test_a_plan_shows_so_many_cases_as_somebody_reads_and_counts_all(tmp_path):
+    entry = {"workload": "datasets", "backend": "null", "shape": [4],
+             "codec": ["gzip", "szip"], "level": [1, 2], "source": ["uniform", "smooth"]}  # fmt: skip
+    entry["datasets"] = list(range(1, 61))
+    told = {"name": "x", "impossible": "skip", "cases": [entry]}
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
+    short = pffbench_cli("plan", "x.yaml", cwd=tmp_path).stdout
+    whole = pffbench_cli("plan", "x.yaml", "--all", cwd=tmp_path).stdout
+    for text, cases, left_out in ((short, 200, 200), (whole, 240, 240)):
+        assert len(re.findall(r"^ ?null\.\S+ +\d", text, re.MULTILINE)) == cases
+        assert text.count("left out: null.") == left_out
+        assert "240 cases on 1 ranks" in text
+    assert "40 more cases are not shown; --all shows them" in short
+    assert "40 more cases left out are not shown; --all shows them" in short
+    assert "not shown" not in whole
+
+
 def test_a_plan_refuses_what_a_run_refuses(tmp_path):
     (tmp_path / "x.yaml").write_text("name: x\ncases: [{backend: hdf5, workload: hyperslap}]\n")
     done = pffbench_cli("plan", "x.yaml", cwd=tmp_path)

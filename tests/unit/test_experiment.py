@@ -29,7 +29,7 @@ def load(*cases, **top):
 
 
 def expanded(**changes):
-    return list(expand({**ENTRY, **changes}, "x.yaml: cases[0]"))
+    return list(expand({**ENTRY, **changes}, "x.yaml: cases[0]", set()))
 
 
 def plan(*cases, ranks=4, **top):

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
+from collections.abc import Iterator
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from pffbench.experiment.check import Plan, make_plan
-from pffbench.experiment.cost import Cost, cost_of
 from pffbench.experiment.load import load_experiment
 from pffbench.storage.filesystem import filesystem
 from pffbench.storage.scratch import scratch_parent
 from pffbench.units import Size
 
 _HEADINGS = ("case", "data", "arrays", "files", "space", "memory/rank")
+#: Lines that somebody reads; a table of 100 000 takes half a minute to lay out.
+_MOST_LINES = 200
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the cases of an experiment and what they cost. Return the exit status."""
+    gc.disable()  # what planning makes stays to the end, and looking for garbage in it takes long
     _keep_mpi_asleep()
     ranks = arguments.ranks or int(os.environ.get("SLURM_NTASKS", "1"))
     plan = make_plan(load_experiment(arguments.experiment, arguments.overrides), ranks)
-    costs = {case.id: cost_of(case, ranks, int(plan.experiment.memory)) for case in plan.cases}
+    most = None if arguments.all else _MOST_LINES
     console = Console(width=None if os.isatty(1) else 160)
-    console.print(_table(plan, costs))
-    for name, reason in plan.left_out:
+    console.print(_table(plan, most))
+    for name, reason in plan.left_out[:most]:
         console.print(f"left out: {name}: {reason}", highlight=False)
-    for line in _totals(plan, costs, arguments.scratch):
+    for line in (*_not_shown(plan, most), *_totals(plan, arguments.scratch)):
         console.print(line, highlight=False)
     return 0
 
@@ -44,25 +48,32 @@ def _keep_mpi_asleep() -> None:
     mpi4py.rc.finalize = False
 
 
-def _table(plan: Plan, costs: dict[str, Cost]) -> Table:
+def _table(plan: Plan, most: int | None) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for i, heading in enumerate(_HEADINGS):
         table.add_column(heading, justify="right" if i else "left", no_wrap=True)
-    for case in plan.cases:
-        cost = costs[case.id]
+    for case in plan.cases[:most]:
+        cost = plan.costs[case.id]
         note = " (roofline)" if case.roofline else ""
         table.add_row(f"{case.id}{note}", str(Size(cost.nbytes)), str(cost.arrays),
                       str(cost.files), str(Size(cost.space)), str(Size(cost.memory)))  # fmt: skip
     return table
 
 
-def _totals(plan: Plan, costs: dict[str, Cost], scratch: str | None) -> list[str]:
+def _not_shown(plan: Plan, most: int | None) -> Iterator[str]:
+    """Say how much more there is than was printed."""
+    for what, found in (("cases", plan.cases), ("cases left out", plan.left_out)):
+        if most is not None and len(found) > most:
+            yield f"{len(found) - most} more {what} are not shown; --all shows them"
+
+
+def _totals(plan: Plan, scratch: str | None) -> list[str]:
     experiment = plan.experiment
     blocks = experiment.warmup + experiment.repetitions
-    written = sum(cost.nbytes for cost in costs.values()) * blocks
+    written = sum(cost.nbytes for cost in plan.costs.values()) * blocks
     parent, _ = scratch_parent(scratch)
     there = filesystem(parent)
-    peak = max(cost.space for cost in costs.values())
+    peak = max(cost.space for cost in plan.costs.values())
     return [
         f"{len(plan.cases)} cases on {plan.ranks} ranks, {blocks} times each "
         f"({experiment.warmup} of them to warm up): {Size(written)} written and read in all",

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from typing import Any
 
 import msgspec
 
+from pffbench.backends.base import ArraySpec, Cuts
 from pffbench.backends.needs import lacking
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Parameters
-from pffbench.data import FileSource, default_dtype, make_source
+from pffbench.data import FileSource, make_source
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.codecs import beyond_codecs
+from pffbench.experiment.contents import contents_of
+from pffbench.experiment.cost import Cost, cost_of
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.schema import Experiment
 from pffbench.workloads.registry import workload
 
 #: Arrays of one case: each rank keeps a description of every one of them.
 MOST_ARRAYS = 10_000_000
+#: Parameters of which is remembered what was found out, for the next cases with other options.
+_REMEMBERED = 1024
 
 
 @dataclass(frozen=True)
@@ -37,12 +43,15 @@ class Plan:
         What will run, in the order of the first block.
     left_out : tuple of (str, str)
         Names of the cases that are impossible and may be skipped, each with the reason.
+    costs : dict of str to Cost
+        What one repetition of each case takes, by its name.
     """
 
     experiment: Experiment
     ranks: int
     cases: tuple[Case, ...]
     left_out: tuple[tuple[str, str], ...]
+    costs: Mapping[str, Cost]
 
 
 def make_plan(loaded: LoadedExperiment, ranks: int) -> Plan:
@@ -55,24 +64,27 @@ def make_plan(loaded: LoadedExperiment, ranks: int) -> Plan:
     """
     cases: list[Case] = []
     left_out: list[tuple[str, str]] = []
+    costs: dict[str, Cost] = {}
     with ExitStack() as stack:
         files = _Files(stack)
+        checker = _Checker(ranks)
         for where, raw in loaded.cases:
             try:
                 case = _with_source(raw, where, files)
-                check_case(case, ranks, where)
+                checker.check(case, where)
             except ImpossibleCaseError as error:
                 if loaded.experiment.impossible == "refuse" and not raw.roofline:
                     raise
                 left_out.append((raw.id, str(error).removeprefix(f"{where}: ")))
             else:
                 cases.append(case)
+                costs[case.id] = cost_of(case, ranks, int(loaded.experiment.memory))
     if not cases:
         raise UserError(
             f"{loaded.path}: all {len(left_out)} cases are impossible, the first one "
             f"because: {left_out[0][1]}"
         )
-    return Plan(loaded.experiment, ranks, tuple(_together(cases)), tuple(left_out))
+    return Plan(loaded.experiment, ranks, tuple(_together(cases)), tuple(left_out), costs)
 
 
 def _together(cases: Iterable[Case]) -> list[Case]:
@@ -93,27 +105,48 @@ def check_case(case: Case, ranks: int, where: str) -> None:
     UserError
         Its parameters make no sense together.
     """
-    p = case.parameters
-    access_pattern = workload(p.workload)
-    if reason := access_pattern.check(p, ranks):
-        raise UserError(f"{where}: {reason}")
-    if (arrays := access_pattern.volume(p, ranks).arrays) > MOST_ARRAYS:
-        raise UserError(f"{where}: {arrays} arrays are too many (at most {MOST_ARRAYS})")
-    if reason := _beyond(p):
-        raise ImpossibleCaseError(f"{where}: {reason}")
-    backend = backend_class(p.backend)
-    if reason := lacking(backend):
-        raise ImpossibleCaseError(f"{where}: backend {p.backend} {reason}")
-    if reason := access_pattern.refuse(p, backend):
-        raise ImpossibleCaseError(f"{where}: {reason}")
-    # The arrays of one rank are of one or two kinds (the last one smaller): look at each kind.
-    kinds = {
-        replace(s, name="", number=0, origin=(), offset=0, owner=s.owner and 0): s
-        for s in access_pattern.arrays(p, ranks, 0)
-    }
-    cuts = access_pattern.cuts(p, ranks) if p.layout == "shared" else ()
-    if reason := backend.refuse(p, case.options, list(kinds.values()), cuts):
-        raise ImpossibleCaseError(f"{where}: {reason}")
+    _Checker(ranks).check(case, where)
+
+
+class _Checker:
+    """Checks cases; what holds for parameters whatever the options is found out once for all."""
+
+    def __init__(self, ranks: int) -> None:
+        self._ranks = ranks
+        self._stored = lru_cache(maxsize=_REMEMBERED)(self._look_at)
+        self._lacking = cache(_lacking)
+
+    def check(self, case: Case, where: str) -> None:
+        """Refuse a case that cannot be run, as `check_case`."""
+        p = case.parameters
+        try:
+            kinds, cuts = self._stored(p)
+        except UserError as error:
+            raise type(error)(f"{where}: {error}") from None
+        if reason := backend_class(p.backend).refuse(p, case.options, kinds, cuts):
+            raise ImpossibleCaseError(f"{where}: {reason}")
+
+    def _look_at(self, p: Parameters) -> tuple[list[ArraySpec], Cuts]:
+        """Return the kinds of arrays that there are, and where they are cut."""
+        access_pattern, ranks = workload(p.workload), self._ranks
+        if reason := access_pattern.check(p, ranks):
+            raise UserError(reason)
+        contents = contents_of(p, ranks)
+        if (arrays := contents.volume.arrays) > MOST_ARRAYS:
+            raise UserError(f"{arrays} arrays are too many (at most {MOST_ARRAYS})")
+        if reason := _beyond(p):
+            raise ImpossibleCaseError(reason)
+        if reason := self._lacking(p.backend):
+            raise ImpossibleCaseError(f"backend {p.backend} {reason}")
+        if reason := access_pattern.refuse(p, backend_class(p.backend)):
+            raise ImpossibleCaseError(reason)
+        cuts = access_pattern.cuts(p, ranks) if p.layout == "shared" else ()
+        return contents.kinds, cuts
+
+
+def _lacking(backend: str) -> str | None:
+    """Say which library a backend needs that is not there, or None."""
+    return lacking(backend_class(backend))
 
 
 def _beyond(p: Parameters) -> str | None:
@@ -163,8 +196,7 @@ def _with_source(case: Case, where: str, files: _Files) -> Case:
     if p.source != "file":
         if p.file is not None or p.variable is not None:
             raise UserError(f"{where}.file: file and variable go with source: file only")
-        dtype: Any = p.dtype or default_dtype(p.source)
-        return replace(case, parameters=msgspec.structs.replace(p, dtype=dtype))
+        return case
     if p.file is None:
         raise UserError(f"{where}.file: missing; source: file takes its data from this file")
     try:

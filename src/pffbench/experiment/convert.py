@@ -36,6 +36,11 @@ def to_struct(data: dict[str, Any], kind: type[S], where: str) -> S:
         A key is unknown, or a value has the wrong type or is not allowed.
     """
     check_keys(data, kind.__struct_fields__, where, tag=kind.__struct_config__.tag_field)
+    return converted(data, kind, where)
+
+
+def converted(data: dict[str, Any], kind: type[S], where: str) -> S:
+    """Make a typed record of plain data whose keys are known to exist; otherwise as `to_struct`."""
     try:
         return msgspec.convert(data, kind, dec_hook=_decode)
     except msgspec.ValidationError as error:

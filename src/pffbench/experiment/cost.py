@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
 from pffbench.backends.base import ArraySpec
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, itemsize
 from pffbench.errors import UserError
-from pffbench.experiment.check import Plan
+from pffbench.experiment.contents import contents_of
 from pffbench.units import Size
 from pffbench.workloads.registry import workload
+
+if TYPE_CHECKING:
+    from pffbench.experiment.check import Plan
 
 #: Room for what a format adds to the data: metadata, and file system blocks that are not full.
 _FORMAT_OVERHEAD = 1.1
@@ -60,13 +64,12 @@ def cost_of(case: Case, ranks: int, budget: int) -> Cost:
     p = case.parameters
     backend = backend_class(p.backend)
     pattern = workload(p.workload)
-    volume = pattern.volume(p, ranks)
-    largest = max((access.nbytes for access in pattern.writes(p, ranks, 0)), default=0)
-    memory = _COPIES * max(largest, min(budget, -(-volume.nbytes // ranks)))
+    contents = contents_of(p, ranks)
+    volume, specs = contents.volume, contents.kinds
+    memory = _COPIES * max(contents.largest_write, min(budget, -(-volume.nbytes // ranks)))
     if not backend.capabilities.keeps_data:
         return Cost(volume.nbytes, volume.arrays, 0, 0, memory)
     files = ranks if p.layout == "file_per_process" else 1
-    specs = pattern.arrays(p, ranks, 0)
     if backend.file_per_chunk and specs:
         files += volume.arrays * (1 + _chunks(specs[0]))
     times = backend.copies(case.options) * _FORMAT_OVERHEAD
@@ -128,7 +131,7 @@ def check_room(plan: Plan, room: Room, *, keeps: bool = False) -> None:
     if keeps:
         _check_room_for_all(plan, room)
     for case in plan.cases:
-        cost = cost_of(case, plan.ranks, plan.experiment.memory)
+        cost = plan.costs[case.id]
         if cost.space > room.free_space:
             raise UserError(
                 f"{case.id} needs about {Size(cost.space)} in {room.scratch}, where "
@@ -147,7 +150,7 @@ def check_room(plan: Plan, room: Room, *, keeps: bool = False) -> None:
 
 
 def _check_room_for_all(plan: Plan, room: Room) -> None:
-    costs = [cost_of(case, plan.ranks, plan.experiment.memory) for case in plan.cases]
+    costs = [plan.costs[case.id] for case in plan.cases]
     blocks = plan.experiment.warmup + plan.experiment.repetitions
     space = blocks * sum(cost.space for cost in costs)
     files = blocks * sum(cost.files for cost in costs)

@@ -73,16 +73,11 @@ def from_data(data: dict[str, Any], name: str) -> LoadedExperiment:
     seen: set[str] = set()
     for number, entry in enumerate(experiment.cases):
         where = f"{name}: cases[{number}]"
-        for case in expand(_merged(experiment.common, entry), where):
-            if case.id not in seen:
-                seen.add(case.id)
-                cases.append((where, case))
+        cases += [(where, case) for case in expand(_merged(experiment.common, entry), where, seen)]
         if len(cases) > MOST_CASES:
             raise UserError(f"{where}: more than {MOST_CASES} cases in all")
     if experiment.roofline:
-        places = {case.id: where for where, case in cases}
-        complete = with_roofline([case for _, case in cases])
-        cases = [(places.get(case.id, f"{name}: roofline"), case) for case in complete]
+        cases = with_roofline(cases, f"{name}: roofline", seen)
     return LoadedExperiment(name, experiment, tuple(cases))
 
 

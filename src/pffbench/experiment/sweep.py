@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import msgspec
 
 from pffbench.backends.registry import backend_class, backend_names
-from pffbench.case import Case, Options, Parameters
+from pffbench.case import Case, Options, Parameters, work_of
+from pffbench.data import default_dtype
 from pffbench.errors import UserError
-from pffbench.experiment.convert import check_keys, join, shown, to_struct
+from pffbench.experiment.convert import check_keys, converted, join, shown
 from pffbench.workloads.registry import workload, workload_names
 
 #: No experiment has more cases: a slip in a sweep should not fill a night.
@@ -26,7 +29,7 @@ _LISTS = frozenset(
 )  # fmt: skip
 
 
-def expand(entry: Mapping[str, Any], where: str) -> Iterator[Case]:
+def expand(entry: Mapping[str, Any], where: str, seen: set[str]) -> Iterator[Case]:
     """Yield the cases of an entry: every combination of the values that are lists.
 
     Parameters
@@ -35,6 +38,8 @@ def expand(entry: Mapping[str, Any], where: str) -> Iterator[Case]:
         A case's parameters, backend options under the backend's name, and ``zip``.
     where : str
         File and key of the entry, for messages.
+    seen : set of str
+        Names of the cases that there are already: these are not made again, others are added.
 
     Raises
     ------
@@ -42,9 +47,10 @@ def expand(entry: Mapping[str, Any], where: str) -> Iterator[Case]:
         A key is unknown, a value is not allowed or the lists of a ``zip`` differ in length.
     """
     flat = _flatten(entry, where)
-    seen: set[str] = set()
-    for point in _points(flat, _zips(entry, flat, where), where):
-        case = _case(point, where)
+    _check_option_names(flat, where)
+    sweep = _Sweep(_axes(flat, _zips(entry, flat, where), where), where)
+    for place in sweep.places():
+        case = sweep.case(place)
         if case.id not in seen:  # sweeps of other backends' options give the same case again
             seen.add(case.id)
             yield case
@@ -92,41 +98,108 @@ def _values(key: str, value: Any) -> list[Any]:
     return value
 
 
-def _points(flat: Mapping[str, Any], zips: list[list[str]], where: str) -> Iterator[dict[str, Any]]:
-    """Yield one plain mapping for each point of the sweep, in the order of the keys."""
-    zipped = {key for group in zips for key in group}
-    axes: list[list[dict[str, Any]]] = []
-    for key, value in flat.items():
-        if key not in zipped:
-            axes.append([{key: v} for v in _values(key, value)])
-            continue
-        group = next((g for g in zips if g[0] == key), None)
-        if group is not None:
+@dataclass(frozen=True)
+class _Axis:
+    """Keys that advance together, and their values: one tuple for each step."""
+
+    keys: tuple[str, ...]
+    steps: list[tuple[Any, ...]]
+
+
+def _axes(flat: Mapping[str, Any], zips: list[list[str]], where: str) -> list[_Axis]:
+    """Return what a sweep is the product of, in the order of the keys."""
+    axes = []
+    for key in flat:
+        group = next((g for g in zips if key in g), [key])
+        if key == group[0]:
             lists = [_values(k, flat[k]) for k in group]
-            axes.append(
-                [dict(zip(group, values, strict=True)) for values in zip(*lists, strict=True)]
-            )
-    if any(not axis for axis in axes):
+            axes.append(_Axis(tuple(group), list(zip(*lists, strict=True))))
+    if any(not axis.steps for axis in axes):
         raise UserError(f"{where}: an empty list sweeps nothing; give at least one value")
-    count = 1
-    for axis in axes:
-        count *= len(axis)
+    count = prod(len(axis.steps) for axis in axes)
     if count > MOST_CASES:
         raise UserError(f"{where}: {count} combinations are too many (at most {MOST_CASES})")
-    for combination in itertools.product(*axes):
-        yield {key: value for part in combination for key, value in part.items()}
+    return axes
 
 
-def _case(point: dict[str, Any], where: str) -> Case:
-    if "backend" in point and point["backend"] is None:
-        point = {**point, "backend": "null"}  # YAML reads the bare word null as nothing
-    backend = _known(point, "backend", backend_names(), where)
-    name = _known(point, "workload", workload_names(), where)
-    plain = {key: value for key, value in point.items() if "." not in key}
-    fields = workload(name).parameters_type
-    check_keys(plain, (*fields.__struct_fields__, *backend_names(), "zip"), where, tag="workload")
-    parameters = to_struct(plain, fields, where)
-    return Case(parameters, _options(backend, point, where))
+def _owner(key: str) -> str:
+    """Return the backend whose option a key is; no text of a parameter."""
+    return key.rpartition(".")[0]
+
+
+#: A point of a sweep: the number of the step along each axis, or along some of them.
+_Place = tuple[int, ...]
+
+
+class _Sweep:
+    """The cases of a sweep; points that share parameters, or options, get the same object."""
+
+    def __init__(self, axes: list[_Axis], where: str) -> None:
+        self._axes = axes
+        self._where = where
+        self._parameters: dict[_Place, Parameters] = {}
+        self._options: dict[tuple[str, _Place], Options] = {}
+        self._known_keys: set[str] = set()
+        self._fixed = {
+            key: value
+            for axis in axes
+            if len(axis.steps) == 1
+            for key, value in zip(axis.keys, axis.steps[0], strict=True)
+        }
+        self._plain = self._numbers("")
+        self._of_backend = {name: self._numbers(name) for name in backend_names()}
+
+    def _numbers(self, owner: str) -> list[int]:
+        """Return the axes of several steps with options of a backend, or with parameters."""
+        several = (i for i, axis in enumerate(self._axes) if len(axis.steps) > 1)
+        return [i for i in several if owner in map(_owner, self._axes[i].keys)]
+
+    def places(self) -> Iterator[_Place]:
+        """Yield the points of the sweep; the last axis advances first."""
+        return itertools.product(*(range(len(axis.steps)) for axis in self._axes))
+
+    def case(self, place: _Place) -> Case:
+        """Return the case at a point."""
+        plain = tuple([place[i] for i in self._plain])
+        parameters = self._parameters.get(plain)
+        if parameters is None:
+            parameters = self._parameters[plain] = self._make_parameters(place)
+        backend = parameters.backend
+        chosen = (backend, tuple([place[i] for i in self._of_backend[backend]]))
+        options = self._options.get(chosen)
+        if options is None:
+            options = self._options[chosen] = self._make_options(backend, place)
+        return Case(parameters, options)
+
+    def _values(self, place: _Place, numbers: Sequence[int]) -> dict[str, Any]:
+        """Return the values of some axes at a point, and of all keys that are not swept."""
+        values = dict(self._fixed)
+        for i in numbers:
+            axis = self._axes[i]
+            values.update(zip(axis.keys, axis.steps[place[i]], strict=True))
+        return values
+
+    def _make_parameters(self, place: _Place) -> Parameters:
+        point = {k: v for k, v in self._values(place, self._plain).items() if "." not in k}
+        if "backend" in point and point["backend"] is None:
+            point["backend"] = "null"  # YAML reads the bare word null as nothing
+        _known(point, "backend", backend_names(), self._where)
+        name = _known(point, "workload", workload_names(), self._where)
+        kind = workload(name).parameters_type
+        if name not in self._known_keys:  # all points have the same keys
+            allowed = (*kind.__struct_fields__, *backend_names(), "zip")
+            check_keys(point, allowed, self._where, tag="workload")
+            self._known_keys.add(name)
+        found = converted(point, kind, self._where)
+        if found.dtype is not None or found.source == "file":
+            return found
+        return msgspec.structs.replace(found, dtype=default_dtype(found.source))
+
+    def _make_options(self, backend: str, place: _Place) -> Options:
+        prefix = f"{backend}."
+        own = self._values(place, self._of_backend[backend])
+        mine = {k.removeprefix(prefix): v for k, v in own.items() if k.startswith(prefix)}
+        return converted(mine, backend_class(backend).options_type, join(self._where, backend))
 
 
 def _known(point: Mapping[str, Any], key: str, names: tuple[str, ...], where: str) -> str:
@@ -139,36 +212,45 @@ def _known(point: Mapping[str, Any], key: str, names: tuple[str, ...], where: st
     return str(point[key])
 
 
-def _options(backend: str, point: Mapping[str, Any], where: str) -> Options:
-    """Return the options of the case's backend; check the spelling of the others' too."""
-    for key in point:
+def _check_option_names(flat: Mapping[str, Any], where: str) -> None:
+    """Refuse options that no backend has, those of backends that no case uses too."""
+    for key in flat:
         owner, dot, option = key.partition(".")
         if dot and owner not in backend_names():
             raise UserError(f"{join(where, shown(key))}: unknown key")
         if dot:
             kind = backend_class(owner).options_type
             check_keys({option: None}, kind.__struct_fields__, join(where, owner))
-    prefix = f"{backend}."
-    mine = {k.removeprefix(prefix): v for k, v in point.items() if k.startswith(prefix)}
-    return to_struct(mine, backend_class(backend).options_type, join(where, backend))
 
 
-def with_roofline(cases: Sequence[Case]) -> list[Case]:
+def with_roofline(
+    cases: Sequence[tuple[str, Case]], where: str, seen: set[str]
+) -> list[tuple[str, Case]]:
     """Add the raw transfers that bound the cases, unless the experiment has some itself.
 
     A file per process is bounded by POSIX calls, a shared file by MPI-IO with the same transfer.
+
+    Parameters
+    ----------
+    cases : sequence of (str, Case)
+        The cases, each with the place that it comes from.
+    where : str
+        The place that is told of what is added.
+    seen : set of str
+        Names of the cases; those of what is added come to it.
     """
-    own = {(c.group, c.parameters.backend) for c in cases if not _formatted(c)}
-    present = {case.id for case in cases}
-    complete: list[Case] = []
-    for case in cases:
-        complete.append(case)
-        if not _formatted(case):
+    own = {(c.group, c.parameters.backend) for _, c in cases if not _formatted(c)}
+    bounded: set[Parameters] = set()
+    complete: list[tuple[str, Case]] = []
+    for place, case in cases:
+        complete.append((place, case))
+        if not _formatted(case) or (work := work_of(case.parameters, "transfer")) in bounded:
             continue
-        raw = _roofline_of(case.parameters)
-        if (raw.group, raw.parameters.backend) not in own and raw.id not in present:
-            present.add(raw.id)
-            complete.append(raw)
+        bounded.add(work)
+        raw = _roofline_of(work)
+        if (raw.group, raw.parameters.backend) not in own and raw.id not in seen:
+            seen.add(raw.id)
+            complete.append((where, raw))
     return complete
 
 
@@ -177,9 +259,7 @@ def _formatted(case: Case) -> bool:
     return capabilities.formatted
 
 
-def _roofline_of(p: Parameters) -> Case:
-    backend = "posix" if p.layout == "file_per_process" else "mpiio"
-    formats_only = p.ways - {"backend", "transfer"}
-    usual = {f.name: f.default for f in msgspec.structs.fields(p) if f.name in formats_only}
-    raw = msgspec.structs.replace(p, **usual, backend=backend)
+def _roofline_of(work: Parameters) -> Case:
+    backend = "posix" if work.layout == "file_per_process" else "mpiio"
+    raw = msgspec.structs.replace(work, backend=backend)
     return Case(raw, backend_class(backend).options_type(), roofline=True)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
 Shape = tuple[int, ...]
 Decomposition = Literal["slab", "pencil", "block"]
 Distribution = Literal["block", "balanced"]
+#: Answers that are kept: a sweep asks the same again and again, for other types, codecs, options.
+_REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class Box:
             )
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def process_grid(ranks: int, ndim: int, decomposition: Decomposition) -> Shape:
     """Arrange ranks in a grid over the axes of an array.
 
@@ -99,6 +104,7 @@ def _factors(number: int, count: int) -> Shape:
     return best
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def rank_box(shape: Shape, grid: Shape, rank: int, distribution: Distribution = "block") -> Box:
     """Return the part of an array that a rank holds.
 
@@ -136,6 +142,7 @@ def _coordinates(grid: Shape, rank: int) -> Shape:
     return tuple(reversed(place))
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def boundaries(
     shape: Shape, grid: Shape, distribution: Distribution = "block"
 ) -> tuple[tuple[int, ...], ...]:
@@ -146,8 +153,18 @@ def boundaries(
 
 
 def _inner_boundaries(n: int, parts: int, distribution: Distribution) -> tuple[int, ...]:
-    starts = {rank_box((n,), (parts,), r, distribution).start[0] for r in range(1, parts)}
+    if distribution == "block":
+        block = -(-n // parts)
+        return tuple(range(block, n, block))
+    starts = {place * n // parts for place in range(1, parts)}
     return tuple(sorted(starts - {0, n}))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def part_lengths(shape: Shape, cuts: tuple[Shape, ...]) -> tuple[Shape, ...]:
+    """Return, for each axis, how long the parts are that it is cut into; none of them is empty."""
+    edges = [(0, *cut, n) for n, cut in zip(shape, cuts, strict=True)]
+    return tuple(tuple(stop - start for start, stop in pairwise(axis)) for axis in edges)
 
 
 def nearest_aligned(chunk: int, n: int, inner: list[int]) -> int:

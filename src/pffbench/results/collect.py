@@ -17,7 +17,6 @@ import numpy as np
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Stage
 from pffbench.experiment.check import Plan
-from pffbench.experiment.cost import cost_of
 from pffbench.experiment.load import LoadedExperiment, to_plain
 from pffbench.parallel.clock import Floor
 from pffbench.parallel.topology import Team, Topology
@@ -157,7 +156,7 @@ def reading_entry(record: RunRecord) -> dict[str, Any]:
 
 def _case_entry(case: Case, plan: Plan) -> dict[str, Any]:
     kind = backend_class(case.parameters.backend)
-    cost = cost_of(case, plan.ranks, int(plan.experiment.memory))
+    cost = plan.costs[case.id]
     return {
         "parameters": {
             "workload": case.parameters.workload,

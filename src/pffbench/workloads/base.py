@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pffbench.backends.base import ArraySpec, Backend, Cuts
@@ -81,6 +81,22 @@ class Workload(ABC):
     def libraries(self, parameters: Any) -> tuple[str, ...]:
         """Return the import names of libraries that are used beside those of the backend."""
         return ()
+
+    def kinds(self, parameters: Any, ranks: int) -> list[ArraySpec]:
+        """Return an array of each kind: those of one kind differ in name, place and owner only.
+
+        A plan is checked and costed by these; that of rank 0 is the first. Workloads override it, and
+        `largest_write`, so that planning does not list what may be millions of arrays.
+        """
+        found = {
+            replace(s, name="", number=0, origin=(), offset=0, owner=s.owner and 0): s
+            for s in self.arrays(parameters, ranks, 0)
+        }
+        return list(found.values())
+
+    def largest_write(self, parameters: Any, ranks: int) -> int:
+        """Return the bytes of the longest call of any rank."""
+        return max((access.nbytes for access in self.writes(parameters, ranks, 0)), default=0)
 
     def check(self, parameters: Any, ranks: int) -> str | None:
         """Say why the parameters make no sense together, or None."""

@@ -145,6 +145,22 @@ class ChunkCache(Workload):
         arrays = 1 if p.layout == "shared" else min(ranks, total)
         return Volume(arrays, total * prod(_granule(p)) * size)
 
+    def kinds(self, parameters: ChunkCacheParameters, ranks: int) -> list[ArraySpec]:
+        if parameters.layout != "own":
+            return self.arrays(parameters, ranks, 0)
+        # The first ranks may have a granule more than the last ones.
+        at_ends = {rank: _region(parameters, ranks, rank) for rank in (0, ranks - 1)}
+        regions = {region.shape: region for region in at_ends.values() if region.size}
+        whole = _region(parameters, ranks, None)
+        return [_spec(parameters, "granules", region, whole, 0, 0) for region in regions.values()]
+
+    def largest_write(self, parameters: ChunkCacheParameters, ranks: int) -> int:
+        spec = self.kinds(parameters, ranks)[0]
+        chunks = spec.chunks if isinstance(spec.chunks, tuple) else _granule(parameters)
+        mine = _region(parameters, ranks, 0).shape
+        unit = unit_shape(spec.shape, chunks, parameters.write)
+        return prod(map(min, mine, unit)) * itemsize(spec.dtype)
+
     def run(self, cycle: Cycle) -> None:
         from pffbench.workloads.chunk_cache_cycle import run_chunk_cache
 

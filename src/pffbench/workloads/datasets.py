@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Literal
 
@@ -66,17 +66,29 @@ class Datasets(Workload):
         alone = parameters.layout == "file_per_process"
         everything = range(self._total(parameters, ranks))
         numbers = self._numbers(parameters, ranks, rank) if alone else everything
-        return list(self._specs(parameters, ranks, numbers))
+        owner_of = None if parameters.layout == "shared" else self._owners(parameters, ranks)
+        return list(self._specs(parameters, ranks, numbers, owner_of))
+
+    def kinds(self, parameters: DatasetsParameters, ranks: int) -> list[ArraySpec]:
+        owner_of = None if parameters.layout == "shared" else [0]
+        return list(self._specs(parameters, ranks, range(1), owner_of))
+
+    def largest_write(self, parameters: DatasetsParameters, ranks: int) -> int:
+        (spec,) = self.kinds(parameters, ranks)
+        return self._box(spec, ranks, 0).size * itemsize(spec.dtype)
 
     def _specs(
-        self, parameters: DatasetsParameters, ranks: int, numbers: range
+        self,
+        parameters: DatasetsParameters,
+        ranks: int,
+        numbers: range,
+        owner_of: Sequence[int] | None,
     ) -> Iterator[ArraySpec]:
         shape = parameters.shape
         assert shape is not None
-        shared = parameters.layout == "shared"
+        shared = owner_of is None
         block = rank_box(shape, (ranks,) + (1,) * (len(shape) - 1), 0).shape if shared else shape
         nbytes = prod(shape) * itemsize(parameters.dtype or "float32")
-        owner_of = None if shared else self._owners(parameters, ranks)
         for place, number in enumerate(numbers):
             yield make_spec(
                 parameters,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
 from math import prod
 from typing import Annotated
 
@@ -16,6 +18,7 @@ from pffbench.parallel.decomposition import (
     Distribution,
     Shape,
     boundaries,
+    part_lengths,
     process_grid,
     rank_box,
 )
@@ -174,10 +177,28 @@ class Hyperslab(Workload):
         p = parameters
         parts = 1
         if p.layout != "shared":
-            parts = sum(1 for rank in range(ranks) if self._part(p, ranks, rank).size)
+            parts = prod(len(axis) for axis in self._lengths(p, ranks))
         elements = prod(global_shape(p, ranks)) * (p.steps or 1)
         nbytes = p.arrays * elements * itemsize(p.dtype or "float32")
         return Volume(p.arrays * parts, nbytes)
+
+    def kinds(self, parameters: HyperslabParameters, ranks: int) -> list[ArraySpec]:
+        p = parameters
+        if p.layout != "own":
+            return self.arrays(msgspec.structs.replace(p, arrays=1), ranks, 0)
+        shapes = product(*(dict.fromkeys(axis) for axis in self._lengths(p, ranks)))
+        return [
+            self._spec(p, ranks, 0, 0, Box((0,) * len(shape), shape), offset=0) for shape in shapes
+        ]
+
+    def largest_write(self, parameters: HyperslabParameters, ranks: int) -> int:
+        longest = (max(axis) for axis in self._lengths(parameters, ranks))
+        return prod(longest) * itemsize(parameters.dtype or "float32")
+
+    def _lengths(self, p: HyperslabParameters, ranks: int) -> tuple[Shape, ...]:
+        """Return, for each axis of a global array, how long the parts are that hold anything."""
+        shape = global_shape(p, ranks)
+        return part_lengths(shape, self.cuts(p, ranks)[-len(shape) :])
 
     def run(self, cycle: Cycle) -> None:
         write_read_cycle(cycle)
@@ -227,8 +248,13 @@ def global_shape(p: HyperslabParameters, ranks: int) -> Shape:
     if p.shape is not None:
         return p.shape
     assert p.shape_per_rank is not None
-    grid = process_grid(ranks, len(p.shape_per_rank), p.decomposition)
-    return tuple(g * n for g, n in zip(grid, p.shape_per_rank, strict=True))
+    return _grown(p.shape_per_rank, ranks, p.decomposition)
+
+
+@lru_cache(maxsize=4096)
+def _grown(shape_per_rank: Shape, ranks: int, decomposition: Decomposition) -> Shape:
+    grid = process_grid(ranks, len(shape_per_rank), decomposition)
+    return tuple(g * n for g, n in zip(grid, shape_per_rank, strict=True))
 
 
 def _whole(shape: Shape) -> Box:

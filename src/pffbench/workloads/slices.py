@@ -115,13 +115,8 @@ class Slices(Workload):
     def writes(self, parameters: SlicesParameters, ranks: int, rank: int) -> list[Access]:
         """Return the blocks that a rank writes; ranks of one volume all make as many calls."""
         p, shape = parameters, _shape(parameters)
-        shared = p.layout == "shared"
-        edges = _written_edges(p, ranks) if shared else [0, shape[_WRITTEN_ALONG]]
-        longest = max(stop - start for start, stop in pairwise(edges))
-        first, last = edges[rank : rank + 2] if shared else edges
-        row = prod(shape) // shape[_WRITTEN_ALONG] * itemsize(p.dtype or "float32")
-        unit = _written_unit(p)
-        step = max(1, _BLOCK_BYTES // (row * unit)) * unit
+        edges, longest, step, _ = _blocks(p, ranks)
+        first, last = edges[rank : rank + 2] if p.layout == "shared" else edges
         found = []
         for spec in taking_part(self.arrays(p, ranks, rank), p, rank):
             mine = spec.owner in (rank, None)
@@ -150,6 +145,14 @@ class Slices(Workload):
         volumes = 1 if parameters.layout == "shared" else ranks
         size = itemsize(parameters.dtype or "float32")
         return Volume(volumes, volumes * prod(_shape(parameters)) * size)
+
+    def kinds(self, parameters: SlicesParameters, ranks: int) -> list[ArraySpec]:
+        owner = None if parameters.layout == "shared" else 0
+        return [_spec(parameters, "volume", 0, owner, 0)]
+
+    def largest_write(self, parameters: SlicesParameters, ranks: int) -> int:
+        _, longest, step, row = _blocks(parameters, ranks)
+        return min(step, longest) * row
 
     def run(self, cycle: Cycle) -> None:
         """Climb the rungs of `write_read_cycle`, reading by another transfer if wanted."""
@@ -200,6 +203,15 @@ def _shape(p: SlicesParameters) -> Shape:
 
 def _spec(p: SlicesParameters, name: str, number: int, owner: int | None, offset: int) -> ArraySpec:
     return make_spec(p, name, _shape(p), number=number, offset=offset, owner=owner, block=_CUBE)
+
+
+def _blocks(p: SlicesParameters, ranks: int) -> tuple[list[int], int, int, int]:
+    """Return the edges of the ranks' parts, the longest part, the rows of a call, a row's bytes."""
+    shape, unit = _shape(p), _written_unit(p)
+    edges = _written_edges(p, ranks) if p.layout == "shared" else [0, shape[_WRITTEN_ALONG]]
+    row = prod(shape) // shape[_WRITTEN_ALONG] * itemsize(p.dtype or "float32")
+    longest = max(stop - start for start, stop in pairwise(edges))
+    return edges, longest, max(1, _BLOCK_BYTES // (row * unit)) * unit, row
 
 
 def _block(shape: Shape, first: int, extent: int) -> Box:

@@ -1,0 +1,119 @@
+"""What a plan knows of the arrays of a case without listing them is what listing them tells."""
+
+import msgspec
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from pffbench.backends.registry import backend_class
+from pffbench.case import Case, work_of
+from pffbench.errors import ImpossibleCaseError, UserError
+from pffbench.experiment.check import check_case
+from pffbench.experiment.load import from_data
+from pffbench.workloads.base import Workload
+from pffbench.workloads.registry import workload
+
+LAYOUTS = ("shared", "own", "file_per_process")
+extents = st.integers(1, 9)
+
+
+def shapes(least, most):
+    return st.lists(extents, min_size=least, max_size=most)
+
+
+PARAMETERS = {
+    "hyperslab": st.fixed_dictionaries(
+        {"shape": shapes(1, 3), "arrays": st.integers(1, 2)},
+        optional={
+            "decomposition": st.sampled_from(["slab", "pencil", "block"]),
+            "distribution": st.sampled_from(["block", "balanced"]),
+            "steps": st.integers(1, 3),
+            "chunks": st.just("block"),
+        },
+    ),
+    "codecs": st.fixed_dictionaries(
+        {"shape": shapes(2, 2), "cut_unit": shapes(2, 2)},
+        optional={
+            "decomposition": st.sampled_from(["slab", "block"]),
+            "distribution": st.sampled_from(["block", "balanced"]),
+        },
+    ),
+    "datasets": st.fixed_dictionaries(
+        {"shape": shapes(1, 2), "datasets": st.integers(1, 9)},
+        optional={"transfer": st.just("collective")},
+    ),
+    "slices": st.fixed_dictionaries(
+        {"shape": shapes(3, 3), "axis": st.integers(0, 2)}, optional={"chunks": shapes(3, 3)}
+    ),
+    "chunk_cache": st.fixed_dictionaries(
+        {"shape": shapes(2, 3), "granules": st.integers(1, 9)},
+        optional={"write": st.sampled_from(["rows", "chunks"])},
+    ),
+}
+
+
+@st.composite
+def cases(draw):
+    name = draw(st.sampled_from(sorted(PARAMETERS)))
+    plain = {"backend": "posix", "layout": draw(st.sampled_from(LAYOUTS)), "dtype": "int16"}
+    parameters = msgspec.convert(
+        {**plain, **draw(PARAMETERS[name]), "workload": name}, workload(name).parameters_type
+    )
+    return parameters, draw(st.integers(1, 7))
+
+
+def kind(spec):
+    """What arrays of a kind have in common."""
+    return (spec.shape, spec.chunks, spec.dtype, spec.owner is None)
+
+
+@given(cases())
+def test_kinds_bytes_and_the_longest_call_are_those_of_the_arrays(case):
+    p, ranks = case
+    pattern = workload(p.workload)
+    assume(pattern.check(p, ranks) is None)
+    everybody = range(ranks)
+    if p.layout == "file_per_process":
+        arrays = [spec for rank in everybody for spec in pattern.arrays(p, ranks, rank)]
+    else:
+        arrays = pattern.arrays(p, ranks, 0)
+    volume, kinds = pattern.volume(p, ranks), pattern.kinds(p, ranks)
+    assert (volume.arrays, volume.nbytes) == (len(arrays), sum(spec.nbytes for spec in arrays))
+    assert {kind(spec) for spec in kinds} <= {kind(spec) for spec in arrays}
+    listed = Workload.kinds(pattern, p, ranks)
+    assert {kind(spec) for spec in listed} <= {kind(spec) for spec in kinds}
+    assert not listed or kind(kinds[0]) == kind(pattern.arrays(p, ranks, 0)[0])
+    calls = [a.nbytes for rank in everybody for a in pattern.writes(p, ranks, rank)]
+    assert pattern.largest_write(p, ranks) == max(calls)
+
+
+def test_a_refusal_stays_the_same_for_every_case_of_a_sweep():
+    """What is found out about parameters serves cases with other options; each is judged."""
+    entry = {"workload": "hyperslab", "backend": "zarr", "shape": [8, 8], "chunks": [2, 2],
+             "zarr": {"shards": [[4, 4], [3, 3]], "format": [2, 3]}}  # fmt: skip
+    loaded = from_data({"name": "x", "cases": [entry], "roofline": False}, "x.yaml")
+    said = []
+    for where, case in loaded.cases:
+        with pytest.raises(ImpossibleCaseError) as refused:
+            check_case(case, 3, where)
+        said.append(str(refused.value))
+    assert [text.partition("cases[0]: ")[2][:22] for text in said] == [
+        "Zarr format 2 has no s", "Zarr shards of [4, 4] ", "Zarr format 2 has no s",
+        "shards [3, 3] are not ",
+    ]  # fmt: skip
+
+
+def test_cases_of_a_comparison_have_the_same_work():
+    kinds = workload("hyperslab").parameters_type
+    one = kinds(backend="hdf5", shape=(4, 4), codec="gzip", level=3, transfer="collective")
+    other = kinds(backend="zarr", shape=(4, 4), chunks=(2, 2))
+    assert work_of(one) == work_of(other) != work_of(kinds(backend="hdf5", shape=(4, 5)))
+    assert work_of(one, "transfer") != work_of(other, "transfer")
+    options = backend_class("hdf5").options_type()
+    assert Case(one, options).group == Case(other, backend_class("zarr").options_type()).group
+
+
+def test_the_first_error_of_a_sweep_is_told_with_its_place():
+    entry = {"workload": "hyperslab", "backend": "hdf5", "shape": [8, 8], "level": [3, "high"]}
+    with pytest.raises(UserError, match=r"cases\[0\]\.level: .*it is 'high'"):
+        from_data({"name": "x", "cases": [entry]}, "x.yaml")
