@@ -19,6 +19,7 @@ from pffbench_analysis.pareto.points import (
     Speed,
     family,
     kinds_of,
+    mark_of,
 )
 from pffbench_analysis.pareto.words import (
     CHOICE_HEADINGS,
@@ -31,6 +32,8 @@ from pffbench_analysis.pareto.words import (
 from pffbench_analysis.style import colour, plain
 
 Plain = dict[str, Any]
+#: How many marks `compression.js` has.
+_MARKS = 10
 #: What scripts call the standings.
 _CODES = {
     Standing.ON: "on",
@@ -115,11 +118,12 @@ def compression_of(summary: Summary, directory: Path) -> tuple[Section | None, P
 def _kind(kind: Kind) -> Plain:
     placed = {d: standings(kind.points, (d,)) for d in DIRECTIONS}
     both = standings(kind.points, DIRECTIONS)
+    codecs = dict.fromkeys(family(point.codec) for point in kind.points)
     return {
         "name": f"{kind.name}, {ranks_of(kind)}",
         "ranks": kind.ranks,
         "backends": list(dict.fromkeys(plain(point.backend) for point in kind.points)),
-        "codecs": list(dict.fromkeys(plain(family(point.codec)) for point in kind.points)),
+        "codecs": [[plain(name), mark_of(name, _MARKS)] for name in codecs],
         "points": [
             {
                 "case": plain(point.candidate.case.sample.case),

@@ -15,7 +15,7 @@ from pffbench.results.summary import Summary
 from pffbench_analysis.captions import footnote, stamp
 from pffbench_analysis.figures import LARGE_RANGE, Words, log_ticks, page
 from pffbench_analysis.pareto.front import Placed, Standing
-from pffbench_analysis.pareto.points import DIRECTIONS, Direction, Kind, Point, family
+from pffbench_analysis.pareto.points import DIRECTIONS, Direction, Kind, Point, family, mark_of
 from pffbench_analysis.pareto.words import front_of, headline, ranks_of
 from pffbench_analysis.style import INK, PALE_INK, RC, colour, plain
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MIB = 2**20
-#: One mark a codec; with more codecs than marks they begin anew, and names tell them apart.
-_MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h")
+#: One mark a codec, as many as `compression.js` has; those on the front are named.
+_MARKS = ("P", "^", "s", "o", "D", "v", "<", ">", "X", "h")
 _HEIGHT = 3.4
 #: By how much an axis goes on beyond what is on it, as a part of its length; to the right, where
 #: the front leaves all empty, there is room for names.
@@ -37,7 +37,7 @@ _LINE = 8.0
 def draw_kind(kind: Kind, summary: Summary) -> Figure:
     """Draw a panel for writing and one for reading, whose ``gid`` is the direction."""
     codecs = list(dict.fromkeys(family(point.codec) for point in kind.points))
-    marks = {name: _MARKS[i % len(_MARKS)] for i, name in enumerate(codecs)}
+    marks = {name: _MARKS[mark_of(name, len(_MARKS))] for name in codecs}
     shown = [d for d in DIRECTIONS if any(point.speed(d) for point in kind.points)]
     words = Words(
         title=f"{kind.name}, {ranks_of(kind)}",

@@ -189,6 +189,20 @@ def family(codec: str) -> str:
     return codec.split()[0] if codec else "none"
 
 
+def mark_of(family_name: str, marks: int) -> int:
+    """Return which of so many marks stands for a codec, the same in every figure of every run."""
+    if family_name in _FAMILIES:
+        return _FAMILIES.index(family_name) % marks
+    return sum(family_name.encode()) % marks
+
+
+#: In the order of their marks.
+_FAMILIES = (
+    "none", "gzip", "zstd", "blosc-zstd", "blosc-lz4", "szip", "lz4", "blosc-lz4hc", "blosc-zlib",
+    "blosc-blosclz",
+)  # fmt: skip
+
+
 def _points(work: Work) -> Sequence[Point]:
     found = []
     for candidate in work.candidates:

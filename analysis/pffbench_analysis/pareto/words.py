@@ -108,7 +108,9 @@ def _named(points: Sequence[Point]) -> str:
 def _how_sure(choice: Choice) -> str:
     if choice.sure or choice.purpose.startswith("smallest"):
         return ""
-    return f", {len(choice.ties)} others not told from it" if choice.ties else ", by its median"
+    if not choice.ties:
+        return ", by its median"
+    return f", {len(choice.ties)} other{'s' * (len(choice.ties) > 1)} not told from it"
 
 
 def _numbers(point: Point) -> str:

@@ -1,5 +1,5 @@
 // Compression against speed: a point for each way, the front as a staircase.
-const MARKS = ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left", "arrow", "wedge"];
+const MARKS = ["cross", "triangle-up", "square", "circle", "diamond", "triangle-down", "triangle-left", "triangle-right", "arrow", "wedge"];
 const DIRECTIONS = { write: ["write"], read: ["read"], both: ["write", "read"] };
 const PARETO_HEIGHT = 340;
 // By which part of the axis backends stand beside each other at the same ratio.
@@ -78,7 +78,7 @@ function paretoSpec({ rows, kind, width, hasLine, unit, name }) {
   const values = rows.map((r) => ({ x: moved(r), value: r.value, low: r.low, high: r.high, family: r.family, colour: r.colour, fill: r.onFront ? r.colour : "var(--page)", stroke: r.onFront ? INK : r.colour, opacity: r.standing === "off" ? 0.4 : 1, weight: r.onFront ? 1 : 2.2, order: r.onFront ? 1 : 0, told: r.told }));
   const x = { field: "x", type: "quantitative", title: `compression ratio${log ? ", logarithmic" : ""}`, scale: log ? { type: "log", domain: xDomain, nice: false } : { domain: xDomain, nice: false, zero: false }, axis: { ...(log ? { values: roundNumbers(xDomain, 8) } : { tickCount: 6 }), format: ",~r" } };
   const y = (field) => ({ field, type: "quantitative", title: `${unit}, logarithmic`, scale: { type: "log", domain: yDomain, nice: false }, axis: { values: roundNumbers(yDomain, 8), format: ",~r" } });
-  const shape = { field: "family", type: "nominal", scale: { domain: kind.codecs, range: kind.codecs.map((_, i) => MARKS[i % MARKS.length]) }, legend: { orient: "bottom", title: null, columns: Math.max(2, Math.floor(width / 110)), labelColor: INK, labelFontSize: 12, symbolStrokeColor: INK, symbolFillColor: "transparent", symbolOpacity: 1 } };
+  const shape = { field: "family", type: "nominal", scale: { domain: kind.codecs.map(([name]) => name), range: kind.codecs.map(([, mark]) => MARKS[mark]) }, legend: { orient: "bottom", title: null, columns: Math.max(2, Math.floor(width / 110)), labelColor: INK, labelFontSize: 12, symbolStrokeColor: INK, symbolFillColor: "transparent", symbolOpacity: 1 } };
   const as = (field, kind_ = "nominal") => ({ field, type: kind_, scale: null, legend: null });
   const opacity = as("opacity", "quantitative");
   const whisker = { transform: [{ filter: "isValid(datum.low)" }], mark: { ...TOLD, type: "rule", strokeWidth: 1.6 }, encoding: { x, y: y("low"), y2: { field: "high" }, stroke: as("colour"), opacity } };
