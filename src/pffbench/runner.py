@@ -17,7 +17,7 @@ from pffbench.errors import ResultsLostError, UserError
 from pffbench.experiment.check import Plan
 from pffbench.pace import Pace
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError
-from pffbench.parallel.clock import Floor, PhaseClock, collector_off
+from pffbench.parallel.clock import Floor, PhaseClock, collector_off, objects_kept
 from pffbench.parallel.meter import Meter
 from pffbench.parallel.quiet import quiet_barrier
 from pffbench.parallel.stopping import StopSignals
@@ -84,7 +84,7 @@ class Runner:
         """Run all blocks; return whether the run came to its end, not stopped before it."""
         experiment = self.plan.experiment
         blocks = experiment.warmup + experiment.repetitions
-        with StopSignals() as stop:
+        with StopSignals() as stop, objects_kept():
             begin = time.monotonic()
             for block in range(blocks):
                 for position, case in enumerate(rotated(self.plan.cases, block)):
