@@ -71,6 +71,7 @@ def _bars(chart: Chart, cases: Sequence[CaseSummary]) -> str:
     sums = "; ".join(
         f"{total.replace('_total', ' total')} is {' + '.join(p for p in parts if p in there)}"
         for total, parts in TOTALS.items()
+        if there.intersection(parts)
     )
     return f"Bars: median of a sum of phases, each that of its slowest rank: {sums}."
 

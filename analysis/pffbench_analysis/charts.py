@@ -12,7 +12,8 @@ from pffbench.results.summary import MOVING, TOTALS, CaseSummary, PhaseSummary, 
 _MIB = 2**20
 #: The order of a cycle; phases that are not named here follow in the order in which they ran.
 _LADDER = (
-    "create", "define", "flush", "close", "sync", "open", "open_array", "close_read", "remove",
+    "create", "define", "flush", "close", "sync", "reopen", "reopen_array", "extend",
+    "flush_update", "close_update", "sync_update", "open", "open_array", "close_read", "remove",
 )  # fmt: skip
 
 
@@ -120,7 +121,7 @@ def charts(cases: Sequence[CaseSummary], summary: Summary) -> Iterator[Chart]:
             "Data: rate of all ranks together (more is better)",
             "MiB/s",
             True,
-            _panels(ordered, entries, ("write", "read"), _rates),
+            _panels(ordered, entries, ("write", "update", "read"), _rates),
             labels,
             True,
         ),

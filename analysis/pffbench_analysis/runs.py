@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pffbench.errors import UserError
 from pffbench.results.record import RunRecord
-from pffbench.results.samples import LAST_PHASE, WRITE_PHASES
+from pffbench.results.samples import LAST_PHASE, UPDATE_PHASES, WRITE_PHASES
 from pffbench_analysis.frames import load_samples
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _complete(rows: pd.DataFrame, record: RunRecord) -> pd.Series[bool]:
 
     finished = reached(rows["phase"] == LAST_PHASE)
     written = reached(rows["phase"] == rows["case"].map(record.last_written))
-    return finished | (written & rows["phase"].isin(WRITE_PHASES))
+    return finished | (written & rows["phase"].isin((*WRITE_PHASES, *UPDATE_PHASES)))
 
 
 def differences(a: Run, b: Run) -> list[Difference]:

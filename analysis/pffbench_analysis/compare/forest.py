@@ -22,7 +22,9 @@ _PITCH = 0.21
 #: More cases than this make no figure that anyone reads.
 _MOST = 80
 _MOST_TICKS = 9
-_PHASES = {"write_total": "write total", "read_total": "read total"}
+_PHASES = {
+    "write_total": "write total", "update_total": "update total", "read_total": "read total",
+}  # fmt: skip
 
 
 def forest(found: Comparison, allowed: float | None = None) -> Figure | None:
@@ -50,8 +52,10 @@ def forest(found: Comparison, allowed: float | None = None) -> Figure | None:
         body = _PITCH * (len(labels) + 1.5) + 0.75
         words = _text(found, band, pairs, labels)
         figure = page("Time of the new run over that of the base run", words, body)
-        axes = figure.subplots(1, len(_PHASES), sharex=True, sharey=True)
-        for ax, (phase, name) in zip(axes, _PHASES.items(), strict=True):
+        there = {pair.phase for pair in pairs}
+        panels = {p: name for p, name in _PHASES.items() if p in there or p != "update_total"}
+        axes = figure.subplots(1, len(panels), sharex=True, sharey=True)
+        for ax, (phase, name) in zip(axes, panels.items(), strict=True):
             _panel(ax, name, labels, [pair for pair in pairs if pair.phase == phase], band)
         _scale(axes, pairs)
     return figure

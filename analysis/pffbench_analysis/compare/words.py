@@ -11,7 +11,7 @@ from pffbench_analysis.compare.model import RAW, Comparison, Pair, Verdict
 
 #: Sentences name this many of a kind.
 _NAMED = 5
-_TOTALS = {"write_total": "to write", "read_total": "to read"}
+_TOTALS = {"write_total": "to write", "update_total": "to update", "read_total": "to read"}
 
 
 def heading(found: Comparison) -> str:

@@ -23,8 +23,9 @@ _FEWEST_POINTS = 8
 _DIGITS = 5
 #: The order in which phases are offered; others follow as they come.
 _ORDER = (
-    "write_total", "read_total", "write", "read", "create", "define", "flush", "close", "sync",
-    "open", "open_array", "close_read", "remove",
+    "write_total", "update_total", "read_total", "write", "update", "read", "create", "define",
+    "flush", "close", "sync", "reopen", "reopen_array", "extend", "flush_update", "close_update",
+    "sync_update", "open", "open_array", "close_read", "remove",
 )  # fmt: skip
 
 Plain = dict[str, Any]

@@ -79,6 +79,9 @@ class ArraySpec:
         What compresses inside of blosc.
     shuffle : {"none", "byte", "bit"}
         How elements are taken apart before they are compressed.
+    growth : int
+        Rows, along the first axis, that are appended after the array has been written; with any
+        the axis is unlimited.
     """
 
     name: str
@@ -96,6 +99,7 @@ class ArraySpec:
     byte_order: ByteOrder = "native"
     compressor: Compressor = "lz4"
     shuffle: Shuffle = "none"
+    growth: int = 0
 
     @property
     def stored_dtype(self) -> np.dtype[Any]:
@@ -150,6 +154,9 @@ class Capabilities:
     caller_buffer : bool
         Whether a read lands in the caller's buffer; otherwise the library returns a new array
         and its allocation is part of the read.
+    changes : bool
+        Whether a closed store can be opened again to overwrite parts of its arrays, those with a
+        stride too, and to append to them.
     """
 
     layouts: frozenset[str] = frozenset({"file_per_process", "own", "shared"})
@@ -162,6 +169,7 @@ class Capabilities:
     formatted: bool = True
     keeps_data: bool = True
     caller_buffer: bool = True
+    changes: bool = False
 
 
 class Array(ABC):
@@ -182,6 +190,13 @@ class Array(ABC):
         the caller's buffer, else a new one.
         """
 
+    def extender(self, length: int) -> Call:
+        """Prepare to make the first axis so long; return the call that does it.
+
+        By default nothing: the array grows when something is written beyond its end.
+        """
+        return _stay
+
     def touched(self, box: Box) -> Touched | None:
         """Tell what of the file a box lies in, off the timer; None where that is not known."""
         return None
@@ -201,9 +216,12 @@ class Store(ABC):
     ----------
     collective_lookup : bool
         Whether every rank has to open every array, also those that it does not touch.
+    collective_growth : bool
+        Whether every rank has to take part when an array grows, also those that do not touch it.
     """
 
     collective_lookup: bool = False
+    collective_growth: bool = False
 
     @abstractmethod
     def files(self) -> set[str]:
@@ -277,6 +295,13 @@ class Backend(ABC):
     @abstractmethod
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Open a store for reading."""
+
+    def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        """Open a store to change what is in its arrays; only where `Capabilities.changes` says so.
+
+        As `open`, `comm` is None for a file that one rank has to itself.
+        """
+        raise NotImplementedError(f"{self.name} does not change what it has written")
 
     @classmethod
     def refuse(
@@ -357,6 +382,10 @@ class Backend(ABC):
     def notes(self) -> tuple[str, ...]:
         """Return what this library cannot match or does in its own way, for the result row."""
         return ()
+
+
+def _stay() -> None:
+    """Leave an array as long as it is."""
 
 
 __all__ = [

@@ -84,6 +84,7 @@ class Hdf5(Backend):
         compressors=filters.COMPRESSORS,
         codec_libraries=filters.CODEC_LIBRARIES,
         byte_orders=frozenset({"native", "big"}),
+        changes=True,
     )
     options_type = Hdf5Options
     call_limit = MPI_CALL_LIMIT
@@ -117,6 +118,11 @@ class Hdf5(Backend):
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         h5f = self._h5py.h5f
         handle = h5f.open(path.encode(), h5f.ACC_RDONLY, fapl=self._access(comm))
+        return self._store(handle, path, comm)
+
+    def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        h5f = self._h5py.h5f
+        handle = h5f.open(path.encode(), h5f.ACC_RDWR, fapl=self._access(comm))
         return self._store(handle, path, comm)
 
     def _store(self, handle: Any, path: str, comm: MPI.Intracomm | None) -> Store:

@@ -49,6 +49,9 @@ class Hdf5Array(Array):
 
         return call
 
+    def extender(self, length: int) -> Call:
+        return partial(self._id.set_extent, (length, *self._id.shape[1:]))
+
     def touched(self, box: Box) -> Touched | None:
         return touched(self._id, box)
 
@@ -62,7 +65,7 @@ class Hdf5Array(Array):
             memory.select_none()
             file.select_none()
             return memory, file
-        file.select_hyperslab(box.start, box.shape)
+        file.select_hyperslab(box.start, box.shape, box.stride or None)
         return self._h5s.create_simple(box.shape), file
 
 

@@ -28,6 +28,8 @@ def refuse_chunks(parameters: Parameters, specs: Sequence[ArraySpec]) -> str | N
                 "HDF5 gives up collective transfer where it converts types, and compressed data go "
                 "into a shared file only by it; byte_order: big needs layout: file_per_process"
             )
+        if spec.growth and spec.chunks == "contiguous":
+            return "HDF5 appends to chunked data only; name a chunk shape instead of contiguous"
         if compressed and spec.chunks == "contiguous":
             return "HDF5 compresses chunked data only; name a chunk shape instead of contiguous"
         if isinstance(spec.chunks, tuple):

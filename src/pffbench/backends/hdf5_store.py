@@ -32,6 +32,7 @@ class Hdf5Store(Store):
         self._file = file
         self._rank = None if comm is None else comm.rank
         self.collective_lookup = collective_lookup
+        self.collective_growth = comm is not None  # H5Dset_extent changes metadata
         self._path = path
         self._options = options
         self._bytes: FileIO | None = None
@@ -111,6 +112,8 @@ def _creation(spec: ArraySpec) -> dict[str, Any]:
     told: dict[str, Any] = {}
     if isinstance(spec.chunks, tuple):
         told["chunks"] = spec.chunks
+    if spec.growth:
+        told["maxshape"] = (None, *spec.shape[1:])
     if spec.fill == "none":
         told["fill_time"] = "never"
     if spec.codec == "gzip":

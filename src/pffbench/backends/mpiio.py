@@ -14,12 +14,13 @@ from pffbench.backends.base import (
     Buffer,
     Call,
     Capabilities,
+    Cuts,
     Store,
 )
 from pffbench.backends.later import Later
-from pffbench.backends.raw import Copy, RawOptions, best_copy, copies_of
+from pffbench.backends.raw import Copy, RawOptions, best_copy, copies_of, refuse_growth
 from pffbench.backends.stored import StoredAs, Touched
-from pffbench.case import Options
+from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Box
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class MpiIo(Backend):
     summary = "raw bytes, MPI-IO explicit offsets and subarray views (roofline)"
     suffix = ".raw"
     libraries = ("mpi4py",)
-    capabilities = Capabilities(formatted=False)
+    capabilities = Capabilities(formatted=False, changes=True)
     options_type = MpiIoOptions
     call_limit = MPI_CALL_LIMIT
 
@@ -54,6 +55,13 @@ class MpiIo(Backend):
     def copies(cls, options: Options) -> int:
         assert isinstance(options, MpiIoOptions)
         return len(options.orders)
+
+    @classmethod
+    def refuse(
+        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
+    ) -> str | None:
+        assert isinstance(options, RawOptions)
+        return refuse_growth(options, specs)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         from mpi4py import MPI
@@ -64,6 +72,11 @@ class MpiIo(Backend):
         from mpi4py import MPI
 
         return MpiIoStore(path, comm, MPI.MODE_RDONLY, self._options)
+
+    def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        from mpi4py import MPI
+
+        return MpiIoStore(path, comm, MPI.MODE_RDWR, self._options)
 
     def describe(self, path: str) -> StoredAs:
         return self._options.stored_as()
@@ -100,8 +113,8 @@ class MpiIoStore(Store):
         return {spec.name: self._array(spec) for spec in specs}
 
     def _array(self, spec: ArraySpec) -> Array:
-        together = None if spec.owner is not None else self._comm
-        return MpiIoArray(self._file, together, copies_of(spec, self._options))
+        copies = copies_of(spec, self._options)
+        return MpiIoArray(self._file, self._comm, copies, owned=spec.owner is not None)
 
     def files(self) -> set[str]:
         return {self._path}
@@ -131,19 +144,26 @@ class MpiIoArray(Array):
     file : MPI.File
         The open file.
     comm : MPI.Intracomm or None
-        The ranks that transfer to the array together; None where one rank alone does.
+        The ranks that have the file open; None where one rank alone has.
     copies : sequence of Copy
         Where its elements lie.
+    owned : bool
+        Whether one rank alone moves anything of the array.
     """
 
-    def __init__(self, file: MPI.File, comm: MPI.Intracomm | None, copies: Sequence[Copy]) -> None:
+    def __init__(
+        self, file: MPI.File, comm: MPI.Intracomm | None, copies: Sequence[Copy], owned: bool
+    ) -> None:
         self._file = file
         self._comm = comm
         self._copies = copies
+        self._owned = owned
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
         move = self._file.Write_at_all if collective else self._file.Write_at
-        calls = [self._transfer(move, c, box, c.from_memory(buffer)) for c in self._copies]
+        calls = [
+            self._transfer(move, c, box, c.from_memory(buffer), collective) for c in self._copies
+        ]
         if len(calls) == 1:
             return calls[0]
 
@@ -156,7 +176,7 @@ class MpiIoArray(Array):
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
         move = self._file.Read_at_all if collective else self._file.Read_at
         copy = best_copy(self._copies, box)
-        call, holds = self._transfer(move, copy, box, out), copy.to_memory(out)
+        call, holds = self._transfer(move, copy, box, out, collective), copy.to_memory(out)
         if holds is out:
             return call
 
@@ -169,14 +189,20 @@ class MpiIoArray(Array):
     def touched(self, box: Box) -> Touched:
         return best_copy(self._copies, box).runs(box).touched()
 
-    def _transfer(self, call: Any, copy: Copy, box: Box, buffer: Buffer) -> Call:
+    def _transfer(self, call: Any, copy: Copy, box: Box, buffer: Buffer, collective: bool) -> Call:
         """Prepare to move a box of a copy from or to a buffer in the order of the file."""
         from mpi4py import MPI
 
         element = MPI._typedict[buffer.dtype.char]
         memory = [buffer, buffer.size, element]
         status = MPI.Status()
-        if not self._needs_view(copy, box):
+        scattered = copy.run_count(box) > 1
+        if self._comm is not None and self._owned and not collective:
+            if scattered:  # ranks set views together, and the others have no part in this
+                return _run_by_run(call, copy, box, buffer, element)
+        elif self._comm is not None:
+            scattered = bool(self._comm.allreduce(scattered))
+        if not scattered:
             begin = copy.first_byte(box) if box.size else copy.begin
             moved, wanted = status.Get_count, buffer.size
 
@@ -188,7 +214,7 @@ class MpiIoArray(Array):
 
             return move
 
-        file_type = _subarray(box, copy, element)
+        file_type = _file_type(box, copy, element)
 
         def move_through_view() -> Buffer:
             # Setting the view is a part of moving a box that is not contiguous, as HDF5 does it.
@@ -200,10 +226,25 @@ class MpiIoArray(Array):
 
         return move_through_view
 
-    def _needs_view(self, copy: Copy, box: Box) -> bool:
-        """Whether any rank's box is scattered over the file: setting a view is collective."""
-        scattered = copy.run_count(box) > 1
-        return scattered if self._comm is None else bool(self._comm.allreduce(scattered))
+
+def _run_by_run(call: Any, copy: Copy, box: Box, buffer: Buffer, element: MPI.Datatype) -> Call:
+    """Prepare a call for each stretch of the file that a box consists of."""
+    from mpi4py import MPI
+
+    runs, status = copy.runs(box), MPI.Status()
+    parts = buffer.reshape(len(runs.offsets), -1)
+    told = [
+        (int(offset), [part, part.size, element], part)
+        for offset, part in zip(runs.offsets, parts, strict=True)
+    ]
+
+    def move() -> Buffer:
+        for begin, memory, part in told:
+            call(begin, memory, status)
+            _check(status, element, part)
+        return buffer
+
+    return move
 
 
 def _check(status: MPI.Status, element: MPI.Datatype, buffer: Buffer) -> None:
@@ -213,12 +254,17 @@ def _check(status: MPI.Status, element: MPI.Datatype, buffer: Buffer) -> None:
         raise OSError(f"MPI-IO moved {moved} of {buffer.size} elements")
 
 
-def _subarray(box: Box, copy: Copy, element: MPI.Datatype) -> MPI.Datatype:
+def _file_type(box: Box, copy: Copy, element: MPI.Datatype) -> MPI.Datatype:
     from mpi4py import MPI
 
     if box.size == 0:  # a subarray must not be empty; nothing is moved through this view
         return element
-    order = MPI.ORDER_C if copy.order == "C" else MPI.ORDER_FORTRAN
-    file_type = element.Create_subarray(copy.shape, box.shape, box.start, order)
+    if box.stride:
+        runs = copy.runs(box)
+        places, length = runs.offsets - copy.begin, runs.length // element.Get_size()
+        file_type = element.Create_hindexed_block(length, places.tolist())
+    else:
+        order = MPI.ORDER_C if copy.order == "C" else MPI.ORDER_FORTRAN
+        file_type = element.Create_subarray(copy.shape, box.shape, box.start, order)
     file_type.Commit()
     return file_type

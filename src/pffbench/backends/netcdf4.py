@@ -108,6 +108,7 @@ class NetCdf4(Backend):
         codec_libraries=filters.CODEC_LIBRARIES,
         byte_orders=frozenset({"native", "big"}),
         caller_buffer=False,
+        changes=True,
     )
     options_type = NetCdf4Options
     call_limit = MPI_CALL_LIMIT
@@ -131,17 +132,18 @@ class NetCdf4(Backend):
         assert isinstance(options, NetCdf4Options)
         if reason := _refuse_rounding(options, specs):
             return reason
-        if options.unlimited and any(spec.chunks == "contiguous" for spec in specs):
+        growing = any(spec.growth for spec in specs)
+        if (options.unlimited or growing) and any(spec.chunks == "contiguous" for spec in specs):
             return (
                 "netCDF variables with unlimited dimensions are always chunked; take other chunks "
-                "than contiguous, or netcdf4.dimensions: fixed"
+                "than contiguous, or what does not grow and netcdf4.dimensions: fixed"
             )
         if parameters.layout != "file_per_process" and parameters.transfer == "independent":
-            if options.unlimited:
+            if options.unlimited or growing:
+                what = f"netcdf4.dimensions: {options.dimensions}" if options.unlimited else "this"
                 return (
                     "netCDF extends variables of a file that ranks share in collective transfer "
-                    f"only; netcdf4.dimensions: {options.dimensions} needs transfer: collective or "
-                    "layout: file_per_process"
+                    f"only; {what} needs transfer: collective or layout: file_per_process"
                 )
             if options.enddef == "implicit":
                 return (
@@ -175,8 +177,11 @@ class NetCdf4(Backend):
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(path, "r", comm)
 
+    def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        return self._store(path, "r+", comm)
+
     def _store(
-        self, path: str, mode: Literal["r", "w"], comm: MPI.Intracomm | None, **told: Any
+        self, path: str, mode: Literal["r", "w", "r+"], comm: MPI.Intracomm | None, **told: Any
     ) -> Store:
         from mpi4py import MPI
 

@@ -64,7 +64,9 @@ class NetCdf4Store(Store):
     def _create(self, spec: ArraySpec) -> Any:
         axes = range(len(spec.shape))
         if self._options.dimensions == "fixed":
-            lengths: dict[str, int | None] = {f"axis{i}_{n}": n for i, n in enumerate(spec.shape)}
+            lengths: dict[str, int | None] = {"records": None} if spec.growth else {}
+            fixed = list(enumerate(spec.shape))[len(lengths) :]
+            lengths |= {f"axis{i}_{n}": n for i, n in fixed}
         elif self._options.dimensions == "unlimited_shared":
             lengths = {f"axis{i}": None for i in axes}
         else:

@@ -13,7 +13,7 @@ from pffbench.parallel.decomposition import Box
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-Verb = Literal["create", "define", "write", "flush", "close", "open", "arrays", "read"]
+Verb = Literal["create", "define", "write", "flush", "close", "open", "arrays", "read", "reopen"]
 
 
 class NullOptions(Options, frozen=True, kw_only=True):
@@ -44,7 +44,10 @@ class Null(Backend):
     summary = "does nothing, with settable delays and faults: measures the harness"
     suffix = ".null"
     capabilities = Capabilities(
-        codecs=frozenset({"none", "gzip", "zstd", "blosc"}), formatted=False, keeps_data=False
+        codecs=frozenset({"none", "gzip", "zstd", "blosc"}),
+        formatted=False,
+        keeps_data=False,
+        changes=True,
     )
     options_type = NullOptions
 
@@ -61,6 +64,10 @@ class Null(Backend):
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         self._faults("open")
+        return NullStore(self._faults)
+
+    def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        self._faults("reopen")
         return NullStore(self._faults)
 
 

@@ -15,12 +15,13 @@ from pffbench.backends.base import (
     Buffer,
     Call,
     Capabilities,
+    Cuts,
     Store,
 )
 from pffbench.backends.later import Later
-from pffbench.backends.raw import Copy, RawOptions, Runs, best_copy, copies_of
+from pffbench.backends.raw import Copy, RawOptions, Runs, best_copy, copies_of, refuse_growth
 from pffbench.backends.stored import StoredAs, Touched
-from pffbench.case import Options
+from pffbench.case import Options, Parameters
 from pffbench.parallel.agreement import together
 from pffbench.parallel.decomposition import Box
 
@@ -34,13 +35,20 @@ class Posix(Backend):
     name = "posix"
     summary = "raw bytes, POSIX pwrite/pread, a call for each contiguous piece (roofline)"
     suffix = ".raw"
-    capabilities = Capabilities(transfers=frozenset({"independent"}), formatted=False)
+    capabilities = Capabilities(transfers=frozenset({"independent"}), formatted=False, changes=True)
     options_type: ClassVar[type[Options]] = RawOptions
 
     @classmethod
     def copies(cls, options: Options) -> int:
         assert isinstance(options, RawOptions)
         return len(options.orders)
+
+    @classmethod
+    def refuse(
+        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
+    ) -> str | None:
+        assert isinstance(options, RawOptions)
+        return refuse_growth(options, specs)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Make the file; of ranks that share it rank 0 does, and the others open it."""
@@ -57,6 +65,9 @@ class Posix(Backend):
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return PosixStore(path, os.open(path, os.O_RDONLY), self._options)
+
+    def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        return PosixStore(path, os.open(path, os.O_RDWR), self._options)
 
     def describe(self, path: str) -> StoredAs:
         return self._options.stored_as()

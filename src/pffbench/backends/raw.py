@@ -101,9 +101,11 @@ class Copy:
         """Return the stretches that a box consists of, as few as there are."""
         if box.size == 0:
             return Runs(np.empty(0, np.int64), 0)
-        shape, _, extent = self._slowest_first(box)
-        strides = [self.itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-        outer = _outer_axes(shape, extent)
+        shape, _, extent, steps = self._slowest_first(box)
+        strides = [
+            step * self.itemsize * math.prod(shape[axis + 1 :]) for axis, step in enumerate(steps)
+        ]
+        outer = _outer_axes(shape, extent, steps)
         offsets = np.array(self.first_byte(box), np.int64)
         for axis in range(outer):
             along = np.arange(extent[axis], dtype=np.int64) * strides[axis]
@@ -112,7 +114,7 @@ class Copy:
 
     def first_byte(self, box: Box) -> int:
         """Return the offset in the file of a box's first element."""
-        shape, start, _ = self._slowest_first(box)
+        shape, start, *_ = self._slowest_first(box)
         index = 0
         for first, n in zip(start, shape, strict=True):
             index = index * n + first
@@ -120,8 +122,8 @@ class Copy:
 
     def run_count(self, box: Box) -> int:
         """Return the number of stretches without listing them."""
-        shape, _, extent = self._slowest_first(box)
-        return math.prod(extent[: _outer_axes(shape, extent)]) if box.size else 0
+        shape, _, extent, steps = self._slowest_first(box)
+        return math.prod(extent[: _outer_axes(shape, extent, steps)]) if box.size else 0
 
     def from_memory(self, buffer: Buffer) -> Buffer:
         """Return a C-ordered buffer's elements in the order of the file; a copy for order F."""
@@ -133,25 +135,34 @@ class Copy:
             return out
         return out.reshape(-1).reshape(out.shape, order="F")
 
-    def _slowest_first(self, box: Box) -> tuple[Shape, Shape, Shape]:
-        step = 1 if self.order == "C" else -1
-        return self.shape[::step], box.start[::step], box.shape[::step]
+    def _slowest_first(self, box: Box) -> tuple[Shape, Shape, Shape, Shape]:
+        way = 1 if self.order == "C" else -1
+        return self.shape[::way], box.start[::way], box.shape[::way], box.steps[::way]
 
 
-def _outer_axes(shape: Shape, extent: Shape) -> int:
+def _outer_axes(shape: Shape, extent: Shape, steps: Shape) -> int:
     """Return how many of the slowest axes part the runs: those within follow one another."""
     axis = len(shape)
     while axis and extent[axis - 1] == shape[axis - 1]:
         axis -= 1
-    return max(0, axis - 1)
+    apart = axis and steps[axis - 1] > 1 and extent[axis - 1] > 1
+    return axis if apart else max(0, axis - 1)
+
+
+def refuse_growth(options: RawOptions, specs: Sequence[ArraySpec]) -> str | None:
+    """Say that rows cannot be appended to an array in that order, or None."""
+    if options.order != "C" and any(spec.growth for spec in specs):
+        return f"rows are appended to raw files of order C only, here it is {options.order}"
+    return None
 
 
 def copies_of(spec: ArraySpec, options: RawOptions) -> list[Copy]:
     """Return where an array's copies lie: one behind the other, behind those of arrays before."""
     orders = options.orders
     begin = int(options.header) + len(orders) * spec.offset
+    shape = (spec.shape[0] + spec.growth, *spec.shape[1:])
     return [
-        Copy(spec.shape, spec.itemsize, order, begin + number * spec.nbytes)
+        Copy(shape, spec.itemsize, order, begin + number * spec.nbytes)
         for number, order in enumerate(orders)
     ]
 

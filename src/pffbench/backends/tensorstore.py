@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -88,6 +88,7 @@ class TensorStore(Backend):
         codecs=CODECS,
         shuffles=SHUFFLES,
         compressors=COMPRESSORS,
+        changes=True,
     )
     options_type = TensorStoreOptions
     file_per_chunk = True
@@ -125,6 +126,9 @@ class TensorStore(Backend):
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Begin with nothing in memory: there is no file to open but those of the arrays."""
+        return self._store(path, comm, created=False)
+
+    def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(path, comm, created=False)
 
     def _store(self, path: str, comm: MPI.Intracomm | None, *, created: bool) -> Store:
@@ -236,8 +240,7 @@ class TensorStoreStore(Store):
             if self._is_root if rank is None or spec.owner is None else spec.owner == rank:
                 metadata = creation(self._options.format, self._options.shards, spec)
                 found[spec.name] = self._array(spec, metadata=metadata, create=True)
-                named = ".zarray" if self._options.format == 2 else "zarr.json"
-                self._metadata_files.add(os.path.join(self._path, spec.name, named))
+                self._metadata_files.add(self._description(spec))
         return found
 
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
@@ -251,12 +254,26 @@ class TensorStoreStore(Store):
             **self._opening,
             **told,
         }
-        array = self._library.open(wanted, context=self._context).result()
+
+        def look_up() -> Any:
+            return self._library.open(wanted, context=self._context).result()
+
+        array = look_up()
+        if spec.growth and (spec.owner is not None or self._is_root):
+            self._metadata_files.add(self._description(spec))
         key = "{}" if self._options.format == 2 else "c/{}"
         separator = "." if self._options.format == 2 else "/"
         names = partial(_chunk_file, os.path.join(directory, key), separator)
         kept = bool(self._options.cache_pool)
-        return TensorStoreArray(self._library, array, names, self._chunk_files, kept)
+        shared = None if spec.owner is not None else self._comm
+        return TensorStoreArray(
+            self._library, array, look_up, names, self._chunk_files, kept, shared
+        )
+
+    def _description(self, spec: ArraySpec) -> str:
+        """Return the file that describes an array; it is written anew when the array grows."""
+        name = ".zarray" if self._options.format == 2 else "zarr.json"
+        return os.path.join(self._path, spec.name, name)
 
     def flush(self) -> None:
         """Do nothing: TensorStore keeps no data back after a write has ended."""
@@ -273,13 +290,22 @@ class TensorStoreArray(Array):
     """An array; each call moves one box and waits until it has been moved."""
 
     def __init__(
-        self, library: Any, array: Any, chunk_file: Any, written: set[str], keeps_chunks: bool
+        self,
+        library: Any,
+        array: Any,
+        look_up: Callable[[], Any],
+        chunk_file: Any,
+        written: set[str],
+        keeps_chunks: bool,
+        comm: MPI.Intracomm | None,
     ) -> None:
         self._library = library
         self._array = array
+        self._look_up = look_up
         self._chunk_file = chunk_file
         self._written = written
         self._keeps_chunks = keeps_chunks
+        self._comm = comm  # the ranks that write it together
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
         if box.size == 0:
@@ -304,6 +330,22 @@ class TensorStoreArray(Array):
             return out
 
         return call
+
+    def extender(self, length: int) -> Call:
+        shape = (length, *self._array.shape[1:])
+        if self._comm is None:
+            return partial(self._resize, shape)
+        return partial(self._resize_together, self._comm, shape)
+
+    def _resize(self, shape: Shape) -> None:
+        self._array = self._array.resize(exclusive_max=shape, expand_only=True).result()
+
+    def _resize_together(self, comm: MPI.Intracomm, shape: Shape) -> None:
+        """Let rank 0 write the new shape; the others read it."""
+        is_root = comm.rank == 0
+        together(comm, partial(self._resize, shape) if is_root else _nothing)
+        if not is_root:
+            self._array = self._look_up()
 
     def touched(self, box: Box) -> Touched:
         found = self.chunking(False)

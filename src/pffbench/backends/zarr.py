@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -36,7 +36,7 @@ from pffbench.backends.zarr_threads import (
 from pffbench.backends.zarr_touched import touched
 from pffbench.case import ChunkShape, Options, Parameters, Settings
 from pffbench.parallel.agreement import together
-from pffbench.parallel.decomposition import Box
+from pffbench.parallel.decomposition import Box, Shape
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -84,6 +84,7 @@ class Zarr(Backend):
         shuffles=SHUFFLES,
         compressors=COMPRESSORS,
         byte_orders=frozenset({"native", "big"}),
+        changes=True,
     )
     options_type = ZarrOptions
     file_per_chunk = True
@@ -138,6 +139,11 @@ class Zarr(Backend):
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         assert isinstance(self.options, ZarrOptions)
         group = self._zarr.open_group(path, mode="r")
+        return ZarrStore(self._zarr, group, path, comm, self.options, created=False)
+
+    def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        assert isinstance(self.options, ZarrOptions)
+        group = self._zarr.open_group(path, mode="r+")
         return ZarrStore(self._zarr, group, path, comm, self.options, created=False)
 
     def describe(self, path: str) -> StoredAs:
@@ -237,7 +243,10 @@ class ZarrStore(Store):
         return {spec.name: self._array(self._group[spec.name], spec) for spec in specs}
 
     def _array(self, array: Any, spec: ArraySpec) -> Array:
-        return ZarrArray(array, os.path.join(self._path, spec.name), self._chunk_files)
+        directory = os.path.join(self._path, spec.name)
+        together = None if spec.owner is not None else self._comm
+        look_up = partial(self._group.__getitem__, spec.name)
+        return ZarrArray(array, look_up, directory, self._chunk_files, together)
 
     def flush(self) -> None:
         """Do nothing: zarr-python keeps no data back."""
@@ -247,12 +256,35 @@ class ZarrStore(Store):
 
 
 class ZarrArray(Array):
-    """A Zarr array; each call moves one box through zarr-python."""
+    """A Zarr array; each call moves one box through zarr-python.
 
-    def __init__(self, array: Any, directory: str, written: set[str]) -> None:
+    Parameters
+    ----------
+    array : zarr.Array
+        The open array.
+    look_up : callable
+        Opens it anew.
+    directory : str
+        Where its chunks are.
+    written : set of str
+        Takes up the names of the files that are written.
+    comm : MPI.Intracomm or None
+        The ranks that write it together; None where one rank alone does.
+    """
+
+    def __init__(
+        self,
+        array: Any,
+        look_up: Callable[[], Any],
+        directory: str,
+        written: set[str],
+        comm: MPI.Intracomm | None,
+    ) -> None:
         self._array = array
+        self._look_up = look_up
         self._directory = directory
         self._written = written
+        self._comm = comm
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
         if box.size == 0:
@@ -274,6 +306,22 @@ class ZarrArray(Array):
             return out
 
         return call
+
+    def extender(self, length: int) -> Call:
+        shape = (length, *self._array.shape[1:])
+        if self._comm is None or self._comm.rank == 0:
+            described = "zarr.json" if self._array.metadata.zarr_format == 3 else ".zarray"
+            self._written.add(os.path.join(self._directory, described))
+        if self._comm is None:
+            return partial(self._array.resize, shape)
+        return partial(self._resize_together, self._comm, shape)
+
+    def _resize_together(self, comm: MPI.Intracomm, shape: Shape) -> None:
+        """Let rank 0 write the new shape; the others read it, since zarr-python knows no MPI."""
+        is_root = comm.rank == 0
+        together(comm, partial(self._array.resize, shape) if is_root else _nothing)
+        if not is_root:
+            self._array = self._look_up()
 
     def touched(self, box: Box) -> Touched:
         return touched(self._array, box)

@@ -18,7 +18,7 @@ _REMEMBERED = 4096
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangular part of an array (in HDF5 words: a hyperslab with stride 1).
+    """A rectangular part of an array, or every n-th element of one (in HDF5 words: a hyperslab).
 
     Parameters
     ----------
@@ -26,15 +26,29 @@ class Box:
         Index of the first element along each axis.
     shape : tuple of int
         Number of elements along each axis; a zero makes the box empty.
+    stride : tuple of int
+        Distance of neighbouring elements along each axis; empty when it is 1 along all.
     """
 
     start: Shape
     shape: Shape
+    stride: Shape = ()
+
+    @property
+    def steps(self) -> Shape:
+        """The stride along each axis, ones included."""
+        return self.stride or (1,) * len(self.shape)
 
     @property
     def stop(self) -> Shape:
         """Index past the last element along each axis."""
-        return tuple(a + n for a, n in zip(self.start, self.shape, strict=True))
+        return tuple(a + e for a, e in zip(self.start, self.extent, strict=True))
+
+    @property
+    def extent(self) -> Shape:
+        """From the first to the last element along each axis, what lies between included."""
+        each = zip(self.shape, self.steps, strict=True)
+        return tuple((n - 1) * step + 1 if n else 0 for n, step in each)
 
     @property
     def size(self) -> int:
@@ -44,6 +58,8 @@ class Box:
     @property
     def slices(self) -> tuple[slice, ...]:
         """The box as a NumPy index."""
+        if self.stride:
+            return tuple(map(slice, self.start, self.stop, self.stride))
         return tuple(slice(a, b) for a, b in zip(self.start, self.stop, strict=True))
 
     def split(self, limit: int) -> Iterator[Box]:
@@ -59,10 +75,10 @@ class Box:
         step = max(1, limit // math.prod(self.shape[axis + 1 :]))
         for first in range(0, self.shape[axis], step):
             extent = min(step, self.shape[axis] - first)
-            start = (*self.start[:axis], self.start[axis] + first, *self.start[axis + 1 :])
-            yield from Box(start, (*self.shape[:axis], extent, *self.shape[axis + 1 :])).split(
-                limit
-            )
+            begin = self.start[axis] + first * self.steps[axis]
+            start = (*self.start[:axis], begin, *self.start[axis + 1 :])
+            shape = (*self.shape[:axis], extent, *self.shape[axis + 1 :])
+            yield from Box(start, shape, self.stride).split(limit)
 
 
 @lru_cache(maxsize=_REMEMBERED)

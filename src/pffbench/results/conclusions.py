@@ -13,7 +13,11 @@ from pffbench.results.summary import CaseSummary, Summary
 _FEWEST_BLOCKS = 3
 #: With fewer values no interval of a median covers it with 95 %: 1 - 2 / 2**5 is 94 %.
 _FEWEST_FOR_INTERVAL = 6
-_VERBS = {"write_total": "Writing (create to {end})", "read_total": "Reading (open to close)"}
+_VERBS = {
+    "write_total": "Writing (create to {end})",
+    "update_total": "Updating (reopen to {end})",
+    "read_total": "Reading (open to close)",
+}
 
 
 def conclusions(summary: Summary) -> list[str]:

@@ -6,16 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pffbench.results.rankspread import RankSpread, rank_spread
-from pffbench.results.samples import WRITE_PHASES, Sample
+from pffbench.results.samples import UPDATE_PHASES, WRITE_PHASES, Sample
 from pffbench.results.statistics import Caveat, Spread, doubts_about, spread, warnings_for
 
-#: Sums of phases: what it takes until data are written as durably as asked, or are read.
+#: Sums of phases: what it takes until data are written, or changed, as durably as asked, or read.
 TOTALS = {
     "write_total": WRITE_PHASES,
+    "update_total": UPDATE_PHASES,
     "read_total": ("open", "open_array", "read", "close_read"),
 }
 #: Phases in which data move: these have rates and a roofline.
-MOVING = ("write", "read", *TOTALS)
+MOVING = ("write", "update", "read", *TOTALS)
 
 
 @dataclass(frozen=True)

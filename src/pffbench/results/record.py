@@ -121,10 +121,7 @@ class RunRecord:
         """Of a run in two stages, for each case the phase with which its data are written."""
         if self.stage == "all":
             return {}
-        return {
-            name: "sync" if entry["parameters"]["durability"] == "sync" else "close"
-            for name, entry in self.cases.items()
-        }
+        return {name: _last_written(entry["parameters"]) for name, entry in self.cases.items()}
 
     def save(self, directory: str | Path) -> None:
         """Replace `run.json` in a way that leaves either the old or the new one whole."""
@@ -176,3 +173,8 @@ class RunRecord:
             return cls(**data)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a record of a run: {error}") from None
+
+
+def _last_written(parameters: dict[str, Any]) -> str:
+    phase = "sync" if parameters["durability"] == "sync" else "close"
+    return phase + "_update" if parameters["workload"] == "updates" else phase

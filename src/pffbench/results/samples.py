@@ -20,6 +20,10 @@ LAST_PHASE = "remove"
 _ROWS_AT_ONCE = 100
 #: The phases until data are written, in their order.
 WRITE_PHASES = ("create", "define", "write", "commit", "flush", "close", "sync")
+#: The phases of changing what has been written, in their order.
+UPDATE_PHASES = (
+    "reopen", "reopen_array", "extend", "update", "flush_update", "close_update", "sync_update",
+)  # fmt: skip
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False):
@@ -234,7 +238,8 @@ class Whole:
     def holds(self, case: str, repetition: int, phase: str) -> bool:
         """Whether a row belongs to what is complete."""
         key = (case, repetition)
-        return key in self.finished or (key in self.written and phase in WRITE_PHASES)
+        of_writing = phase in WRITE_PHASES or phase in UPDATE_PHASES
+        return key in self.finished or (key in self.written and of_writing)
 
 
 def whole(samples: Iterable[Sample], last_written: Mapping[str, str] | None = None) -> Whole:

@@ -77,6 +77,13 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
             "roof": (_percent, total),
         }
         found += [Column(h, part, partial(_told, *told)) for h, told in phases.items()]
+    if any("update" in case.phases for case in cases):
+        found += [
+            Column("update MiB/s", "write", partial(_told, _rate, "update")),
+            Column("update total s", "write", partial(_told, _seconds, "update_total")),
+            Column("×best", "write", partial(_told, _ratio, "update_total")),
+            Column("grew MiB", "write", partial(_counted, "update", "grown_bytes", _MIB)),
+        ]
     found += [
         Column(heading, "read", partial(_amplified, counter))
         for heading, counter in AMPLIFICATIONS.items()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pffbench.backends.base import Array, ArraySpec, Buffer, Call
-from pffbench.data import Source
+from pffbench.data import Mismatch, Source, verify
+from pffbench.data.strided import Strided
 from pffbench.parallel.decomposition import Box
 from pffbench.workloads.access import Access
 
@@ -28,9 +29,29 @@ class Piece:
 
     def fill(self, source: Source) -> None:
         """Put the data that belong there into the buffer."""
+        lattice = self._lattice(source)
+        if lattice is not None:
+            lattice.fill(self.memory, self.spec.number, (0,) * self.memory.ndim, self.box.shape)
+            return
         source.fill(
             self.memory, self.spec.number, self.spec.data_start(self.box), self.spec.logical_shape
         )
+
+    def verify(self, source: Source, got: Buffer) -> Mismatch | None:
+        """Compare what was read with the data that belong there."""
+        number, lattice = self.spec.number, self._lattice(source)
+        if lattice is None:
+            start, shape = self.spec.data_start(self.box), self.spec.logical_shape
+            return verify(source, got, number, start, shape)
+        wrong = verify(lattice, got, number, (0,) * got.ndim, self.box.shape)
+        return None if wrong is None else replace(wrong, index=lattice.index(wrong.index))
+
+    def _lattice(self, source: Source) -> Strided | None:
+        """Return the elements that a box with a stride takes, None of a box without."""
+        if not self.box.stride:
+            return None
+        start = self.spec.data_start(self.box)
+        return Strided(source, start, self.box.stride, self.spec.logical_shape)
 
     def writer(self, arrays: Mapping[str, Array], collective: bool) -> Call:
         """Return the call that writes the piece."""

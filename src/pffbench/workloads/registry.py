@@ -14,6 +14,7 @@ _BUILT_IN = {
     "datasets": "pffbench.workloads.datasets:Datasets",
     "hyperslab": "pffbench.workloads.hyperslab:Hyperslab",
     "slices": "pffbench.workloads.slices:Slices",
+    "updates": "pffbench.workloads.updates:Updates",
     "versions": "pffbench.workloads.versions:Versions",
 }
 

@@ -29,7 +29,7 @@ from pffbench.workloads.ladder import (
     POISON,
     left_by_another_job,
     remove_store,
-    settle_cache,
+    settle_cache_again,
     sync_store,
 )
 from pffbench.workloads.versions_counts import Tally, count_kept, count_times
@@ -143,10 +143,7 @@ def _prepare_cache(cycle: Cycle, written: set[str], target: _Target) -> None:
     before = cycle.observed.cache
     if before is not None and before.wanted != "dropped":
         return
-    settle_cache(cycle, written)
-    after = cycle.observed.cache
-    if before is not None and after is not None and before.fraction > after.fraction:
-        cycle.observed.cache = before
+    settle_cache_again(cycle, written)
 
 
 def _read(cycle: Cycle, keeper: Keeper, target: _Target) -> None:

@@ -1,7 +1,8 @@
 """`pffbench` with a fault in a backend: FAULT in the environment says which, on which rank, when.
 
 It is JSON with `backend`, `verb` (create, define, write, flush, close, open, arrays, read; `each`
-for another one in each repetition, in this order), `kind` (a function below, or `lie`), `rank`, and
+for another one in each repetition, in this order; or reopen), `kind` (a function below, `lie`, or
+`skip`: the call is not made), `rank`, and
 `after`: how many calls of the verb on that rank go well before. FAULT_PLACE is where some of them
 do harm.
 """
@@ -94,12 +95,14 @@ class Fault:
         if verb != now:
             return
         self.calls += 1
-        if self.calls > self.after and self.kind != "lie":
+        if self.calls > self.after and self.kind not in ("lie", "skip"):
             globals()[self.kind]()
 
     def wrapped(self, verb, call, then=lambda made: made):
         def called(*given, **more):
             self(verb)
+            if self.kind == "skip" and verb == self.verb and self.calls > self.after:
+                return None
             return then(call(*given, **more))
 
         return called
@@ -133,6 +136,7 @@ class Fault:
         create, open_ = kind.create, kind.open
         kind.create = self.wrapped("create", create, self.store)
         kind.open = self.wrapped("open", open_, self.store)
+        kind.reopen = self.wrapped("reopen", kind.reopen, self.store)
 
 
 fault = Fault(**json.loads(os.environ["FAULT"]))

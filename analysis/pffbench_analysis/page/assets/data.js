@@ -5,7 +5,7 @@ const TOTALS = Object.keys(DATA.totals);
 // Several phases that are looked at together.
 const TOGETHER = {
   "*totals": ["write and read, everything", () => TOTALS],
-  "*transfers": ["write and read, data only", () => ["write", "read"]],
+  "*transfers": ["write and read, data only", () => ["write", "update", "read"]],
   "*metadata": ["all phases without data", () => DATA.phases.filter((p) => !DATA.moving.includes(p))],
 };
 

@@ -1,0 +1,98 @@
+"""Which rows or elements of an array are changed or read: halves, every second one, random ones."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pffbench.parallel.decomposition import Box, Shape
+from pffbench.workloads.places import slice_indices
+
+Selection = Literal[
+    "all", "first_half", "second_half", "every_second_row", "every_second_element", "random_rows"
+]
+Mask = npt.NDArray[np.bool_]
+
+
+def selected_boxes(
+    selection: Selection, part: Box, origin: Shape, rows: int, count: int, seed: int
+) -> list[Box]:
+    """Return what a selection takes of one rank's part, one box a call.
+
+    Parameters
+    ----------
+    selection : str
+        What is taken. Of elements those with an even index along the last axis of the whole array.
+    part : Box
+        The rank's part, in indices of the stored array; it has all rows and may be empty.
+    origin : tuple of int
+        Where the stored array's first element lies in the whole array.
+    rows : int
+        Number of rows.
+    count : int
+        Number of random rows, each a box of its own.
+    seed : int
+        Of the random rows; every rank draws the same.
+
+    Returns
+    -------
+    list of Box
+        As many on each rank; those of a rank with an empty part are empty.
+    """
+    if selection == "random_rows":
+        drawn = slice_indices(rows, "random", count, seed)
+        return [_rows(part, row, 1 if part.size else 0, 1) for row in drawn]
+    if selection == "every_second_element":
+        return [_every_second_element(part, origin)]
+    first = rows // 2 if selection == "second_half" else 0
+    last = rows // 2 if selection == "first_half" else rows
+    step = 2 if selection == "every_second_row" else 1
+    return [_rows(part, first, len(range(first, last, step)), step)]
+
+
+def selected(
+    selection: Selection, start: Shape, extent: Shape, rows: int, count: int, seed: int
+) -> Mask:
+    """Tell which elements of a box a selection takes, by their indices in the whole array.
+
+    Parameters
+    ----------
+    selection, rows, count, seed
+        As of `selected_boxes`.
+    start, extent : tuple of int
+        First index and shape of the box.
+
+    Returns
+    -------
+    array of bool
+        As many axes as the box; those that do not matter have a length of one.
+    """
+    axes = len(extent)
+    if selection == "every_second_element":
+        even: Mask = np.arange(start[-1], start[-1] + extent[-1]) % 2 == 0
+        return even.reshape(*(1,) * (axes - 1), -1)
+    index = np.arange(start[0], start[0] + extent[0])
+    taken: Mask
+    if selection == "random_rows":
+        taken = np.isin(index, slice_indices(rows, "random", count, seed))
+    elif selection == "every_second_row":
+        taken = index % 2 == 0
+    else:
+        first = rows // 2 if selection == "second_half" else 0
+        taken = (index >= first) & (index < (rows // 2 if selection == "first_half" else rows))
+    return taken.reshape(-1, *(1,) * (axes - 1))
+
+
+def _rows(part: Box, first: int, count: int, step: int) -> Box:
+    start, shape = (first, *part.start[1:]), (count, *part.shape[1:])
+    return Box(start, shape, () if step == 1 else (step, *(1,) * (len(shape) - 1)))
+
+
+def _every_second_element(part: Box, origin: Shape) -> Box:
+    """Return the elements whose last index in the whole array is even."""
+    shift = (origin[-1] + part.start[-1]) % 2
+    count = len(range(shift, part.shape[-1], 2))
+    start = (*part.start[:-1], part.start[-1] + shift)
+    return Box(start, (*part.shape[:-1], count), (*(1,) * (len(part.shape) - 1), 2))

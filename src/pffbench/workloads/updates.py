@@ -1,0 +1,247 @@
+"""Workload `updates`: a store is opened again, and parts of its array are changed or appended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+import numpy as np
+
+from pffbench.backends.base import ArraySpec, Backend, Cuts
+from pffbench.case import ArrayShape, Count, Parameters, itemsize
+from pffbench.data.generations import Changed
+from pffbench.parallel.decomposition import Box, Shape, boundaries, rank_box
+from pffbench.workloads.access import Access
+from pffbench.workloads.base import (
+    Volume,
+    Workload,
+    legal_chunk_axes,
+    make_spec,
+    taking_part,
+    too_large_chunks,
+)
+from pffbench.workloads.cycle import Cycle
+from pffbench.workloads.selections import Mask, Selection, selected, selected_boxes
+from pffbench.workloads.updates_cycle import run_updates
+
+#: ``chunks: block`` are rows of one rank's part, as many as this holds: a chunk of a whole part
+#: would be rewritten for each row.
+_BLOCK_BYTES = 2**20
+
+
+class UpdatesParameters(Parameters, frozen=True, kw_only=True, tag="updates"):
+    """Parameters of the workload `updates`.
+
+    Parameters
+    ----------
+    shape : list of int, optional
+        Shape of the array as it is first written, 2 axes or more: rows, and what a row holds. The
+        second axis is cut over the ranks, so that each has a part of every row.
+    shape_per_rank : list of int, optional
+        The same for one rank (weak scaling). One of the two is needed.
+    change : {"all", "first_half", "second_half", "every_second_row", "every_second_element", \
+"random_rows", "append"}
+        What is changed. ``every_second_element`` is along the last axis; each of the random rows
+        is changed by a call of its own; ``append`` adds rows at the end of the array, whose first
+        axis is then unlimited.
+    rows : int
+        How many random rows are changed or read, or how many rows one step of ``append`` adds.
+    steps : int
+        How many steps of ``append`` there are.
+    read : {"all", "first_half", "second_half", "every_second_row", "every_second_element", \
+"random_rows"}
+        What is read at the end, of all rows that there are then.
+    rows_seed : int
+        Other random rows with another one.
+    """
+
+    shape: ArrayShape | None = None
+    shape_per_rank: ArrayShape | None = None
+    change: Selection | Literal["append"] = "first_half"
+    rows: Count = 1
+    steps: Count = 1
+    read: Selection = "all"
+    rows_seed: Annotated[int, msgspec.Meta(ge=0)] = 1
+
+    @property
+    def appended(self) -> int:
+        """Rows that are appended."""
+        return self.rows * self.steps if self.change == "append" else 0
+
+
+class Updates(Workload):
+    """An array is written and closed, opened again and changed, closed again and read.
+
+    With the layouts ``own`` and ``file_per_process`` the ranks' parts are arrays of their own.
+    """
+
+    name = "updates"
+    summary = "parts of an array overwritten, or rows appended, after it was closed"
+    parameters_type = UpdatesParameters
+    #: Whether this is the array with the appended rows.
+    grown: ClassVar[bool] = False
+
+    def arrays(self, parameters: UpdatesParameters, ranks: int, rank: int) -> list[ArraySpec]:
+        p = parameters
+        if p.layout == "shared":
+            return [self._spec(p, ranks, None, _whole(p, ranks), 0)]
+        found: list[ArraySpec] = []
+        offset = 0
+        for owner in [rank] if p.layout == "file_per_process" else range(ranks):
+            part = _part(p, ranks, owner)
+            if part.size:
+                found.append(self._spec(p, ranks, owner, part, offset))
+                offset += found[-1].nbytes // found[-1].shape[0] * _final_rows(p, ranks)
+        return found
+
+    def _spec(
+        self, p: UpdatesParameters, ranks: int, owner: int | None, part: Box, offset: int
+    ) -> ArraySpec:
+        rows = _final_rows(p, ranks) if self.grown else part.shape[0]
+        widest = _part(p, ranks, 0) if owner is None else part
+        row = prod(widest.shape[1:]) * itemsize(p.dtype or "float32")
+        made = make_spec(
+            p,
+            "records" if owner is None else f"records_{owner:06d}",
+            (rows, *part.shape[1:]),
+            number=0,
+            offset=offset,
+            owner=owner,
+            block=(max(1, _BLOCK_BYTES // row), *widest.shape[1:]),
+            origin=part.start,
+            logical_shape=(_final_rows(p, ranks), *_whole(p, ranks).shape[1:]),
+        )
+        return made if self.grown else replace(made, growth=p.appended)
+
+    def writes(self, parameters: UpdatesParameters, ranks: int, rank: int) -> list[Access]:
+        return self._accesses(parameters, ranks, rank, "all", _whole(parameters, ranks).shape[0])
+
+    def changes(self, parameters: UpdatesParameters, ranks: int, rank: int) -> list[list[Access]]:
+        """Return what a rank changes, step by step; only ``append`` has more than one."""
+        p, rows = parameters, _whole(parameters, ranks).shape[0]
+        if p.change != "append":
+            return [self._accesses(p, ranks, rank, p.change, rows)]
+        return [
+            [
+                Access(a.spec, Box((begin, *a.box.start[1:]), (p.rows, *a.box.shape[1:])))
+                for a in self._accesses(p, ranks, rank, "all", rows)
+            ]
+            for begin in range(rows, rows + p.appended, p.rows)
+        ]
+
+    def changed(self, parameters: UpdatesParameters, ranks: int) -> Changed:
+        """Return what tells which elements of a box hold the newer data at the end."""
+        p, rows = parameters, _whole(parameters, ranks).shape[0]
+
+        def tell(start: Shape, extent: Shape) -> Mask:
+            if p.change == "append":
+                index = np.arange(start[0], start[0] + extent[0])
+                return (index >= rows).reshape(-1, *(1,) * (len(extent) - 1))
+            return selected(p.change, start, extent, rows, p.rows, p.rows_seed)
+
+        return tell
+
+    def afterwards(self) -> Updates:
+        """Return the workload as it is when all rows have been appended."""
+        return GrownUpdates()
+
+    def reads(self, parameters: UpdatesParameters, ranks: int, rank: int) -> list[Access]:
+        p = parameters
+        return self._accesses(p, ranks, rank, p.read, _final_rows(p, ranks))
+
+    def _accesses(
+        self, p: UpdatesParameters, ranks: int, rank: int, selection: Selection, rows: int
+    ) -> list[Access]:
+        found = []
+        for spec in taking_part(self.arrays(p, ranks, rank), p, rank):
+            part = _part(p, ranks, rank)
+            start, inner = (0, *part.start[1:]), part.shape[1:]
+            if spec.owner is not None:  # of another rank's array nothing
+                start = (0,) * len(part.start)
+                inner = inner if spec.owner == rank else (0,) * len(inner)
+            boxes = selected_boxes(
+                selection, Box(start, (rows, *inner)), spec.origin, rows, p.rows, p.rows_seed
+            )
+            found += [Access(spec, box) for box in boxes]
+        return found
+
+    def cuts(self, parameters: UpdatesParameters, ranks: int) -> Cuts:
+        shape = _whole(parameters, ranks).shape
+        return boundaries(shape, _grid(shape, ranks), "block")
+
+    def volume(self, parameters: UpdatesParameters, ranks: int) -> Volume:
+        p = parameters
+        parts = 1
+        if p.layout != "shared":
+            parts = sum(1 for rank in range(ranks) if _part(p, ranks, rank).size)
+        row = prod(_whole(p, ranks).shape[1:]) * itemsize(p.dtype or "float32")
+        return Volume(parts, _final_rows(p, ranks) * row)
+
+    def run(self, cycle: Cycle) -> None:
+        run_updates(cycle)
+
+    def check(self, parameters: UpdatesParameters, ranks: int) -> str | None:
+        p = parameters
+        if p.source in ("file", "sparse"):
+            return (
+                "what is changed must differ from what was there, which it does not with source: "
+                f"{p.source}; take another one"
+            )
+        if (p.shape is None) == (p.shape_per_rank is None):
+            return "give either shape (of the whole array) or shape_per_rank"
+        shape = _whole(p, ranks).shape
+        if len(shape) < 2:
+            return f"an array of rows has 2 axes or more, {list(shape)} has {len(shape)}"
+        return (
+            legal_chunk_axes(p, range(1, len(shape) + 1))
+            or too_large_chunks(p, shape if p.layout == "shared" else _part(p, ranks, 0).shape)
+            or _check_selections(p, shape[0], _final_rows(p, ranks))
+        )
+
+    def refuse(self, parameters: UpdatesParameters, backend: type[Backend]) -> str | None:
+        if backend.capabilities.changes:
+            return None
+        return f"backend {backend.name} does not change what it has written"
+
+
+class GrownUpdates(Updates):
+    """The same with the rows that have been appended."""
+
+    grown = True
+
+
+def _check_selections(p: UpdatesParameters, rows: int, final_rows: int) -> str | None:
+    for key, selection, there in (("change", p.change, rows), ("read", p.read, final_rows)):
+        if selection == "random_rows" and p.rows > there:
+            return f"{key}: random_rows takes {p.rows} rows of {there}"
+        if selection == "first_half" and there < 2:
+            return f"{key}: one row has no first half"
+    if p.change != "append" and p.steps != 1:
+        return f"steps are those of change: append, here it is {p.change}"
+    return None
+
+
+def _whole(p: UpdatesParameters, ranks: int) -> Box:
+    """Return the array as it is first written."""
+    if p.shape is not None:
+        return Box((0,) * len(p.shape), p.shape)
+    assert p.shape_per_rank is not None
+    rows, *inner = p.shape_per_rank
+    shape = (rows, *(n * ranks if axis == 0 else n for axis, n in enumerate(inner)))
+    return Box((0,) * len(shape), shape)
+
+
+def _final_rows(p: UpdatesParameters, ranks: int) -> int:
+    return _whole(p, ranks).shape[0] + p.appended
+
+
+def _grid(shape: Shape, ranks: int) -> Shape:
+    """Return the process grid: all ranks along the second axis."""
+    return (1, ranks, *(1 for _ in shape[2:]))
+
+
+def _part(p: UpdatesParameters, ranks: int, rank: int) -> Box:
+    shape = _whole(p, ranks).shape
+    return rank_box(shape, _grid(shape, ranks), rank, "block")
