@@ -8,6 +8,8 @@ SHELL := /bin/bash
 RANKS ?= 4
 # Experiment of `make study`: a file in configs/studies, without its ending.
 STUDY ?=
+# `make study` measures zarr-python 2 too, in an environment of its own: 1; without, where that is there; never: 0.
+ZARR2 ?=
 # Further arguments: of pffbench for `make bench` and `make study`, of pytest for `make test`.
 ARGS ?=
 
@@ -21,7 +23,7 @@ bench: ## compare the formats on RANKS=4 processes; ARGS="…" go to pffbench
 	@setup/run bash -c 'exec "$$PFFBENCH_MPIEXEC" -n "$$0" python -m pffbench "$$@"' $(RANKS) $(ARGS)
 
 study: ## redo a published study, its numbers beside; STUDY=file-format-testing RANKS=4 ARGS="…"
-	@setup/study "$(STUDY)" $(RANKS) $(ARGS)
+	@ZARR2=$(ZARR2) setup/study "$(STUDY)" $(RANKS) $(ARGS)
 
 test: ## run all tests; ARGS="…" go to pytest
 	@setup/bootstrap --tests

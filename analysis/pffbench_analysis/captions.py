@@ -137,10 +137,12 @@ def _versions(software: Mapping[str, Any]) -> list[str]:
     texts = [f"pffbench {own}"] if own else []
     libraries = software.get("libraries", {})
     for name, wrapped in _LIBRARIES.items():
-        facts = libraries.get(name)
-        if isinstance(facts, Mapping) and facts.get("version"):
-            texts.append(_version(name, facts, wrapped))
-    return texts
+        # Of joined runs there may be another one, such as `zarr (RUN)`.
+        for told, facts in libraries.items():
+            known = told.partition(" ")[0] == name and isinstance(facts, Mapping)
+            if known and facts.get("version"):
+                texts.append(_version(name, facts, wrapped))
+    return list(dict.fromkeys(texts))
 
 
 def _version(name: str, facts: Mapping[str, Any], wrapped: str) -> str:

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from pffbench.errors import UserError
 from pffbench.results.exports import write_summary
 from pffbench.results.fom import write_fom
+from pffbench.results.joining import joined
 from pffbench.results.summary import Summary, summarise
 from pffbench_analysis.captions import footnote, heading, how_to_read, stamp, verdict
 from pffbench_analysis.charts import charts, differences
@@ -21,7 +22,10 @@ from pffbench_analysis.pareto.output import write_pareto
 from pffbench_analysis.published.output import write_published
 from pffbench_analysis.saving import Drawing, save, save_all
 
-__all__ = ["drawings", "figures", "file_names", "readable", "report", "save", "slug"]
+__all__ = [
+    "drawings", "figures", "file_names", "readable", "readable_joined", "report", "report_joined",
+    "save", "slug",
+]  # fmt: skip
 
 _LONGEST_NAME = 100
 
@@ -46,6 +50,43 @@ def report(runs: Sequence[str | Path]) -> Iterator[Path]:
         except OSError as error:
             where = error.filename or directory
             raise UserError(f"{where} cannot be written: {error.strerror}") from None
+
+
+def report_joined(runs: Sequence[str | Path], directory: str | Path) -> Iterator[Path]:
+    """Write one report of runs that belong together (see `pffbench.results.joining`).
+
+    Parameters
+    ----------
+    runs : sequence of str or Path
+        Results directories; they are left as they are.
+    directory : str or Path
+        Where the report goes: a new directory, or one of an earlier joined report.
+
+    Yields
+    ------
+    Path
+        Each file that was written.
+
+    Raises
+    ------
+    UserError
+        A directory holds no run with results, they do not belong together, or ``directory`` is
+        that of a run or cannot be written to.
+    """
+    summary = readable_joined(runs)
+    place = Path(directory)
+    if (place / "run.json").exists():
+        raise UserError(f"{place} holds a run; give a joined report a directory of its own (--out)")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        yield from _report(place, summary)
+    except OSError as error:
+        raise UserError(f"{error.filename or place} cannot be written: {error.strerror}") from None
+
+
+def readable_joined(runs: Sequence[str | Path]) -> Summary:
+    """Summarise runs that belong together as one; errors as of `report_joined`."""
+    return joined([(run, readable(run)) for run in runs])
 
 
 def readable(run: str | Path) -> Summary:

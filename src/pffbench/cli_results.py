@@ -13,6 +13,18 @@ def add_report(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="results directories (example: pffbench-results/default-20260101-120000)",
     )
+    parser.add_argument(
+        "--join",
+        action="store_true",
+        help="take the runs as one, whose libraries need different environments, and write one "
+        "report of all their cases (example: --join results/zarr3 results/zarr2)",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help="where a joined report goes; beside the first run, with -joined behind its name, when "
+        "not given (example: --out results/both)",
+    )
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
         "--fom",

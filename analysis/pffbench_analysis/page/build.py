@@ -18,6 +18,7 @@ from typing import Any
 import jinja2
 
 from pffbench import __version__
+from pffbench.results.joining import repetition
 from pffbench.results.summary import Summary
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import differences
@@ -25,7 +26,7 @@ from pffbench_analysis.page.compression import compression_of
 from pffbench_analysis.page.numbers import figure_data
 from pffbench_analysis.page.provenance import provenance_of
 from pffbench_analysis.page.published import published_of
-from pffbench_analysis.page.ranks import read_ranks
+from pffbench_analysis.page.ranks import RankTimes, read_ranks
 from pffbench_analysis.page.tables import table_of
 from pffbench_analysis.page.verdict import verdict_of
 from pffbench_analysis.style import plain
@@ -68,11 +69,7 @@ def write_page(
 
 def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any]]) -> str:
     """Return the page as text."""
-    numbers = {
-        case.sample.case: frozenset(n for p in case.phases.values() for n in p.by_block)
-        for case in summary.cases
-    }
-    ranks = read_ranks(directory, numbers)
+    ranks = _ranks(summary, directory)
     differs = differences(common)
     scripts = (_library(), _scripts())
     compression, points = compression_of(summary, directory)
@@ -99,6 +96,19 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
             policy=_policy(scripts),
             version=__version__,
         )
+    )
+
+
+def _ranks(summary: Summary, directory: Path) -> RankTimes:
+    """Read the times of all ranks, of each case in the directory of its run."""
+    numbers: dict[str, dict[str, frozenset[int]]] = {}
+    for case in summary.cases:
+        found = frozenset(repetition(n) for p in case.phases.values() for n in p.by_block)
+        numbers.setdefault(case.run or str(directory), {})[case.sample.case] = found
+    read = [read_ranks(place, cases) for place, cases in numbers.items()]
+    return RankTimes(
+        {name: told for times in read for name, told in times.cases.items()},
+        "; ".join(times.missing for times in read if times.missing),
     )
 
 

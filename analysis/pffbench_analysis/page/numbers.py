@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pffbench.results.joining import repetition
 from pffbench.results.summary import MOVING, TOTALS, CaseSummary, PhaseSummary, Summary
 from pffbench_analysis.charts import differences, keeps_data, label, place
 from pffbench_analysis.page.ranks import RankTimes
@@ -150,7 +151,7 @@ def _phase(found: PhaseSummary, most: int) -> Plain:
             "host": plain(ranks.slowest_host),
             "hostShare": short(ranks.host_share),
         },
-        "repetitions": [numbers[place] for place in places],
+        "repetitions": [repetition(numbers[place]) for place in places],
         "seconds": [short(seconds[place]) for place in places],
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from pffbench.results.statistics import Spread, spread
+from pffbench.results.statistics import Spread, ratio_of_independent, spread
 from pffbench.results.summary import Summary
 from pffbench_analysis.published.matchers import matcher_of
 from pffbench_analysis.published.model import Correlation, Match, Order, Pair, SideBySide
@@ -65,10 +65,18 @@ def _times(matches: Sequence[Match]) -> list[Match]:
 
 
 def _ratio(faster: Match, slower: Match) -> Spread | None:
-    """Return the ratio of times within the blocks that both have, where both can be relied on."""
+    """Return the ratio of times, where both can be relied on.
+
+    Within the blocks that both have; of cases of two runs, of all their repetitions.
+    """
     if faster.below_resolution or slower.below_resolution:
         return None
     a, b = faster.phase.by_block, slower.phase.by_block
+    if faster.case.run != slower.case.run:
+        return ratio_of_independent(
+            [slower.factor * seconds for seconds in b.values()],
+            [faster.factor * seconds for seconds in a.values()],
+        )
     common = sorted(set(a) & set(b))
     if not common or any(a[block] <= 0 for block in common):
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from pffbench.errors import UserError
 
@@ -14,13 +15,15 @@ _WIDTH = 140
 
 def main(arguments: argparse.Namespace) -> int:
     """Report on results directories and print what was written. Return the exit status."""
+    if reason := _refuse(arguments):
+        raise UserError(reason)
     if arguments.fom:
         for line in list(_figures_of_merit(arguments.runs)):
             print(line)
         return 0
     try:
         if arguments.published:
-            _print_published(arguments.runs)
+            _print_published(arguments.runs, join=arguments.join)
             return 0
         for path in _written(arguments):
             print(path)
@@ -31,10 +34,27 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _refuse(arguments: argparse.Namespace) -> str | None:
+    """Say which options do not go together, or None."""
+    if arguments.out is not None and not arguments.join:
+        return "report --out: only a joined report goes elsewhere (--join)"
+    if arguments.join and (arguments.fom or arguments.published_csv):
+        return "report --join: --fom and --published-csv are of one run; give them without --join"
+    if arguments.out is not None and arguments.published:
+        return "report --published: it writes nothing, so there is no --out"
+    return None
+
+
 def _written(arguments: argparse.Namespace) -> Iterator[object]:
     """Write what is asked for and yield each file."""
-    from pffbench_analysis.report import readable, report
+    from pffbench_analysis.report import readable, report, report_joined
 
+    if arguments.join:
+        first = Path(arguments.runs[0])
+        yield from report_joined(
+            arguments.runs, arguments.out or first.with_name(f"{first.resolve().name}-joined")
+        )
+        return
     if not arguments.published_csv:
         yield from report(arguments.runs)
         return
@@ -44,17 +64,20 @@ def _written(arguments: argparse.Namespace) -> Iterator[object]:
         yield from write_study_csv(readable(run), run)
 
 
-def _print_published(runs: Sequence[str]) -> None:
-    """Print runs beside the studies that they redo."""
+def _print_published(runs: Sequence[str], *, join: bool) -> None:
+    """Print runs, or the one that they are joined to, beside the studies that they redo."""
     from rich.console import Console
 
     from pffbench_analysis.published import STUDIES, side_by_side
     from pffbench_analysis.published.terminal import print_side_by_side
-    from pffbench_analysis.report import readable
+    from pffbench_analysis.report import readable, readable_joined
 
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
-    for run in runs:
-        found = side_by_side(readable(run))
+    summaries = (
+        {", ".join(runs): readable_joined(runs)} if join else {run: readable(run) for run in runs}
+    )
+    for run, summary in summaries.items():
+        found = side_by_side(summary)
         if found is None:
             raise UserError(
                 f"{run}: its experiment names no study (key study: one of {', '.join(STUDIES)})"

@@ -25,8 +25,11 @@ def conclusions(summary: Summary) -> list[str]:
 
     Each backend enters with its best case of each comparison. Backends are compared by the
     geometric mean, over the comparisons that all of them have, of their times within each
-    block; the interval is a bootstrap over the blocks. Intervals that hold 1 claim nothing.
+    block; the interval is a bootstrap over the blocks. Intervals that hold 1 claim nothing. Runs
+    that are joined have no block in common, so nothing is said of them as a whole.
     """
+    if len({case.run for case in summary.cases}) > 1:
+        return []
     return [s for phase in _VERBS if (s := _sentence(summary, phase))]
 
 

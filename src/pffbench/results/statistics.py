@@ -84,12 +84,62 @@ def interval_of_median(values: Values) -> tuple[float, float]:
         return float("nan"), float("nan")
     if np.ptp(values) == 0.0:
         return float(values[0]), float(values[0])
-    v = np.sort(values)
-    lower, upper, counts = _resampled_medians(v.size)
-    medians = (v[lower] + v[upper]) / 2
+    medians, counts = _medians_of(np.sort(values))
     order = np.argsort(medians)
     low, high = _percentiles(medians[order], np.cumsum(counts[order]))
     return low, high
+
+
+def ratio_of_independent(values: Sequence[float], others: Sequence[float]) -> Spread | None:
+    """Describe the ratio of the medians of two sets of repetitions that share no block.
+
+    The interval is the percentile bootstrap of the ratio of both medians, each resampled by itself:
+    every resampled median of the one over every one of the other. It is wider than that of ratios
+    within blocks, because what hits both alike does not cancel.
+
+    Parameters
+    ----------
+    values, others : sequence of float
+        Seconds of the repetitions of each.
+
+    Returns
+    -------
+    Spread or None
+        ``n`` is the smaller number of repetitions, ``minimum`` and ``maximum`` are the extremes
+        of all pairs, ``mad`` and ``cv`` NaN. None where a time to divide by is not positive.
+    """
+    a, b = (np.sort(np.asarray(v, dtype=np.float64)) for v in (values, others))
+    if not a.size or not b.size or b[0] <= 0:
+        return None
+    low, high = _interval_of_ratio(a, b)
+    nan = float("nan")
+    return Spread(
+        n=min(a.size, b.size),
+        minimum=float(a[0] / b[-1]),
+        median=float(np.median(a) / np.median(b)),
+        maximum=float(a[-1] / b[0]),
+        mad=nan,
+        low=low,
+        high=high,
+        cv=nan,
+    )
+
+
+def _interval_of_ratio(a: Values, b: Values) -> tuple[float, float]:
+    """Return the interval of the ratio of the medians of sorted values."""
+    if min(a.size, b.size) < 2:
+        return float("nan"), float("nan")
+    (medians_a, times_a), (medians_b, times_b) = (_medians_of(v) for v in (a, b))
+    ratios = np.divide.outer(medians_a, medians_b).ravel()
+    counts = np.multiply.outer(times_a, times_b).ravel()
+    order = np.argsort(ratios)
+    return _percentiles(ratios[order], np.cumsum(counts[order]))
+
+
+def _medians_of(values: Values) -> tuple[Values, Places]:
+    """Return the medians of resamples of sorted values, and how often each occurs."""
+    lower, upper, counts = _resampled_medians(values.size)
+    return (values[lower] + values[upper]) / 2, counts
 
 
 @lru_cache(maxsize=128)

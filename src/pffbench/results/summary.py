@@ -48,6 +48,8 @@ class CaseSummary:
         Bytes of array data that it reads.
     counts : dict of (str, str) to float
         What was counted, by phase and counter: median over repetitions, of all ranks together.
+    run : str
+        The results directory that it comes from, where several are joined; else empty.
     """
 
     sample: Sample
@@ -62,6 +64,7 @@ class CaseSummary:
     phases: Mapping[str, PhaseSummary]
     read_bytes: int = 0
     counts: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    run: str = ""
 
 
 @dataclass(frozen=True)

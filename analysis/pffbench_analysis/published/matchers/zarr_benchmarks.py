@@ -20,8 +20,9 @@ _DATASETS = {"image": "heart", "dense": "dense", "sparse": "sparse"}
 _SHUFFLES = {"none": "noshuffle", "byte": "shuffle", "bit": "bitshuffle"}
 #: Libraries of the study, and how backends are called beside them.
 V2, V3, TENSORSTORE = "zarr-python 2.18.7", "zarr-python 3.1.1", "tensorstore 0.1.76"
-_LIBRARIES = {"zarr": V3, "tensorstore": TENSORSTORE}
+_LIBRARIES = {"zarr2": V2, "zarr": V3, "tensorstore": TENSORSTORE}
 _NAMES = {
+    "zarr2": "zarr-python 2",
     "zarr": "zarr-python 3",
     "tensorstore": "TensorStore",
     "hdf5": "HDF5",

@@ -8,6 +8,7 @@ from typing import Any
 from pffbench.results.summary import Summary
 from pffbench_analysis.published.model import Reason
 
+_VERSIONS = ("zarr", "numcodecs", "tensorstore", "h5py", "netCDF4", "hdf5plugin", "zarrs")
 _ALWAYS = (
     Reason(
         "what is compressed",
@@ -72,10 +73,13 @@ def reasons(summary: Summary) -> Iterator[Reason]:
         "read",
     )
     repetitions = sorted({p.seconds.n for case in cases for p in case.phases.values()})
+    turns = "libraries in turns"
+    if len({case.run for case in cases}) > 1:
+        turns += ", but for those of another environment (zarr-python 2), which came after"
     yield Reason(
         "statistic",
         "mean of 5 rounds, libraries hours apart; single rounds of TensorStore three times as long",
-        f"median of {'–'.join(map(str, repetitions))} repetitions, libraries in turns",
+        f"median of {'–'.join(map(str, repetitions))} repetitions, {turns}",
         "all: a slow round moves a mean, not a median",
     )
     yield from _machine(record.provenance)
@@ -98,9 +102,11 @@ def _machine(provenance: Mapping[str, Any]) -> Iterator[Reason]:
     )
     libraries = provenance.get("software", {}).get("libraries", {})
     told = [
-        f"{name} {libraries[name]['version']}"
-        for name in ("zarr", "numcodecs", "tensorstore", "h5py", "netCDF4", "hdf5plugin", "zarrs")
-        if isinstance(libraries.get(name), Mapping) and libraries[name].get("version")
+        f"{name} {facts['version']}"
+        for wanted in _VERSIONS
+        for name, facts in libraries.items()
+        # Of joined runs there may be another one, such as `zarr (RUN)`.
+        if name.partition(" ")[0] == wanted and isinstance(facts, Mapping) and facts.get("version")
     ]
     yield Reason(
         "versions",

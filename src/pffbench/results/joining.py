@@ -1,0 +1,204 @@
+"""Several runs as one: what needs different environments stands in the same tables.
+
+Libraries that cannot be installed together are measured by runs of their own, one after the other.
+Their cases are never of one block, so nothing is compared within blocks across runs: there ratios
+are those of medians of independent repetitions, whose intervals are wider. Cases that several runs
+have are controls: the first run's are shown, and how long the others took tells of drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pffbench.errors import UserError
+from pffbench.results.phases import PhaseSummary
+from pffbench.results.record import RunRecord
+from pffbench.results.statistics import doubts_about, ratio_of_independent
+from pffbench.results.summary import CaseSummary, Summary
+from pffbench.results.wording import variants_of
+
+#: Repetitions of different runs never have one number: those of the second begin here, and so on.
+_APART = 10**6
+#: In what runs have to be alike, beside the ranks: what is computed, and the study that is redone.
+_ALIKE = ("seed", "study")
+
+
+def joined(runs: Sequence[tuple[str | Path, Summary]]) -> Summary:
+    """Put runs together whose cases differ, but for controls.
+
+    Parameters
+    ----------
+    runs : sequence of (path, Summary)
+        Results directories and what is in them. The first one gives name, experiment, machine and
+        what else there is only once.
+
+    Returns
+    -------
+    Summary
+        All cases; each knows the directory of its run. Ratios to the best case are made anew.
+
+    Raises
+    ------
+    UserError
+        There is only one run, or they do not belong together.
+    """
+    if len(runs) < 2:
+        raise UserError("only one run was given to be joined; give two or more")
+    _refuse(runs)
+    record = _record(runs)
+    groups: dict[str, list[CaseSummary]] = {}
+    known: dict[str, CaseSummary] = {}
+    for number, (directory, summary) in enumerate(runs):
+        controls = [(known[c.sample.case], c) for c in summary.cases if c.sample.case in known]
+        record.remarks.extend(_drift(Path(directory).name, controls))
+        for group, cases in summary.groups.items():
+            new = [case for case in cases if case.sample.case not in known]
+            own = [_of_run(case, str(directory), number * _APART) for case in new]
+            if own:
+                groups.setdefault(group, []).extend(own)
+        known |= {c.sample.case: c for c in summary.cases if c.sample.case not in known}
+    gaps = [f"{Path(place).name}: {gap}" for place, summary in runs for gap in summary.gaps]
+    return Summary(
+        record,
+        {group: _compared(cases, record) for group, cases in groups.items()},
+        tuple(gaps),
+    )
+
+
+def repetition(block: int) -> int:
+    """Return the number that a repetition has in its own run."""
+    return block % _APART
+
+
+def _refuse(runs: Sequence[tuple[str | Path, Summary]]) -> None:
+    (first, base), *others = runs
+    known = set(base.record.cases)
+    for place, summary in others:
+        a, b = base.record, summary.record
+        if a.ranks != b.ranks:
+            raise UserError(
+                f"{first} has {a.ranks} ranks and {place} has {b.ranks}: they cannot be joined"
+            )
+        for key in _ALIKE:
+            one, other = a.experiment.get(key), b.experiment.get(key)
+            if one != other:
+                raise UserError(
+                    f"{first} and {place} differ in {key} ({one}, {other}): they cannot be joined"
+                )
+        if not set(b.cases) - known:
+            raise UserError(
+                f"{place} has no case that the runs before it do not have: pffbench compare "
+                "compares the same cases"
+            )
+        known |= set(b.cases)
+
+
+def _record(runs: Sequence[tuple[str | Path, Summary]]) -> RunRecord:
+    records = [(Path(place).name, summary.record) for place, summary in runs]
+    _, first = records[0]
+    names = ", ".join(name for name, _ in records)
+    remark = (
+        f"joined: {names}, which ran one after the other; where ratios and orders are of cases of "
+        "two runs, their repetitions are compared as independent ones, not within blocks"
+    )
+    unfinished = [record.status for _, record in records if record.status != "finished"]
+    verdicts = [record.valid for _, record in records]
+    return replace(
+        first,
+        cases={name: e for _, record in reversed(records) for name, e in record.cases.items()},
+        left_out=[entry for _, record in records for entry in record.left_out],
+        status=unfinished[0] if unfinished else first.status,
+        valid=False if False in verdicts else None if None in verdicts else True,
+        reasons=[f"{name}: {text}" for name, record in records for text in record.reasons],
+        remarks=[remark, *dict.fromkeys(text for _, r in records for text in r.remarks)],
+        provenance=first.provenance | {"software": _software(records)},
+    )
+
+
+def _drift(name: str, controls: Sequence[tuple[CaseSummary, CaseSummary]]) -> Iterator[str]:
+    """Tell how much longer a run took for cases that an earlier one has too, by medians."""
+    told = []
+    for phase, word in (("write_total", "writing"), ("read_total", "reading")):
+        ratios = [
+            again.phases[phase].seconds.median / first.phases[phase].seconds.median
+            for first, again in controls
+            if phase in first.phases
+            and phase in again.phases
+            and first.phases[phase].seconds.median > 0
+        ]
+        if ratios:
+            told.append(f"{word} {median(ratios):.2g} ({min(ratios):.2g}–{max(ratios):.2g})")
+    if told:
+        yield (
+            f"control: of {len(controls)} case(s) that an earlier run has too, {name} took so many "
+            f"times as long: {', '.join(told)}; far from 1, its numbers and those of the earlier "
+            "run were made under different load"
+        )
+
+
+def _software(records: Sequence[tuple[str, RunRecord]]) -> dict[str, Any]:
+    """Return the software of the first run, with the libraries that others had otherwise."""
+    software: dict[str, Any] = dict(records[0][1].provenance.get("software", {}))
+    libraries: dict[str, Any] = dict(software.get("libraries", {}))
+    for name, record in records[1:]:
+        own: Mapping[str, Any] = record.provenance.get("software", {}).get("libraries", {})
+        for library, facts in own.items():
+            if facts != libraries.setdefault(library, facts):
+                libraries[f"{library} ({name})"] = facts
+    return software | {"libraries": libraries}
+
+
+def _of_run(case: CaseSummary, directory: str, offset: int) -> CaseSummary:
+    phases = {
+        name: replace(phase, by_block={b + offset: s for b, s in phase.by_block.items()})
+        for name, phase in case.phases.items()
+    }
+    return replace(case, run=directory, phases=phases)
+
+
+def _compared(cases: Sequence[CaseSummary], record: RunRecord) -> list[CaseSummary]:
+    """Compare all cases with the best of all runs, and tell those of a backend apart anew."""
+    if len({case.run for case in cases}) == 1:
+        return list(cases)
+    variants = variants_of([case.sample.case for case in cases], record)
+    best = {name: _best(cases, name) for name in _phases(cases)}
+    return [
+        replace(
+            case,
+            variant=variants[case.sample.case],
+            phases={name: _beside(case, name, best[name]) for name in case.phases},
+        )
+        for case in cases
+    ]
+
+
+def _phases(cases: Iterable[CaseSummary]) -> list[str]:
+    return list(dict.fromkeys(name for case in cases for name in case.phases))
+
+
+def _best(cases: Sequence[CaseSummary], phase: str) -> CaseSummary | None:
+    found = [case for case in cases if not case.raw and phase in case.phases]
+    return min(found, key=lambda case: case.phases[phase].seconds.median, default=None)
+
+
+def _beside(case: CaseSummary, name: str, best: CaseSummary | None) -> PhaseSummary:
+    """Return a phase with its ratio to the best case; the same where that is of its own run."""
+    phase = case.phases[name]
+    if case.raw or best is None:
+        return phase
+    ratio = phase.ratio
+    if best.run != case.run:
+        ratio = ratio_of_independent(
+            list(phase.by_block.values()), list(best.phases[name].by_block.values())
+        )
+    doubts = () if _too_short(phase) else tuple(doubts_about(ratio))
+    kept = tuple(w for w in phase.warnings if w.code != "too_few_for_difference")
+    return replace(phase, ratio=ratio, warnings=(*kept, *doubts))
+
+
+def _too_short(phase: PhaseSummary) -> bool:
+    return any(caveat.code == "below_resolution" for caveat in phase.warnings)
