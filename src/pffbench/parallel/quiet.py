@@ -19,4 +19,5 @@ def quiet_barrier(comm: MPI.Intracomm, longest_nap: float = 0.01) -> None:
     nap = 1e-5
     while not request.Test():
         time.sleep(nap)
-        nap = min(2 * nap, longest_nap)
+        # About a fifth of what has been waited: more would be slept beyond the end of the wait.
+        nap = min(1.25 * nap, longest_nap)

@@ -120,11 +120,12 @@ def filled(cycle: Cycle, group: Sequence[Turn]) -> list[list[Piece]]:
     return pieces
 
 
-def _placed(cycle: Cycle, group: Sequence[Turn]) -> list[list[Piece]]:
-    """Lay the pieces of a group of turns one behind the other in memory, which holds poison."""
+def _placed(cycle: Cycle, group: Sequence[Turn], poison: int | None = None) -> list[list[Piece]]:
+    """Lay the pieces of a group of turns one behind the other in memory, which may hold poison."""
     with cycle.step("memory"):
         buffer = make_buffer([access for turn in group for access in turn.accesses])
-        buffer.fill(POISON)
+        if poison is not None:
+            buffer.fill(poison)
     found, done = [], 0
     for turn in group:
         nbytes = sum(access.nbytes for access in turn.accesses)
@@ -179,7 +180,7 @@ def read_store(
     with clock.phase("open"):
         store = cycle.hold(cycle.backend.open(path, cycle.comm))
     for group in turns(team.comm, rounds(specs, accesses), cycle.memory):
-        placed, results = _placed(cycle, group), []
+        placed, results = _placed(cycle, group, POISON), []
         for turn, pieces in zip(group, placed, strict=True):
             one = turn.round
             if turn.first:
