@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help env bench study test lint lock clean
+.PHONY: help env bench study test perf lint lock clean
 
 # MPI processes of `make bench` and `make study`.
 RANKS ?= 4
@@ -10,6 +10,8 @@ RANKS ?= 4
 STUDY ?=
 # `make study` measures zarr-python 2 too, in an environment of its own: 1; without, where that is there; never: 0.
 ZARR2 ?=
+# Tests that run at a time; those on Slurm wait more than they work.
+WORKERS ?= 3
 # Further arguments: of pffbench for `make bench` and `make study`, of pytest for `make test`.
 ARGS ?=
 
@@ -25,9 +27,12 @@ bench: ## compare the formats on RANKS=4 processes; ARGS="…" go to pffbench
 study: ## redo a published study, its numbers beside; STUDY=file-format-testing RANKS=4 ARGS="…"
 	@ZARR2=$(ZARR2) setup/study "$(STUDY)" $(RANKS) $(ARGS)
 
-test: ## run all tests; ARGS="…" go to pytest
+test: ## run all tests, WORKERS=3 at a time; ARGS="…" go to pytest
 	@setup/bootstrap --tests
-	@setup/run python -m pytest $(ARGS)
+	@setup/run python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
+
+perf: ## measure what the harness costs, beside IOR where it is on PATH; ARGS="…" go to benchmarks/perf.py
+	@setup/run python benchmarks/perf.py $(ARGS)
 
 lint: ## check style (ruff) and types (mypy)
 	@setup/run ruff check

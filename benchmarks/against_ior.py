@@ -68,6 +68,12 @@ class Match:
         return _WITH_DATASETS if "HDF5" in self.options else _PHASES
 
 
+def experiment(matches: Sequence[Match]) -> str:
+    """Return the experiment of all matches, a case each."""
+    cases = "".join(f"  - {{{match.case}}}\n" for match in matches)
+    return _EXPERIMENT.format(repetitions=REPETITIONS) + cases
+
+
 def compare(given: Given, matches: Sequence[Match], *usual_ranks: int) -> list[Row]:
     """Measure all matches on each number of ranks."""
     rows: list[Row] = []
@@ -94,8 +100,7 @@ def _rows(given: Given, matches: Sequence[Match], ranks: int) -> Iterator[Row]:
 
 def _ours(matches: Sequence[Match], ranks: int, place: Path) -> list[dict[str, float]]:
     """Run pffbench once and return the median seconds of each match's accesses."""
-    cases = "".join(f"  - {{{match.case}}}\n" for match in matches)
-    times = ours.run(ranks, _EXPERIMENT.format(repetitions=REPETITIONS) + cases, place)
+    times = ours.run(ranks, experiment(matches), place)
     return [
         {
             access: statistics.median(ours.summed(found, phases))

@@ -134,7 +134,7 @@ def tensorstore(path: Path, rows: Rows, out: Rows) -> Iterator[None]:
 
 
 def posix(path: Path, rows: Rows, out: Rows) -> Iterator[None]:
-    """A plain file, a call for each row."""
+    """Rows of a plain file, a call for each."""
     nbytes = rows[0].nbytes
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     for i, row in enumerate(rows):
@@ -149,7 +149,7 @@ def posix(path: Path, rows: Rows, out: Rows) -> Iterator[None]:
 
 
 def mpiio(path: Path, rows: Rows, out: Rows) -> Iterator[None]:
-    """A plain file through MPI-IO, a call for each row."""
+    """Rows of a plain file, a call of MPI-IO for each."""
     from mpi4py import MPI
 
     nbytes = rows[0].nbytes
@@ -166,7 +166,7 @@ def mpiio(path: Path, rows: Rows, out: Rows) -> Iterator[None]:
 
 
 def memmap(path: Path, rows: Rows, out: Rows) -> Iterator[None]:
-    """A plain file, written by calls and read through a map for each row."""
+    """Rows of a plain file, written by calls, each read through a map of its own."""
     nbytes = rows[0].nbytes
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     for i, row in enumerate(rows):

@@ -136,16 +136,28 @@ def as_text(rows: Sequence[Row]) -> str:
     """Return the rows as a table for a terminal."""
     lines = [HEADINGS, *(row.cells for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEADINGS))]
-    return "\n".join(
+    aligned = [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
-    )
+    ]
+    return "\n".join([*aligned, *_notes(rows)])
+
+
+def _notes(rows: Sequence[Row]) -> list[str]:
+    """Return what there is to know beside the figures that were measured."""
+    return [f"{row.what}: {row.note}" for row in rows if row.note and row.ratio is not None]
+
+
+def table(lines: Sequence[Sequence[str]]) -> str:
+    """Return lines of cells, headings first, as a table in Markdown."""
+    ruled = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in ruled)
 
 
 def as_markdown(rows: Sequence[Row]) -> str:
-    """Return the rows as a table in Markdown."""
-    lines = [HEADINGS, tuple("---" for _ in HEADINGS), *(row.cells for row in rows)]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    """Return the rows as a table in Markdown, with their notes."""
+    notes = [f"- {note}" for note in _notes(rows)]
+    return "\n".join([table([HEADINGS, *(row.cells for row in rows)]), "", *notes])
 
 
 def as_json(rows: Sequence[Row], facts: dict[str, Any]) -> str:

@@ -27,8 +27,8 @@ from pffbench.parallel.clock import collector_off
 
 DATASETS, LENGTH = 2048, 128
 _MARK = Mark("at most", 1.03)
-_CASE = f"workload: datasets, datasets: {DATASETS}, shape: [{LENGTH}], layout: file_per_process"
-_LOOPS: dict[str, tuple[str, loops.Loop]] = {
+CASE = f"workload: datasets, datasets: {DATASETS}, shape: [{LENGTH}], layout: file_per_process"
+LOOPS: dict[str, tuple[str, loops.Loop]] = {
     "hdf5": ("backend: hdf5, chunks: contiguous", loops.hdf5),
     "hdf5 by slices": (
         "backend: hdf5, chunks: contiguous, hdf5: {api: high_level}",
@@ -51,7 +51,7 @@ def measure(given: Given) -> Sequence[Row]:
     """Return the rows."""
     rows: list[Row] = []
     with given.directory() as place:
-        for name, (keys, loop) in _LOOPS.items():
+        for name, (keys, loop) in LOOPS.items():
             rows += _rows(name, keys, loop, place, given.pairs)
     return rows
 
@@ -59,7 +59,7 @@ def measure(given: Given) -> Sequence[Row]:
 def _rows(name: str, keys: str, loop: loops.Loop, place: Path, count: int) -> Sequence[Row]:
     what = {part: f"{DATASETS} datasets, {name}, {part}" for part in _PARTS}
     try:
-        case = the_case(f"{_CASE}, {keys}")
+        case = the_case(f"{CASE}, {keys}")
     except UserError as error:
         return [not_measured(what[part], "a loop", _MARK, str(error)) for part in _PARTS]
     pairs: dict[str, list[tuple[float, float]]] = {part: [] for part in _PARTS}
