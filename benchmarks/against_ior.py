@@ -33,9 +33,12 @@ common:
   durability: close
 cases:
 """
-_PHASES = {"write": ("write",), "read": ("read",)}
+_PHASES: dict[str, tuple[str, ...]] = {"write": ("write",), "read": ("read",)}
 #: IOR creates and opens datasets within its transfer, so ours count that too.
-_WITH_DATASETS = {"write": ("define", "write"), "read": ("open_array", "read")}
+_WITH_DATASETS: dict[str, tuple[str, ...]] = {
+    "write": ("define", "write"),
+    "read": ("open_array", "read"),
+}
 
 
 @dataclass(frozen=True)

@@ -92,8 +92,8 @@ def _on_a_rank(told: Path, arguments: Sequence[str]) -> None:
         steps.append((time.time(), "summary and end"))
         leave(watchdog, *error)  # type: ignore[arg-type]
 
-    Watchdog.step, Watchdog.begin = noted_step, noted_begin  # type: ignore[method-assign]
-    Watchdog.__exit__ = noted_leave  # type: ignore[method-assign, assignment]
+    for name, noted in (("step", noted_step), ("begin", noted_begin), ("__exit__", noted_leave)):
+        setattr(Watchdog, name, noted)
     try:
         pffbench(arguments)
     finally:

@@ -13,7 +13,7 @@ IOR_SAID = """\
 IOR-4.0.0: MPI Coordinated Test of Parallel I/O
 Results:
 
-access  bw(MiB/s)  IOPS  Latency(s)  block(KiB) xfer(KiB)  open(s)  wr/rd(s)  close(s)  total(s)  iter
+access  bw(MiB/s) IOPS Latency(s) block(KiB) xfer(KiB) open(s)  wr/rd(s)  close(s)  total(s)  iter
 ------
 write  2551.68  42.98  0.046529  65536  65536  0.003601  0.046529  0.000011  0.050163  0
 read  5479  85.93  0.019479  65536  65536  0.000066  0.023276  0.000009  0.023363  0
