@@ -18,6 +18,7 @@ from pffbench.experiment.check import Plan
 from pffbench.pace import Pace
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError
 from pffbench.parallel.clock import Floor, PhaseClock, collector_off, objects_kept
+from pffbench.parallel.extremes import any_of
 from pffbench.parallel.meter import Meter
 from pffbench.parallel.quiet import quiet_barrier
 from pffbench.parallel.stopping import StopSignals
@@ -230,7 +231,7 @@ class Runner:
                 self.abandoned.append(store)
 
     def _any(self, here: bool) -> bool:
-        return any(self.team.comm.allgather(here))
+        return any_of(self.team.comm, here)
 
     def _enough(self, blocks: int, seconds: float) -> bool:
         """Decide on rank 0, for all, whether to stop before the next block."""

@@ -19,6 +19,7 @@ from pffbench.decision import Decided, decide
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, ResultsLostError, UserError
 from pffbench.experiment.limits import Allowance
 from pffbench.parallel.clock import Floor, measure_floor
+from pffbench.parallel.extremes import any_of, largest, least
 from pffbench.parallel.joblimit import seconds_left
 from pffbench.parallel.quiet import quiet_barrier
 from pffbench.parallel.root import made_by_root, on_root
@@ -81,11 +82,11 @@ class Session:
         decided = on_root(team, lambda: decide(arguments, team, allowance, lock))
         scratch = make_scratch(team, decided)
         floor = measure_floor(team.comm)
-        copy_rate = memory_copy_rate(team.comm)
+        copy_rate = memory_copy_rate(team)
         facts = collect_provenance(
             team, decided.plan, scratch.directory, personal=arguments.record_account
         )
-        startup = {"seconds_to_main": max(comm.allgather(started))}
+        startup = {"seconds_to_main": largest(comm, started)}
 
         def make() -> tuple[Progress, Recorder]:
             record = new_record(
@@ -160,7 +161,7 @@ class Session:
             self.lock.release()
         quiet_barrier(self.team.comm)
         status = int(self.team.comm.bcast(status))
-        if any(self.team.comm.allgather(bool(runner.abandoned))):
+        if any_of(self.team.comm, bool(runner.abandoned)):
             _leave_at_once(status)
         return status
 
@@ -265,7 +266,7 @@ def _open_files(team: Team) -> int:
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     opened = sum(1 for _ in Path("/proc/self/fd").iterdir())
     left = sys.maxsize if limit == resource.RLIM_INFINITY else limit - opened
-    return int(min(team.comm.allgather(left)))
+    return least(team.comm, left)
 
 
 def _free_memory(team: Team) -> int:
@@ -277,4 +278,4 @@ def _free_memory(team: Team) -> int:
     if isinstance(limit, int):
         available = min(available, limit)
     here = available // int(team.node.size)
-    return int(min(team.comm.allgather(here)))
+    return least(team.comm, here)

@@ -102,9 +102,9 @@ def test_a_plan_tells_bytes_files_memory_and_what_is_left_out(tmp_path):
 
 
 def test_a_plan_shows_so_many_cases_as_somebody_reads_and_counts_all(tmp_path):
-    entry = {"workload": "datasets", "backend": "null", "shape": [4],
-             "codec": ["gzip", "szip"], "level": [1, 2], "source": ["uniform", "smooth"]}  # fmt: skip
-    entry["datasets"] = list(range(1, 61))
+    entry = {"workload": "datasets", "backend": "null", "shape": [4], "level": [1, 2],
+             "codec": ["gzip", "szip"], "source": ["uniform", "smooth"],
+             "datasets": list(range(1, 61))}  # fmt: skip
     told = {"name": "x", "impossible": "skip", "cases": [entry]}
     (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
     short = pffbench_cli("plan", "x.yaml", cwd=tmp_path).stdout

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from pffbench.parallel.agreement import Agreement
+from pffbench.parallel.extremes import largest
 from pffbench.parallel.meter import Meter, Reading
 from pffbench.parallel.watchdog import Watchdog
 
@@ -236,8 +237,8 @@ def measure_floor(comm: MPI.Intracomm, rounds: int = 51) -> Floor:
             pass
         costs.append(clock.times[0].synced)
     tick = min(_ticks())
-    slowest = max(comm.allgather(sorted(costs)[rounds // 2]))
-    return Floor(barrier=slowest, tick=max(comm.allgather(tick)))
+    slowest = largest(comm, sorted(costs)[rounds // 2])
+    return Floor(barrier=slowest, tick=largest(comm, tick))
 
 
 def _ticks(count: int = 200) -> Iterator[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -42,7 +43,8 @@ class Topology:
     @property
     def ranks_per_node(self) -> tuple[int, ...]:
         """Number of ranks on each node, in the order of the nodes' numbers."""
-        return tuple(self.nodes.count(node) for node in sorted(set(self.nodes)))
+        counted = Counter(self.nodes)
+        return tuple(counted[node] for node in sorted(counted))
 
     @cached_property
     def partners(self) -> tuple[int, ...]:

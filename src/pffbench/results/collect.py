@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,6 +19,7 @@ from pffbench.case import Case, Stage
 from pffbench.experiment.check import Plan
 from pffbench.experiment.load import LoadedExperiment, to_plain
 from pffbench.parallel.clock import Floor
+from pffbench.parallel.extremes import largest, least
 from pffbench.parallel.topology import Team, Topology
 from pffbench.results.provenance import (
     environment_facts,
@@ -33,29 +34,30 @@ from pffbench.results.spack import find_environment, spack_facts
 from pffbench.storage.filesystem import filesystem
 from pffbench.workloads.registry import workload
 
-if TYPE_CHECKING:
-    from mpi4py import MPI
-
-#: Bytes that each rank copies to find the speed of memory; more than caches hold.
+#: Bytes that each rank copies to find the speed of memory, and the ranks of a node at most: more
+#: than caches hold, and not more than there is.
 _COPIED = 32 * 2**20
+_COPIED_ON_A_NODE = 2**30
 
 
-def memory_copy_rate(comm: MPI.Intracomm, rounds: int = 5) -> float:
+def memory_copy_rate(team: Team, rounds: int = 5) -> float:
     """Time a copy in memory on all ranks at once and return bytes per second together.
 
     Collective; the result is the same on all ranks. It bounds every transfer from above: a page
     cache cannot take data faster than memory does.
     """
-    source = np.ones(_COPIED, dtype=np.uint8)
+    copied = min(_COPIED, _COPIED_ON_A_NODE // int(team.node.size))
+    source = np.ones(copied, dtype=np.uint8)
     target = np.empty_like(source)
     seconds = []
     for _ in range(rounds):
-        comm.Barrier()
+        team.comm.Barrier()
         begin = time.perf_counter()
         np.copyto(target, source)
         seconds.append(time.perf_counter() - begin)
-    slowest: float = max(comm.allgather(sorted(seconds)[rounds // 2]))
-    return _COPIED * int(comm.size) / slowest
+    rate = copied / sorted(seconds)[rounds // 2]
+    # Nodes may hold different numbers of ranks; the slowest rank stands for all, as in a phase.
+    return least(team.comm, rate) * team.size
 
 
 def collect_provenance(
@@ -81,7 +83,7 @@ def collect_provenance(
             with suppress(ImportError):  # the case itself fails, and says why
                 importlib.import_module(library)
             libraries.append(library)
-    imported = max(team.comm.allgather(time.perf_counter() - begin))
+    imported = largest(team.comm, time.perf_counter() - begin)
     ranks = team.comm.gather(rank_facts())
     hosts = team.comm.gather(host_facts() if team.is_leader else None)
     if ranks is None or hosts is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from pffbench.backends.base import StoredAs
 from pffbench.case import Case
 from pffbench.parallel.meter import COUNTERS
 from pffbench.parallel.topology import Team
+from pffbench.results.told import Told
 from pffbench.storage.cachestate import CacheProof
 from pffbench.storage.durable import DiskUsage
 
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from pffbench.workloads.cycle import Cycle
 
 Matrix = np.ndarray[Any, Any]
-Counts = Mapping[tuple[str, str], float]
-#: Mismatches that are kept of each rank; one is enough to make a run invalid.
-_MOST_MISMATCHES = 3
+#: In a phase, of something: what all ranks counted, and the one with most.
+Counts = Mapping[tuple[str, str], tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +109,21 @@ class Repetition:
 def gather(
     team: Team, cycle: Cycle, number: int, position: int, started: datetime, peak: int
 ) -> Repetition | None:
-    """Gather a repetition on rank 0; collective, None on the other ranks."""
-    times = cycle.clock.times
-    here = np.array([[t.own, t.synced, t.nbytes, t.operations, *t.counters] for t in times])
-    everywhere = np.empty((team.size, *here.shape)) if team.is_root else None
+    """Gather a repetition on rank 0; collective, None on the other ranks.
+
+    Every rank's numbers come as they are, some hundred bytes of each; what ranks say in words is
+    joined on the way (`Told`), so that rank 0 does not hear from each of them.
+    """
+    times, observed = cycle.clock.times, cycle.observed
+    own = [n for t in times for n in (t.own, t.synced, t.nbytes, t.operations, *t.counters)]
+    here = np.array([peak, observed.verified_bytes, *own], dtype=np.float64)
+    everywhere = np.empty((team.size, len(here))) if team.is_root else None
     team.comm.Gather(here, everywhere, root=0)
     job = _job_seconds(team, [t.parts for t in times])
-    observed = cycle.observed
-    words = tuple(f"rank {team.rank}: {m}" for m in observed.mismatches[:_MOST_MISMATCHES])
-    told = (
-        peak, words, observed.verified_bytes, observed.facts, observed.counts, observed.remarks
-    )  # fmt: skip
-    all_told = team.comm.gather(told, root=0)
-    if everywhere is None or all_told is None:
+    told = team.comm.reduce(Told.of(team.rank, observed), op=Told.__add__, root=0)
+    if everywhere is None or told is None:
         return None
-    by_kind = everywhere.transpose(2, 1, 0)
-    peaks, mismatches, verified, facts, counts, remarks = zip(*all_told, strict=True)
+    by_kind = everywhere[:, 2:].reshape(team.size, len(times), -1).transpose(2, 1, 0)
     phases = tuple(t.phase for t in times)
     return Repetition(
         case=cycle.case,
@@ -138,15 +136,15 @@ def gather(
         synced=by_kind[1],
         nbytes=by_kind[2].astype(np.int64),
         operations=by_kind[3].astype(np.int64),
-        peak_memory=np.array(peaks, dtype=np.int64),
-        mismatches=tuple(chain.from_iterable(mismatches)),
-        verified_bytes=sum(verified),
+        peak_memory=everywhere[:, 0].astype(np.int64),
+        mismatches=told.all_mismatches,
+        verified_bytes=int(everywhere[:, 1].astype(np.int64).sum()),
         cache=observed.cache,
         disk=observed.disk,
         stored_as=observed.stored_as,
-        facts=_united(facts),
-        counts=_counts(phases, by_kind[4:], counts),
-        remarks=tuple(dict.fromkeys(chain.from_iterable(remarks))),
+        facts=told.united_facts,
+        counts=_counts(phases, by_kind[4:], told.counts),
+        remarks=told.remarks,
     )
 
 
@@ -160,20 +158,12 @@ def _job_seconds(team: Team, parts: Sequence[tuple[float, ...]]) -> Matrix:
     return np.add.reduceat(slowest, begins)
 
 
-def _counts(phases: Sequence[str], metered: Matrix, told: Sequence[Counts]) -> tuple[Count, ...]:
+def _counts(phases: Sequence[str], metered: Matrix, told: Counts) -> tuple[Count, ...]:
     """Sum up over ranks what the kernel counted, shape (counters, phases, ranks), and workloads."""
     found = [
         Count(phase, what, float(of_ranks.sum()), float(of_ranks.max()))
         for i, phase in enumerate(phases)
         for what, of_ranks in zip(COUNTERS, metered[:, i], strict=False)
     ]
-    for phase, what in sorted(set().union(*told)):
-        amounts = [counts.get((phase, what), 0.0) for counts in told]
-        found.append(Count(phase, what, sum(amounts), max(amounts)))
+    found += [Count(*key, *told[key]) for key in sorted(told)]
     return tuple(found)
-
-
-def _united(parts: Sequence[dict[str, str]]) -> dict[str, str]:
-    """Join what the ranks said; where they differ, all answers are kept."""
-    keys = sorted({key for part in parts for key in part})
-    return {key: " | ".join(sorted({p[key] for p in parts if key in p})) for key in keys}

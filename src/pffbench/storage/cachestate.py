@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pffbench.case import CacheState
 from pffbench.parallel.agreement import AgreedStep
+from pffbench.parallel.extremes import any_of, largest
 from pffbench.parallel.topology import Team
 from pffbench.storage.pagecache import Residency, evict, residency, warm
 
@@ -140,10 +141,9 @@ def _measured(team: Team, files: list[str], to_read: AbstractSet[str]) -> float:
     here = Residency(0, 0)
     with AgreedStep(team.comm, "residency"):
         here = residency(files)
-    counted = team.comm.allgather((here.resident, here.total))
-    everybody = team.comm.allgather(frozenset(to_read) if len(to_read) == 1 else None)
-    one_file = everybody[0] is not None and len(set(everybody)) == 1
-    resident = sum(r for r, _ in counted)
-    totals = [t for _, t in counted]
-    total = max(totals) if one_file else sum(totals)
+    only = sorted(to_read) if len(to_read) == 1 else None
+    of_root = team.comm.bcast(only)
+    one_file = not any_of(team.comm, only is None or only != of_root)
+    resident = team.comm.allreduce(here.resident)
+    total = largest(team.comm, here.total) if one_file else team.comm.allreduce(here.total)
     return Residency(min(resident, total), total).fraction

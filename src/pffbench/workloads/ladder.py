@@ -275,7 +275,8 @@ def _prepare_cache(cycle: Cycle, written: set[str]) -> CacheProof:
     if cycle.workload.reads_elsewhere(cycle.case.parameters):
         to_read = set().union(*comm.allgather(written))
     elif cache == "shifted":
-        to_read = comm.allgather(written)[cycle.reader_of]
+        reader = cycle.team.topology.partners.index(cycle.team.rank)
+        to_read = comm.sendrecv(written, dest=reader, source=cycle.reader_of)
     return bring_about(cycle.team, cache, written, to_read, cycle.drop_hook)
 
 

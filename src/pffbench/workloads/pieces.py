@@ -13,6 +13,7 @@ from pffbench.backends.base import Array, ArraySpec, Buffer, Call
 from pffbench.data import Mismatch, Source, verify
 from pffbench.data.strided import Strided
 from pffbench.parallel.decomposition import Box
+from pffbench.parallel.extremes import largest, least
 from pffbench.workloads.access import Access
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def batches(
     In a collective transfer the n-th call of every rank must be in the same batch, so the ranks
     agree on the shortest batch that any of them can take; a single access always fits.
     """
-    longest = max(comm.allgather(len(accesses)))
+    longest = largest(comm, len(accesses))
     done = 0
     while done < longest:
         fits, nbytes = 0, 0
@@ -80,7 +81,7 @@ def batches(
                 break
             fits += 1
         at_end = done + fits >= len(accesses)
-        agreed = min(comm.allgather(longest - done if at_end else fits))
+        agreed = least(comm, longest - done if at_end else fits)
         yield accesses[done : done + agreed]
         done += agreed
 
@@ -129,7 +130,7 @@ def pieces_of(
         boxes = _split(access, limit)
         together = collective or access.spec.owner is None
         if together and limit is not None and access.spec.nbytes > limit:
-            most = max(comm.allgather(len(boxes)))
+            most = largest(comm, len(boxes))
             boxes += [Box(access.box.start, (0,) * len(access.box.shape))] * (most - len(boxes))
         for box in boxes:
             nbytes = box.size * access.spec.itemsize

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pffbench.backends.base import ArraySpec
+from pffbench.parallel.extremes import least
 from pffbench.workloads.access import Access
 from pffbench.workloads.pieces import batches
 
@@ -112,7 +113,7 @@ def turns(comm: MPI.Intracomm, rounds: Iterator[Round], memory: int) -> Iterator
     """
     left = list(rounds)
     while left:
-        together = min(comm.allgather(_fitting(left, memory)))
+        together = least(comm, _fitting(left, memory))
         if together > 1:
             yield [Turn(one, one.accesses) for one in left[:together]]
         else:
