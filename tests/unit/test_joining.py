@@ -57,7 +57,8 @@ BY_NAME = {
 
 
 def libraries(**versions):
-    told = {name: {"version": version, "imported": True} for name, version in versions.items()}
+    versions |= {"h5py": "3.16.0"}  # the same in both, and found at another place
+    told = {name: {"version": v, "path": str(versions)} for name, v in versions.items()}
     return {"software": {"libraries": told}}
 
 
@@ -102,6 +103,7 @@ def test_cases_of_both_stand_in_one_comparison(runs):
     assert [Path(case.run).name for case in group] == ["three", "three", "two"]
     software = found.record.provenance["software"]["libraries"]
     assert (software["zarr"]["version"], software["zarr (two)"]["version"]) == ("3.1.6", "2.18.7")
+    assert set(software) == {"zarr", "numcodecs", "h5py", "zarr (two)", "numcodecs (two)"}
     assert found.record.valid
     assert "joined: three, two" in "\n".join(closing(found))
     # Nothing is claimed within blocks that the two have not.

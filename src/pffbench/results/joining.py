@@ -141,15 +141,20 @@ def _drift(name: str, controls: Sequence[tuple[CaseSummary, CaseSummary]]) -> It
 
 
 def _software(records: Sequence[tuple[str, RunRecord]]) -> dict[str, Any]:
-    """Return the software of the first run, with the libraries that others had otherwise."""
+    """Return the software of the first run, with other versions of libraries in others."""
     software: dict[str, Any] = dict(records[0][1].provenance.get("software", {}))
     libraries: dict[str, Any] = dict(software.get("libraries", {}))
     for name, record in records[1:]:
         own: Mapping[str, Any] = record.provenance.get("software", {}).get("libraries", {})
         for library, facts in own.items():
-            if facts != libraries.setdefault(library, facts):
+            known = libraries.setdefault(library, facts)
+            if _version(facts) != _version(known):
                 libraries[f"{library} ({name})"] = facts
     return software | {"libraries": libraries}
+
+
+def _version(facts: Any) -> Any:
+    return facts.get("version") if isinstance(facts, Mapping) else facts
 
 
 def _of_run(case: CaseSummary, directory: str, offset: int) -> CaseSummary:
