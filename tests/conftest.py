@@ -22,13 +22,22 @@ settings.load_profile("tests")
 ON_REQUEST = ("slow", "spack")
 
 
+@pytest.hookimpl(tryfirst=True)  # groups have to be named before pytest-xdist looks for them
 def pytest_collection_modifyitems(config, items):
-    """Leave out what takes many minutes, unless it is asked for."""
+    """Leave out what takes many minutes, unless it is asked for; name what has to stay together.
+
+    Tests of a file share runs, and those on Slurm one cluster. These go first, because they wait
+    more than they work and take longest.
+    """
     asked = config.option.markexpr
     unasked = [name for name in ON_REQUEST if name not in asked.replace(f"not {name}", "")]
     left_out = [i for i in items if any(i.get_closest_marker(name) for name in unasked)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+    items.sort(key=lambda item: item.get_closest_marker("slurm") is None)
+    for item in items:
+        group = "slurm" if item.get_closest_marker("slurm") else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")

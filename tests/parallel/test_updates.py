@@ -1,4 +1,4 @@
-"""Parts of arrays overwritten and rows appended: every way of storing, and what files hold after."""
+"""Parts of arrays overwritten and rows appended: every way of storing, and what the files hold."""
 
 from pathlib import Path
 

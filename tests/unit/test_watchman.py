@@ -68,7 +68,7 @@ def test_a_lease_is_read_as_it_was_written():
     _, lease, _ = reading
     assert (lease.rank, lease.pid, lease.stacks, lease.step) == (17, 4711, 9, "open_array")
     assert lease.about == "ä" * 200
-    assert lease.until - lease.since == 600
+    assert lease.until - lease.since == pytest.approx(600)
     assert abs(lease.since - time.monotonic()) < 5
     assert not lease.left
     holder.leave()

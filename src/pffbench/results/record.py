@@ -177,4 +177,4 @@ class RunRecord:
 
 def _last_written(parameters: dict[str, Any]) -> str:
     phase = "sync" if parameters["durability"] == "sync" else "close"
-    return phase + "_update" if parameters["workload"] == "updates" else phase
+    return phase + "_update" if parameters.get("workload") == "updates" else phase
