@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from importlib.util import find_spec
 
 from pffbench.backends.base import Backend
@@ -26,6 +25,8 @@ def lacking(kind: type[Backend]) -> str | None:
 
 def installed(name: str) -> str | None:
     """Return the version of an installed package; None where it does not tell."""
+    from importlib import metadata
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 
 from pffbench.backends.base import Backend
 
@@ -27,6 +26,9 @@ ENTRY_POINT_GROUP = "pffbench.backends"
 
 @cache
 def _targets() -> dict[str, str]:
+    """Return all that there are; looks through every installed package, which takes a while."""
+    from importlib.metadata import entry_points
+
     found = {entry.name: entry.value for entry in entry_points(group=ENTRY_POINT_GROUP)}
     return {**found, **_BUILT_IN}  # nobody replaces a built-in backend unnoticed
 
@@ -45,7 +47,7 @@ def backend_class(name: str) -> type[Backend]:
     KeyError
         There is no backend of that name.
     """
-    module, _, attribute = _targets()[name].partition(":")
+    module, _, attribute = (_BUILT_IN.get(name) or _targets()[name]).partition(":")
     found = getattr(import_module(module), attribute)
     assert isinstance(found, type)
     assert issubclass(found, Backend)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from pffbench.backends.needs import installed
 from pffbench.case import Stage
 from pffbench.errors import UserError
 from pffbench.experiment.check import Plan
@@ -195,11 +195,8 @@ def _differences(record: RunRecord, team: Team) -> Iterator[str]:
     before = record.provenance.get("software", {})
     for name, facts in before.get("libraries", before).items():
         was = facts.get("version") if isinstance(facts, dict) else None
-        try:
-            now = version(name)
-        except PackageNotFoundError:
-            continue
-        if was is not None and was != now:
+        now = installed(name)
+        if was is not None and now is not None and was != now:
             yield f"{name} was {was}, now it is {now}"
 
 

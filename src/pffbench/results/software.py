@@ -11,7 +11,6 @@ import platform
 import re
 import sys
 from collections.abc import Callable, Iterable
-from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
@@ -127,6 +126,8 @@ def _library(name: str) -> Fact:
 
 
 def _installed_version(name: str) -> str | None:
+    from importlib import metadata
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

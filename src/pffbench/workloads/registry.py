@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 
 from pffbench.workloads.base import Workload
 
@@ -24,6 +23,9 @@ ENTRY_POINT_GROUP = "pffbench.workloads"
 
 @cache
 def _targets() -> dict[str, str]:
+    """Return all that there are; looks through every installed package, which takes a while."""
+    from importlib.metadata import entry_points
+
     found = {entry.name: entry.value for entry in entry_points(group=ENTRY_POINT_GROUP)}
     return {**found, **_BUILT_IN}
 
@@ -42,7 +44,7 @@ def workload(name: str) -> Workload:
     KeyError
         There is no workload of that name.
     """
-    module, _, attribute = _targets()[name].partition(":")
+    module, _, attribute = (_BUILT_IN.get(name) or _targets()[name]).partition(":")
     found = getattr(import_module(module), attribute)()
     assert isinstance(found, Workload)
     return found
