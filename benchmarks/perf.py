@@ -27,8 +27,11 @@ SCRIPTS = (
     "small_datasets",
     "phase_cost",
     "start_up",
+    "gather",
     "outside",
     "data_rate",
+    "memory",
+    "planning",
 )
 
 
