@@ -9,16 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pffbench.backends.registry import backend_class, backend_names
+from pffbench.case import Parameters
 from pffbench.results.summary import CaseSummary, Summary
+from pffbench.workloads.registry import workload, workload_names
 from pffbench_analysis.recommend.purposes import Purpose
-
-#: Parameters in which ways of doing the same work may differ.
-_WAYS = frozenset(
-    {
-        "backend", "settings", "transfer", "chunks", "codec", "level", "compressor", "shuffle",
-        "layout",
-    }
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,7 +47,7 @@ class Candidate:
         return {
             "backend": self.backend,
             "layout": _LAYOUTS.get(p["layout"], p["layout"]),
-            "transfer": "" if alone else f"{p['transfer']} transfer",
+            "transfer": "" if alone else _transfer(p),
             "settings": f"settings {p['settings']}",
             **self._storage(),
             **{key: f"{key} {_text(value)}" for key, value in self.own_options.items()},
@@ -144,6 +138,14 @@ class Work:
         return ", ".join(filter(None, telling))
 
 
+def _transfer(parameters: Mapping[str, Any]) -> str:
+    """Say how ranks that share a file move data, and read them where that differs."""
+    writing, reading = parameters["transfer"], parameters.get("read_transfer")
+    if reading in (None, writing):
+        return f"{writing} transfer"
+    return f"{writing} transfer, {reading} reads"
+
+
 def works(summary: Summary) -> list[Work]:
     """Collect what could be recommended, by the work that it does.
 
@@ -155,7 +157,8 @@ def works(summary: Summary) -> list[Work]:
         entry = summary.record.cases[case.sample.case]
         if entry.get("raw") or not case.nbytes:
             continue
-        shared = {k: v for k, v in entry["parameters"].items() if k not in _WAYS}
+        ways = _ways(entry["parameters"].get("workload", ""))
+        shared = {k: v for k, v in entry["parameters"].items() if k not in ways}
         key = json.dumps(shared, sort_keys=True, default=str)
         common[key] = shared
         candidate = Candidate(
@@ -163,6 +166,12 @@ def works(summary: Summary) -> list[Work]:
         )
         found[key].append(candidate)
     return [Work(common[key], tuple(candidates)) for key, candidates in found.items()]
+
+
+def _ways(name: str) -> frozenset[str]:
+    """Return the parameters in which ways of doing the same work may differ."""
+    known = workload(name).parameters_type if name in workload_names() else Parameters
+    return known.ways | {"layout"}
 
 
 def _text(value: Any) -> str:
