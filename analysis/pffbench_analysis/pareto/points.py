@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -208,7 +209,7 @@ def _points(work: Work) -> Sequence[Point]:
     for candidate in work.candidates:
         case = candidate.case
         ratio = compression_ratio(case)
-        if ratio is not None:
+        if ratio is not None and 0 < ratio < math.inf:  # counts can be anybody's
             write, read = (_speed(case, direction, ratio) for direction in DIRECTIONS)
             found.append(Point(candidate, name_of(candidate, work), ratio, write, read))
     return found
