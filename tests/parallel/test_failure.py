@@ -145,3 +145,11 @@ def test_ranks_that_do_something_together_fail_together(failing, found):
     done = run([PROGRAMS / "together.py", failing], ranks=3, timeout=60)
     assert done.status == 0, done.said
     assert done.stdout.strip() == " | ".join([found] * 3)
+
+
+def test_a_single_rank_that_fails_is_recorded(tmp_path):
+    case = {"backend": "null", "workload": "hyperslab", "shape": [4], "null": {"fail": "write"}}
+    done = run_experiment(tmp_path, 1, cases=[case])
+    assert done.status == 1, done.said
+    (entry,) = done.record["cases"].values()
+    assert (entry["failure"]["phase"], entry["failure"]["ranks_failed"]) == ("write", 1)

@@ -88,7 +88,7 @@ class Agreement:
         self._told[()] = self._no_one
         if isinstance(error, OtherRankFailedError):
             error = None
-        ranks_failed = self._comm.allreduce(error is not None)
+        ranks_failed = self._comm.allreduce(int(error is not None))
         failure, lowest = None, self._lowest.item()
         if self._comm.rank == lowest:
             assert error is not None
