@@ -32,7 +32,7 @@ _ROW = _MIB // 4
 
 def measure(given: Given) -> Sequence[Row]:
     """Return the rows."""
-    (ranks,) = given.ranks_or(2)
+    ranks = given.ranks_or(2)[0]
     with given.directory() as place:
         jobs = _Jobs(ranks, place)
         return [*_backends(jobs), *_growth(jobs)]
