@@ -6,6 +6,7 @@ import csv
 import shutil
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from jobs import python, run_ranks
@@ -14,11 +15,27 @@ from jobs import python, run_ranks
 Times = Mapping[str, list[float]]
 
 
-def run(ranks: int, experiment: str, place: Path) -> list[Times]:
+@dataclass(frozen=True)
+class Measured:
+    """What pffbench says of a case.
+
+    Parameters
+    ----------
+    synced : mapping
+        Seconds from the first rank's start, behind a barrier, until all ranks are behind the next
+        one (``synced_max``).
+    own : mapping
+        Seconds of the rank that took longest (``own_max``).
+    """
+
+    synced: Times
+    own: Times
+
+
+def run(ranks: int, experiment: str, place: Path) -> list[Measured]:
     """Run an experiment and return the seconds of its cases, in the order of the experiment.
 
-    The seconds are ``synced_max``: from the first rank's start, behind a barrier, until the last
-    rank's end. Warm-up repetitions are left out. The files lie below `place`, results too.
+    Warm-up repetitions are left out. The files lie below `place`, results too.
 
     Raises
     ------
@@ -33,12 +50,15 @@ def run(ranks: int, experiment: str, place: Path) -> list[Times]:
     file.write_text(experiment, encoding="utf-8")
     told = ["run", str(file), "--out", str(out), "--scratch", str(scratch), "--progress", "none"]
     run_ranks(ranks, python("-m", "pffbench", *told))
-    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    synced: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    own: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with (out / "samples.csv").open(newline="", encoding="utf-8") as samples:
         for row in csv.DictReader(samples):
             if row["warmup"] == "false":
-                found[row["case"]][row["phase"]].append(float(row["synced_max"]))
-    return [found[case.id] for _, case in load_experiment(str(file)).cases]
+                synced[row["case"]][row["phase"]].append(float(row["synced_max"]))
+                own[row["case"]][row["phase"]].append(float(row["own_max"]))
+    cases = [case.id for _, case in load_experiment(str(file)).cases]
+    return [Measured(synced[case], own[case]) for case in cases]
 
 
 def summed(times: Times, phases: Sequence[str]) -> list[float]:
