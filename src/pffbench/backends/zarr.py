@@ -29,6 +29,7 @@ from pffbench.backends.zarr_codecs import CODECS, COMPRESSORS, SHUFFLES, codec_n
 from pffbench.backends.zarr_rules import refuse_chunks, refuse_pipeline
 from pffbench.backends.zarr_threads import (
     concurrency_of,
+    end_thread_in_time,
     pipeline_settings,
     thread_notes,
     writes_empty_chunks,
@@ -94,6 +95,7 @@ class Zarr(Backend):
         import zarr
 
         assert isinstance(options, ZarrOptions)
+        end_thread_in_time()
         self._zarr = zarr
         self._concurrency = concurrency_of(options.concurrency, settings)
         empty = writes_empty_chunks(options.write_empty_chunks, options.pipeline, settings)

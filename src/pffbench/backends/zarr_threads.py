@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+from functools import cache
 from typing import Any
 
 from pffbench.case import Settings
@@ -10,6 +12,29 @@ _PIPELINES = {
     "library": "zarr.core.codec_pipeline.BatchedCodecPipeline",
     "zarrs": "zarrs.ZarrsCodecPipeline",
 }
+
+
+#: Seconds that a thread may take to end when the process does, among many on few cores.
+_PATIENCE = 60.0
+
+
+@cache
+def end_thread_in_time() -> None:
+    """Let zarr-python's thread end before the process; once it has been imported.
+
+    zarr-python itself waits 0.2 s at exit. With more ranks than cores that is too short, and a
+    process that ends beside a running event loop may leave without ending MPI, which a launcher
+    takes for a failure of the job.
+    """
+    atexit.register(_end_thread)  # the last one that is registered runs first
+
+
+def _end_thread() -> None:
+    from zarr.core.sync import iothread, loop
+
+    if loop[0] is not None and iothread[0] is not None:
+        loop[0].call_soon_threadsafe(loop[0].stop)
+        iothread[0].join(timeout=_PATIENCE)
 
 
 def concurrency_of(asked: int | None, settings: Settings) -> int:
