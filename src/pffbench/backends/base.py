@@ -10,20 +10,20 @@ To add a backend, copy ``posix.py``, a simple one, and name it in ``registry.py`
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from pffbench.backends.capabilities import Capabilities
 from pffbench.backends.chunkcache import ChunkCache, Chunking, StoredChunks
+from pffbench.backends.spec import ArraySpec, ByteOrder
 from pffbench.backends.stored import StoredAs, Touched
-from pffbench.case import Compressor, Options, Parameters, Settings, Shuffle
+from pffbench.case import Options, Parameters, Settings
 from pffbench.data.base import Source
-from pffbench.parallel.decomposition import Box, Shape
+from pffbench.parallel.decomposition import Box
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -32,144 +32,11 @@ Buffer = np.ndarray[Any, Any]
 #: What is timed: moves the data; a reader returns the array that holds what was read.
 Call = Callable[[], Any]
 
-#: Byte order of the elements in a store.
-ByteOrder = Literal["native", "big"]
-
 #: Inner boundaries between the ranks' parts, for each axis.
 Cuts = tuple[tuple[int, ...], ...]
 
 #: Largest number of bytes that one call may move through MPI-IO: counts are C ints there.
 MPI_CALL_LIMIT = 2**31 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class ArraySpec:
-    """One array of a store: what it is, how it is stored and which data belong in it.
-
-    Parameters
-    ----------
-    name : str
-        Name in the store.
-    shape : tuple of int
-        Shape of the stored array.
-    dtype : str
-        NumPy name of the element type; in memory it has native byte order.
-    number : int
-        Number of the logical array whose data it holds (see `pffbench.data`).
-    origin : tuple of int
-        Where the stored array's first element lies in the logical array.
-    logical_shape : tuple of int
-        Shape of the logical array.
-    offset : int
-        Bytes of the arrays before it in the store: where a raw backend puts it.
-    owner : int or None
-        The rank that alone writes it; None when all ranks write it together.
-    chunks : tuple of int, "contiguous" or "library"
-        Chunk shape, no chunks, or whatever the library chooses by itself.
-    codec : {"none", "gzip", "szip", "zstd", "lz4", "blosc", "library"}
-        Compression.
-    level : int
-        Level of the codec.
-    fill : {"none", "library"}
-        Whether the library may write fill values before the data.
-    byte_order : {"native", "big"}
-        Byte order in the store; the library converts, within the transfer. Raw bytes stay as
-        they are.
-    compressor : {"blosclz", "lz4", "lz4hc", "zlib", "zstd"}
-        What compresses inside of blosc.
-    shuffle : {"none", "byte", "bit"}
-        How elements are taken apart before they are compressed.
-    growth : int
-        Rows, along the first axis, that are appended after the array has been written; with any
-        the axis is unlimited.
-    """
-
-    name: str
-    shape: Shape
-    dtype: str
-    number: int
-    origin: Shape
-    logical_shape: Shape
-    offset: int
-    owner: int | None
-    chunks: Shape | Literal["contiguous", "library"]
-    codec: Literal["none", "gzip", "szip", "zstd", "lz4", "blosc", "library"]
-    level: int
-    fill: Literal["none", "library"]
-    byte_order: ByteOrder = "native"
-    compressor: Compressor = "lz4"
-    shuffle: Shuffle = "none"
-    growth: int = 0
-
-    @property
-    def stored_dtype(self) -> np.dtype[Any]:
-        """Element type in the store."""
-        dtype = np.dtype(self.dtype)
-        return dtype.newbyteorder(">") if self.byte_order == "big" else dtype
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return int(np.dtype(self.dtype).itemsize)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the array data, before compression."""
-        return math.prod(self.shape) * self.itemsize
-
-    @property
-    def whole(self) -> Box:
-        """The box that covers the array."""
-        return Box((0,) * len(self.shape), self.shape)
-
-    def data_start(self, box: Box) -> Shape:
-        """Index in the logical array of the first element of a box of this array."""
-        return tuple(o + s for o, s in zip(self.origin, box.start, strict=True))
-
-
-@dataclass(frozen=True)
-class Capabilities:
-    """What a backend can do; impossible cases are refused by this when a run is planned.
-
-    Parameters
-    ----------
-    layouts : frozenset of str
-        Layouts that it can do.
-    transfers : frozenset of str
-        Transfers that it can do in a file that ranks share.
-    codecs : frozenset of str
-        Codecs that it can be asked for.
-    shuffles : mapping of str to frozenset of str
-        What each codec can be asked to do before; a codec that is not named: nothing.
-    compressors : frozenset of str
-        What can compress inside of blosc.
-    codec_libraries : mapping of str to str
-        Import names of optional packages that codecs need.
-    byte_orders : frozenset of str
-        Byte orders in the store that it can be asked for.
-    formatted : bool
-        Whether it stores a described array; False for raw bytes, which serve as the roofline.
-    keeps_data : bool
-        Whether what was written can be read back.
-    caller_buffer : bool
-        Whether a read lands in the caller's buffer; otherwise the library returns a new array
-        and its allocation is part of the read.
-    changes : bool
-        Whether a closed store can be opened again to overwrite parts of its arrays, those with a
-        stride too, and to append to them.
-    """
-
-    layouts: frozenset[str] = frozenset({"file_per_process", "own", "shared"})
-    transfers: frozenset[str] = frozenset({"independent", "collective"})
-    codecs: frozenset[str] = frozenset({"none"})
-    shuffles: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    compressors: frozenset[str] = frozenset()
-    codec_libraries: Mapping[str, str] = field(default_factory=dict)
-    byte_orders: frozenset[str] = frozenset({"native"})
-    formatted: bool = True
-    keeps_data: bool = True
-    caller_buffer: bool = True
-    changes: bool = False
 
 
 class Array(ABC):
@@ -394,6 +261,7 @@ __all__ = [
     "ArraySpec",
     "Backend",
     "Buffer",
+    "ByteOrder",
     "Call",
     "Capabilities",
     "Cuts",

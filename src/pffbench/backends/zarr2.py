@@ -31,10 +31,10 @@ from pffbench.backends.base import (
 from pffbench.backends.chunkcache import Chunking, StoredChunks
 from pffbench.backends.stored import touched_chunks
 from pffbench.backends.stored_parts import part_of_zarr
-from pffbench.backends.zarr import ZarrStore
 from pffbench.backends.zarr_chunks import chunks_on_disk
 from pffbench.backends.zarr_codecs import CODECS, COMPRESSORS, SHUFFLES, codec_name, compressor
 from pffbench.backends.zarr_rules import refuse_chunks
+from pffbench.backends.zarr_store import ZarrStore
 from pffbench.case import Options, Parameters, Settings
 from pffbench.parallel.agreement import together
 from pffbench.parallel.decomposition import Box

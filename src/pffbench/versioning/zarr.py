@@ -8,8 +8,8 @@ from pathlib import PurePath
 from typing import Any
 
 from pffbench.backends.stored import StoredAs
-from pffbench.backends.zarr import ZarrOptions
 from pffbench.backends.zarr_codecs import codec_name, compressor
+from pffbench.backends.zarr_options import ZarrOptions
 from pffbench.case import Options
 from pffbench.storage.durable import files_below
 from pffbench.versioning.chunks import KeepingChunks, RecallingChunks

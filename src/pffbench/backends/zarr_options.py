@@ -1,0 +1,37 @@
+"""Options of Zarr through zarr-python 3."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from pffbench.case import ChunkShape, Options
+
+
+class ZarrOptions(Options, frozen=True, kw_only=True):
+    """Options of Zarr; every default is what zarr-python does by itself.
+
+    Parameters
+    ----------
+    format : {3, 2}
+        Version of the Zarr format.
+    shards : list of int, optional
+        Shard shape (format 3): one file holds the chunks of a shard.
+    concurrency : int, optional
+        Most chunks that one call has under way at a time (``async.concurrency``), each encoded in
+        a thread of its own. The library's default is 10; ``matched`` gives a rank one.
+    pipeline : {"library", "zarrs"}
+        What encodes, decodes, reads and writes chunks: zarr-python itself, or the Rust library
+        zarrs (package zarrs), with one thread in ``matched`` and one a core otherwise.
+    write_empty_chunks : bool, optional
+        Whether chunks that hold nothing but the fill value are written. The library's default
+        is no, which compares every chunk with the fill value; ``matched`` writes them, but with
+        ``pipeline: zarrs``, which does not write them even when asked (version 0.2.3).
+    """
+
+    format: Literal[3, 2] = 3
+    shards: ChunkShape | None = None
+    concurrency: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    pipeline: Literal["library", "zarrs"] = "library"
+    write_empty_chunks: bool | None = None
