@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import zarr
 
-from launch import REPOSITORY, cannot_run, run_experiment
+from launch import REPOSITORY, cannot_run, pffbench_cli, run_experiment
 from pffbench.data import make_source
 from pffbench.results.counters import read_counts
 
@@ -119,3 +119,13 @@ def test_zarr_python_3_reads_what_2_wrote(kept):
         assert len(held) == 5 * 2 * 2
     blosc = zarr.open_group(kept["blosc"], mode="r")["array_000"].compressors[0]
     assert (blosc.cname, blosc.clevel, blosc.shuffle) == ("zstd", 3, 2)
+
+
+CONFIGS = sorted((REPOSITORY / "configs" / "studies" / "zarr2").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_shipped_experiments_can_be_planned(config, python, tmp_path):
+    done = pffbench_cli("plan", config, "--ranks", "4", python=python, cwd=tmp_path)
+    assert done.status == 0, done.said
+    assert "cases on 4 ranks" in done.stdout

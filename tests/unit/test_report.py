@@ -30,7 +30,7 @@ from pffbench_analysis.style import colour, plain
 from pffbench_analysis.thinning import MOST_DOTS, dots_each
 
 #: What `pffbench report RUN` is told beside the runs.
-AS_USUAL = {"fom": False, "published": False, "published_csv": False}
+AS_USUAL = {"fom": False, "published": False, "published_csv": False, "join": False, "out": None}
 
 
 def drawn(run):
