@@ -35,7 +35,7 @@ $("$base" -V)); all else works without it."
 
 # Compressed, written and read back: with another numpy than it was made for, an import proves little.
 install_zarr2() {
-    "$UV" pip install --python "$VENV/bin/python" --no-deps --only-binary :all: -r "$SETUP/zarr2-requirements.lock" &&
+    "$UV" pip install --python "$VENV/bin/python" --no-deps --compile-bytecode --only-binary :all: -r "$SETUP/zarr2-requirements.lock" &&
         env -u PYTHONPATH -u PYTHONHOME "$VENV/bin/python" -c '
 import mpi4py, numpy, pffbench, zarr
 assert zarr.__version__.startswith("2."), zarr.__version__
