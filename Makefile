@@ -29,7 +29,7 @@ study: ## redo a published study, its numbers beside; STUDY=file-format-testing 
 
 test: ## run all tests, WORKERS=3 at a time; ARGS="…" go to pytest
 	@setup/bootstrap --tests
-	@setup/run python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
+	@setup/run python -m pytest -n $(WORKERS) --no-loadscope-reorder $(ARGS)
 
 perf: ## measure what the harness costs, beside IOR where it is on PATH; ARGS="…" go to benchmarks/perf.py
 	@setup/run python benchmarks/perf.py $(ARGS)
