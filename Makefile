@@ -10,8 +10,8 @@ RANKS ?= 4
 STUDY ?=
 # `make study` measures zarr-python 2 too, in an environment of its own: 1; without, where that is there; never: 0.
 ZARR2 ?=
-# Tests that run at a time; those on Slurm wait more than they work.
-WORKERS ?= 3
+# Processes that run tests: one of them those on Slurm.
+WORKERS ?= 2
 # Further arguments: of pffbench for `make bench` and `make study`, of pytest for `make test`.
 ARGS ?=
 
@@ -27,7 +27,7 @@ bench: ## compare the formats on RANKS=4 processes; ARGS="…" go to pffbench
 study: ## redo a published study, its numbers beside; STUDY=file-format-testing RANKS=4 ARGS="…"
 	@ZARR2=$(ZARR2) setup/study "$(STUDY)" $(RANKS) $(ARGS)
 
-test: ## run all tests, WORKERS=3 at a time; ARGS="…" go to pytest
+test: ## run all tests, in WORKERS=2 processes; ARGS="…" go to pytest
 	@setup/bootstrap --tests
 	@setup/run python -m pytest -n $(WORKERS) --no-loadscope-reorder $(ARGS)
 

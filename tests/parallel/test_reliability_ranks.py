@@ -100,7 +100,7 @@ def test_a_rank_that_dies_in_a_collective_write_ends_the_job(tmp_path, kind, sai
 
 def test_a_rank_without_memory_ends_its_case_only(tmp_path):
     large = {"workload": "hyperslab", "shape_per_rank": [4096, 8192], "backend": "hdf5"}
-    fault = {"verb": "define", "kind": "starve", "rank": 1}
+    fault = {"verb": "create", "kind": "starve", "rank": 1}  # before it takes its 128 MiB
     done = run_faulty(tmp_path, 2, fault=fault, repetitions=1, timeout=LIMIT,
                       cases=[large, SLAB | {"backend": "null"}])  # fmt: skip
     assert done.status == 1, done.said
