@@ -177,12 +177,14 @@ def test_nor_does_one_with_a_distributed_file_system(slurm, tmp_path_factory):
 def killed_test_process_leaves_nothing(tmp_path_factory, number, kind):
     place = tmp_path_factory.mktemp("c") / "cluster"
     before = footprint(place)
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, TESTS, place, kind], stdout=subprocess.PIPE, text=True,
-        stderr=subprocess.DEVNULL, env=os.environ,
-    )  # fmt: skip
+    said = tmp_path_factory.mktemp("said") / "stderr"
+    with said.open("w") as file:
+        holder = subprocess.Popen(
+            [sys.executable, "-c", HOLDER, TESTS, place, kind], stdout=subprocess.PIPE, text=True,
+            stderr=file, env=os.environ,
+        )  # fmt: skip
     with holder:
-        assert holder.stdout.readline() == "running\n"
+        assert holder.stdout.readline() == "running\n", said.read_text()
         assert len(footprint(place)[0]) > 10
         holder.send_signal(number)
     left = before_long(lambda: footprint(place), before)
