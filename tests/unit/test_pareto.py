@@ -16,6 +16,7 @@ pytest.importorskip("matplotlib")
 
 from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import BYTES, USUAL, a_run
+from pffbench.results.joining import joined
 from pffbench.results.statistics import spread
 from pffbench.results.summary import summarise
 from pffbench_analysis.page.build import render
@@ -32,6 +33,7 @@ from pffbench_analysis.pareto.apart import shown_faster
 from pffbench_analysis.pareto.choices import choices
 from pffbench_analysis.pareto.figure import draw_kind
 from pffbench_analysis.pareto.words import headline, markdown
+from pffbench_analysis.recommend.contrast import contrast, p_values
 from pffbench_analysis.report import report
 
 MIB = 2**20
@@ -187,15 +189,68 @@ def test_chance_is_seldom_taken_for_a_difference():
 
 
 def test_the_test_of_all_pairs_is_that_of_scipy():
-    from scipy.stats import ttest_1samp
-
-    from pffbench_analysis.pareto.apart import _p_values
+    from scipy.stats import ttest_1samp, ttest_ind
 
     rng = np.random.default_rng(5)
-    ratios = [np.exp(rng.normal(0.02, 0.05, n)) for n in (5, 5, 7, 12)]
-    own = [float(ttest_1samp(np.log(r), 0.0).pvalue) for r in ratios]
-    assert _p_values(ratios) == pytest.approx(own)
-    assert _p_values([np.ones(5), np.full(5, 2.0)]) == [1.0, pytest.approx(0.0, abs=1e-12)]
+    own, found = [], []
+    for n, m in ((5, 5), (5, 8), (7, 7), (12, 6)):
+        a, b = (np.exp(rng.normal(mean, 0.05, size)) for mean, size in ((0.0, n), (0.03, m)))
+        common = min(n, m)
+        within = np.log(b[:common] / a[:common])
+        welch = ttest_ind(np.log(a), np.log(b), equal_var=False)
+        own += [ttest_1samp(within, 0.0).pvalue, welch.pvalue]
+        found += [contrast(numbered(a), numbered(b)), contrast(numbered(a), numbered(b, 10**6))]
+    assert p_values(found) == pytest.approx(own)
+    assert [one.within for one in found] == [True, False] * 4
+
+
+def test_times_that_never_vary_leave_no_doubt_and_single_ones_show_nothing():
+    ones, twos = numbered(np.ones(5)), numbered(2 * np.ones(5))
+    found = [contrast(ones, other) for other in (ones, twos, numbered(2 * np.ones(5), 10**6))]
+    assert p_values(found) == [1, 0, 0]
+    lone = contrast({0: 1.0}, {7: 2.0})
+    assert (lone.n, lone.median, lone.within) == (1, 2.0, False)
+    assert p_values([lone, contrast({0: 1.0}, {0: 2.0}), None]) == [1, 1, 1]
+    assert contrast({}, {}) is contrast({0: 1.0}, {0: 0.0}) is None
+
+
+def numbered(seconds, first=0):
+    """Return seconds by block."""
+    return {first + block: float(s) for block, s in enumerate(seconds)}
+
+
+def test_a_joined_report_shows_differences_across_its_runs(tmp_path):
+    image = {way: told for way, told in WAYS.items() if way[0] == "image"}
+    runs = [
+        a_codecs_run(tmp_path / name, {way: told for way, told in image.items() if way[1] == name})
+        for name in ("hdf5", "zarr")
+    ]
+    (kind,) = kinds_of(joined([(run, summarise(run)) for run in runs]))
+    placed = zip(kind.points, standings(kind.points, ("write",)), strict=True)
+    told = {p.name: (one.standing, one.by) for p, one in placed}
+    (faster,) = (i for i, p in enumerate(kind.points) if p.name == "hdf5 zstd")
+    assert told["zarr zstd"] == (Standing.OFF, faster)
+    assert told["zarr gzip"] == (Standing.ON, None)
+    text = "\n".join(markdown([kind], summarise(runs[0]), tmp_path))
+    assert "Ways of several runs are compared, which ran one after the other" in text
+    by_purpose = {choice.purpose: choice for choice in choices(kind)}
+    assert by_purpose["fastest writing"].point.name == "hdf5 no compression"
+    assert not by_purpose["fastest writing"].why_not
+
+
+def test_ways_of_two_runs_are_told_apart_and_chance_is_not():
+    """Runs that were joined have no block in common: their repetitions are independent."""
+    rng = np.random.default_rng(4)
+    wrong = 0
+    for _ in range(40):
+        noise = np.exp(rng.normal(0, 0.05, (6, 8)))
+        equal = [numbered(0.1 * n, 10**6 * (i // 3)) for i, n in enumerate(noise)]
+        wrong += shown_faster(equal).any()
+    assert wrong <= 6
+    slower = [numbered(0.13 * n, 10**6) for n in noise[3:]]
+    shown = shown_faster([*equal[:3], *slower])
+    assert shown[:3, 3:].all()
+    assert not shown[3:, :3].any()
 
 
 # Of a run

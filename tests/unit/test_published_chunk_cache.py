@@ -14,7 +14,7 @@ from pffbench.results.gather import Count
 from pffbench.results.summary import summarise
 from pffbench_analysis.published import published_values, side_by_side
 from pffbench_analysis.published.matchers import matcher_of
-from pffbench_analysis.published.model import Verdict
+from pffbench_analysis.published.order import Verdict
 
 STUDY = "hdf5-compression-tuning"
 MIB = 2**20

@@ -20,7 +20,7 @@ from pffbench.results.summary import summarise
 from pffbench_analysis.published import STUDIES, published_values, side_by_side
 from pffbench_analysis.published.figure import draw_published
 from pffbench_analysis.published.matchers import matcher_of
-from pffbench_analysis.published.model import Verdict
+from pffbench_analysis.published.order import Verdict
 from pffbench_analysis.published.output import page_data, write_published
 from pffbench_analysis.published.words import verdict_lines
 from pffbench_analysis.report import report

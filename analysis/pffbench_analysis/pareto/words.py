@@ -28,7 +28,8 @@ HOW_TO_READ = (
     "front: no other way has at least the same ratio and at least the same rate by their medians, "
     "and is better in one of them",
     "off the front: a way with no smaller ratio is shown to be faster (by the rules of pffbench "
-    "recommend: within blocks, five or more of them, in view of all pairs). Not told apart from "
+    "recommend: within blocks, five or more of them, in view of all pairs; ways of two runs that "
+    "were joined as independent repetitions). Not told apart from "
     "the front: none is shown to be. On the front by its median: a way with no smaller ratio is "
     "not shown to be slower",
     RULE,

@@ -13,7 +13,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from pffbench.results.summary import Summary
 from pffbench_analysis.captions import footnote, stamp
 from pffbench_analysis.figures import Words, log_ticks, page
-from pffbench_analysis.published.model import Match, SideBySide
+from pffbench_analysis.published.model import Match
+from pffbench_analysis.published.sidebyside import SideBySide
 from pffbench_analysis.style import INK, PALE_INK, RC, colour, plain
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ _PITCH = 0.19
 #: Lines of a panel; with more, only the variant that is nearest to the study is drawn.
 _MOST = 60
 _COLUMNS = 2
+#: Numbers that an axis has room for, by the number of columns.
+_TICKS = {1: 8, 2: 5}
 
 Line = tuple[str, str, str]
 
@@ -160,7 +163,7 @@ def _scale(axes: Sequence[Axes], matches: Sequence[Match], columns: int) -> None
     for ax in axes:
         ax.set_xscale("log", nonpositive="clip")
     shared.set_xlim(low, high)
-    shared.xaxis.set_major_locator(FixedLocator(log_ticks(low, high, 8)))
+    shared.xaxis.set_major_locator(FixedLocator(log_ticks(low, high, _TICKS[columns])))
     shared.xaxis.set_minor_locator(NullLocator())
     shared.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     first = matches[0].published

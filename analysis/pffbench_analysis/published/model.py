@@ -1,11 +1,9 @@
-"""What is said of a run beside the published numbers of a study."""
+"""Published numbers, their counterparts in a run, and what a study needs to find these."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
 from pffbench.results.statistics import Spread
@@ -127,105 +125,6 @@ class Match:
         return any(caveat.code == "below_resolution" for caveat in self.phase.warnings)
 
 
-class Verdict(StrEnum):
-    """What is said of an order."""
-
-    SAME = "same order"
-    OTHER = "other order"
-    PARTLY = "same as far as decided"
-    UNDECIDED = "undecided"
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two alternatives, in the order in which the study has them.
-
-    Parameters
-    ----------
-    faster, slower : Match
-        As published.
-    ratio : Spread or None
-        Time here of the one published as slower over that of the other, within blocks; None
-        where they have no repetition in common, or one is below resolution.
-    """
-
-    faster: Match
-    slower: Match
-    ratio: Spread | None
-
-    @property
-    def agrees(self) -> bool | None:
-        """Whether the run has the same order; None where its interval does not decide."""
-        if self.ratio is None or math.isnan(self.ratio.low):
-            return None
-        if self.ratio.low > 1:
-            return True
-        return False if self.ratio.high < 1 else None
-
-
-@dataclass(frozen=True)
-class Order:
-    """The alternatives of one subject, operation and variant.
-
-    Parameters
-    ----------
-    matches : tuple of Match
-        Fastest published first; two or more.
-    pairs : tuple of Pair
-        All pairs whose published numbers differ.
-    """
-
-    matches: tuple[Match, ...]
-    pairs: tuple[Pair, ...]
-
-    @property
-    def agreeing(self) -> int:
-        """Number of pairs with the same order here."""
-        return sum(pair.agrees is True for pair in self.pairs)
-
-    @property
-    def disagreeing(self) -> int:
-        """Number of pairs with the other order here."""
-        return sum(pair.agrees is False for pair in self.pairs)
-
-    @property
-    def undecided(self) -> int:
-        """Number of pairs that the run's intervals do not decide."""
-        return len(self.pairs) - self.agreeing - self.disagreeing
-
-    @property
-    def verdict(self) -> Verdict:
-        """What is said of the whole order: one pair the other way round breaks it."""
-        if self.disagreeing:
-            return Verdict.OTHER
-        if not self.agreeing:
-            return Verdict.UNDECIDED
-        return Verdict.PARTLY if self.undecided else Verdict.SAME
-
-
-@dataclass(frozen=True)
-class Correlation:
-    """How far a variant ranks all its numbers as the study does.
-
-    Parameters
-    ----------
-    variant : str
-        Which.
-    tau : float
-        Kendall's tau-b of published numbers and medians here, intervals not regarded: 1 is the
-        same order, 0 none, -1 the reverse.
-    n : int
-        Number of numbers.
-    nearest : bool
-        As of `Match`.
-    """
-
-    variant: str
-    tau: float
-    n: int
-    nearest: bool
-
-
 @dataclass(frozen=True)
 class Reason:
     """Something in which study and run differ, so that numbers may.
@@ -261,37 +160,6 @@ class Study:
     name: str
     title: str
     url: str
-
-
-@dataclass(frozen=True, eq=False)
-class SideBySide:
-    """A run beside a study.
-
-    Parameters
-    ----------
-    study : Study
-        Which.
-    values : tuple of PublishedValue
-        All of its numbers.
-    matches : tuple of Match
-        The numbers that the run has a counterpart of; may be empty.
-    orders : tuple of Order
-        What is faster than what.
-    correlations : tuple of Correlation
-        One for each variant.
-    reasons : tuple of Reason
-        Why numbers may differ.
-    claims : tuple of str
-        What the study's numbers say of its own text.
-    """
-
-    study: Study
-    values: tuple[PublishedValue, ...]
-    matches: tuple[Match, ...] = ()
-    orders: tuple[Order, ...] = ()
-    correlations: tuple[Correlation, ...] = ()
-    reasons: tuple[Reason, ...] = ()
-    claims: tuple[str, ...] = ()
 
 
 class Matcher(Protocol):

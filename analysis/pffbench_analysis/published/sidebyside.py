@@ -3,13 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 from pffbench.results.statistics import Spread, ratio_of_independent, spread
 from pffbench.results.summary import Summary
 from pffbench_analysis.published.matchers import matcher_of
-from pffbench_analysis.published.model import Correlation, Match, Order, Pair, SideBySide
+from pffbench_analysis.published.model import Match, PublishedValue, Reason, Study
+from pffbench_analysis.published.order import Correlation, Order, Pair
 from pffbench_analysis.published.values import STUDIES, published_values
+
+
+@dataclass(frozen=True, eq=False)
+class SideBySide:
+    """A run beside a study.
+
+    Parameters
+    ----------
+    study : Study
+        Which.
+    values : tuple of PublishedValue
+        All of its numbers.
+    matches : tuple of Match
+        The numbers that the run has a counterpart of; may be empty.
+    orders : tuple of Order
+        What is faster than what.
+    correlations : tuple of Correlation
+        One for each variant.
+    reasons : tuple of Reason
+        Why numbers may differ.
+    claims : tuple of str
+        What the study's numbers say of its own text.
+    """
+
+    study: Study
+    values: tuple[PublishedValue, ...]
+    matches: tuple[Match, ...] = ()
+    orders: tuple[Order, ...] = ()
+    correlations: tuple[Correlation, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    claims: tuple[str, ...] = ()
 
 
 def side_by_side(summary: Summary) -> SideBySide | None:

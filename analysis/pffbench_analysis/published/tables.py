@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pffbench_analysis.published.model import Match, Order, PublishedValue, SideBySide
+from pffbench_analysis.published.model import Match, PublishedValue
+from pffbench_analysis.published.order import Order
+from pffbench_analysis.published.sidebyside import SideBySide
 from pffbench_analysis.published.words import (
     HEADINGS,
     ORDER_HEADINGS,

@@ -10,7 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pffbench_analysis.published.model import Match, Order, SideBySide, Verdict
+from pffbench_analysis.published.model import Match
+from pffbench_analysis.published.order import Order, Verdict
+from pffbench_analysis.published.sidebyside import SideBySide
 from pffbench_analysis.published.values import given
 from pffbench_analysis.published.words import order_here, verdict_lines
 
@@ -115,6 +117,8 @@ def _word(order: Order | None) -> tuple[str, str]:
 def _count(matches: Sequence[Match], verdicts: dict[int, Order]) -> str:
     """Count the orders of a variant by what became of them."""
     orders = {id(o): o for m in matches if (o := verdicts.get(id(m))) is not None}
+    if not orders:
+        return "no order: of no case and operation has the study two times that differ"
     counted = Counter(_WORDS[order.verdict][0] for order in orders.values())
     told = [f"{counted[word]} {word}" for word, _ in _WORDS.values() if counted[word]]
-    return f"of {len(orders)} orders: {', '.join(told) or 'none'}"
+    return f"of {len(orders)} order{'' if len(orders) == 1 else 's'}: {', '.join(told)}"

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from operator import attrgetter
 
-from pffbench_analysis.published.model import Match, Order, SideBySide, Verdict
+from pffbench_analysis.published.model import Match
+from pffbench_analysis.published.order import Order, Verdict
+from pffbench_analysis.published.sidebyside import SideBySide
 from pffbench_analysis.published.values import given
 
 HEADINGS = (

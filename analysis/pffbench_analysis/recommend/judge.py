@@ -8,10 +8,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from pffbench.results.statistics import Spread, spread
 from pffbench_analysis.compare.inference import FALSE_DISCOVERIES, FEWEST, adjusted
 from pffbench_analysis.compare.model import SMALLEST_EFFECT
 from pffbench_analysis.recommend.candidates import Candidate
+from pffbench_analysis.recommend.contrast import Contrast, contrast, p_values
 from pffbench_analysis.recommend.purposes import Purpose
 
 
@@ -33,15 +33,15 @@ class Placed:
         The way.
     median : float
         Seconds of the purpose, the median over repetitions.
-    ratio : Spread or None
-        Its time over that of the first one within the same blocks; None for the first one.
+    ratio : Contrast or None
+        Its time over that of the first one; None for the first one.
     standing : Standing
         What can be said.
     """
 
     candidate: Candidate
     median: float
-    ratio: Spread | None
+    ratio: Contrast | None
     standing: Standing
 
 
@@ -85,7 +85,9 @@ def judge(candidates: Sequence[Candidate], purpose: Purpose) -> Answer:
     A way is called slower when the 95 % bootstrap interval of the median ratio within blocks
     excludes 1, a paired t test on the logarithms finds it with a false discovery rate of at most
     5 % (Benjamini and Hochberg, 1995) in view of all pairs of ways, and the difference is at least
-    2 %. With fewer than five blocks nothing is called slower.
+    2 %. With fewer than five blocks nothing is called slower. Ways of two runs that were joined
+    have no block in common: of these the interval is that of the ratio of the medians of
+    independent repetitions, and the test Welch's.
     """
     measured = [(c, seconds) for c in candidates if (seconds := c.seconds(purpose))]
     if not measured:
@@ -98,14 +100,13 @@ def judge(candidates: Sequence[Candidate], purpose: Purpose) -> Answer:
         )
     measured.sort(key=lambda one: float(np.median(list(one[1].values()))))
     (first, best), *others = measured
-    ratios = [_ratios(seconds, best) for _, seconds in others]
-    blocks = min((r.size for r in ratios), default=len(best))
-    spreads = [spread(r) if r.size else None for r in ratios]
+    ratios = [contrast(best, seconds) for _, seconds in others]
+    blocks = min((0 if r is None else r.n for r in ratios), default=len(best))
     # The first one is chosen by the same numbers, so any pair could have been looked at.
     pairs_each = len(measured) / 2
-    q_values = adjusted([min(1.0, pairs_each * _p_value(r)) for r in ratios])
+    q_values = adjusted([min(1.0, pairs_each * p) for p in p_values(ratios)])
     placed = [Placed(first, _median(best), None, Standing.FIRST)]
-    for (candidate, seconds), ratio, q in zip(others, spreads, q_values, strict=True):
+    for (candidate, seconds), ratio, q in zip(others, ratios, q_values, strict=True):
         slower = blocks >= FEWEST and ratio is not None and _is_slower(ratio, q)
         standing = Standing.SLOWER if slower else Standing.TIE
         placed.append(Placed(candidate, _median(seconds), ratio, standing))
@@ -113,28 +114,9 @@ def judge(candidates: Sequence[Candidate], purpose: Purpose) -> Answer:
     return Answer(purpose, tuple(placed), few if blocks < FEWEST else "")
 
 
-def _is_slower(ratio: Spread, q: float) -> bool:
+def _is_slower(ratio: Contrast, q: float) -> bool:
     return ratio.low > 1 and q <= FALSE_DISCOVERIES and ratio.median >= 1 + SMALLEST_EFFECT
 
 
 def _median(seconds: Mapping[int, float]) -> float:
     return float(np.median(list(seconds.values())))
-
-
-def _ratios(
-    mine: Mapping[int, float], best: Mapping[int, float]
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    common = sorted(set(mine) & set(best))
-    return np.array([mine[b] / best[b] for b in common if best[b] > 0], dtype=np.float64)
-
-
-def _p_value(ratios: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    """Test whether the logarithms of ratios are zero in the mean; ones that never vary are."""
-    if ratios.size < 2:
-        return 1.0
-    logarithms = np.log(ratios)
-    if np.ptp(logarithms) == 0.0:
-        return 1.0 if logarithms[0] == 0.0 else 0.0
-    from scipy.stats import ttest_1samp
-
-    return float(ttest_1samp(logarithms, 0.0).pvalue)

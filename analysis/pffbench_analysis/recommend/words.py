@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from pffbench.results.statistics import Spread
 from pffbench.results.tables import title
 from pffbench.units import Size
 from pffbench_analysis.recommend.advice import Advice, WorkAdvice
 from pffbench_analysis.recommend.bounds import doubts, untested
 from pffbench_analysis.recommend.candidates import Candidate, Work
 from pffbench_analysis.recommend.code import NoCodeError, code_for
+from pffbench_analysis.recommend.contrast import Contrast
 from pffbench_analysis.recommend.judge import Answer, Placed
 
 #: With fewer values no interval of a median covers it with 95 %.
@@ -91,7 +91,7 @@ def _time(placed: Placed, answer: Answer) -> str:
     return f"{seconds} for {Size(nbytes)}, {Size(int(nbytes / placed.median))}/s"
 
 
-def _ratio(ratio: Spread | None) -> str:
+def _ratio(ratio: Contrast | None) -> str:
     if ratio is None:
         return "they have no repetition in common"
     if math.isnan(ratio.low):

@@ -1,0 +1,109 @@
+"""Orders: which of several alternatives a study found faster, and whether a run decides it so."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pffbench.results.statistics import Spread
+from pffbench_analysis.published.model import Match
+
+
+class Verdict(StrEnum):
+    """What is said of an order."""
+
+    SAME = "same order"
+    OTHER = "other order"
+    PARTLY = "same as far as decided"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two alternatives, in the order in which the study has them.
+
+    Parameters
+    ----------
+    faster, slower : Match
+        As published.
+    ratio : Spread or None
+        Time here of the one published as slower over that of the other, within blocks; None
+        where they have no repetition in common, or one is below resolution.
+    """
+
+    faster: Match
+    slower: Match
+    ratio: Spread | None
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the run has the same order; None where its interval does not decide."""
+        if self.ratio is None or math.isnan(self.ratio.low):
+            return None
+        if self.ratio.low > 1:
+            return True
+        return False if self.ratio.high < 1 else None
+
+
+@dataclass(frozen=True)
+class Order:
+    """The alternatives of one subject, operation and variant.
+
+    Parameters
+    ----------
+    matches : tuple of Match
+        Fastest published first; two or more.
+    pairs : tuple of Pair
+        All pairs whose published numbers differ.
+    """
+
+    matches: tuple[Match, ...]
+    pairs: tuple[Pair, ...]
+
+    @property
+    def agreeing(self) -> int:
+        """Number of pairs with the same order here."""
+        return sum(pair.agrees is True for pair in self.pairs)
+
+    @property
+    def disagreeing(self) -> int:
+        """Number of pairs with the other order here."""
+        return sum(pair.agrees is False for pair in self.pairs)
+
+    @property
+    def undecided(self) -> int:
+        """Number of pairs that the run's intervals do not decide."""
+        return len(self.pairs) - self.agreeing - self.disagreeing
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is said of the whole order: one pair the other way round breaks it."""
+        if self.disagreeing:
+            return Verdict.OTHER
+        if not self.agreeing:
+            return Verdict.UNDECIDED
+        return Verdict.PARTLY if self.undecided else Verdict.SAME
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """How far a variant ranks all its numbers as the study does.
+
+    Parameters
+    ----------
+    variant : str
+        Which.
+    tau : float
+        Kendall's tau-b of published numbers and medians here, intervals not regarded: 1 is the
+        same order, 0 none, -1 the reverse.
+    n : int
+        Number of numbers.
+    nearest : bool
+        As of `Match`.
+    """
+
+    variant: str
+    tau: float
+    n: int
+    nearest: bool
