@@ -39,8 +39,7 @@ def read_h5bench(path: Path) -> Imported:
         nbytes = _size(*rows["total size"])
         names = ("observed time", "total compute time", "raw time", "metadata time")
         observed, compute, raw, metadata = (_seconds(*rows[name]) for name in names)
-        collective = rows["collective data"][0]
-        meta = rows["collective meta"][0]
+        parameters = _parameters(rows)
     except KeyError as error:
         raise UserError(f"{path} has no row {error}") from None
     except ValueError as error:
@@ -48,20 +47,7 @@ def read_h5bench(path: Path) -> Imported:
     inner, moving, rest = _PHASES[operation]
     left = max(0.0, observed - compute - raw - metadata)
     test = Test(
-        parameters={
-            "workload": "h5bench",
-            "backend": "h5bench-hdf5",
-            "layout": "shared",
-            "transfer": "collective" if collective == "YES" else "independent",
-            "settings": "h5bench",
-            "dtype": "particles",
-            "source": "h5bench",
-            "durability": "close",
-            "cache": "unknown",
-            "collective_metadata": meta,
-            "subfiling": rows.get("subfiling", ("NO", ""))[0],
-            "total_size": " ".join(rows["total size"]),
-        },
+        parameters=parameters,
         same_work=("workload", "layout", "total_size"),
         raw=False,
         ranks=ranks,
@@ -75,6 +61,24 @@ def read_h5bench(path: Path) -> Imported:
         ),
     )
     return Imported("h5bench", _TICK, (test,))
+
+
+def _parameters(rows: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Return what a file tells in the words that cases of pffbench have."""
+    return {
+        "workload": "h5bench",
+        "backend": "h5bench-hdf5",
+        "layout": "shared",
+        "transfer": "collective" if rows["collective data"][0] == "YES" else "independent",
+        "settings": "h5bench",
+        "dtype": "particles",
+        "source": "h5bench",
+        "durability": "close",
+        "cache": "unknown",
+        "collective_metadata": rows["collective meta"][0],
+        "subfiling": rows.get("subfiling", ("NO", ""))[0],
+        "total_size": " ".join(rows["total size"]),
+    }
 
 
 def _rows(path: Path) -> Mapping[str, tuple[str, str]]:

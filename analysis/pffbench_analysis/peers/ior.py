@@ -20,6 +20,10 @@ _TICK = 1e-4
 _APIS = {"POSIX": True, "MPIIO": True, "MMAP": True, "HDF5": False, "NCMPI": False}
 _WRITING = {"openTime": "create", "wrRdTime": "write", "closeTime": "close"}
 _READING = {"openTime": "open", "wrRdTime": "read", "closeTime": "close_read"}
+#: Tests that are alike in these do the same work, each in its way.
+_SAME_WORK = (
+    "workload", "layout", "block_size", "segments", "random_offset", "synced", "cache",
+)  # fmt: skip
 #: Sums of phases may be more than IOR's total by this factor before it is remarked on.
 _OVERLAP = 1.05
 
@@ -69,40 +73,15 @@ def _test(path: Path, test: Mapping[str, Any], data: Mapping[str, Any]) -> Test:
             f"{path}: a test was ended by time (-D), so its repetitions moved different numbers "
             "of bytes, which JSON of IOR does not tell"
         )
-    api = str(told["api"]).split("-")[0].upper()
+    api = _api(told)
     alone = bool(told["filePerProc"])
     tasks = int(options["tasks"])
-    block, segments = int(told["blockSize"]), int(told["segmentCount"])
-    transfer = int(told["transferSize"])
-    parameters = {
-        "workload": "ior",
-        "backend": f"ior-{api.lower()}",
-        "layout": "file_per_process" if alone else "shared",
-        "transfer": "collective" if told["collective"] else "independent",
-        "settings": "ior",
-        "dtype": "bytes",
-        "source": f"packet type {told['data packet type']}",
-        "durability": _durability(told, api),
-        "cache": _cache(told),
-        "block_size": block,
-        "transfer_size": transfer,
-        "segments": segments,
-        "random_offset": int(told["randomOffset"]),
-        "synced": int(told["fsync"]),
-    }
-    nbytes = block * segments * tasks
-    calls = {"write": nbytes // transfer, "read": nbytes // transfer}
+    nbytes = int(told["blockSize"]) * int(told["segmentCount"]) * tasks
+    transfers = nbytes // int(told["transferSize"])
+    calls = {"write": transfers, "read": transfers}
     return Test(
-        parameters=parameters,
-        same_work=(
-            "workload",
-            "layout",
-            "block_size",
-            "segments",
-            "random_offset",
-            "synced",
-            "cache",
-        ),
+        parameters=_parameters(told, api),
+        same_work=_SAME_WORK,
         raw=_APIS.get(api, False),
         ranks=tasks,
         nodes=int(options["nodes"]),
@@ -112,6 +91,30 @@ def _test(path: Path, test: Mapping[str, Any], data: Mapping[str, Any]) -> Test:
         started=_started(test.get("StartTime", data.get("Began", ""))),
         notes=("with -e the sync is part of `write`",) if told["fsync"] else (),
     )
+
+
+def _api(told: Mapping[str, Any]) -> str:
+    return str(told["api"]).split("-")[0].upper()
+
+
+def _parameters(told: Mapping[str, Any], api: str) -> dict[str, Any]:
+    """Return parameters of IOR in the words that cases of pffbench have."""
+    return {
+        "workload": "ior",
+        "backend": f"ior-{api.lower()}",
+        "layout": "file_per_process" if told["filePerProc"] else "shared",
+        "transfer": "collective" if told["collective"] else "independent",
+        "settings": "ior",
+        "dtype": "bytes",
+        "source": f"packet type {told['data packet type']}",
+        "durability": _durability(told, api),
+        "cache": _cache(told),
+        "block_size": int(told["blockSize"]),
+        "transfer_size": int(told["transferSize"]),
+        "segments": int(told["segmentCount"]),
+        "random_offset": int(told["randomOffset"]),
+        "synced": int(told["fsync"]),
+    }
 
 
 def _durability(told: Mapping[str, Any], api: str) -> str:

@@ -64,18 +64,7 @@ def code_for(candidate: Candidate, ranks: int) -> str:
         There is no template for the case, and the message says why.
     """
     parameters, options = _typed(candidate)
-    if parameters.workload not in _WORKLOADS:
-        raise NoCodeError(f"there are no lines for the workload {parameters.workload}")
-    if parameters.layout == "own" and parameters.transfer == "collective":
-        raise NoCodeError(
-            "collective writing of arrays that belong to one rank each needs calls with empty "
-            "selections, which h5py and netCDF4 skip; pffbench makes them below these libraries"
-        )
-    if getattr(options, "unlimited", False):
-        raise NoCodeError(
-            "unlimited dimensions slow down every access to netCDF files of many variables; "
-            "netcdf4.dimensions: fixed is what to take, and has lines"
-        )
+    _refuse(parameters, options)
     try:
         spec = workload(parameters.workload).arrays(parameters, ranks, 0)[0]
         geometry = _geometry(parameters, spec, ranks)
@@ -103,6 +92,22 @@ def code_for(candidate: Candidate, ranks: int) -> str:
     }
     template = _environment().get_template(f"{candidate.backend}.py.j2")
     return template.render(told).strip() + "\n"
+
+
+def _refuse(parameters: Parameters, options: Options) -> None:
+    """Refuse what the libraries offer no plain lines for."""
+    if parameters.workload not in _WORKLOADS:
+        raise NoCodeError(f"there are no lines for the workload {parameters.workload}")
+    if parameters.layout == "own" and parameters.transfer == "collective":
+        raise NoCodeError(
+            "collective writing of arrays that belong to one rank each needs calls with empty "
+            "selections, which h5py and netCDF4 skip; pffbench makes them below these libraries"
+        )
+    if getattr(options, "unlimited", False):
+        raise NoCodeError(
+            "unlimited dimensions slow down every access to netCDF files of many variables; "
+            "netcdf4.dimensions: fixed is what to take, and has lines"
+        )
 
 
 def _typed(candidate: Candidate) -> tuple[Parameters, Options]:
