@@ -78,7 +78,6 @@ def _group(
         "workload": plain(s.workload),
         "layout": plain(s.layout),
         "arrays": s.arrays,
-        "bytes": cases[0].nbytes,
         "limits": {phase: limit for phase in MOVING if (limit := _limit(cases, summary, phase))},
         "cases": [_case(case, ranks, most) for case in ordered],
     }
@@ -90,16 +89,19 @@ def _name(workload: str, layout: str, differs: Mapping[str, str]) -> str:
 
 
 def _limit(cases: Sequence[CaseSummary], summary: Summary, phase: str) -> Plain | None:
-    """Return the best repetition of any raw transfer: its seconds, and what it was."""
+    """Return the best repetition of any raw transfer: its seconds and bytes, and what it was."""
     found = [
-        (min(case.phases[phase].by_block.values()), label(case))
+        (min(told.by_block.values()), label(case), told)
         for case in cases
-        if case.raw and phase in case.phases and keeps_data(case, summary.record.cases)
+        if case.raw
+        and keeps_data(case, summary.record.cases)
+        and (told := case.phases.get(phase)) is not None
     ]
     if not found:
         return None
-    seconds, name = min(found)
-    return {"seconds": short(seconds), "case": plain(name)}
+    seconds, name, told = min(found, key=lambda one: one[:2])
+    moved = round((told.rate or 0.0) * told.seconds.median)
+    return {"seconds": short(seconds), "bytes": moved, "case": plain(name)}
 
 
 def _case(case: CaseSummary, ranks: RankTimes, most: int) -> Plain:

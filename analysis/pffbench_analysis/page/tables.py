@@ -64,7 +64,7 @@ class Table:
     title : str
         What is compared.
     headings : list of (str, str)
-        Of the columns of numbers: the part, ``write`` or ``read``, and what it is.
+        Of the columns of numbers: the part, ``write``, ``update`` or ``read``, and what it is.
     has_variants : bool
         Whether cases differ in more than format, settings and transfer.
     rows : list of Row
@@ -86,17 +86,12 @@ class Table:
 def table_of(cases: Sequence[CaseSummary], summary: Summary, differs: dict[str, str]) -> Table:
     """Make the table of a comparison."""
     small = cases[0].sample.workload == "datasets"
-    rows = [_row(case, small) for case in ordered(cases)]
+    parts = _parts(cases)
+    rows = [_row(case, parts, small) for case in ordered(cases)]
     letters = {mark.letter for row in rows for cell in row.cells for mark in cell.marks}
-    names = ("define ms/dataset", "write ms/dataset") if small else ("data only MiB/s",)
-    reads = ("open ms/dataset", "read ms/dataset") if small else ("data only MiB/s",)
-    durable = "sync" if "sync" in cases[0].phases else "close"
     return Table(
         heading(cases, summary, differs),
-        [
-            *(("write", name) for name in (*names, f"create to {durable} MiB/s", *_REST)),
-            *(("read", name) for name in (*reads, "open to close MiB/s", *_REST)),
-        ],
+        [(part, name) for part in parts for name in _headings(part, cases, small)],
         any(case.variant for case in cases),
         rows,
         [plain(line) for line in stored_lines(cases)],
@@ -104,17 +99,36 @@ def table_of(cases: Sequence[CaseSummary], summary: Summary, differs: dict[str, 
     )
 
 
-_REST = ("total s", "×best", "of raw")
+def _parts(cases: Sequence[CaseSummary]) -> list[str]:
+    """Return what the columns tell of: writing, changing where that was measured, reading."""
+    changes = any("update" in case.phases for case in cases)
+    return ["write", *(["update"] if changes else []), "read"]
 
 
-def _row(case: CaseSummary, small: bool) -> Row:
+def _headings(part: str, cases: Sequence[CaseSummary], small: bool) -> list[str]:
+    """Return the headings of a part; with many arrays the time of one is what matters."""
+    durable = "sync" if "sync" in cases[0].phases else "close"
+    first, span = {
+        "write": ("define", f"create to {durable}"),
+        "update": ("reopen", f"reopen to {durable}"),
+        "read": ("open", "open to close"),
+    }[part]
+    moved = [f"{first} ms/dataset", f"{part} ms/dataset"] if small else ["data only MiB/s"]
+    return [*moved, f"{span} MiB/s", "total s", "×best", "of raw"]
+
+
+#: The phase that makes or finds the arrays of a part.
+_OPENING = {"write": "define", "update": "reopen_array", "read": "open_array"}
+
+
+def _row(case: CaseSummary, parts: Sequence[str], small: bool) -> Row:
     s = case.sample
     cells = []
-    for part, opening in (("write", "define"), ("read", "open_array")):
+    for part in parts:
         total = case.phases.get(f"{part}_total")
         moving = case.phases.get(part)
         if small:
-            cells += [_per_array(case.phases.get(opening)), _per_array(moving)]
+            cells += [_per_array(case.phases.get(_OPENING[part])), _per_array(moving)]
         else:
             cells.append(_rate(moving))
         cells += [_rate(total, marked=False), _seconds(total), _ratio(total), _roof(total)]

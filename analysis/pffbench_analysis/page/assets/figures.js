@@ -67,8 +67,12 @@ function drawBars(state) {
 function limitOf(group, rows, measure) {
   const limit = group.limits[rows[0].phase];
   if (!limit || measure === "operations") return null;
-  const value = measure === "rate" ? group.bytes / limit.seconds / MIB : rows[0].of(limit.seconds);
+  const value = measure === "rate" ? limit.bytes / limit.seconds / MIB : rows[0].of(limit.seconds);
   return { value, word: "best raw", told: { "best raw transfer": `${digits(value)} ${rows[0].unit}, ${limit.case}` } };
+}
+
+function rateOf(limit) {
+  return `${digits(limit.bytes / limit.seconds / MIB)} MiB/s`;
 }
 
 function drawRoofline(state) {
@@ -87,7 +91,7 @@ function drawRoofline(state) {
   });
   const log = isLog(state.scale, rows.map((r) => r.value));
   const labels = group.cases.map((c) => c.label).filter((l) => rows.some((r) => r.label === l));
-  const best = shown.filter((p) => group.limits[p]).map((p) => `${phaseName(p)} ${digits(group.bytes / group.limits[p].seconds / MIB)} MiB/s (${group.limits[p].case})`);
+  const best = shown.filter((p) => group.limits[p]).map((p) => `${phaseName(p)} ${rateOf(group.limits[p])} (${group.limits[p].case})`);
   return draw("roofline", {
     what: `${group.name}: part of the speed of raw bytes that was reached, more is better.`,
     notes: [
@@ -97,7 +101,7 @@ function drawRoofline(state) {
     ],
     panels: shown.map((phase) => rows.filter((r) => r.phase === phase)).filter((some) => some.length).map((some) => ({
       heading: phaseName(some[0].phase),
-      spec: (width) => barSpec({ rows: some, labels, title: axisTitle(some, log), log, points: state.points, limit: { value: 100, word: "", told: { "best raw transfer": `${digits(group.bytes / group.limits[some[0].phase].seconds / MIB)} MiB/s, ${group.limits[some[0].phase].case}` } }, width, hatches, name: `${phaseName(some[0].phase)} of ${group.name} against raw bytes` }),
+      spec: (width) => barSpec({ rows: some, labels, title: axisTitle(some, log), log, points: state.points, limit: { value: 100, word: "", told: { "best raw transfer": `${rateOf(group.limits[some[0].phase])}, ${group.limits[some[0].phase].case}` } }, width, hatches, name: `${phaseName(some[0].phase)} of ${group.name} against raw bytes` }),
     })),
     values: rows.map(told),
     numbers: rows.map(numbersOf),
