@@ -30,6 +30,7 @@ from pffbench.results.joining import joined, repetition
 from pffbench.results.statistics import ratio_of_independent, spread
 from pffbench.results.summary import summarise
 from pffbench.results.tables import closing
+from pffbench_analysis.peers import import_results
 from pffbench_analysis.published import side_by_side
 from pffbench_analysis.report import report_joined
 
@@ -244,6 +245,21 @@ def test_one_report_is_written_and_the_runs_are_left_alone(runs, tmp_path):
     table = (place / "summary.md").read_text()
     assert all(f"| {name} |" in table for name in ("zarr", "zarr2", "tensorstore"))
     assert "joined: three, two" in table
+
+
+def test_numbers_of_ior_stand_in_the_report_of_a_run(tmp_path):
+    told = REPOSITORY / "tests" / "unit" / "peers" / "ior-posix.json"
+    ior = import_results("ior", [told], tmp_path / "ior")
+    place = tmp_path / "both"
+    list(report_joined([a_run(tmp_path / "own", [a_case("hdf5")], ranks=2), ior], place))
+    page = (place / "report.html").read_text()
+    assert "IMPORTED" in page
+    assert "Measured by another program, IOR 4.1.0+dev (run ior)" in page
+    rows = (place / "summary.csv").read_text()
+    assert {line.split(".")[0] for line in rows.splitlines()[1:]} == {"hdf5", "ior-posix"}
+    assert {path.name for path in (place / "plots").glob("*.svg")} >= {
+        "ior-shared-totals.svg", "hyperslab-shared-totals.svg",
+    }  # fmt: skip
 
 
 def command(*arguments):

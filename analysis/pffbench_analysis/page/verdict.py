@@ -92,7 +92,8 @@ def _word(summary: Summary) -> tuple[str, str, str]:
         return (
             "IMPORTED",
             "open",
-            "Another program measured this; pffbench has verified nothing of it.",
+            f"Measured by another program, {plain(record.imported)}: pffbench has verified nothing "
+            "of that.",
         )
     if record.status == "running" or record.valid is None:
         return (

@@ -83,7 +83,8 @@ def _refuse(runs: Sequence[tuple[str | Path, Summary]]) -> None:
             raise UserError(
                 f"{first} has {a.ranks} ranks and {place} has {b.ranks}: they cannot be joined"
             )
-        for key in _ALIKE:
+        # What another program measured has neither a seed nor a study.
+        for key in () if a.imported or b.imported else _ALIKE:
             one, other = a.experiment.get(key), b.experiment.get(key)
             if one != other:
                 raise UserError(
@@ -107,8 +108,10 @@ def _record(runs: Sequence[tuple[str | Path, Summary]]) -> RunRecord:
     )
     unfinished = [record.status for _, record in records if record.status != "finished"]
     verdicts = [record.valid for _, record in records]
+    imported = [f"{r.imported} (run {name})" for name, r in records if r.imported]
     return replace(
         first,
+        imported=" and ".join(imported) or None,
         cases={name: e for _, record in reversed(records) for name, e in record.cases.items()},
         left_out=[entry for _, record in records for entry in record.left_out],
         status=unfinished[0] if unfinished else first.status,

@@ -178,7 +178,7 @@ def closing(summary: Summary) -> list[str]:
         texts.append(f"warnings: {len(warned)} of {count} phases ({named}); see summary.md")
     texts += [f"INVALID: {reason}" for reason in record.reasons]
     if record.imported and record.valid is None:
-        return [*texts, f"measured by {record.imported}: pffbench has verified nothing"]
+        return [*texts, f"measured by {record.imported}: pffbench has verified nothing of that"]
     verdict = {True: "VALID", False: "INVALID", None: "unfinished"}[record.valid]
     if record.valid and record.status == "interrupted":
         verdict = "VALID so far, but interrupted"
