@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -71,8 +73,23 @@ def touched_chunks(box: Box, chunks: Shape, chunk_bytes: int | None) -> Touched:
     """
     if box.size == 0:
         return Touched("chunks", 0, 0)
-    count = math.prod(
-        -(-stop // length) - start // length
-        for start, stop, length in zip(box.start, box.stop, chunks, strict=True)
-    )
+    count = math.prod(map(len, _places_along(box, chunks)))
     return Touched("chunks", count, None if chunk_bytes is None else count * chunk_bytes)
+
+
+def places(box: Box, grid: Shape) -> Iterator[Shape]:
+    """Yield where in a grid of chunks, or of shards, a box lies, in C order."""
+    return itertools.product(*_places_along(box, grid))
+
+
+def _places_along(box: Box, grid: Shape) -> list[Sequence[int]]:
+    """Return the places along each axis; a stride that is longer than a chunk passes some by."""
+    found: list[Sequence[int]] = []
+    for start, stop, n, step, length in zip(
+        box.start, box.stop, box.shape, box.steps, grid, strict=True
+    ):
+        if step > length:
+            found.append([(start + i * step) // length for i in range(n)])
+        else:
+            found.append(range(start // length, -(-stop // length)) if n else ())
+    return found

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
 from pffbench.backends.chunkcache import StoredChunks
+from pffbench.backends.stored import places
 from pffbench.backends.zarr_files import files_of
-from pffbench.parallel.decomposition import Box, Shape
+from pffbench.parallel.decomposition import Box
 
 
 def part_of_hdf5(path: str, name: str, box: Box) -> StoredChunks | None:
@@ -19,7 +18,7 @@ def part_of_hdf5(path: str, name: str, box: Box) -> StoredChunks | None:
         dataset = file[name]
         if dataset.chunks is None:
             return None
-        corners = _places(box, dataset.chunks)
+        corners = places(box, dataset.chunks)
         sizes = [
             dataset.id.get_chunk_info_by_coord(
                 tuple(i * c for i, c in zip(corner, dataset.chunks, strict=True))
@@ -34,13 +33,6 @@ def part_of_zarr(path: str, name: str, box: Box) -> StoredChunks:
     files = files_of(path, name)
     sizes = [
         file.stat().st_size if file.exists() else 0
-        for file in (Path(path, name, files.key(place)) for place in _places(box, files.grid))
+        for file in (Path(path, name, files.key(place)) for place in places(box, files.grid))
     ]
     return StoredChunks(len(sizes) * files.chunks_in_a_file, sum(sizes))
-
-
-def _places(box: Box, grid: Shape) -> Iterator[tuple[int, ...]]:
-    """Yield where in the grid of chunks, or of shards, a box lies."""
-    return itertools.product(
-        *(range(a // c, -(-b // c)) for a, b, c in zip(box.start, box.stop, grid, strict=True))
-    )
