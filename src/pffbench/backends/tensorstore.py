@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from pffbench.backends.base import (
-    ArraySpec,
-    Backend,
-    Capabilities,
-    Cuts,
-    Store,
-    StoredAs,
-)
-from pffbench.backends.chunkcache import StoredChunks
-from pffbench.backends.stored_parts import part_of_zarr
-from pffbench.backends.tensorstore_spec import GROUP_FILES, codecs_of
+from pffbench.backends.base import Store
+from pffbench.backends.sharing import made_by_root
+from pffbench.backends.tensorstore_spec import GROUP_FILES
 from pffbench.backends.tensorstore_store import TensorStoreStore
-from pffbench.backends.zarr_chunks import chunks_on_disk
-from pffbench.backends.zarr_codecs import CODECS, COMPRESSORS, SHUFFLES, configured_name
-from pffbench.backends.zarr_rules import refuse_chunks
-from pffbench.case import ChunkShape, Options, Parameters, Settings
-from pffbench.parallel.agreement import together
-from pffbench.parallel.decomposition import Box
+from pffbench.backends.zarr_directory import FormatOptions, ZarrDirectory
+from pffbench.case import Options, Settings
 from pffbench.units import Size
 
 if TYPE_CHECKING:
@@ -35,15 +23,13 @@ if TYPE_CHECKING:
 Threads = Annotated[int, msgspec.Meta(ge=1)]
 
 
-class TensorStoreOptions(Options, frozen=True, kw_only=True):
+class TensorStoreOptions(FormatOptions, frozen=True, kw_only=True):
     """Options of TensorStore; every default is what the library does by itself.
+
+    Beside `format` and `shards`:
 
     Parameters
     ----------
-    format : {3, 2}
-        Version of the Zarr format.
-    shards : list of int, optional
-        Shard shape (format 3): one file holds the chunks of a shard.
     threads : int, optional
         Threads that encode and decode (``data_copy_concurrency``). The library's default is one
         for each core; ``matched`` gives a rank one.
@@ -61,8 +47,6 @@ class TensorStoreOptions(Options, frozen=True, kw_only=True):
         is no; ``matched`` writes them.
     """
 
-    format: Literal[3, 2] = 3
-    shards: ChunkShape | None = None
     threads: Threads | None = None
     io_threads: Threads | None = None
     file_io_sync: bool | None = None
@@ -70,22 +54,13 @@ class TensorStoreOptions(Options, frozen=True, kw_only=True):
     write_empty_chunks: bool | None = None
 
 
-class TensorStore(Backend):
+class TensorStore(ZarrDirectory):
     """Arrays in a directory; a chunk or a shard is a file."""
 
     name = "tensorstore"
     summary = "Zarr directory store through TensorStore (no MPI inside)"
-    suffix = ".zarr"
     libraries = ("tensorstore",)
-    capabilities = Capabilities(
-        transfers=frozenset({"independent"}),
-        codecs=CODECS,
-        shuffles=SHUFFLES,
-        compressors=COMPRESSORS,
-        changes=True,
-    )
     options_type = TensorStoreOptions
-    file_per_chunk = True
 
     def __init__(self, options: Options, settings: Settings) -> None:
         super().__init__(options, settings)
@@ -97,60 +72,34 @@ class TensorStore(Backend):
         empty = options.write_empty_chunks
         self._empty_chunks = settings == "matched" if empty is None else empty
 
-    @classmethod
-    def refuse(
-        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
-    ) -> str | None:
-        assert isinstance(options, TensorStoreOptions)
-        return refuse_chunks(options.format, options.shards, specs, cuts)
-
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Let rank 0 make the directory, and the file that makes it a group for others."""
         assert isinstance(self.options, TensorStoreOptions)
         name, told = GROUP_FILES[self.options.format]
 
         def make() -> None:
-            if comm is None or comm.rank == 0:
-                os.mkdir(path)
-                with open(os.path.join(path, name), "x", encoding="utf-8") as file:
-                    json.dump(told, file)
+            os.mkdir(path)
+            with open(os.path.join(path, name), "x", encoding="utf-8") as file:
+                json.dump(told, file)
 
-        make() if comm is None else together(comm, make)
+        made_by_root(comm, make, lambda: None)
         return self._store(path, comm, created=True)
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Begin with nothing in memory: there is no file to open but those of the arrays."""
-        return self._store(path, comm, created=False)
+        return self._store(path, comm)
 
     def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        return self._store(path, comm, created=False)
+        return self._store(path, comm)
 
-    def _store(self, path: str, comm: MPI.Intracomm | None, *, created: bool) -> Store:
+    def _store(self, path: str, comm: MPI.Intracomm | None, *, created: bool = False) -> Store:
         assert isinstance(self.options, TensorStoreOptions)
         # A context of its own, so that a store knows nothing of what another one has read.
-        context = self._library.Context(self._context)
-        opening = {"store_data_equal_to_fill_value": self._empty_chunks}
-        return TensorStoreStore(self._library, context, opening, path, comm, self.options, created)
-
-    def describe(self, path: str) -> StoredAs:
-        assert isinstance(self.options, TensorStoreOptions)
-        name = next(entry.name for entry in os.scandir(path) if entry.is_dir())
-        metadata_file = ".zarray" if self.options.format == 2 else "zarr.json"
-        with open(os.path.join(path, name, metadata_file), encoding="utf-8") as file:
-            metadata = json.load(file)
-        grid = metadata.get("chunks") or metadata["chunk_grid"]["configuration"]["chunk_shape"]
-        codecs, inner = codecs_of(metadata)
-        more = {"format": str(metadata["zarr_format"])}
-        if inner is not None:
-            more["shards"] = "×".join(map(str, grid))
-        named = ", ".join(configured_name(*codec) for codec in codecs) or "none"
-        return StoredAs(chunks=tuple(inner or grid), codec=named, fill="never", more=more)
-
-    def stored_chunks(self, path: str, name: str) -> StoredChunks:
-        return chunks_on_disk(path, name)
-
-    def stored_part(self, path: str, name: str, box: Box) -> StoredChunks:
-        return part_of_zarr(path, name, box)
+        opener = partial(self._library.open, context=self._library.Context(self._context))
+        empty = self._empty_chunks
+        return TensorStoreStore(
+            opener, self.options, path, comm, created=created, empty_chunks=empty
+        )
 
     def notes(self) -> tuple[str, ...]:
         threads, io_threads = (

@@ -7,10 +7,7 @@ from typing import Any
 
 from pffbench.backends.base import ArraySpec
 from pffbench.backends.chunkcache import Chunking, StoredChunks
-from pffbench.backends.zarr_files import files_of
-
-#: Files that describe an array; all others hold chunks.
-_DESCRIPTIONS = frozenset({"zarr.json", ".zarray", ".zattrs", ".zmetadata"})
+from pffbench.backends.zarr_files import DESCRIPTIONS, files_of
 
 
 def chunking_of(array: Any) -> Chunking:
@@ -26,7 +23,7 @@ def chunking_of(array: Any) -> Chunking:
 
 def chunks_on_disk(path: str, name: str) -> StoredChunks:
     """Count the chunks of an array and the bytes of the files that hold them."""
-    held = [f for f in Path(path, name).rglob("*") if f.is_file() and f.name not in _DESCRIPTIONS]
+    held = [f for f in Path(path, name).rglob("*") if f.is_file() and f.name not in DESCRIPTIONS]
     in_a_file = files_of(path, name).chunks_in_a_file
     return StoredChunks(len(held) * in_a_file, sum(f.stat().st_size for f in held))
 

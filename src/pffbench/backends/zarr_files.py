@@ -12,6 +12,9 @@ from typing import Any
 from pffbench.backends.tensorstore_spec import codecs_of
 from pffbench.parallel.decomposition import Shape
 
+#: Files that describe an array or a group; all others hold chunks.
+DESCRIPTIONS = frozenset({"zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"})
+
 
 @dataclass(frozen=True)
 class ZarrFiles:
@@ -37,16 +40,29 @@ class ZarrFiles:
         return math.prod(self.grid) // math.prod(self.chunks)
 
 
-def files_of(path: str, name: str) -> ZarrFiles:
-    """Read the metadata of an array of a store, of format 2 or 3."""
+def metadata_of(path: str, name: str) -> dict[str, Any]:
+    """Read what a store of format 2 or 3 says of an array."""
     directory = Path(path, name)
-    if (directory / ".zarray").exists():
-        metadata = json.loads((directory / ".zarray").read_text(encoding="utf-8"))
+    told = directory / ".zarray"
+    if not told.exists():
+        told = directory / "zarr.json"
+    found: dict[str, Any] = json.loads(told.read_text(encoding="utf-8"))
+    return found
+
+
+def files_of(path: str, name: str) -> ZarrFiles:
+    """Find out where the chunks of an array of a store lie."""
+    metadata = metadata_of(path, name)
+    if metadata["zarr_format"] == 2:
         chunks = tuple(metadata["chunks"])
         return ZarrFiles(chunks, chunks, _joined(metadata.get("dimension_separator", ".")))
-    metadata = json.loads((directory / "zarr.json").read_text(encoding="utf-8"))
     grid = tuple(metadata["chunk_grid"]["configuration"]["chunk_shape"])
     return ZarrFiles(codecs_of(metadata)[1] or grid, grid, _key_3(metadata["chunk_key_encoding"]))
+
+
+def usual_key(zarr_format: int) -> Callable[[Shape], str]:
+    """Return the names of files of an array that was made without asking for other ones."""
+    return _joined(".") if zarr_format == 2 else _key_3({"name": "default"})
 
 
 def _key_3(encoding: Mapping[str, Any]) -> Callable[[Shape], str]:

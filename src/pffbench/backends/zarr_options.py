@@ -6,18 +6,16 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from pffbench.case import ChunkShape, Options
+from pffbench.backends.zarr_directory import FormatOptions
 
 
-class ZarrOptions(Options, frozen=True, kw_only=True):
+class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
     """Options of Zarr; every default is what zarr-python does by itself.
+
+    Beside `format` and `shards`:
 
     Parameters
     ----------
-    format : {3, 2}
-        Version of the Zarr format.
-    shards : list of int, optional
-        Shard shape (format 3): one file holds the chunks of a shard.
     concurrency : int, optional
         Most chunks that one call has under way at a time (``async.concurrency``), each encoded in
         a thread of its own. The library's default is 10; ``matched`` gives a rank one.
@@ -30,8 +28,6 @@ class ZarrOptions(Options, frozen=True, kw_only=True):
         ``pipeline: zarrs``, which does not write them even when asked (version 0.2.3).
     """
 
-    format: Literal[3, 2] = 3
-    shards: ChunkShape | None = None
     concurrency: Annotated[int, msgspec.Meta(ge=1)] | None = None
     pipeline: Literal["library", "zarrs"] = "library"
     write_empty_chunks: bool | None = None
