@@ -147,6 +147,14 @@ def test_ranks_that_do_something_together_fail_together(failing, found):
     assert done.stdout.strip() == " | ".join([found] * 3)
 
 
+@pytest.mark.parametrize("backend", ["zarr", "tensorstore"])
+def test_a_rank_that_does_not_find_an_array_that_grew_keeps_no_one_waiting(tmp_path, backend):
+    """Another array grows after it, in which the failing rank takes no part."""
+    done = run([PROGRAMS / "growing.py", tmp_path, backend, 1], ranks=3, timeout=60)
+    assert done.status == 0, done.said
+    assert done.stdout.strip() == " | ".join(["1 failed, rank 1: OSError: not found"] * 3)
+
+
 def test_a_single_rank_that_fails_is_recorded(tmp_path):
     case = {"backend": "null", "workload": "hyperslab", "shape": [4], "null": {"fail": "write"}}
     done = run_experiment(tmp_path, 1, cases=[case])
