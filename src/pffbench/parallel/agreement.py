@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
 import numpy as np
 
-from pffbench.parallel.quiet import quiet_barrier
+from pffbench.parallel.quiet import wait_asleep
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -55,27 +55,40 @@ class Agreement:
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm
-        The ranks; both methods are collective.
+        The ranks; all methods are collective.
     """
 
-    __slots__ = ("_comm", "_lowest", "_memory", "_no_one", "_reduce", "_told")
+    __slots__ = ("_begin_reducing", "_comm", "_lowest", "_no_one", "_reduce")
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         from mpi4py import MPI  # here, so that planning a run never loads MPI
 
         self._comm = comm
         self._no_one = comm.size
-        self._told = np.array(comm.size, dtype=np.int64)
-        self._lowest = np.empty((), dtype=np.int64)
-        self._memory = [self._told, 1, MPI.INT64_T], [self._lowest, 1, MPI.INT64_T]
-        self._reduce = partial(comm.Allreduce, *self._memory, op=MPI.MIN)
+        #: The lowest rank that failed. It is reduced in place: where no rank has failed it holds
+        #: afterwards what it has to hold before the next question.
+        self._lowest = np.array(comm.size, dtype=np.int64)
+        how = MPI.IN_PLACE, (self._lowest, 1, MPI.INT64_T), MPI.MIN
+        self._reduce = partial(comm.Allreduce, *how)
+        self._begin_reducing = partial(comm.Iallreduce, *how)
 
     def reached(self, error: BaseException | None) -> bool:
         """Return whether no rank brings an error; no rank returns before all have come."""
-        if error is not None and not isinstance(error, OtherRankFailedError):
-            self._told[()] = self._comm.rank
+        if error is not None:
+            self._bring(error)
         self._reduce()
         return self._lowest.item() == self._no_one
+
+    def reached_asleep(self, error: BaseException | None) -> bool:
+        """Do the same, asleep while others have not come yet."""
+        if error is not None:
+            self._bring(error)
+        wait_asleep(self._begin_reducing(), self._no_one)
+        return self._lowest.item() == self._no_one
+
+    def _bring(self, error: BaseException) -> None:
+        if not isinstance(error, OtherRankFailedError):
+            self._lowest[()] = self._comm.rank
 
     def fail(self, phase: str, error: BaseException | None) -> NoReturn:
         """Raise the same failure on all ranks, which have just learnt that there is one.
@@ -85,11 +98,11 @@ class Agreement:
         PhaseFailedError
             Always.
         """
-        self._told[()] = self._no_one
+        failure, lowest = None, self._lowest.item()
+        self._lowest[()] = self._no_one
         if isinstance(error, OtherRankFailedError):
             error = None
         ranks_failed = self._comm.allreduce(int(error is not None))
-        failure, lowest = None, self._lowest.item()
         if self._comm.rank == lowest:
             assert error is not None
             failure = Failure(
@@ -105,19 +118,6 @@ class Agreement:
         raise PhaseFailedError(failure) from error
 
 
-def agree(comm: MPI.Intracomm, phase: str, error: BaseException | None) -> None:
-    """Tell all ranks whether this one failed; collective.
-
-    Raises
-    ------
-    PhaseFailedError
-        On every rank, when at least one rank brought an error.
-    """
-    agreement = Agreement(comm)
-    if not agreement.reached(error):
-        agreement.fail(phase, error)
-
-
 def together(comm: MPI.Intracomm, make: Callable[[], T]) -> T:
     """Return what this rank makes once all ranks are done; if any fails, all raise.
 
@@ -131,18 +131,15 @@ def together(comm: MPI.Intracomm, make: Callable[[], T]) -> T:
     OtherRankFailedError
         Another rank's call raised something.
     """
-    from mpi4py import MPI
-
     error: Exception | None = None
     try:
         made = make()
     except Exception as caught:  # noqa: BLE001 -- raised again below, when all ranks know
         error = caught
-    failed = np.array(error is not None, dtype=np.int64)
-    comm.Allreduce(MPI.IN_PLACE, failed, op=MPI.MAX)
+    agreed = Agreement(comm).reached(error)
     if error is not None:
         raise error
-    if failed:
+    if not agreed:
         raise OtherRankFailedError
     return made
 
@@ -171,6 +168,8 @@ class AgreedStep:
     ) -> Literal[False]:
         if isinstance(error, PhaseFailedError):  # all ranks carry it already
             return False
-        quiet_barrier(self._comm)
-        agree(self._comm, self._name, error if isinstance(error, Exception) else None)
+        known = error if isinstance(error, Exception) else None
+        agreement = Agreement(self._comm)
+        if not agreement.reached_asleep(known):
+            agreement.fail(self._name, known)
         return False

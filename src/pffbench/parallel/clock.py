@@ -51,41 +51,6 @@ class PhaseTime:
     counters: Reading = ()
 
 
-class _Sum:
-    """What has come together of a phase; it is added to between phases, so that must be quick."""
-
-    __slots__ = ("counters", "nbytes", "operations", "parts", "synced")
-
-    def __init__(self) -> None:
-        self.synced = 0.0
-        self.nbytes = 0
-        self.operations = 0
-        self.parts: list[float] = []
-        self.counters: Reading = ()
-
-    def add(self, own: float, synced: float, phase: _Phase, counted: Reading) -> None:
-        """Add another time that the phase was entered."""
-        self.parts.append(own)
-        self.synced += synced
-        self.nbytes += phase.nbytes
-        self.operations += phase.operations
-        if counted:
-            before = self.counters or (0.0,) * len(counted)
-            self.counters = tuple(a + b for a, b in zip(before, counted, strict=True))
-
-    def time(self, phase: str) -> PhaseTime:
-        """Return it as a record."""
-        return PhaseTime(
-            phase,
-            sum(self.parts),
-            self.synced,
-            self.nbytes,
-            self.operations,
-            tuple(self.parts),
-            self.counters,
-        )
-
-
 class PhaseClock:
     """Times the phases of one repetition on one rank (rule 1 of the method).
 
@@ -120,12 +85,12 @@ class PhaseClock:
         self._now = now
         self._meter = meter
         self._watchdog = watchdog
-        self._sums: dict[str, _Sum] = {}
+        self._phases: dict[str, _Phase] = {}
 
     @property
     def times(self) -> tuple[PhaseTime, ...]:
         """The phases so far, in the order in which they were first entered."""
-        return tuple(done.time(phase) for phase, done in self._sums.items())
+        return tuple(phase.time for phase in self._phases.values() if phase.parts)
 
     @property
     def counts(self) -> bool:
@@ -134,26 +99,25 @@ class PhaseClock:
 
     def phase(self, name: str, nbytes: int = 0, operations: int = 1) -> _Phase:
         """Return the context manager that times one phase; collective on entry and on exit."""
-        return _Phase(self, name, nbytes, operations)
+        phase = self._phases.get(name)
+        if phase is None:
+            phase = self._phases[name] = _Phase(self, name)
+        phase.entering = (nbytes, operations)
+        return phase
 
     def tell(self, step: str) -> None:
         """Tell the watchdog, if there is one, of a step that begins."""
         if self._watchdog is not None:
             self._watchdog.step(step)
 
-    def _sum(self, phase: str) -> _Sum:
-        """Return where the times of a phase come together."""
-        found = self._sums.get(phase)
-        if found is None:
-            found = self._sums[phase] = _Sum()
-        return found
-
 
 class _Phase:
-    """The timed region; a class and not a generator because entry and exit must cost little.
+    """The timed region, and what has come together of it in all the times it was entered.
 
-    Between the first stamp and the last but one there is nothing of it but their own calls:
-    whatever they need is looked up before.
+    A class and not a generator, and one object for all times, because entry and exit must cost
+    little: phases of thousands of small datasets follow each other. Between the first stamp and
+    the last but one there is nothing of it but their own calls: whatever they need is looked up
+    before.
     """
 
     __slots__ = (
@@ -161,28 +125,37 @@ class _Phase:
         "_barrier",
         "_before",
         "_begin",
-        "_clock",
         "_meter",
         "_name",
         "_now",
+        "_tell",
+        "counters",
+        "entering",
         "nbytes",
         "operations",
+        "parts",
+        "synced",
     )
 
-    def __init__(self, clock: PhaseClock, name: str, nbytes: int, operations: int) -> None:
-        self._clock = clock
+    def __init__(self, clock: PhaseClock, name: str) -> None:
         self._name = name
-        self.nbytes = nbytes
-        self.operations = operations
         self._agreement = clock._agreement
         self._barrier = clock._barrier
         self._meter = clock._meter
         self._now = clock._now
+        self._tell = clock.tell
         self._begin = 0.0
         self._before: Reading = ()
+        #: Bytes and operations of the time that it is entered next.
+        self.entering = (0, 0)
+        self.synced = 0.0
+        self.nbytes = 0
+        self.operations = 0
+        self.parts: list[float] = []
+        self.counters: Reading = ()
 
     def __enter__(self) -> None:
-        self._clock.tell(self._name)
+        self._tell(self._name)
         self._barrier()
         if self._meter is not None:
             self._before = self._meter.begin()
@@ -195,15 +168,36 @@ class _Phase:
         trace: TracebackType | None,
     ) -> Literal[False]:
         end = self._now()
-        counted = () if self._meter is None else self._meter.since(self._before)
+        if self._meter is not None:
+            counted = self._meter.since(self._before)
         known = error if isinstance(error, Exception) else None
         agreed = self._agreement.reached(known)
         synced = self._now()
         if not agreed:
             self._agreement.fail(self._name, known)
         begin = self._begin
-        self._clock._sum(self._name).add(end - begin, synced - begin, self, counted)
+        nbytes, operations = self.entering
+        self.parts.append(end - begin)
+        self.synced += synced - begin
+        self.nbytes += nbytes
+        self.operations += operations
+        if self._meter is not None:
+            before = self.counters or (0.0,) * len(counted)
+            self.counters = tuple(a + b for a, b in zip(before, counted, strict=True))
         return False
+
+    @property
+    def time(self) -> PhaseTime:
+        """What has come together, as a record."""
+        return PhaseTime(
+            self._name,
+            sum(self.parts),
+            self.synced,
+            self.nbytes,
+            self.operations,
+            tuple(self.parts),
+            self.counters,
+        )
 
 
 @dataclass(frozen=True)
@@ -269,12 +263,14 @@ def objects_kept() -> Iterator[None]:
     """Have the collector leave alone what exists now, which stays for the whole run.
 
     Collecting before each repetition then looks at what has come since: libraries leave hundreds
-    of thousands of objects, which take it tens of milliseconds each time.
+    of thousands of objects, which take it tens of milliseconds each time. What has become garbage
+    before is kept too: there is little of it, and looking for it takes as long. A program that
+    started without the collector has it from here on.
     """
     import gc
 
-    gc.collect()
     gc.freeze()
+    gc.enable()
     try:
         yield
     finally:
