@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pffbench.backends.base import Store
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.data import Source, make_source
 from pffbench.errors import ResultsLostError, UserError
-from pffbench.experiment.check import Plan
+from pffbench.experiment.plan import Plan
 from pffbench.pace import Pace
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError
 from pffbench.parallel.clock import Floor, PhaseClock, collector_off, objects_kept
@@ -26,11 +26,14 @@ from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
 from pffbench.results.gather import gather
 from pffbench.results.memory import PeakMemory
-from pffbench.results.recorder import Recorder
 from pffbench.rules import Rules
 from pffbench.storage.scratch import Scratch
 from pffbench.workloads.cycle import Cycle
 from pffbench.workloads.registry import workload
+from pffbench.workloads.room import Room
+
+if TYPE_CHECKING:
+    from pffbench.results.recorder import Recorder
 
 #: The phases in which stores are closed.
 _CLOSING = ("close", "close_read")
@@ -72,6 +75,8 @@ class Runner:
     _inspected: set[str] = field(default_factory=set)
     _pace: Pace = field(default_factory=Pace)
     _sources: dict[Any, Source] = field(default_factory=dict)
+    #: Memory for what is moved, and the group of cases that had it last.
+    _room: tuple[str, Room] = field(default_factory=lambda: ("", Room()))
     _meter: Meter | None = field(init=False)
     #: Stores that a failure left open. They are kept and not closed: a library that fails in the
     #: midst of a collective close leaves the other ranks waiting for ever, and letting go of a
@@ -159,7 +164,16 @@ class Runner:
             drop_hook=self.rules.drop_hook,
             inspect=case.id not in self._inspected,
             stage=self.rules.stage,
+            room=self._room_of(case),
         )
+
+    def _room_of(self, case: Case) -> Room:
+        """Return the memory of the last repetition where this one moves the same bytes."""
+        group, room = self._room
+        if group != case.group:
+            room.leave()
+            self._room = case.group, room
+        return room
 
     def _patience(self, case: Case) -> float:
         """Return the seconds that a step may take; the same on all ranks, near enough."""
@@ -204,6 +218,7 @@ class Runner:
                 self.recorder.fail(case, block, failure)
         if cycle is not None:
             self._close(cycle, failure.phase in _CLOSING)
+            cycle.room.leave()  # a library may still have to do with the memory
         quiet_barrier(self.team.comm)
         if self.recorder is not None and cycle is not None:
             self._clean_up_after(cycle, self.recorder)

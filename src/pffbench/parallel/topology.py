@@ -126,5 +126,13 @@ class Team:
         ranks wrote to is done once per node. Collective over the node.
         """
         named = self.node.allgather(list(items))
+        return self._mine(named)
+
+    def share_both_on_node(self, these: Iterable[T], those: Iterable[T]) -> tuple[list[T], list[T]]:
+        """Deal out items of two kinds, each as `share_on_node` does, at once."""
+        named = self.node.allgather((list(these), list(those)))
+        return self._mine(one for one, _ in named), self._mine(other for _, other in named)
+
+    def _mine(self, named: Iterable[Iterable[T]]) -> list[T]:
         unique = sorted({item for part in named for item in part}, key=str)
         return unique[self.node.rank :: self.node.size]

@@ -14,13 +14,12 @@ from pffbench.parallel.agreement import AgreedStep
 from pffbench.parallel.clock import PhaseClock
 from pffbench.parallel.topology import Team
 from pffbench.storage.cachestate import CacheProof, copied_name
-from pffbench.storage.durable import (
-    DiskUsage,
-)
+from pffbench.storage.durable import DiskUsage
 from pffbench.storage.scratch import Scratch
 from pffbench.workloads.access import Access
 from pffbench.workloads.base import Workload
 from pffbench.workloads.pieces import Piece, pieces_of
+from pffbench.workloads.room import Room
 
 
 @dataclass
@@ -67,12 +66,16 @@ class Cycle:
         Whether to look at how the arrays are stored.
     stage : {"all", "write", "read"}
         Which part to do: one job all of it, or one writes and another one reads.
+    room : Room
+        Memory for what is moved; the next repetition may have the same.
     label : str
         Ends the name of the store, where another one was made of it.
     observed : Observed
         What is found out on the way.
     open_stores : list of Store
         The stores that are open, for whoever has to clean up after a failure.
+    short : list of str
+        Of calls that moved fewer bytes than they were to, until the next step says it to all.
     """
 
     team: Team
@@ -87,9 +90,11 @@ class Cycle:
     drop_hook: str | None = None
     inspect: bool = True
     stage: Stage = "all"
+    room: Room = field(default_factory=Room)
     label: str = ""
     observed: Observed = field(default_factory=Observed)
     open_stores: list[Store] = field(default_factory=list)
+    short: list[str] = field(default_factory=list)
 
     @property
     def alone(self) -> bool:

@@ -6,12 +6,13 @@ stands on a rung. Everything a rung needs is made ready before it, off the timer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
-from pffbench.backends.base import Array, ArraySpec, Buffer, Store
+from pffbench.backends.base import Array, ArraySpec, Buffer, Call, Store, what_was_read
 from pffbench.storage.cachestate import CacheProof, bring_about, leave_a_copy
 from pffbench.storage.durable import (
     directories_of,
@@ -22,7 +23,7 @@ from pffbench.storage.durable import (
 )
 from pffbench.workloads.access import Access
 from pffbench.workloads.cycle import Cycle
-from pffbench.workloads.pieces import Piece, amount, make_buffer
+from pffbench.workloads.pieces import Piece, amount
 from pffbench.workloads.rounds import Rounds, Turn, all_at_once, turns
 from pffbench.workloads.sink import Sink, into_memory
 
@@ -95,6 +96,7 @@ def finish_writing(cycle: Cycle, store: Store, suffix: str = "") -> set[str]:
     """
     durability, clock = cycle.case.parameters.durability, cycle.clock
     with cycle.step("facts"):
+        _refuse_short(cycle)
         cycle.observed.facts.update(store.transfer_facts())
     if durability != "close":
         with clock.phase("flush" + suffix):
@@ -113,19 +115,37 @@ def finish_writing(cycle: Cycle, store: Store, suffix: str = "") -> set[str]:
 
 def filled(cycle: Cycle, group: Sequence[Turn]) -> list[list[Piece]]:
     """Make the data of a group of turns: the pieces of each."""
-    pieces = _placed(cycle, group)
+    with cycle.step("memory"):
+        buffer = cycle.room.take(_nbytes(group))
+    pieces = _placed(cycle, group, buffer)
     with cycle.step("data"):
         for piece in chain.from_iterable(pieces):
             piece.fill(cycle.source)
     return pieces
 
 
-def _placed(cycle: Cycle, group: Sequence[Turn], poison: int | None = None) -> list[list[Piece]]:
-    """Lay the pieces of a group of turns one behind the other in memory, which may hold poison."""
+def _poisoned(cycle: Cycle, group: Sequence[Turn]) -> list[list[Piece]]:
+    """Make room for what is read: the pieces of each turn of a group.
+
+    It is the room that the data were written from, so nothing of it may stay. Memory that a
+    library does not read into is not touched at all: it takes no room then.
+    """
     with cycle.step("memory"):
-        buffer = make_buffer([access for turn in group for access in turn.accesses])
-        if poison is not None:
-            buffer.fill(poison)
+        if cycle.backend.capabilities.caller_buffer:
+            buffer = cycle.room.take(_nbytes(group))
+            buffer.fill(POISON)
+        else:
+            cycle.room.leave()
+            buffer = cycle.room.take(_nbytes(group))
+    return _placed(cycle, group, buffer)
+
+
+def _nbytes(group: Sequence[Turn]) -> int:
+    return sum(access.nbytes for turn in group for access in turn.accesses)
+
+
+def _placed(cycle: Cycle, group: Sequence[Turn], buffer: Buffer) -> list[list[Piece]]:
+    """Lay the pieces of a group of turns one behind the other in memory."""
     found, done = [], 0
     for turn in group:
         nbytes = sum(access.nbytes for access in turn.accesses)
@@ -142,8 +162,8 @@ def write_pieces(
         calls = [piece.writer(arrays, cycle.collective) for piece in pieces]
     nbytes, operations = amount(pieces)
     with cycle.clock.phase(phase, nbytes, operations):
-        for call in calls:
-            call()
+        returned = [call() for call in calls]
+    _note_short(cycle, phase, arrays, pieces, zip(calls, returned, strict=True))
 
 
 def left_by_another_job(cycle: Cycle) -> set[str]:
@@ -159,9 +179,8 @@ def left_by_another_job(cycle: Cycle) -> set[str]:
 def sync_store(cycle: Cycle, written: set[str], phase: str = "sync") -> None:
     """Bring the files and all directories above them to the device, each once per node."""
     with cycle.step("files"):
-        files = cycle.team.share_on_node(written)
-        root = cycle.scratch.path(cycle.directory)
-        directories = cycle.team.share_on_node(directories_of(written, root))
+        above = directories_of(written, cycle.scratch.path(cycle.directory))
+    files, directories = cycle.team.share_both_on_node(written, above)
     with cycle.clock.phase(phase, operations=len(files) + len(directories)):
         sync_files(files)
         sync_directories(directories)
@@ -172,8 +191,6 @@ def read_store(
 ) -> None:
     """Open the store, read, and verify every byte off the timer."""
     p, team, clock = cycle.case.parameters, cycle.team, cycle.clock
-    # Memory that a library does not read into is not touched either: it takes no room then.
-    poison = POISON if cycle.backend.capabilities.caller_buffer else None
     with cycle.step("plan"):
         author = cycle.reader_of
         specs = cycle.workload.arrays(p, team.size, author)
@@ -182,7 +199,7 @@ def read_store(
     with clock.phase("open"):
         store = cycle.hold(cycle.backend.open(path, cycle.comm))
     for group in turns(team.comm, rounds(specs, accesses), cycle.memory):
-        placed, results = _placed(cycle, group, poison), []
+        placed, results = _poisoned(cycle, group), []
         for turn, pieces in zip(group, placed, strict=True):
             one = turn.round
             if turn.first:
@@ -194,6 +211,7 @@ def read_store(
             if turn.last:
                 look(arrays, one.accesses)
         with cycle.step("verification"):
+            _refuse_short(cycle)
             if cycle.backend.capabilities.keeps_data:
                 for pieces, got in zip(placed, results, strict=True):
                     _verify(cycle, pieces, got)
@@ -210,12 +228,35 @@ def _read_pieces(
     with cycle.step("preparation"):
         readers = [piece.reader(arrays, cycle.collective) for piece in pieces]
         calls = [
-            sink(reader) if piece.memory.size else reader
+            sink(reader, piece.memory) if piece.memory.size else reader
             for piece, reader in zip(pieces, readers, strict=True)
         ]
     nbytes, operations = amount(pieces)
     with cycle.clock.phase("read", nbytes, operations):
-        return [call() for call in calls]
+        returned = [call() for call in calls]
+    _note_short(cycle, "read", arrays, pieces, zip(readers, returned, strict=True))
+    return [what_was_read(r, piece.memory) for r, piece in zip(returned, pieces, strict=True)]
+
+
+def _note_short(
+    cycle: Cycle,
+    phase: str,
+    arrays: Mapping[str, Array],
+    pieces: Sequence[Piece],
+    made: Iterable[tuple[Call, Any]],
+) -> None:
+    """Note which calls moved fewer bytes than they were to, of all that were made in a phase."""
+    for piece, (call, returned) in zip(pieces, made, strict=True):
+        name, nbytes = piece.spec.name, piece.memory.nbytes
+        if missing := arrays[name].missing(call, returned, nbytes):
+            told = f"{phase}: a call moved {nbytes - missing} of {nbytes} bytes of {name}"
+            cycle.short.append(told)
+
+
+def _refuse_short(cycle: Cycle) -> None:
+    """Raise an error where a call moved too little; within a step, so that all ranks learn it."""
+    if cycle.short:
+        raise OSError(cycle.short[0])
 
 
 def remove_store(cycle: Cycle) -> None:
@@ -257,8 +298,8 @@ def settle_cache(cycle: Cycle, written: set[str]) -> None:
     """Bring about and measure the cache state of what is read, which may be a copy of `written`."""
     if cycle.case.parameters.cache == "copied":
         written = _copied(cycle)
-    with cycle.step("cache"):
-        cycle.observed.cache = _prepare_cache(cycle, written)
+    cycle.clock.tell("cache")  # whatever can fail in it is a step that ranks agree on
+    cycle.observed.cache = _prepare_cache(cycle, written)
 
 
 def settle_cache_again(cycle: Cycle, written: set[str]) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from pffbench.backends.base import Array, ArraySpec, Buffer, Call
 from pffbench.data import Mismatch, Source, verify
@@ -86,17 +83,6 @@ def batches(
         done += agreed
 
 
-def make_buffer(batch: Sequence[Access]) -> Buffer:
-    """Return memory for all that a batch moves, which begins at a page.
-
-    numpy's own memory begins 16 bytes behind one, where the kernel copies about a tenth slower.
-    """
-    nbytes = sum(access.nbytes for access in batch)
-    memory = np.empty(nbytes + mmap.PAGESIZE, dtype=np.uint8)
-    begin = -memory.ctypes.data % mmap.PAGESIZE
-    return memory[begin : begin + nbytes]
-
-
 def pieces_of(
     comm: MPI.Intracomm,
     batch: Sequence[Access],
@@ -118,7 +104,7 @@ def pieces_of(
     batch : sequence of Access
         What this rank moves.
     buffer : array of uint8
-        Memory of the batch, see `make_buffer`.
+        Memory of the batch, see `Room`.
     limit : int or None
         Most bytes that one call of the library moves.
     collective : bool

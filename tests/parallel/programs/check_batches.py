@@ -9,9 +9,11 @@ from pffbench.backends.base import ArraySpec
 from pffbench.data import make_source
 from pffbench.parallel.decomposition import Box
 from pffbench.workloads.base import Access
-from pffbench.workloads.pieces import amount, batches, make_buffer, pieces_of
+from pffbench.workloads.pieces import amount, batches, pieces_of
+from pffbench.workloads.room import Room
 
 COMM = MPI.COMM_WORLD
+ROOM = Room()
 SOURCE = make_source("integers", "int32")
 
 
@@ -39,7 +41,7 @@ def check(seed):
     assert [a for batch in cut for a in batch] == accesses
     assert len(set(COMM.allgather(len(cut)))) == 1
     for batch in cut:
-        buffer = make_buffer(batch)
+        buffer = ROOM.take(sum(access.nbytes for access in batch))
         assert buffer.nbytes <= max(memory, max((a.nbytes for a in batch), default=0))
         pieces = pieces_of(COMM, batch, buffer, limit, collective)
         check_pieces(pieces, batch, buffer, limit)
