@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
 from pffbench.case import CacheState
 from pffbench.parallel.agreement import AgreedStep
-from pffbench.parallel.extremes import any_of, largest
 from pffbench.parallel.topology import Team
 from pffbench.storage.pagecache import Residency, evict, residency, warm
 
@@ -124,6 +122,8 @@ def run_hook(command: str) -> None:
     RuntimeError
         It ended with an error; the message holds what it printed.
     """
+    import subprocess
+
     done = subprocess.run(
         command, shell=True, capture_output=True, text=True, timeout=120, check=False
     )
@@ -141,9 +141,39 @@ def _measured(team: Team, files: list[str], to_read: AbstractSet[str]) -> float:
     here = Residency(0, 0)
     with AgreedStep(team.comm, "residency"):
         here = residency(files)
-    only = sorted(to_read) if len(to_read) == 1 else None
-    of_root = team.comm.bcast(only)
-    one_file = not any_of(team.comm, only is None or only != of_root)
-    resident = team.comm.allreduce(here.resident)
-    total = largest(team.comm, here.total) if one_file else team.comm.allreduce(here.total)
-    return Residency(min(resident, total), total).fraction
+    only = next(iter(to_read)) if len(to_read) == 1 else None
+    held: _Held = team.comm.allreduce(_Held.of(here, only), op=_Held.__add__)
+    return held.fraction
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What some ranks have counted, joined two by two.
+
+    Parameters
+    ----------
+    here : Residency
+        Pages that they found, and that their files span.
+    largest : int
+        Pages that the files of the one of them span that counted most.
+    only : str or None
+        The file that each of them reads, if it is the same and no other.
+    """
+
+    here: Residency
+    largest: int
+    only: str | None
+
+    @classmethod
+    def of(cls, here: Residency, only: str | None) -> _Held:
+        return cls(here, here.total, only)
+
+    def __add__(self, other: _Held) -> _Held:
+        same = self.only if self.only == other.only else None
+        return _Held(self.here + other.here, max(self.largest, other.largest), same)
+
+    @property
+    def fraction(self) -> float:
+        """The part that is resident."""
+        total = self.largest if self.only is not None else self.here.total
+        return Residency(min(self.here.resident, total), total).fraction
