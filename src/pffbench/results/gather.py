@@ -121,7 +121,7 @@ def gather(
     team.comm.Gather(here, everywhere, root=0)
     job = _job_seconds(team, [t.parts for t in times])
     told = team.comm.reduce(Told.of(team.rank, observed), op=Told.__add__, root=0)
-    if everywhere is None or told is None:
+    if everywhere is None or job is None or told is None:
         return None
     by_kind = everywhere[:, 2:].reshape(team.size, len(times), -1).transpose(2, 1, 0)
     phases = tuple(t.phase for t in times)
@@ -148,12 +148,15 @@ def gather(
     )
 
 
-def _job_seconds(team: Team, parts: Sequence[tuple[float, ...]]) -> Matrix:
-    """Add up, for each phase, the slowest rank of each batch; collective."""
+def _job_seconds(team: Team, parts: Sequence[tuple[float, ...]]) -> Matrix | None:
+    """Add up on rank 0, for each phase, the slowest rank of each batch; collective."""
     from mpi4py import MPI
 
-    slowest = np.array([second for phase in parts for second in phase], dtype=np.float64)
-    team.comm.Allreduce(MPI.IN_PLACE, slowest, op=MPI.MAX)
+    here = np.array([second for phase in parts for second in phase], dtype=np.float64)
+    slowest = np.empty_like(here) if team.is_root else None
+    team.comm.Reduce(here, slowest, op=MPI.MAX, root=0)
+    if slowest is None:
+        return None
     begins = np.cumsum([0, *(len(phase) for phase in parts[:-1])])
     return np.add.reduceat(slowest, begins)
 

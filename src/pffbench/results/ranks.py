@@ -93,7 +93,8 @@ class RanksFile:
             group = file.require_group(case)
             known = [str(name) for name in group.attrs.get("phases", [])]
             names = [*known, *(name for name in phases if name not in known)]
-            group.attrs["phases"] = names
+            if names != known:
+                group.attrs["phases"] = names
             columns = [names.index(name) for name in phases]
             row = _row_of(group, repetition)
             _put_phases(group, "own", row, columns, own, math.nan)
@@ -156,8 +157,13 @@ def _put_phases(
         )
     dataset = group[name]
     rows, phases, _ = dataset.shape
-    dataset.resize((max(rows, row + 1), max(phases, max(columns) + 1), ranks))
-    dataset[row, columns] = values
+    # By its identifier, as below: h5py's own `resize` takes longer to ask whether it may.
+    dataset.id.set_extent((max(rows, row + 1), max(phases, max(columns) + 1), ranks))
+    first = columns[0]
+    if columns == list(range(first, first + len(columns))):
+        dataset[row, first : first + len(columns)] = values  # a list would take twice as long
+    else:
+        dataset[row, columns] = values
 
 
 def _put(group: Any, name: str, row: int, values: np.ndarray[Any, Any]) -> None:

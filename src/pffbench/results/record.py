@@ -127,10 +127,10 @@ class RunRecord:
         """Replace `run.json` in a way that leaves either the old or the new one whole."""
         path = Path(directory) / "run.json"
         new = path.with_suffix(".json.new")
+        text = json.dumps(vars(self), indent=1, allow_nan=False, default=str)
         try:
             with new.open("w", encoding="utf-8") as file:
-                json.dump(vars(self), file, indent=1, allow_nan=False, default=str)
-                file.write("\n")
+                file.write(text + "\n")
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(path)
