@@ -113,8 +113,8 @@ def test_the_debian_environment_installs_and_its_four_ranks_agree(checkout):
     run(["bash", "-c", script], checkout, 170, PFFBENCH_SPACK_SITE="debian")
     record = json.loads((checkout / "results" / "run.json").read_text())
     spack = record["provenance"]["spack"]
-    assert record["verdict"] == "VALID"
-    assert spack["environment"] == "pffbench"
+    assert record["valid"] is True
+    assert spack["environment"] == checkout.name
     assert len(spack["lock_sha256"]) == 64
     found = specs(checkout)
     for name in ("hdf5", "netcdf-c", "openmpi", "py-h5py", "py-mpi4py", "py-netcdf4", "py-zarr"):

@@ -164,6 +164,12 @@ def variants():
     return set(re.findall(r'variant\("(\w+)"', text))
 
 
+def recipe_versions(recipe):
+    """Return Spack's name of a recipe's package, and the numbers of its versions."""
+    versions = re.findall(r'version\("([\d.]+)"', recipe.read_text())
+    return recipe.parent.name.replace("_", "-"), [numbers(version) for version in versions]
+
+
 def test_the_repository_has_the_layout_of_package_api_2():
     repo = yaml.safe_load((REPO / "repo.yaml").read_text())["repo"]
     assert repo["namespace"] == REPO.name
@@ -201,6 +207,14 @@ def test_what_spack_lacks_has_a_recipe_of_the_locked_version(name):
     recipe = (REPO / "packages" / name.replace("-", "_") / "package.py").read_text()
     versions = re.findall(r'version\("([\d.]+)", sha256="[0-9a-f]{64}"\)', recipe)
     assert versions == [locked()[name]]
+
+
+def test_own_recipes_have_versions_that_the_project_takes():
+    """An audit of Spack fails where none of the known versions is allowed."""
+    for recipe in RECIPES:
+        (name, versions) = recipe_versions(recipe)
+        for spec in PFFBENCH.get(name, []):
+            assert not versions or max(versions) >= lowest(spec), name
 
 
 def test_the_netcdf4_recipe_uses_the_files_of_the_set_up():
