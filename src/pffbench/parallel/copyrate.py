@@ -1,0 +1,38 @@
+"""How fast memory is, with all ranks at it at once."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from pffbench.parallel.extremes import largest
+from pffbench.parallel.topology import Team
+
+#: Bytes that each rank copies, and the ranks of a node at most: more than caches hold, and not
+#: more than there is.
+_COPIED = 32 * 2**20
+_COPIED_ON_A_NODE = 2**30
+
+
+def memory_copy_rate(team: Team, rounds: int = 5) -> float:
+    """Time a copy in memory on all ranks at once and return bytes per second together.
+
+    Collective; the result is the same on all ranks. It bounds every transfer from above: a page
+    cache cannot take data faster than memory does.
+
+    The time is that of a phase, from barrier to barrier, on the rank that saw most of it: with
+    fewer cores than ranks each copies when it has a core, and the sum of what they reach by
+    themselves is many times what memory moves.
+    """
+    copied = min(_COPIED, _COPIED_ON_A_NODE // int(team.node.size))
+    source = np.ones(copied, dtype=np.uint8)
+    target = np.empty_like(source)
+    seconds = []
+    for _ in range(rounds):
+        team.comm.Barrier()
+        begin = time.perf_counter()
+        np.copyto(target, source)
+        team.comm.Barrier()
+        seconds.append(largest(team.comm, time.perf_counter() - begin))
+    return float(team.comm.allreduce(copied)) / sorted(seconds)[rounds // 2]

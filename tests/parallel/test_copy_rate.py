@@ -1,0 +1,15 @@
+"""The speed of memory, which bounds what a page cache can take, with more ranks than cores."""
+
+import pytest
+
+from launch import PROGRAMS, run
+
+pytestmark = pytest.mark.parallel
+
+
+def test_ranks_that_take_turns_on_one_core_copy_no_faster_than_one():
+    """Each by itself, while it has the core, copies as fast as one: four times that in sum."""
+    done = run([PROGRAMS / "copy_rate.py"], ranks=4, timeout=60)
+    assert done.status == 0, done.said
+    together, alone = map(float, done.stdout.split())
+    assert 0 < together < 1.5 * alone
