@@ -82,9 +82,17 @@ def save(figure: Figure, path: Path) -> Iterator[Path]:
         The files.
     """
     with mpl.rc_context(RC):
+        _place(figure)
         for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
             file = path.with_name(path.name + suffix)
             figure.savefig(file, dpi=_DOTS_PER_INCH, metadata=metadata)
             yield file
-            # The places stay as they are: to find them takes as long as to draw.
-            figure.set_layout_engine("none")
+
+
+def _place(figure: Figure) -> None:
+    """Find places for all parts, once: each file would do that anew, by drawing all twice."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        figure.set_dpi(_DOTS_PER_INCH)  # texts are as wide as in the PNG
+        engine.execute(figure)
+        figure.set_layout_engine(None)

@@ -103,7 +103,8 @@ def _ranks(summary: Summary, directory: Path) -> RankTimes:
     """Read the times of all ranks, of each case in the directory of its run."""
     numbers: dict[str, dict[str, frozenset[int]]] = {}
     for case in summary.cases:
-        found = frozenset(repetition(n) for p in case.phases.values() for n in p.by_block)
+        blocks = set().union(*(phase.by_block for phase in case.phases.values()))
+        found = frozenset(map(repetition, blocks))
         numbers.setdefault(case.run or str(directory), {})[case.sample.case] = found
     read = [read_ranks(place, cases) for place, cases in numbers.items()]
     return RankTimes(

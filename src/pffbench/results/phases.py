@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from pffbench.results.rankspread import RankSpread, rank_spread
 from pffbench.results.samples import UPDATE_PHASES, WRITE_PHASES, Sample
 from pffbench.results.statistics import Caveat, Spread, doubts_about, spread, warnings_for
@@ -141,7 +143,8 @@ def _unproved(phase: str, rows: Mapping[str, Sequence[Sample]]) -> Iterator[Cave
 
 def _ratio(by_block: Mapping[int, float], other: Mapping[int, float] | None) -> Spread | None:
     """Return the ratio of times within the blocks that both have."""
-    common = sorted(set(by_block) & set(other or {}))
-    if other is None or not common or any(other[b] <= 0 for b in common):
+    common = sorted(by_block.keys() & other.keys()) if other else []
+    if other is None or not common:
         return None
-    return spread([by_block[b] / other[b] for b in common])
+    mine, theirs = (np.array([times[block] for block in common]) for times in (by_block, other))
+    return spread(mine / theirs) if theirs.min() > 0 else None

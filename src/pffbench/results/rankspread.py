@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,13 +47,13 @@ def rank_spread(rows: Sequence[Sample]) -> RankSpread | None:
 
     None where only the slowest rank is known, as in what other programs measured.
     """
-    if any(math.isnan(row.own_median) for row in rows):
-        return None
     middle = np.array([row.own_median for row in rows])
+    if np.isnan(middle).any():
+        return None
     last = np.array([row.own_max for row in rows])
     ratios = last[middle > 0] / middle[middle > 0]
-    rank, times = Counter(row.slowest_rank for row in rows).most_common(1)[0]
-    host, visits = Counter(row.slowest_host for row in rows).most_common(1)[0]
+    rank, times = Counter([row.slowest_rank for row in rows]).most_common(1)[0]
+    host, visits = Counter([row.slowest_host for row in rows]).most_common(1)[0]
     return RankSpread(
         first=float(np.median([row.own_min for row in rows])),
         middle=float(np.median(middle)),
