@@ -33,10 +33,10 @@ from pffbench.experiment.check import Plan, make_plan
 from pffbench.experiment.load import LoadedExperiment, load_experiment
 from pffbench.parallel.clock import Floor, PhaseTime
 from pffbench.parallel.topology import Team, Topology
-from pffbench.results.collect import new_record
+from pffbench.results.beginning import new_record
 from pffbench.results.gather import gather
-from pffbench.results.hosts import rank_facts
 from pffbench.results.progress import Progress
+from pffbench.results.rankfacts import rank_facts
 from pffbench.results.recorder import Recorder
 from pffbench.workloads.cycle import Observed
 from pffbench.workloads.registry import workload
@@ -168,7 +168,7 @@ def _recorder(loaded: LoadedExperiment, plan: Plan, team: Team, place: str) -> R
     provenance = {"ranks": [facts | {"host": host} for host in team.topology.hosts]}
     floor = Floor(1e-5, 5e-8)
     record = new_record(
-        plan, loaded, "modelled", "/scratch", team.topology, floor, 1e10, {}, provenance, "all"
+        plan, loaded.path, "modelled", "/scratch", team.topology, floor, 1e10, {}, provenance, "all"
     )
     return Recorder(place, record, team.topology, floor, 0, Progress())
 

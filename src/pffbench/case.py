@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
 from pffbench.data.base import DType, SourceKind
 from pffbench.parallel.decomposition import Shape
+
+if TYPE_CHECKING:
+    import hashlib
 
 #: Hexadecimal digits that names end in: two of 100 000 cases share twelve once in 50 000 times
 #: (n² / 2 / 16¹²), and eight two times in three.
@@ -179,7 +182,15 @@ _ENCODER = msgspec.json.Encoder(enc_hook=int, order="sorted")
 
 
 def _digest(value: Any) -> str:
-    return hashlib.sha256(_ENCODER.encode(value)).hexdigest()[:_DIGITS]
+    return _sha256()(_ENCODER.encode(value)).hexdigest()[:_DIGITS]
+
+
+@cache
+def _sha256() -> Callable[[bytes], hashlib._Hash]:
+    """Load OpenSSL, which takes milliseconds, where cases are named: on rank 0."""
+    import hashlib
+
+    return hashlib.sha256
 
 
 @cache

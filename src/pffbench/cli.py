@@ -6,7 +6,7 @@ import argparse
 import keyword
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import NoReturn
@@ -18,11 +18,10 @@ from pffbench.cli_results import (
     add_recommend,
     add_report,
     add_scaling,
-    ranks,
 )
+from pffbench.cli_run import add_plan, add_run
 from pffbench.errors import VALID, UserError
 from pffbench.parallel.launcher import speaks_for_all
-from pffbench.units import Duration
 
 _COMMANDS = {
     "run": "run an experiment on all ranks (the default command)",
@@ -55,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     input is wrong and nothing was created; 3: a signal ended the run early.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    parsed = make_parser().parse_args(_with_command(given))
+    given = _with_command(given)
+    parsed = make_parser(given[0]).parse_args(given)
     module = f"{parsed.command}_" if keyword.iskeyword(parsed.command) else parsed.command
     command = import_module(f"pffbench.commands.{module}")
     try:
@@ -98,8 +98,11 @@ class Parser(argparse.ArgumentParser):
         super().error(message)
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def make_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line, or of one command with the names of all.
+
+    Every rank of a run makes one, and most of the time goes into the options of other commands.
+    """
     parser = Parser(
         prog="pffbench", description=_OVERVIEW, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -114,130 +117,25 @@ def make_parser() -> argparse.ArgumentParser:
         )
         for name, text in _COMMANDS.items()
     }
-    _add_experiment(made["run"])
-    _add_run(made["run"])
-    _add_experiment(made["plan"])
-    made["plan"].add_argument(
-        "--ranks",
-        type=ranks,
-        metavar="N",
-        help="number of ranks to plan for; inside a Slurm job its tasks, else 1 "
-        "(example: --ranks 64)",
-    )
-    made["plan"].add_argument(
-        "--all",
-        action="store_true",
-        help="show all cases, also where there are more than 200 "
-        "(example: pffbench plan exp.yaml --all)",
-    )
-    _add_doctor(made["doctor"])
-    _add_clean(made["clean"])
-    add_report(made["report"])
-    add_compare(made["compare"])
-    add_scaling(made["scaling"])
-    add_recommend(made["recommend"])
-    add_import(made["import"])
+    for name, add in _options().items():
+        if command in (None, name):
+            add(made[name])
     return parser
 
 
-def _add_experiment(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "experiment",
-        nargs="?",
-        metavar="EXPERIMENT.yaml",
-        help="experiment file; the built-in default comparison when not given "
-        "(example: configs/paper/2048x128.yaml)",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        dest="overrides",
-        help="change a key of the experiment, or of all its cases; may be given several times "
-        "(example: --set repetitions=3 --set cache=dropped --set zarr.format=2)",
-    )
-    parser.add_argument(
-        "--scratch",
-        metavar="DIR",
-        help="directory on the file system under test; files are made in a new directory below "
-        "it, which is removed at the end; $PFFBENCH_SCRATCH, $SCRATCH or ./pffbench-scratch when "
-        "not given (example: --scratch /lustre/me)",
-    )
-
-
-def _add_run(parser: argparse.ArgumentParser) -> None:
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--out",
-        metavar="DIR",
-        help="new results directory; ./pffbench-results/NAME-DATE-PID when not given "
-        "(example: --out results/first)",
-    )
-    where.add_argument(
-        "--resume",
-        metavar="DIR",
-        help="go on with the run in this results directory, with the same number of ranks and "
-        "the same software (example: --resume results/first)",
-    )
-    parser.add_argument(
-        "--stage",
-        choices=("write", "read"),
-        help="for cache: separate: only write and keep the files, or, with --resume, read what "
-        "another job wrote on other nodes (example: --resume results/first --stage read)",
-    )
-    parser.add_argument(
-        "--other-hosts",
-        action="store_true",
-        help="with --resume: that the run goes on on other hosts is a remark, instead of making it "
-        "not valid (example: --resume results/first --other-hosts)",
-    )
-    parser.add_argument(
-        "--max-time",
-        type=_duration,
-        metavar="TIME",
-        help="begin no repetition that would not end within this time, and save; the time that "
-        "a Slurm job has left when not given, 'none' for no limit (example: --max-time '20 min')",
-    )
-    parser.add_argument(
-        "--hang-timeout",
-        type=_patience,
-        default="auto",
-        metavar="TIME",
-        help="end the job, telling where every rank is, when a step of a repetition takes longer; "
-        "10 min, and more for large or slow cases, when not given, 'none' for no limit "
-        "(example: --hang-timeout '5 min')",
-    )
-    parser.add_argument(
-        "--fail-fast",
-        action="store_true",
-        help="stop at the first case that fails (example: --fail-fast)",
-    )
-    parser.add_argument(
-        "--drop-hook",
-        metavar="COMMAND",
-        help="command that each node runs to drop its caches before reads with cache: dropped "
-        "(example: --drop-hook 'sudo /usr/local/sbin/drop-caches')",
-    )
-    parser.add_argument(
-        "--record-account",
-        action="store_true",
-        help="record account, user and directories of the batch job too, which are left out of "
-        "run.json otherwise (example: --record-account)",
-    )
-    parser.add_argument(
-        "--fom",
-        action="store_true",
-        help="print the figures of merit at the end, one line each, for ReFrame and Ramble; they "
-        "are in fom.txt of the results directory too (example: --fom)",
-    )
-    parser.add_argument(
-        "--progress",
-        choices=("auto", "bar", "plain", "none"),
-        default="auto",
-        help="how to tell how far the run is; auto draws a bar on a terminal and prints plain "
-        "lines elsewhere (example: --progress plain)",
-    )
+def _options() -> dict[str, Callable[[argparse.ArgumentParser], None]]:
+    """Return what adds the options of each command that has some."""
+    return {
+        "run": add_run,
+        "plan": add_plan,
+        "doctor": _add_doctor,
+        "clean": _add_clean,
+        "report": add_report,
+        "compare": add_compare,
+        "scaling": add_scaling,
+        "recommend": add_recommend,
+        "import": add_import,
+    }
 
 
 def _add_doctor(parser: argparse.ArgumentParser) -> None:
@@ -271,20 +169,3 @@ def _add_clean(parser: argparse.ArgumentParser) -> None:
         help="also what a job with --stage write has left for another one to read "
         "(example: --remove --kept)",
     )
-
-
-def _patience(text: str) -> str:
-    """Look whether a limit for hanging makes sense: a time above 0, or a word."""
-    if text != "auto" and _duration(text) != "none" and Duration.parse(text) <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time to wait; write none for no limit")
-    return text
-
-
-def _duration(text: str) -> str:
-    """Look whether a time makes sense; it is read again where it is needed."""
-    if text != "none":
-        try:
-            Duration.parse(text)
-        except UserError as error:
-            raise argparse.ArgumentTypeError(f"{error}, or none") from None
-    return text

@@ -1,67 +1,29 @@
-"""What a run is to do, decided on rank 0 from the command line before anything is made."""
+"""What a run is to do, decided on rank 0 from the command line before anything is made.
+
+No other rank imports this, nor what it takes to read an experiment and to check it.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pffbench.case import Stage
+from pffbench.decided import Decided
 from pffbench.errors import UserError
-from pffbench.experiment.check import Plan, make_plan
+from pffbench.experiment.check import make_plan
 from pffbench.experiment.cost import Room, check_room
 from pffbench.experiment.limits import Allowance, check_open_files
-from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
+from pffbench.experiment.load import from_data, load_experiment
+from pffbench.experiment.plan import Plan
 from pffbench.parallel.topology import Team
 from pffbench.results.lock import RunLock
 from pffbench.results.resume import Resumed, refuse_other_cases, resumed
-from pffbench.results.samples import Repetitions
 from pffbench.storage.filesystem import FileSystem, filesystem, nearest_existing
 from pffbench.storage.quota import quota_left
 from pffbench.storage.scratch import scratch_parent
-
-
-@dataclass(frozen=True)
-class Decided:
-    """What rank 0 has found out and decided; equal on all ranks.
-
-    Parameters
-    ----------
-    loaded, plan
-        What to run.
-    stage : {"all", "write", "read"}
-        Which part of it this job does.
-    run_id : str
-        Identifies the run and its scratch directory.
-    scratch_parent : str
-        Directory to make the scratch directory in.
-    own_scratch_parent : bool
-        Whether that one is to be made too, and removed when empty.
-    out : str
-        Results directory.
-    goes_on : bool
-        Whether the run has begun before.
-    done : frozenset of (str, int)
-        Repetitions, as case and number, that need nothing more.
-    kept : frozenset of (str, int)
-        Repetitions whose files are there and still needed.
-    other_hosts : bool
-        Whether a run may go on on other hosts than it began on.
-    """
-
-    loaded: LoadedExperiment
-    plan: Plan
-    stage: Stage
-    run_id: str
-    scratch_parent: str
-    own_scratch_parent: bool
-    out: str
-    goes_on: bool
-    done: Repetitions
-    kept: Repetitions
-    other_hosts: bool
 
 
 def decide(
@@ -115,8 +77,8 @@ def decide(
     check_open_files(plan, allowance)
     blocks = plan.experiment.warmup + plan.experiment.repetitions
     return Decided(
-        loaded,
         plan,
+        loaded.path,
         stage,
         run_id,
         parent,

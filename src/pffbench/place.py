@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pffbench.decision import Decided
+from pffbench.decided import Decided
 from pffbench.errors import UserError
 from pffbench.parallel.root import on_root
 from pffbench.parallel.topology import Team

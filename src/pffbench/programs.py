@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +33,8 @@ def ask(command: Sequence[str], timeout: float) -> Answer:
     timeout : float
         Seconds after which it is ended.
     """
+    import subprocess  # few ranks ever ask a program
+
     name = Path(command[0]).name
     try:
         done = subprocess.run(

@@ -5,17 +5,18 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from pffbench.decision import Decided
+from pffbench.decided import Decided
 from pffbench.errors import UserError
 from pffbench.parallel.clock import Floor
 from pffbench.parallel.topology import Team
-from pffbench.results.collect import reading_entry
+from pffbench.results.beginning import reading_entry
 from pffbench.results.lock import RunLock
 from pffbench.results.progress import Progress
 from pffbench.results.record import RunRecord
 from pffbench.results.recorder import Recorder
 from pffbench.results.resume import changed_software, moved, other_commit
-from pffbench.results.samples import claim, drop_unfinished
+from pffbench.results.samples import claim
+from pffbench.results.whole import drop_unfinished
 from pffbench.storage.filesystem import same_filesystem
 
 _TOGETHER = "results are written to the file system under test, off the timer"

@@ -1,7 +1,8 @@
 """A session: from the command line to a verdict, on all ranks.
 
 Everything that can be wrong is looked for first, on rank 0, and told to all ranks; only then is
-anything created.
+anything created. What only rank 0 does is imported where it does it: with more ranks than cores
+each import of a rank is paid by all.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pffbench.decision import Decided, decide
+from pffbench.decided import Decided
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, ResultsLostError, UserError
 from pffbench.experiment.limits import Allowance
 from pffbench.parallel.clock import Floor, measure_floor
+from pffbench.parallel.copyrate import memory_copy_rate
 from pffbench.parallel.extremes import any_of, largest, least
 from pffbench.parallel.joblimit import seconds_left
 from pffbench.parallel.quiet import quiet_barrier
@@ -26,12 +28,9 @@ from pffbench.parallel.root import made_by_root, on_root
 from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
 from pffbench.place import destroy_scratch, make_scratch
-from pffbench.recording import open_recorder
-from pffbench.results.collect import collect_provenance, memory_copy_rate, new_record
-from pffbench.results.hosts import rank_facts
+from pffbench.results.collect import collect_provenance
 from pffbench.results.lock import RunLock
-from pffbench.results.progress import Progress, make_progress, on_terminal
-from pffbench.results.recorder import Recorder
+from pffbench.results.rankfacts import available_memory, rank_facts
 from pffbench.rules import Rules
 from pffbench.runner import Runner
 from pffbench.storage.scratch import Scratch
@@ -39,6 +38,12 @@ from pffbench.units import Duration
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+    from pffbench.results.progress import Progress
+    from pffbench.results.recorder import Recorder
+
+#: Place in /proc/PID/stat, behind the name, of when a process began, in ticks since the boot.
+_START_TIME = 19
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,13 @@ class Session:
         started = _seconds_since_start()
         team = Team.of(comm)
         allowance = Allowance(_free_memory(team), _open_files(team))
-        decided = on_root(team, lambda: decide(arguments, team, allowance, lock))
+
+        def decide_on_root() -> Decided:
+            from pffbench.decision import decide
+
+            return decide(arguments, team, allowance, lock)
+
+        decided = on_root(team, decide_on_root)
         scratch = make_scratch(team, decided)
         floor = measure_floor(team.comm)
         copy_rate = memory_copy_rate(team)
@@ -89,9 +100,13 @@ class Session:
         startup = {"seconds_to_main": largest(comm, started)}
 
         def make() -> tuple[Progress, Recorder]:
+            from pffbench.recording import open_recorder
+            from pffbench.results.beginning import new_record
+            from pffbench.results.progress import make_progress
+
             record = new_record(
                 decided.plan,
-                decided.loaded,
+                decided.experiment_file,
                 decided.run_id,
                 scratch.directory,
                 team.topology,
@@ -203,6 +218,7 @@ class Session:
 
         from pffbench.results.exports import write_summary
         from pffbench.results.fom import write_fom
+        from pffbench.results.progress import on_terminal
         from pffbench.results.summary import summarise
         from pffbench.results.terminal import print_summary
 
@@ -256,9 +272,9 @@ def _hang_timeout(text: str) -> float | None:
 
 def _seconds_since_start() -> float:
     """Return how long ago this process was started, in seconds."""
-    import psutil
-
-    return time.time() - float(psutil.Process().create_time())
+    fields = Path("/proc/self/stat").read_text().rpartition(") ")[2].split()
+    ticks = int(fields[_START_TIME])
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _open_files(team: Team) -> int:
@@ -271,9 +287,7 @@ def _open_files(team: Team) -> int:
 
 def _free_memory(team: Team) -> int:
     """Return the bytes that each rank may take, on the node that has least; collective."""
-    import psutil
-
-    available = psutil.virtual_memory().available
+    available = available_memory()
     limit = rank_facts()["memory_limit_bytes"]  # of the container or the job, where there is one
     if isinstance(limit, int):
         available = min(available, limit)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from pffbench.errors import UserError
 
+if TYPE_CHECKING:
+    from fractions import Fraction
+
 _BINARY = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
 _DECIMAL = {"kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
-_SECONDS = {
-    "": Fraction(1),
-    "ms": Fraction(1, 1000),
-    "s": Fraction(1),
-    "min": Fraction(60),
-    "h": Fraction(3600),
-}
+_MILLISECONDS = {"": 1000, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
 # Bounded, since 1e999999999 is a short text for a number that fills memory.
 _QUANTITY = re.compile(
     r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][0-9]{1,2})?)\s*([A-Za-z]{0,10})\s*"
@@ -77,12 +74,12 @@ class Duration(float):
         UserError
             The text is not a duration or the unit is unknown.
         """
-        number, unit = _split(value, "duration", _SECONDS, "90 s")
-        return cls(float(number * _SECONDS[unit]))
+        number, unit = _split(value, "duration", _MILLISECONDS, "90 s")
+        return cls(float(number * _MILLISECONDS[unit] / 1000))
 
 
 def _split(
-    value: object, what: str, units: Mapping[str, int | Fraction], example: str
+    value: object, what: str, units: Mapping[str, int], example: str
 ) -> tuple[Fraction, str]:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise UserError(f"{value!r} is not a {what} (write it like {example!r})")
@@ -92,4 +89,6 @@ def _split(
     if match[2] not in units:
         allowed = ", ".join(unit for unit in units if unit)
         raise UserError(f"{value!r} has the unknown unit {match[2]!r} (allowed: {allowed})")
+    from fractions import Fraction  # which most commands and ranks have no need of
+
     return Fraction(match[1]), match[2]

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import pffbench
-from pffbench.results.hosts import as_ranges, memory_limit
 from pffbench.results.provenance import (
     environment_facts,
     host_facts,
     rank_facts,
     software_facts,
 )
+from pffbench.results.rankfacts import as_ranges, memory_limit
 from pffbench.results.software import checkout_facts, spack_hash
 
 
@@ -50,7 +50,7 @@ def test_rank_facts_are_those_of_this_process():
 def test_binding_shows(tmp_path):
     core = max(os.sched_getaffinity(0))
     facts = in_new_process(
-        "import json, os; from pffbench.results.hosts import rank_facts;"
+        "import json, os; from pffbench.results.rankfacts import rank_facts;"
         f"os.sched_setaffinity(0, [{core}]); print(json.dumps(rank_facts()))")
     assert (facts["affinity"], facts["cpus"]) == (str(core), 1)
 

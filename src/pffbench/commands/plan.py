@@ -11,8 +11,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from pffbench.experiment.check import Plan, make_plan
+from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
+from pffbench.experiment.plan import Plan
 from pffbench.storage.filesystem import filesystem
 from pffbench.storage.scratch import scratch_parent
 from pffbench.units import Size

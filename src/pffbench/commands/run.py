@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run an experiment on all ranks; collective. Return the exit status."""
+    gc.disable()  # what starting makes stays, and is looked through again and again; see Runner.run
     comm = start_mpi()
     faulthandler.enable()  # a crash in a library tells where in Python it was
     check_launcher(comm.size)

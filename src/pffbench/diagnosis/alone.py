@@ -24,7 +24,8 @@ from pffbench.diagnosis import (
 )
 from pffbench.diagnosis.finding import Finding, looked_at
 from pffbench.errors import UserError
-from pffbench.results.hosts import host_facts, rank_facts
+from pffbench.results.hosts import host_facts
+from pffbench.results.rankfacts import rank_facts
 from pffbench.results.software import software_facts
 from pffbench.storage.filesystem import FileSystem, filesystem, same_filesystem
 from pffbench.storage.scratch import Scratch, scratch_parent

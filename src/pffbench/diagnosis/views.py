@@ -11,7 +11,8 @@ from pffbench.diagnosis.backends import absent_libraries
 from pffbench.diagnosis.libraries import Library, import_libraries
 from pffbench.parallel.topology import Topology
 from pffbench.results.facts import Facts
-from pffbench.results.hosts import host_facts, rank_facts
+from pffbench.results.hosts import host_facts
+from pffbench.results.rankfacts import rank_facts
 
 
 @dataclass(frozen=True)

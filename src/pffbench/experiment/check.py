@@ -2,56 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pffbench.backends.base import ArraySpec, Cuts
 from pffbench.backends.needs import lacking
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Parameters
-from pffbench.data import FileSource, make_source
+from pffbench.data import file_source
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.codecs import beyond_codecs
-from pffbench.experiment.contents import contents_of
+from pffbench.experiment.contents import Contents, contents_of
 from pffbench.experiment.cost import Cost, cost_of
 from pffbench.experiment.load import LoadedExperiment
-from pffbench.experiment.schema import Experiment
+from pffbench.experiment.plan import Plan
 from pffbench.workloads.registry import workload
+
+if TYPE_CHECKING:
+    from pffbench.data.files import FileSource
 
 #: Arrays of one case: each rank keeps a description of every one of them.
 MOST_ARRAYS = 10_000_000
 #: Parameters of which is remembered what was found out, for the next cases with other options.
 _REMEMBERED = 1024
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The cases that will run.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        What was asked for.
-    ranks : int
-        For how many ranks it was checked.
-    cases : tuple of Case
-        What will run, in the order of the first block.
-    left_out : tuple of (str, str)
-        Names of the cases that are impossible and may be skipped, each with the reason.
-    costs : dict of str to Cost
-        What one repetition of each case takes, by its name.
-    """
-
-    experiment: Experiment
-    ranks: int
-    cases: tuple[Case, ...]
-    left_out: tuple[tuple[str, str], ...]
-    costs: Mapping[str, Cost]
 
 
 def make_plan(loaded: LoadedExperiment, ranks: int) -> Plan:
@@ -65,20 +42,21 @@ def make_plan(loaded: LoadedExperiment, ranks: int) -> Plan:
     cases: list[Case] = []
     left_out: list[tuple[str, str]] = []
     costs: dict[str, Cost] = {}
+    memory = int(loaded.experiment.memory)
     with ExitStack() as stack:
         files = _Files(stack)
         checker = _Checker(ranks)
         for where, raw in loaded.cases:
             try:
                 case = _with_source(raw, where, files)
-                checker.check(case, where)
+                contents = checker.check(case, where)
             except ImpossibleCaseError as error:
                 if loaded.experiment.impossible == "refuse" and not raw.roofline:
                     raise
                 left_out.append((raw.id, str(error).removeprefix(f"{where}: ")))
             else:
                 cases.append(case)
-                costs[case.id] = cost_of(case, ranks, int(loaded.experiment.memory))
+                costs[case.id] = cost_of(case, ranks, memory, contents)
     if not cases:
         raise UserError(
             f"{loaded.path}: all {len(left_out)} cases are impossible, the first one "
@@ -116,18 +94,20 @@ class _Checker:
         self._stored = lru_cache(maxsize=_REMEMBERED)(self._look_at)
         self._lacking = cache(_lacking)
 
-    def check(self, case: Case, where: str) -> None:
-        """Refuse a case that cannot be run, as `check_case`."""
+    def check(self, case: Case, where: str) -> Contents:
+        """Refuse a case that cannot be run, as `check_case`; return which arrays it has."""
         p = case.parameters
         try:
-            kinds, cuts = self._stored(p)
+            contents = self._stored(p)
         except UserError as error:
             raise type(error)(f"{where}: {error}") from None
+        kinds, cuts = contents.kinds, contents.cuts
         if reason := backend_class(p.backend).refuse(p, case.options, kinds, cuts):
             raise ImpossibleCaseError(f"{where}: {reason}")
+        return contents
 
-    def _look_at(self, p: Parameters) -> tuple[list[ArraySpec], Cuts]:
-        """Return the kinds of arrays that there are, and where they are cut."""
+    def _look_at(self, p: Parameters) -> Contents:
+        """Return which arrays there are."""
         access_pattern, ranks = workload(p.workload), self._ranks
         if reason := access_pattern.check(p, ranks):
             raise UserError(reason)
@@ -140,8 +120,7 @@ class _Checker:
             raise ImpossibleCaseError(f"backend {p.backend} {reason}")
         if reason := access_pattern.refuse(p, backend_class(p.backend)):
             raise ImpossibleCaseError(reason)
-        cuts = access_pattern.cuts(p, ranks) if p.layout == "shared" else ()
-        return contents.kinds, cuts
+        return contents
 
 
 def _lacking(backend: str) -> str | None:
@@ -183,8 +162,8 @@ class _Files:
         """
         key = (p.dtype, p.file, p.variable)
         if key not in self._known:
-            source = make_source("file", p.dtype, 0, p.file, p.variable)
-            assert isinstance(source, FileSource)
+            assert p.file is not None
+            source = file_source(p.file, p.variable, p.dtype)
             self._stack.callback(source.close)
             self._known[key] = source
         return self._known[key]

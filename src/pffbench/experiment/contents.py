@@ -1,11 +1,13 @@
-"""What cases of the same parameters hold, whatever their options: found out once for all."""
+"""Which arrays cases have, whatever their options and values: found out once for all."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pffbench.backends.base import ArraySpec
+import msgspec
+
+from pffbench.backends.base import ArraySpec, Cuts
 from pffbench.case import Parameters
 from pffbench.workloads.base import Volume
 from pffbench.workloads.registry import workload
@@ -23,19 +25,34 @@ class Contents:
         An array of each kind, that of rank 0 first; empty where rank 0 opens none.
     largest_write : int
         Bytes of the longest call of any rank.
+    cuts : tuple of tuple of int
+        Where the arrays that all ranks write together are cut; empty where there are none.
     """
 
     volume: Volume
     kinds: list[ArraySpec]
     largest_write: int
+    cuts: Cuts
+
+
+def contents_of(parameters: Parameters, ranks: int) -> Contents:
+    """Return what cases hold whose parameters have been found to make sense together.
+
+    The values of the arrays, and what becomes of them, are no matter: a sweep over these finds
+    out about its arrays once.
+    """
+    plain = msgspec.structs.replace(
+        parameters, source="uniform", file=None, variable=None, durability="close", cache="warm"
+    )
+    return _contents(plain, ranks)
 
 
 @lru_cache(maxsize=1024)
-def contents_of(parameters: Parameters, ranks: int) -> Contents:
-    """Return what cases hold whose parameters have been found to make sense together."""
+def _contents(parameters: Parameters, ranks: int) -> Contents:
     pattern = workload(parameters.workload)
     return Contents(
         pattern.volume(parameters, ranks),
         pattern.kinds(parameters, ranks),
         pattern.largest_write(parameters, ranks),
+        pattern.cuts(parameters, ranks) if parameters.layout == "shared" else (),
     )

@@ -10,12 +10,12 @@ from pffbench.backends.base import ArraySpec
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, itemsize
 from pffbench.errors import UserError
-from pffbench.experiment.contents import contents_of
+from pffbench.experiment.contents import Contents, contents_of
 from pffbench.units import Size
 from pffbench.workloads.registry import workload
 
 if TYPE_CHECKING:
-    from pffbench.experiment.check import Plan
+    from pffbench.experiment.plan import Plan
 
 #: Room for what a format adds to the data: metadata, and file system blocks that are not full.
 _FORMAT_OVERHEAD = 1.1
@@ -49,7 +49,7 @@ class Cost:
     memory: int
 
 
-def cost_of(case: Case, ranks: int, budget: int) -> Cost:
+def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = None) -> Cost:
     """Estimate what a case takes.
 
     Parameters
@@ -60,11 +60,13 @@ def cost_of(case: Case, ranks: int, budget: int) -> Cost:
         Number of ranks.
     budget : int
         Bytes that the buffers of a rank may take.
+    contents : Contents, optional
+        Its arrays, where they have been looked at.
     """
     p = case.parameters
     backend = backend_class(p.backend)
     pattern = workload(p.workload)
-    contents = contents_of(p, ranks)
+    contents = contents or contents_of(p, ranks)
     volume, specs = contents.volume, contents.kinds
     memory = _COPIES * max(contents.largest_write, min(budget, -(-volume.nbytes // ranks)))
     if not backend.capabilities.keeps_data:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.errors import UserError
-from pffbench.experiment.check import Plan
+from pffbench.experiment.plan import Plan
 
 #: Files that a case may have open beside its data: the user's own file, results, libraries.
 _BESIDE = 32

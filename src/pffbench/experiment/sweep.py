@@ -122,13 +122,49 @@ def _axes(flat: Mapping[str, Any], zips: list[list[str]], where: str) -> list[_A
     return axes
 
 
-def _owner(key: str) -> str:
-    """Return the backend whose option a key is; no text of a parameter."""
-    return key.rpartition(".")[0]
-
-
 #: A point of a sweep: the number of the step along each axis, or along some of them.
 _Place = tuple[int, ...]
+
+
+class _Part:
+    """What a sweep says of parameters, or of the options of one backend.
+
+    Parameters
+    ----------
+    axes : list of _Axis
+        All axes.
+    prefix : str
+        What the keys of this part begin with; empty for parameters.
+    """
+
+    def __init__(self, axes: list[_Axis], prefix: str) -> None:
+        self._fixed: dict[str, Any] = {}
+        #: The axes of several steps, each with its number and what each step sets.
+        self._swept: list[tuple[int, list[dict[str, Any]]]] = []
+        for number, axis in enumerate(axes):
+            mine = [i for i, key in enumerate(axis.keys) if _owned(key, prefix)]
+            names = [axis.keys[i].removeprefix(prefix) for i in mine]
+            steps = [{n: step[i] for n, i in zip(names, mine, strict=True)} for step in axis.steps]
+            if len(steps) == 1:
+                self._fixed.update(steps[0])
+            elif mine:
+                self._swept.append((number, steps))
+
+    def along(self, place: _Place) -> _Place:
+        """Return a point along the axes of this part alone."""
+        return tuple([place[number] for number, _ in self._swept])
+
+    def values(self, place: _Place) -> dict[str, Any]:
+        """Return the values at a point, those of keys that are not swept too."""
+        values = self._fixed.copy()
+        for number, steps in self._swept:
+            values.update(steps[place[number]])
+        return values
+
+
+def _owned(key: str, prefix: str) -> bool:
+    """Whether a key is of the backend that a prefix names, or of none when the prefix is empty."""
+    return key.startswith(prefix) if prefix else "." not in key
 
 
 class _Sweep:
@@ -140,19 +176,8 @@ class _Sweep:
         self._parameters: dict[_Place, Parameters] = {}
         self._options: dict[tuple[str, _Place], Options] = {}
         self._known_keys: set[str] = set()
-        self._fixed = {
-            key: value
-            for axis in axes
-            if len(axis.steps) == 1
-            for key, value in zip(axis.keys, axis.steps[0], strict=True)
-        }
-        self._plain = self._numbers("")
-        self._of_backend = {name: self._numbers(name) for name in backend_names()}
-
-    def _numbers(self, owner: str) -> list[int]:
-        """Return the axes of several steps with options of a backend, or with parameters."""
-        several = (i for i, axis in enumerate(self._axes) if len(axis.steps) > 1)
-        return [i for i in several if owner in map(_owner, self._axes[i].keys)]
+        self._plain = _Part(axes, "")
+        self._of_backend = {name: _Part(axes, f"{name}.") for name in backend_names()}
 
     def places(self) -> Iterator[_Place]:
         """Yield the points of the sweep; the last axis advances first."""
@@ -160,27 +185,19 @@ class _Sweep:
 
     def case(self, place: _Place) -> Case:
         """Return the case at a point."""
-        plain = tuple([place[i] for i in self._plain])
+        plain = self._plain.along(place)
         parameters = self._parameters.get(plain)
         if parameters is None:
             parameters = self._parameters[plain] = self._make_parameters(place)
         backend = parameters.backend
-        chosen = (backend, tuple([place[i] for i in self._of_backend[backend]]))
+        chosen = (backend, self._of_backend[backend].along(place))
         options = self._options.get(chosen)
         if options is None:
             options = self._options[chosen] = self._make_options(backend, place)
         return Case(parameters, options)
 
-    def _values(self, place: _Place, numbers: Sequence[int]) -> dict[str, Any]:
-        """Return the values of some axes at a point, and of all keys that are not swept."""
-        values = dict(self._fixed)
-        for i in numbers:
-            axis = self._axes[i]
-            values.update(zip(axis.keys, axis.steps[place[i]], strict=True))
-        return values
-
     def _make_parameters(self, place: _Place) -> Parameters:
-        point = {k: v for k, v in self._values(place, self._plain).items() if "." not in k}
+        point = self._plain.values(place)
         if "backend" in point and point["backend"] is None:
             point["backend"] = "null"  # YAML reads the bare word null as nothing
         _known(point, "backend", backend_names(), self._where)
@@ -196,10 +213,8 @@ class _Sweep:
         return msgspec.structs.replace(found, dtype=default_dtype(found.source))
 
     def _make_options(self, backend: str, place: _Place) -> Options:
-        prefix = f"{backend}."
-        own = self._values(place, self._of_backend[backend])
-        mine = {k.removeprefix(prefix): v for k, v in own.items() if k.startswith(prefix)}
-        return converted(mine, backend_class(backend).options_type, join(self._where, backend))
+        own = self._of_backend[backend].values(place)
+        return converted(own, backend_class(backend).options_type, join(self._where, backend))
 
 
 def _known(point: Mapping[str, Any], key: str, names: tuple[str, ...], where: str) -> str:

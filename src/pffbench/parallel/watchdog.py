@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import math
 import os
-import subprocess
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import pffbench
 from pffbench.parallel.leases import Holder, Leases
 from pffbench.parallel.stacks import ask_no_more, write_stacks_when_asked
 from pffbench.parallel.topology import Team
+
+if TYPE_CHECKING:
+    import subprocess
 
 #: A directory in memory; a lease on a disk would make ranks wait for the disk.
 _MEMORY = "/dev/shm"
@@ -100,6 +102,8 @@ class Watchdog:
         """Open the file of the node's leases, which has no name any more when all have it."""
         path, file = "", -1
         if self._team.is_leader:
+            import tempfile
+
             try:
                 place = _MEMORY if Path(_MEMORY).is_dir() else None
                 file, path = tempfile.mkstemp(prefix="pffbench-leases-", dir=place)
@@ -119,6 +123,8 @@ class Watchdog:
         return file if everybody else -1
 
     def _start(self, file: int, count: int) -> None:
+        import subprocess
+
         root = str(Path(pffbench.__file__).parents[1])
         paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
         told = [str(file), str(count), self._limit]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,7 +30,7 @@ class RunLock:
 
     def __init__(self) -> None:
         self._path: Path | None = None
-        self._token = uuid.uuid4().hex
+        self._token = os.urandom(16).hex()
 
     def take(self, directory: str | Path, option: str) -> None:
         """Take the lock of a directory that exists.

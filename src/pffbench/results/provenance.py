@@ -7,20 +7,28 @@ software and of MPI-IO have modules of their own; here is what the environment t
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 from pffbench.results.facts import Facts
-from pffbench.results.hosts import host_facts, rank_facts
+from pffbench.results.hosts import host_facts
 from pffbench.results.mpiio import hints_of, io_component, mpi_io_facts
+from pffbench.results.rankfacts import rank_facts
 from pffbench.results.slurm import slurm_facts
 from pffbench.results.software import software_facts
+from pffbench.results.spack import find_environment, spack_facts
+from pffbench.storage.filesystem import filesystem
 
 __all__ = [
     "environment_facts",
     "hints_of",
     "host_facts",
     "io_component",
+    "job_facts",
     "mpi_io_facts",
     "rank_facts",
     "slurm_facts",
@@ -108,4 +116,29 @@ def environment_facts(environ: Mapping[str, str], *, personal: bool = False) -> 
         name: _HIDDEN if hidden(name) else value
         for name, value in sorted(environ.items())
         if (name.startswith(_PREFIXES) and not _NOISE.match(name)) or name in _NAMES
+    }
+
+
+def job_facts(libraries: Iterable[str], scratch: str, *, personal: bool) -> dict[str, Any]:
+    """Find what is the same for all ranks and hosts of a job; rank 0 asks.
+
+    Parameters
+    ----------
+    libraries : iterable of str
+        Import names of what the cases use.
+    scratch : str
+        The scratch directory.
+    personal : bool
+        Whether account and user of the batch job are kept.
+    """
+    from mpi4py import MPI
+
+    used = ["mpi4py", "h5py", *libraries]  # h5py writes ranks.h5 in every run
+    return {
+        "software": software_facts(dict.fromkeys(used)),
+        "mpi_io": mpi_io_facts(MPI.COMM_SELF, scratch),
+        "filesystem": vars(filesystem(scratch)),
+        "environment": environment_facts(os.environ, personal=personal),
+        "slurm": slurm_facts(os.environ, personal=personal),
+        "spack": spack_facts(find_environment(os.environ, Path(sys.prefix))),
     }

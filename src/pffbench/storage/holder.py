@@ -7,7 +7,6 @@ ended: a process of this machine by its number and start time, a job by what Slu
 
 from __future__ import annotations
 
-import getpass
 import os
 import shutil
 import socket
@@ -146,6 +145,8 @@ class Holder:
 
 
 def _user() -> str:
+    import getpass  # which brings the terminal's settings; only who marks a directory asks
+
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a user id without an account, as in some containers

@@ -216,14 +216,15 @@ class Hyperslab(Workload):
         allowed = [len(shape)] if p.steps is None else [len(shape), len(shape) + 1]
         return (
             legal_chunk_axes(p, allowed)
-            or too_large_chunks(
-                p, (*((p.steps,) if p.steps else ()), *self._stored_shape(p, ranks))
-            )
+            or self._check_chunks(p, ranks)
             or self._check_reading(p, ranks)
         )
 
-    def _stored_shape(self, p: HyperslabParameters, ranks: int) -> Shape:
-        return global_shape(p, ranks) if p.layout == "shared" else self._part(p, ranks, 0).shape
+    def _check_chunks(self, p: HyperslabParameters, ranks: int) -> str | None:
+        if not isinstance(p.chunks, tuple):
+            return None
+        part = global_shape(p, ranks) if p.layout == "shared" else self._part(p, ranks, 0).shape
+        return too_large_chunks(p, (*((p.steps,) if p.steps else ()), *part))
 
     def _check_reading(self, p: HyperslabParameters, ranks: int) -> str | None:
         if not self.reads_elsewhere(p):

@@ -1,0 +1,118 @@
+"""Facts about where a rank runs: its binding and its limits; cheap, since all ranks ask."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+
+from pffbench.results.facts import Facts
+
+_SYS = Path("/sys")
+_NO_LIMIT = 2**60  # cgroups of version 1 say "no limit" with a number near 2**63
+
+
+def rank_facts() -> Facts:
+    """Find what differs between the ranks of one node; cheap, to be gathered from all.
+
+    Returns
+    -------
+    dict
+        ``host``, ``pid``, ``affinity`` (the cores it may run on, like ``0-3,8``), ``cpus`` (how
+        many these are), ``numa_nodes`` (those of its cores, None where unknown) and
+        ``memory_limit_bytes`` (of its control group, None without one).
+    """
+    cores = os.sched_getaffinity(0)
+    return {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "affinity": as_ranges(cores),
+        "cpus": len(cores),
+        "numa_nodes": _numa_nodes_of(cores),
+        "memory_limit_bytes": memory_limit(
+            kernel_text("/proc/self/cgroup") or "", _SYS / "fs/cgroup"
+        ),
+    }
+
+
+def available_memory() -> int:
+    """Return the bytes that programs may take before this node begins to swap (proc(5))."""
+    text = Path("/proc/meminfo").read_text()
+    (kibibytes,) = re.findall(r"^MemAvailable:\s*(\d+) kB$", text, re.MULTILINE)
+    return int(kibibytes) * 1024
+
+
+def as_ranges(numbers: Iterable[int]) -> str:
+    """Write a set of numbers the way the kernel writes core lists: ``0-3,8``."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+def memory_limit(cgroup: str, root: Path) -> int | None:
+    """Find the tightest memory limit of a process's control group and its ancestors.
+
+    Parameters
+    ----------
+    cgroup : str
+        The text of /proc/PID/cgroup: lines of hierarchy number, controllers and path, where
+        version 2 is the line with number 0 and no controllers (cgroups(7)).
+    root : Path
+        Where the control groups are mounted.
+
+    Returns
+    -------
+    int or None
+        Bytes; None without any limit.
+    """
+    limits = []
+    for line in cgroup.splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            limits += _limits(root, path, "memory.max")
+        elif "memory" in controllers.split(","):
+            limits += _limits(root / "memory", path, "memory.limit_in_bytes")
+    return min(limits, default=None)
+
+
+def _limits(mount: Path, path: str, name: str) -> list[int]:
+    group = mount / path.lstrip("/")
+    levels = [level for level in (group, *group.parents) if level.is_relative_to(mount)]
+    numbers = [kernel_number(kernel_text(level / name)) for level in levels]
+    return [number for number in numbers if number is not None and number < _NO_LIMIT]
+
+
+def _numa_nodes_of(cores: set[int]) -> str | None:
+    nodes = [
+        int(directory.name.removeprefix("node"))
+        for directory in (_SYS / "devices/system/node").glob("node[0-9]*")
+        if cores & _from_ranges(kernel_text(directory / "cpulist") or "")
+    ]
+    return as_ranges(nodes) or None
+
+
+def _from_ranges(text: str) -> set[int]:
+    numbers: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        numbers.update(range(int(first), int(last or first) + 1))
+    return numbers
+
+
+def kernel_number(text: str | None) -> int | None:
+    """Return the number that a text is, if it is one."""
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def kernel_text(path: str | Path) -> str | None:
+    """Return what a file of /proc or /sys says; None where it is not there."""
+    try:
+        return Path(path).read_text(errors="replace").strip()
+    except OSError:
+        return None
