@@ -1,7 +1,4 @@
-"""The statistics of a run: spread, intervals, ratios and what spoils them (rule 7 of the method).
-
-SciPy is imported where it is needed: only rank 0 does statistics, and not before its time.
-"""
+"""The statistics of a run: spread, intervals, ratios, what spoils them (rule 7 of the method)."""
 
 from __future__ import annotations
 
@@ -74,11 +71,12 @@ def spread(values: Sequence[float] | Values) -> Spread:
 
 
 def interval_of_median(values: Values) -> tuple[float, float]:
-    """Return the 95 % percentile bootstrap interval of the median (`scipy.stats.bootstrap`).
+    """Return the 95 % percentile bootstrap interval of the median.
 
     A median is made of the values in the middle, so the resamples are drawn once for each number
-    of values, as places in their order; the interval is the one that `bootstrap` gives for the
-    sorted values. A run of thousands of cases and phases would otherwise wait for minutes.
+    of values, as places in their order. A run of thousands of cases and phases would otherwise
+    wait for minutes. The interval is the one that `scipy.stats.bootstrap` gives for the sorted
+    values, as a test compares; SciPy itself takes half a second to import, at the end of each run.
     """
     if values.size < 2:
         return float("nan"), float("nan")
@@ -145,27 +143,15 @@ def _medians_of(values: Values) -> tuple[Values, Places]:
 @lru_cache(maxsize=128)
 def _resampled_medians(n: int) -> tuple[Places, Places, Places]:
     """Draw resamples of n values and count where the two values in their middle come from."""
-    from scipy.stats import bootstrap
-
-    def middle(places: Values, axis: int) -> Values:
-        ordered = np.partition(places, [(n - 1) // 2, n // 2], axis=axis)
-        both = np.take(ordered, [(n - 1) // 2, n // 2], axis=axis)
-        lower, upper = np.split(both, 2, axis=axis)
-        code: Values = np.squeeze(lower * n + upper, axis=axis)  # exact: n is far below 2**26
-        return code
-
-    codes = bootstrap(
-        (np.arange(n, dtype=np.float64),),
-        middle,
-        axis=-1,
-        n_resamples=_RESAMPLES,
-        batch=max(1, _BATCH // n),
-        confidence_level=_CONFIDENCE,
-        method="percentile",
-        vectorized=True,
-        rng=np.random.default_rng(0),
-    ).bootstrap_distribution
-    found, counts = np.unique(codes.astype(np.int64), return_counts=True)
+    rng = np.random.default_rng(0)
+    middle = [(n - 1) // 2, n // 2]
+    codes: list[Places] = []
+    at_once = max(1, _BATCH // n)
+    for done in range(0, _RESAMPLES, at_once):
+        places = rng.integers(0, n, (min(at_once, _RESAMPLES - done), n))
+        lower, upper = np.partition(places, middle, axis=1)[:, middle].T
+        codes.append(lower * n + upper)
+    found, counts = np.unique(np.concatenate(codes), return_counts=True)
     return found // n, found % n, counts
 
 
