@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pffbench.backends.capabilities import Capabilities
-from pffbench.backends.chunkcache import ChunkCache, Chunking, StoredChunks
 from pffbench.backends.spec import ArraySpec, ByteOrder
 from pffbench.backends.stored import StoredAs, Touched
 from pffbench.case import Options, Parameters, Settings
@@ -28,8 +27,10 @@ from pffbench.parallel.decomposition import Box
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from pffbench.backends.chunkcache import ChunkCache, Chunking, StoredChunks
+
 Buffer = np.ndarray[Any, Any]
-#: What is timed: moves the data; a reader returns the array that holds what was read.
+#: What is timed: moves the data. What may be returned is told at `Array.writer` and `Array.reader`.
 Call = Callable[[], Any]
 
 #: Inner boundaries between the ranks' parts, for each axis.
@@ -47,15 +48,35 @@ class Array(ABC):
         """Prepare to write a box from a C-contiguous buffer and return the call that does it.
 
         With ``collective`` every rank of the store calls, those with an empty box too.
+
+        The call may be the library's own, with nothing around it. It returns the number of bytes
+        that it moved, as an int, where the library may move fewer and not call it an error; else
+        anything but an int.
         """
 
     @abstractmethod
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
         """Prepare to read a box and return the call that does it.
 
-        The call returns the array that holds the data: ``out`` where the library can read into
-        the caller's buffer, else a new one.
+        The call returns the array that holds the data where that is not ``out``, since the
+        library makes a new one; else what a call of `writer` may return. See `what_was_read`.
         """
+
+    def missing(self, call: Call, returned: Any, nbytes: int) -> int:
+        """Tell how many bytes a call did not move that the library raised no error for.
+
+        Asked once of each call after a phase, so that no time is taken to look within it.
+
+        Parameters
+        ----------
+        call : callable
+            What `writer` or `reader` returned.
+        returned : Any
+            What the call returned.
+        nbytes : int
+            Bytes that it was to move.
+        """
+        return nbytes - returned if isinstance(returned, int) else 0
 
     def extender(self, length: int) -> Call:
         """Prepare to make the first axis so long; return the call that does it.
@@ -251,6 +272,19 @@ class Backend(ABC):
         return ()
 
 
+def what_was_read(returned: Any, out: Buffer) -> Buffer:
+    """Return the array that holds what a call of `Array.reader` has read.
+
+    Parameters
+    ----------
+    returned : Any
+        What the call returned.
+    out : array
+        The buffer that it was prepared with.
+    """
+    return returned if isinstance(returned, np.ndarray) else out
+
+
 def _stay() -> None:
     """Leave an array as long as it is."""
 
@@ -268,4 +302,5 @@ __all__ = [
     "Store",
     "StoredAs",
     "Touched",
+    "what_was_read",
 ]

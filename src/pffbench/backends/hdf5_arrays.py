@@ -41,13 +41,8 @@ class Hdf5Array(Array):
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
         memory, file = self._spaces(box)
         transfer = self._store.transfer_list(collective)
-        read, kind = self._id.read, self._py_create(out.dtype)
-
-        def call() -> Buffer:
-            read(memory, file, out, kind, transfer)
-            return out
-
-        return call
+        kind = self._py_create(out.dtype)
+        return partial(self._id.read, memory, file, out, kind, transfer)
 
     def extender(self, length: int) -> Call:
         return partial(self._id.set_extent, (length, *self._id.shape[1:]))
@@ -104,7 +99,7 @@ class SlicedArray(Hdf5Array):
                 return dataset[slices]
             with dataset.collective:
                 dataset.read_direct(out, slices)
-            return out
+            return None
 
         return call
 

@@ -139,13 +139,7 @@ class NetCdf4Array(Array):
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
         self._set_mode(collective)
         if box.size == 0:
-            take_part = self._take_part("get") if collective else _nothing
-
-            def call() -> Buffer:
-                take_part()
-                return out
-
-            return call
+            return self._take_part("get") if collective else _nothing
         return partial(self._variable.__getitem__, box.slices)
 
     def touched(self, box: Box) -> Touched | None:

@@ -120,8 +120,4 @@ class NullArray(Array):
         return lambda: self._faults("write")
 
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
-        def read() -> Buffer:
-            self._faults("read")
-            return out
-
-        return read
+        return lambda: self._faults("read")

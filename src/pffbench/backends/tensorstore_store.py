@@ -80,9 +80,8 @@ class TensorStoreArray(DirectoryArray):
 
         part, target = self._array[box.slices], tensorstore.array(out)
 
-        def call() -> Buffer:
+        def call() -> None:
             target.write(part).result()
-            return out
 
         return call
 

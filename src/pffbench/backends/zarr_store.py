@@ -71,14 +71,7 @@ class ZarrArray(DirectoryArray):
         from zarr.buffer.cpu import NDBuffer
 
         target = NDBuffer.from_numpy_array(out)
-        read = self._array.get_basic_selection
-        slices = box.slices
-
-        def call() -> Buffer:
-            read(slices, out=target)
-            return out
-
-        return call
+        return partial(self._array.get_basic_selection, box.slices, out=target)
 
     def resize(self, shape: Shape) -> Any:
         self._array.resize(shape)

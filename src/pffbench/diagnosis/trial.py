@@ -8,7 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pffbench.backends.base import Array, ArraySpec, Backend, Capabilities, Store
+from pffbench.backends.base import (
+    Array,
+    ArraySpec,
+    Backend,
+    Capabilities,
+    Store,
+    what_was_read,
+)
 from pffbench.diagnosis.finding import MAKE_ENV, Finding
 from pffbench.diagnosis.watch import Watch
 from pffbench.parallel.agreement import AgreedStep, PhaseFailedError
@@ -139,7 +146,8 @@ def _read(team: Team, backend: Backend, path: str, way: Way, held: list[Store]) 
         arrays = store.arrays([spec])
     with AgreedStep(team.comm, "reading"):
         out = np.full(box.shape, -1, np.int32)
-        got = _array(arrays, spec).reader(box, out, way.transfer == "collective")()
+        returned = _array(arrays, spec).reader(box, out, way.transfer == "collective")()
+        got = what_was_read(returned, out)
     with AgreedStep(team.comm, "verification"):
         wrong = int(np.count_nonzero(np.ma.getdata(got).reshape(box.shape) != _values(box)))
         if wrong:

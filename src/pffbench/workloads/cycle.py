@@ -40,6 +40,14 @@ class Observed:
         self.counts[phase, what] = self.counts.get((phase, what), 0.0) + amount
 
 
+@dataclass(frozen=True, slots=True)
+class Short:
+    """A call that moved fewer bytes than it was to: in which phase, and what is told of it."""
+
+    phase: str
+    told: str
+
+
 @dataclass(frozen=True)
 class Cycle:
     """All that one repetition of a case needs on one rank.
@@ -74,8 +82,8 @@ class Cycle:
         What is found out on the way.
     open_stores : list of Store
         The stores that are open, for whoever has to clean up after a failure.
-    short : list of str
-        Of calls that moved fewer bytes than they were to, until the next step says it to all.
+    short : list of Short
+        Calls that moved fewer bytes than they were to, until the next step says it to all.
     """
 
     team: Team
@@ -94,7 +102,7 @@ class Cycle:
     label: str = ""
     observed: Observed = field(default_factory=Observed)
     open_stores: list[Store] = field(default_factory=list)
-    short: list[str] = field(default_factory=list)
+    short: list[Short] = field(default_factory=list)
 
     @property
     def alone(self) -> bool:

@@ -6,13 +6,12 @@ stands on a rung. Everything a rung needs is made ready before it, off the timer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
-from pffbench.backends.base import Array, ArraySpec, Buffer, Call, Store, what_was_read
+from pffbench.backends.base import Array, ArraySpec, Buffer, Store, what_was_read
 from pffbench.storage.cachestate import CacheProof, bring_about, leave_a_copy
 from pffbench.storage.durable import (
     directories_of,
@@ -25,6 +24,7 @@ from pffbench.workloads.access import Access
 from pffbench.workloads.cycle import Cycle
 from pffbench.workloads.pieces import Piece, amount
 from pffbench.workloads.rounds import Rounds, Turn, all_at_once, turns
+from pffbench.workloads.short import note_short, step_after_transfers
 from pffbench.workloads.sink import Sink, into_memory
 
 #: Looks at open arrays and what was just moved of them, off the timer.
@@ -95,8 +95,7 @@ def finish_writing(cycle: Cycle, store: Store, suffix: str = "") -> set[str]:
         Ends the names of the phases, where a store is written more than once.
     """
     durability, clock = cycle.case.parameters.durability, cycle.clock
-    with cycle.step("facts"):
-        _refuse_short(cycle)
+    with step_after_transfers(cycle, "facts"):
         cycle.observed.facts.update(store.transfer_facts())
     if durability != "close":
         with clock.phase("flush" + suffix):
@@ -163,7 +162,7 @@ def write_pieces(
     nbytes, operations = amount(pieces)
     with cycle.clock.phase(phase, nbytes, operations):
         returned = [call() for call in calls]
-    _note_short(cycle, phase, arrays, pieces, zip(calls, returned, strict=True))
+    note_short(cycle, phase, arrays, pieces, zip(calls, returned, strict=True))
 
 
 def left_by_another_job(cycle: Cycle) -> set[str]:
@@ -210,8 +209,7 @@ def read_store(
             results.append(_read_pieces(cycle, arrays, pieces, sink))
             if turn.last:
                 look(arrays, one.accesses)
-        with cycle.step("verification"):
-            _refuse_short(cycle)
+        with step_after_transfers(cycle, "verification"):
             if cycle.backend.capabilities.keeps_data:
                 for pieces, got in zip(placed, results, strict=True):
                     _verify(cycle, pieces, got)
@@ -234,29 +232,8 @@ def _read_pieces(
     nbytes, operations = amount(pieces)
     with cycle.clock.phase("read", nbytes, operations):
         returned = [call() for call in calls]
-    _note_short(cycle, "read", arrays, pieces, zip(readers, returned, strict=True))
+    note_short(cycle, "read", arrays, pieces, zip(readers, returned, strict=True))
     return [what_was_read(r, piece.memory) for r, piece in zip(returned, pieces, strict=True)]
-
-
-def _note_short(
-    cycle: Cycle,
-    phase: str,
-    arrays: Mapping[str, Array],
-    pieces: Sequence[Piece],
-    made: Iterable[tuple[Call, Any]],
-) -> None:
-    """Note which calls moved fewer bytes than they were to, of all that were made in a phase."""
-    for piece, (call, returned) in zip(pieces, made, strict=True):
-        name, nbytes = piece.spec.name, piece.memory.nbytes
-        if missing := arrays[name].missing(call, returned, nbytes):
-            told = f"{phase}: a call moved {nbytes - missing} of {nbytes} bytes of {name}"
-            cycle.short.append(told)
-
-
-def _refuse_short(cycle: Cycle) -> None:
-    """Raise an error where a call moved too little; within a step, so that all ranks learn it."""
-    if cycle.short:
-        raise OSError(cycle.short[0])
 
 
 def remove_store(cycle: Cycle) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pffbench.backends.base import ArraySpec, Buffer
+from pffbench.backends.base import ArraySpec, Buffer, what_was_read
 from pffbench.storage.durable import disk_usage, files_below
 from pffbench.workloads.access import Access
 from pffbench.workloads.cycle import Cycle
@@ -54,7 +54,8 @@ def repack_by_library(cycle: Cycle, anew: Cycle, copies: Sequence[Access]) -> se
             name, box = access.spec.name, access.box
             if box.size == 0 and not (collective or access.spec.owner is None):
                 continue
-            got = old[name].reader(box, _part(memory, access), collective)()
+            part = _part(memory, access)
+            got = what_was_read(old[name].reader(box, part, collective)(), part)
             new[name].writer(box, np.ma.getdata(got), collective)()
         target.close()
         source.close()

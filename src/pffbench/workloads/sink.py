@@ -9,16 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
-from pffbench.backends.base import Call
+from pffbench.backends.base import Buffer, Call, what_was_read
 
 ReadSink = Literal["buffer", "print"]
 #: What text is printed into: it takes all and keeps nothing.
 DEVICE = os.devnull
-#: Makes of the library's call the call that is timed.
-Sink = Callable[[Call], Call]
+#: Makes of the library's call, and the buffer that it may read into, the call that is timed.
+Sink = Callable[[Call, Buffer], Call]
 
 
-def into_memory(call: Call) -> Call:
+def into_memory(call: Call, out: Buffer) -> Call:
     """Return the library's call itself: nothing else is timed."""
     return call
 
@@ -40,10 +40,10 @@ def open_sink(kind: ReadSink) -> Iterator[Sink]:
         yield partial(_printing, stream)
 
 
-def _printing(stream: TextIO, call: Call) -> Call:
+def _printing(stream: TextIO, call: Call, out: Buffer) -> Call:
     def read_and_print() -> Any:
-        got = call()
-        print(got, file=stream)
-        return got
+        returned = call()
+        print(what_was_read(returned, out), file=stream)
+        return returned
 
     return read_and_print

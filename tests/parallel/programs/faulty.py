@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 
 VERBS = ("create", "define", "write", "flush", "close", "open", "arrays", "read")
 PLACE = os.environ.get("FAULT_PLACE", "")
@@ -123,11 +124,16 @@ class Fault:
         return arrays
 
     def prepared(self, verb, prepare):
-        then = self.lied if self.kind == "lie" and verb == self.verb else lambda made: made
-        return lambda *given: self.wrapped(verb, prepare(*given), then)
+        def prepared(box, memory, collective):
+            lies = self.kind == "lie" and verb == self.verb
+            then = partial(self.lied, memory) if lies else lambda returned: returned
+            return self.wrapped(verb, prepare(box, memory, collective), then)
 
-    def lied(self, out):
+        return prepared
+
+    def lied(self, memory, returned):
         """Change a byte of what was read."""
+        out = what_was_read(returned, memory)
         if self.rank == MPI.COMM_WORLD.rank and out.size:
             out.reshape(-1).view("u1")[0] ^= 1
         return out
@@ -146,6 +152,7 @@ if fault.kind == "overflow" and resource.getrlimit(resource.RLIMIT_STACK)[0] != 
 
 from mpi4py import MPI  # noqa: E402
 
+from pffbench.backends.base import what_was_read  # noqa: E402
 from pffbench.backends.registry import backend_class  # noqa: E402
 from pffbench.cli import main  # noqa: E402
 
