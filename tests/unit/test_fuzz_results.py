@@ -20,9 +20,10 @@ from pffbench.results.fom import fom_lines
 from pffbench.results.lock import RunLock
 from pffbench.results.record import RunRecord, readable
 from pffbench.results.resume import resumed
-from pffbench.results.samples import drop_unfinished, read_samples
+from pffbench.results.samples import read_samples
 from pffbench.results.summary import summarise
 from pffbench.results.terminal import print_summary
+from pffbench.results.whole import drop_unfinished
 
 JUNK = [
     None, True, False, -1, 0, 1, 2**63, 10**30, 1.5, -0.5, float("nan"), float("inf"), 1e308, "",

@@ -10,7 +10,7 @@ from scipy import stats
 
 from pffbench.results.conclusions import conclusions
 from pffbench.results.record import RunRecord
-from pffbench.results.samples import Sample, SamplesLog, drop_unfinished, read_samples, whole
+from pffbench.results.samples import Sample, SamplesLog, read_samples
 from pffbench.results.statistics import (
     geometric_mean,
     interval_of_median,
@@ -19,6 +19,7 @@ from pffbench.results.statistics import (
     warnings_for,
 )
 from pffbench.results.summary import summarise
+from pffbench.results.whole import drop_unfinished, whole
 
 seconds = st.lists(st.floats(1e-6, 1e3), min_size=2, max_size=30)
 
@@ -43,6 +44,16 @@ def test_the_interval_lies_within_the_values_and_is_reproducible(values):
     low, high = interval_of_median(np.array(values))
     assert min(values) <= low <= high <= max(values)
     assert (low, high) == interval_of_median(np.array(values))
+
+
+@pytest.mark.parametrize("count", [2, 5, 6, 31, 1500])
+def test_the_interval_is_the_one_of_scipys_bootstrap(count):
+    values = np.sort(np.random.default_rng(3).lognormal(size=count))
+    found = stats.bootstrap(
+        (values,), np.median, n_resamples=2000, confidence_level=0.95, method="percentile",
+        rng=np.random.default_rng(0), batch=max(1, 2_000_000 // count),
+    ).confidence_interval  # fmt: skip
+    assert interval_of_median(values) == pytest.approx((found.low, found.high))
 
 
 def test_the_interval_holds_the_median_as_often_as_it_promises():

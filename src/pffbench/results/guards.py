@@ -9,7 +9,8 @@ import numpy as np
 
 from pffbench.results.gather import Repetition
 from pffbench.results.record import RunRecord
-from pffbench.results.samples import Sample, whole
+from pffbench.results.samples import Sample
+from pffbench.results.whole import whole
 
 
 def clock_trouble(repetition: Repetition) -> Iterator[str]:

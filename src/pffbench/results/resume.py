@@ -9,11 +9,12 @@ from pathlib import Path
 from pffbench.backends.needs import installed
 from pffbench.case import Stage
 from pffbench.errors import UserError
-from pffbench.experiment.check import Plan
+from pffbench.experiment.plan import Plan
 from pffbench.parallel.topology import Team
 from pffbench.results.lock import RunLock
 from pffbench.results.record import RunRecord, digest_of, readable
-from pffbench.results.samples import Repetitions, Whole, read_samples, whole
+from pffbench.results.samples import read_samples
+from pffbench.results.whole import Repetitions, Whole, whole
 
 _PROGRAMS = ("python", "pffbench")
 #: Facts about a library that tell where it is, not what it is.

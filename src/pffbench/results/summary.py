@@ -13,7 +13,8 @@ from pffbench.results.amplification import Medians, median_counts
 from pffbench.results.gaps import gaps_of
 from pffbench.results.phases import MOVING, TOTALS, PhaseSummary, phase_summary
 from pffbench.results.record import RunRecord, readable
-from pffbench.results.samples import Sample, read_samples, whole
+from pffbench.results.samples import Sample, read_samples
+from pffbench.results.whole import whole
 from pffbench.results.wording import stored_as, variants_of
 
 __all__ = ["MOVING", "TOTALS", "CaseSummary", "PhaseSummary", "Summary", "summarise"]
@@ -117,11 +118,14 @@ def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | P
     complete = whole(samples, record.last_written)
     by_case: dict[str, list[Sample]] = defaultdict(list)
     left_out: set[tuple[str, int]] = set()
+    finished = complete.finished
     for sample in samples:
-        if record.imported or complete.holds(sample.case, sample.repetition, sample.phase):
+        key = (sample.case, sample.repetition)
+        # Of a million rows nearly all are of repetitions that came to their end: asked first.
+        if key in finished or record.imported or complete.holds(*key, sample.phase):
             by_case[sample.case].append(sample)
         else:
-            left_out.add((sample.case, sample.repetition))
+            left_out.add(key)
     groups: dict[str, list[str]] = defaultdict(list)
     for name, rows in by_case.items():
         if any(not row.warmup for row in rows):
@@ -140,15 +144,16 @@ def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | P
 def _group(
     cases: Sequence[Sequence[Sample]], record: RunRecord, counts: Medians
 ) -> list[CaseSummary]:
-    seconds = {rows[0].case: _seconds(rows) for rows in cases}
+    by_phase = {rows[0].case: _by_phase(rows) for rows in cases}
+    seconds = {name: _seconds(phases) for name, phases in by_phase.items()}
     raw = {name for name in seconds if record.cases.get(name, {}).get("raw", False)}
     moving = {name for name in raw if record.cases[name].get("verified", False)}
     best = {phase: _fastest(seconds, set(seconds) - raw, phase) for phase in _phases(seconds)}
     limit = {phase: _limit(seconds, moving, phase) for phase in MOVING}
     variants = variants_of([rows[0].case for rows in cases], record)
     found = [
-        _case(rows, seconds, best, limit, record, rows[0].case in raw, variants[rows[0].case])
-        for rows in cases
+        _case(phases, seconds, best, limit, record, name in raw, variants[name])
+        for name, phases in by_phase.items()
     ]
     return [replace(case, counts=counts.get(case.sample.case, {})) for case in found]
 
@@ -156,17 +161,35 @@ def _group(
 Seconds = Mapping[str, Mapping[str, Mapping[int, float]]]
 
 
-def _seconds(rows: Iterable[Sample]) -> dict[str, dict[int, float]]:
-    """Return seconds by phase and repetition, sums of phases included, warm-ups left out."""
-    found: dict[str, dict[int, float]] = defaultdict(dict)
+def _by_phase(rows: Iterable[Sample]) -> dict[str, list[Sample]]:
+    """Return the rows of a case by their phase, warm-ups included."""
+    found: dict[str, list[Sample]] = defaultdict(list)
     for row in rows:
-        if not row.warmup:
-            found[row.phase][row.repetition] = row.own_max
+        found[row.phase].append(row)
+    return dict(found)
+
+
+def _seconds(phases: Mapping[str, Sequence[Sample]]) -> dict[str, dict[int, float]]:
+    """Return seconds by phase and repetition, sums of phases included, warm-ups left out."""
+    counted = {phase: _by_block(rows) for phase, rows in phases.items()}
+    found = {phase: by_block for phase, by_block in counted.items() if by_block}
     for total, parts in TOTALS.items():
         present = [found[part] for part in parts if part in found]
         whole = set.intersection(*(set(part) for part in present)) if present else set()
         found[total] = {number: sum(part[number] for part in present) for number in sorted(whole)}
-    return dict(found)
+    return found
+
+
+def _by_block(rows: Iterable[Sample]) -> dict[int, float]:
+    """Return the seconds of the repetitions that count, as numbers of their own.
+
+    Those of the rows lie between all that a row has: kept, they would keep the memory of a million
+    rows, which is given back when the rows are forgotten.
+    """
+    counted = [(row.repetition, row.own_max) for row in rows if not row.warmup]
+    numbers = np.array([number for number, _ in counted], dtype=np.int64)
+    seconds = np.array([seconds for _, seconds in counted], dtype=np.float64)
+    return dict(zip(numbers.tolist(), seconds.tolist(), strict=True))
 
 
 def _phases(seconds: Seconds) -> list[str]:
@@ -185,7 +208,7 @@ def _limit(seconds: Seconds, raw: Iterable[str], phase: str) -> float | None:
 
 
 def _case(
-    rows: Sequence[Sample],
+    by_phase: Mapping[str, Sequence[Sample]],
     seconds: Seconds,
     best: Mapping[str, Mapping[int, float] | None],
     limit: Mapping[str, float | None],
@@ -193,12 +216,9 @@ def _case(
     raw: bool,
     variant: str,
 ) -> CaseSummary:
-    first = rows[0]
+    first = next(iter(by_phase.values()))[0]
     entry = record.cases.get(first.case, {})
     resolution = 100 * max(record.floor.get(key, 0.0) for key in ("barrier", "tick"))
-    by_phase: dict[str, list[Sample]] = defaultdict(list)
-    for row in rows:
-        by_phase[row.phase].append(row)
     phases: dict[str, PhaseSummary] = {}
     for phase, by_block in seconds[first.case].items():
         if not by_block:
@@ -206,8 +226,9 @@ def _case(
         limited = None if raw else limit.get(phase)
         compared = None if raw else best.get(phase)
         phases[phase] = phase_summary(phase, by_block, by_phase, compared, limited, resolution)
+    rows = [row for some in by_phase.values() for row in some]
     closed = next((row for row in rows if row.disk_bytes is not None), None)
-    reads = [row for row in rows if row.phase == "read" and not row.warmup]
+    reads = [row for row in by_phase.get("read", ()) if not row.warmup]
     return CaseSummary(
         sample=first,
         raw=raw,

@@ -1,0 +1,101 @@
+"""What of `samples.csv` is complete, and cutting off what a run that was killed left unfinished."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pffbench.results.samples import (
+    COLUMNS,
+    LAST_PHASE,
+    UPDATE_PHASES,
+    WRITE_PHASES,
+    Sample,
+    read_samples,
+)
+
+Repetitions = frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What of a table of samples is complete.
+
+    Parameters
+    ----------
+    finished : frozenset of (str, int)
+        The repetitions, as case and number, of which all phases are recorded.
+    written : frozenset of (str, int)
+        Of a run in two stages: those of which all phases until the data are written are.
+    """
+
+    finished: Repetitions
+    written: Repetitions = frozenset()
+
+    def holds(self, case: str, repetition: int, phase: str) -> bool:
+        """Whether a row belongs to what is complete."""
+        key = (case, repetition)
+        of_writing = phase in WRITE_PHASES or phase in UPDATE_PHASES
+        return key in self.finished or (key in self.written and of_writing)
+
+
+def whole(samples: Iterable[Sample], last_written: Mapping[str, str] | None = None) -> Whole:
+    """Find what is complete.
+
+    Parameters
+    ----------
+    samples : iterable of Sample
+        The rows of a run.
+    last_written : mapping of str to str, optional
+        Of a run in two stages, for each case the phase with which its data are written.
+    """
+    last = last_written or {}
+    rows = list(samples)
+    return Whole(
+        frozenset((s.case, s.repetition) for s in rows if s.phase == LAST_PHASE),
+        frozenset((s.case, s.repetition) for s in rows if last and s.phase == last.get(s.case)),
+    )
+
+
+def drop_unfinished(path: str, last_written: Mapping[str, str] | None = None) -> str | None:
+    """Cut the rows of a repetition that was not finished off the end, keeping them beside.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    last_written : mapping, optional
+        As of `whole`.
+
+    Returns
+    -------
+    str or None
+        The file that the cut text was put into, None when there was nothing to cut.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    complete = whole(read_samples(path), last_written)
+    kept: list[str] = []
+    cut: list[str] = []
+    for line in text.splitlines(keepends=True):
+        (kept if _stays(line, complete) else cut).append(line)
+    if not cut:
+        return None
+    aside = Path(path + ".unfinished")
+    with aside.open("a", encoding="utf-8") as file:
+        file.write("".join(cut).rstrip("\n") + "\n")
+    new = Path(path + ".new")
+    new.write_text("".join(kept), encoding="utf-8")
+    new.replace(path)
+    return str(aside)
+
+
+def _stays(line: str, complete: Whole) -> bool:
+    cells = next(csv.reader([line]))
+    if tuple(cells) == COLUMNS:
+        return True
+    if len(cells) != len(COLUMNS) or not line.endswith("\n"):
+        return False
+    row = dict(zip(COLUMNS, cells, strict=True))
+    return complete.holds(row["case"], int(row["repetition"]), row["phase"])
