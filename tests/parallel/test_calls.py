@@ -64,6 +64,12 @@ def test_boxes_that_are_not_contiguous_are_split(tmp_path):
         assert int(write["operations"]) > 2 * RANKS
 
 
+def test_views_leave_nothing_in_memory(tmp_path):
+    done = run([PROGRAMS / "views.py", tmp_path / "x.raw"], ranks=2, timeout=60)
+    assert done.status == 0, done.said
+    assert int(done.stdout) < 20  # MiB; 90 types of 32 768 places each take more than 100
+
+
 @pytest.fixture(scope="module")
 def batched(tmp_path_factory):
     """The same cases with memory for everything and for almost nothing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 from pffbench.backends.base import (
     MPI_CALL_LIMIT,
@@ -245,6 +246,8 @@ class MpiIoArray(Array):
             move()
             set_view(0, MPI.BYTE, MPI.BYTE)
 
+        if box.size:  # MPI keeps the type, as long as all elements of a stride, until it is told
+            finalize(move_through_view, file_type.Free).atexit = False
         return move_through_view
 
     def _run_by_run(
