@@ -98,6 +98,17 @@ def test_a_file_that_cannot_grow_fails_its_case_only(tmp_path, backends):
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
+def test_a_transfer_that_ends_early_without_an_error_fails_its_case(tmp_path):
+    """The third of three arrays of 400 KiB, the last that is written, finds room for 224 KiB."""
+    case = {"workload": "hyperslab", "shape_per_rank": [100, 1024], "steps": 3}
+    case |= {"backend": ["posix", "mpiio"], "layout": "file_per_process"}
+    done = start_experiment(tmp_path, 2, program=("-c", LIMITED), cases=[case]).finish()
+    assert done.status == 1, done.said
+    failures = [entry["failure"] for entry in done.record["cases"].values()]
+    assert [(f["phase"], f["ranks_failed"]) for f in failures] == [("write", 2)] * 2
+    assert all("a call moved 229376 of 409600 bytes of " in f["error"] for f in failures), failures
+
+
 def test_runs_side_by_side_keep_apart(tmp_path):
     """Two runs in one scratch directory at the same time: nobody removes the other's files."""
     case = NULL | {"backend": ["hdf5", "posix"], "layout": "file_per_process"}

@@ -236,3 +236,16 @@ def test_a_run_in_one_stage_is_not_read_by_another_job(tmp_path):
     refused = read(run, ranks=1)
     assert refused.status == 2
     assert "what a run with --stage write has left" in refused.stderr
+
+
+def test_files_that_became_shorter_are_told_from_wrong_data(tmp_path):
+    cases = [{"backend": "mpiio"}, {"backend": "posix", "layout": "file_per_process"}]
+    done = write(tmp_path, ranks=2, cases=cases, repetitions=1, warmup=0)
+    elsewhere(done)
+    for path in (tmp_path / "scratch").rglob("*.raw"):
+        os.truncate(path, path.stat().st_size - 96)
+    rest = read(done, ranks=2)
+    assert rest.status == 1, rest.said
+    failures = [entry["failure"] for entry in rest.record["cases"].values()]
+    assert [(f["phase"], f["ranks_failed"]) for f in failures] == [("read", 1), ("read", 2)]
+    assert all("a call moved 4000 of 4096 bytes of " in f["error"] for f in failures), failures
