@@ -115,12 +115,17 @@ class Parameters(
     @property
     def workload(self) -> str:
         """Name of the workload."""
-        return str(self.__struct_config__.tag)
+        return _tag_of(type(self))
 
     @property
     def transfer_of_reads(self) -> Transfer:
         """How ranks read in a file that they share; a workload may let it differ from writing."""
         return self.transfer
+
+
+@cache
+def _tag_of(kind: type[Parameters]) -> str:
+    return str(kind.__struct_config__.tag)
 
 
 @dataclass(frozen=True)

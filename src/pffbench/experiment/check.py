@@ -16,7 +16,7 @@ from pffbench.case import Case, Parameters
 from pffbench.data import file_source
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.codecs import beyond_codecs
-from pffbench.experiment.contents import Contents, contents_of
+from pffbench.experiment.contents import Contents, contents_of, of_arrays
 from pffbench.experiment.cost import Cost, cost_of
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.plan import Plan
@@ -92,6 +92,7 @@ class _Checker:
     def __init__(self, ranks: int) -> None:
         self._ranks = ranks
         self._stored = lru_cache(maxsize=_REMEMBERED)(self._look_at)
+        self._possible = lru_cache(maxsize=_REMEMBERED)(self._look_at_arrays)
         self._lacking = cache(_lacking)
 
     def check(self, case: Case, where: str) -> Contents:
@@ -108,17 +109,20 @@ class _Checker:
 
     def _look_at(self, p: Parameters) -> Contents:
         """Return which arrays there are."""
-        access_pattern, ranks = workload(p.workload), self._ranks
-        if reason := access_pattern.check(p, ranks):
+        if reason := workload(p.workload).check(p, self._ranks):
             raise UserError(reason)
-        contents = contents_of(p, ranks)
+        return self._possible(of_arrays(p))
+
+    def _look_at_arrays(self, p: Parameters) -> Contents:
+        """Return which arrays there are, of parameters that make sense together."""
+        contents = contents_of(p, self._ranks)
         if (arrays := contents.volume.arrays) > MOST_ARRAYS:
             raise UserError(f"{arrays} arrays are too many (at most {MOST_ARRAYS})")
         if reason := _beyond(p):
             raise ImpossibleCaseError(reason)
         if reason := self._lacking(p.backend):
             raise ImpossibleCaseError(f"backend {p.backend} {reason}")
-        if reason := access_pattern.refuse(p, backend_class(p.backend)):
+        if reason := workload(p.workload).refuse(p, backend_class(p.backend)):
             raise ImpossibleCaseError(reason)
         return contents
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import msgspec
 
@@ -11,6 +12,8 @@ from pffbench.backends.base import ArraySpec, Cuts
 from pffbench.case import Parameters
 from pffbench.workloads.base import Volume
 from pffbench.workloads.registry import workload
+
+P = TypeVar("P", bound=Parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +38,19 @@ class Contents:
     cuts: Cuts
 
 
-def contents_of(parameters: Parameters, ranks: int) -> Contents:
-    """Return what cases hold whose parameters have been found to make sense together.
+def of_arrays(parameters: P) -> P:
+    """Return parameters without what arrays hold and what becomes of it: equal for equal arrays.
 
-    The values of the arrays, and what becomes of them, are no matter: a sweep over these finds
-    out about its arrays once.
+    A sweep over such parameters finds out about its arrays once.
     """
-    plain = msgspec.structs.replace(
+    return msgspec.structs.replace(
         parameters, source="uniform", file=None, variable=None, durability="close", cache="warm"
     )
-    return _contents(plain, ranks)
+
+
+def contents_of(parameters: Parameters, ranks: int) -> Contents:
+    """Return what cases hold whose parameters have been found to make sense together."""
+    return _contents(of_arrays(parameters), ranks)
 
 
 @lru_cache(maxsize=1024)

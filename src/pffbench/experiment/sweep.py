@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from pffbench.backends.registry import backend_class, backend_names
-from pffbench.case import Case, Options, Parameters, work_of
+from pffbench.case import Case, Options, Parameters, Transfer, work_of
 from pffbench.data import default_dtype
 from pffbench.errors import UserError
 from pffbench.experiment.convert import check_keys, converted, join, shown
@@ -255,14 +255,14 @@ def with_roofline(
         Names of the cases; those of what is added come to it.
     """
     own = {(c.group, c.parameters.backend) for _, c in cases if not _formatted(c)}
-    bounded: set[Parameters] = set()
+    bounded: set[tuple[str, Transfer]] = set()
     complete: list[tuple[str, Case]] = []
     for place, case in cases:
         complete.append((place, case))
-        if not _formatted(case) or (work := work_of(case.parameters, "transfer")) in bounded:
+        if not _formatted(case) or (work := (case.group, case.parameters.transfer)) in bounded:
             continue
         bounded.add(work)
-        raw = _roofline_of(work)
+        raw = _roofline_of(work_of(case.parameters, "transfer"))
         if (raw.group, raw.parameters.backend) not in own and raw.id not in seen:
             seen.add(raw.id)
             complete.append((where, raw))

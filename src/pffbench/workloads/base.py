@@ -40,9 +40,9 @@ class Workload(ABC):
     """An access pattern.
 
     Its methods are pure functions of the parameters, the number of ranks and a rank, so that a
-    run can be planned, checked and costed without MPI. Which arrays there are, and how they are
-    cut and moved, depends neither on what they hold (``source``, ``file``, ``variable``) nor on
-    ``durability`` and ``cache``.
+    run can be planned, checked and costed without MPI. Only `check` may ask what the
+    arrays hold (``source``, ``file``, ``variable``) and what becomes of it (``durability``,
+    ``cache``): which arrays there are, and how they are moved, is planned once for all of these.
     """
 
     name: ClassVar[str]
