@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+from xml.etree import ElementTree
 
 import pytest
 from chromium import Browser
+from matplotlib.image import imread
 
 from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import USUAL, a_case, a_run
@@ -182,19 +184,10 @@ def test_pointing_at_a_bar_tells_its_values(browser, page):
     assert "slowest host" in tip
 
 
-def test_the_data_of_a_figure_can_be_downloaded(browser, page, started):
+def test_the_data_of_a_figure_can_be_downloaded(browser, page):
     browser.open(page)
     browser.choose("phase", "write")
-    folder = page.parent
-    started.driver.execute_cdp_cmd(
-        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)}
-    )
-    browser.click("#bars .download a")
-    file = folder / "bars.csv"
-    for _ in range(200):
-        if file.exists():
-            break
-        browser.driver.execute_async_script("setTimeout(arguments[0], 50)")
+    file = downloaded(browser, page.parent, "bars.csv", "#bars .download a")
     with file.open(newline="") as rows:
         told = {row["case"]: row for row in csv.DictReader(rows)}
     assert USUAL[0][0] in told
@@ -203,6 +196,76 @@ def test_the_data_of_a_figure_can_be_downloaded(browser, page, started):
     for case, row in told.items():
         for name in ("median_s", "low_s", "high_s"):
             assert float(row[name]) == pytest.approx(float(summary[case][name]), rel=1e-4)
+
+
+def downloaded(browser, folder, name, selector):
+    """Click on a link and return the file, once all of it is there."""
+    browser.driver.execute_cdp_cmd(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)}
+    )
+    browser.click(selector)
+    for _ in range(200):
+        if (folder / name).exists():
+            return folder / name
+        browser.driver.execute_async_script("setTimeout(arguments[0], 50)")
+    raise AssertionError(f"{name} was not downloaded: {browser.console()}")
+
+
+@pytest.mark.parametrize("figure", ["bars", "drift", "spread"])
+def test_a_figure_can_be_taken_away_as_it_is_seen(browser, page, tmp_path, figure):
+    browser.media("dark")
+    browser.open(page)
+    svg = downloaded(browser, tmp_path, f"{figure}.svg", f"#{figure} [data-picture=svg]")
+    text = svg.read_text(encoding="utf-8")
+    root = ElementTree.fromstring(text)
+    told = " ".join(node.text or "" for node in root.iter("{http://www.w3.org/2000/svg}text"))
+    for part in ("write total" if figure != "spread" else "write", "hdf5 matched collective"):
+        assert part in told or figure == "drift"
+    assert text_of(browser, f"#{figure} h3") in told
+    assert "currentColor" not in text
+    assert "var(" not in text
+    png = imread(downloaded(browser, tmp_path, f"{figure}.png", f"#{figure} [data-picture=png]"))
+    assert png.shape[:2] == (2 * int(root.get("height")), 2 * int(root.get("width")))
+    assert png[0, 0, :3].max() < 0.3  # the page is dark
+    assert len({tuple(colour) for colour in png[::7, ::7].reshape(-1, png.shape[2])}) > 3
+
+
+def test_repetitions_and_ranks_stand_at_whole_numbers(browser, page):
+    browser.open(page)
+    for figure in ("drift", "byrank"):
+        ticks = browser.js(
+            f"[...document.querySelector('#{figure} .role-axis-label').querySelectorAll('text')]"
+            ".map(t => t.textContent)"
+        )
+        assert ticks
+        assert len(ticks) == len(set(ticks))
+
+
+def test_what_is_folded_up_below_tables_is_printed(browser, tmp_path):
+    name, entry = a_case("hdf5")
+    stored = {"chunks": None, "codec": "none", "fill": "never", "more": {}}
+    browser.open(page_of(a_run(tmp_path / "run", [(name, entry | {"stored_as": stored})])))
+    closed = "document.querySelectorAll('#tables details:not([open])').length"
+    assert browser.js(closed) > 0
+    browser.driver.execute_script("dispatchEvent(new Event('beforeprint'))")
+    assert browser.js(closed) == 0
+    browser.driver.execute_script("dispatchEvent(new Event('afterprint'))")
+    assert browser.js(closed) > 0
+
+
+def test_tables_fit_on_paper(browser, page):
+    browser.open(page)
+    try:
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        size = {"width": 718, "height": 1000, "deviceScaleFactor": 1, "mobile": False}  # A4, 1 cm
+        browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        tables = "[...document.querySelectorAll('#tables table')]"
+        widths = browser.js(f"{tables}.map(t => t.offsetWidth)")
+        assert widths
+        assert max(widths) <= 718
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

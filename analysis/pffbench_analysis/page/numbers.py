@@ -12,6 +12,7 @@ from typing import Any
 
 from pffbench.results.joining import repetition
 from pffbench.results.summary import MOVING, TOTALS, CaseSummary, PhaseSummary, Summary
+from pffbench_analysis.captions import stamp
 from pffbench_analysis.charts import differences, keeps_data, label, place
 from pffbench_analysis.page.ranks import RankTimes
 from pffbench_analysis.style import colour, plain
@@ -50,6 +51,7 @@ def figure_data(summary: Summary, ranks: RankTimes, common: Mapping[str, Plain])
     found = {name for case in summary.cases for name in case.phases}
     return {
         "run": plain(summary.record.run_id),
+        "stamp": stamp(summary),
         "ranks": summary.record.ranks,
         "memoryCopy": summary.record.floor.get("memory_copy_bytes_per_second"),
         "noRanks": ranks.missing,

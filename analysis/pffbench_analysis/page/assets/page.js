@@ -32,6 +32,17 @@ function followWidth() {
   }).observe(document.body);
 }
 
+// What lies folded up below a table is printed with it.
+function unfoldForPrint() {
+  const closed = () => document.querySelectorAll("#tables details:not([open]), #compression > details:not([open]), #published details:not([open])");
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...closed()];
+    opened.forEach((part) => { part.open = true; });
+  });
+  addEventListener("afterprint", () => opened.forEach((part) => { part.open = false; }));
+}
+
 makeHatches();
 makeControls();
 if (DATA.compression) makePareto();
@@ -41,4 +52,6 @@ form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("change", () => { refit(); redraw(); });
 document.querySelector("#byrank select").addEventListener("change", () => drawByRank(stateOf()));
 followTheme();
+makePictures();
+unfoldForPrint();
 redraw().then(followWidth);

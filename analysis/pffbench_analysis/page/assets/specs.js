@@ -64,7 +64,13 @@ function barSpec({ rows, labels, title, log, points, limit, width, hatches, name
     { data: { values: [limit] }, mark: { type: "text", baseline: "bottom", align: "center", dy: -2 }, encoding: { x: x("value"), y: { value: 0 }, text: { value: limit.word } } },
   ] : [];
   const layers = [body, alone, ...(points ? [repetitions] : []), whisker, ...caps, ...line, halo, text];
-  return spec(name, width, 27 * labels.length, layers.filter((l) => l !== alone || values.some((v) => v.low === null)), { data: { values }, padding: { left: 0, right: 4, top: limit ? 18 : 4, bottom: 0 } });
+  return spec(name, width, 27 * labels.length, layers.filter((l) => l !== alone || values.some((v) => v.low === null)), { data: { values }, padding: { left: 0, right: 4, top: limit?.word ? 18 : 4, bottom: 0 } });
+}
+
+// Marks of an axis of whole numbers: each one while they are few, so that none stands between two.
+function wholeTicks(numbers) {
+  const found = [...new Set(numbers)].sort((a, b) => a - b);
+  return found.length <= 12 ? { values: found, format: "d", grid: false } : { tickMinStep: 1, format: "d", grid: false };
 }
 
 // Lines over the repetitions, in their order: drift, outliers and slow starts show here.
@@ -74,7 +80,7 @@ function driftSpec({ rows, title, log, width, name }) {
     told: { case: r.label, repetition: `${r.p.repetitions[i]}`, value: `${digits(r.of(s))} ${r.unit}` },
   })));
   const encoding = {
-    x: { field: "repetition", type: "quantitative", title: "repetition", scale: { zero: false, nice: false, padding: 12 }, axis: { tickMinStep: 1, format: "d", grid: false } },
+    x: { field: "repetition", type: "quantitative", title: "repetition", scale: { zero: false, nice: false, padding: 12 }, axis: wholeTicks(values.map((v) => v.repetition)) },
     y: { field: "value", type: "quantitative", title, scale: log ? { type: "log", nice: false, padding: 8 } : { zero: true }, axis: { tickCount: 6, format: ",~r" } },
     detail: { field: "label" },
     stroke: { field: "colour", type: "nominal", scale: null },
@@ -106,7 +112,7 @@ function spreadSpec({ rows, labels, title, log, width, hatches, name }) {
 
 // Each rank, or group of neighbouring ranks, of one case: its median, and a line from least to most.
 function byRankSpec({ values, colour, title, log, width, name, grouped }) {
-  const encoding = { x: { field: "rank", type: "quantitative", title: grouped ? "rank (first of each group of neighbours)" : "rank", axis: { tickMinStep: 1, format: "d", grid: false }, scale: { zero: false, nice: false, padding: 12 } } };
+  const encoding = { x: { field: "rank", type: "quantitative", title: grouped ? "rank (first of each group of neighbours)" : "rank", axis: wholeTicks(values.map((v) => v.rank)), scale: { zero: false, nice: false, padding: 12 } } };
   const y = (field) => ({ field, type: "quantitative", title, scale: log ? { type: "log", nice: false, padding: 8 } : { zero: true }, axis: { tickCount: 6, format: ",~r" } });
   return spec(name, width, 220, [
     { mark: { ...TOLD, type: "rule", strokeWidth: 1.2, color: INK, opacity: 0.6 }, encoding: { ...encoding, y: y("low"), y2: { field: "high" } } },
