@@ -6,17 +6,16 @@ import csv
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
-from typing import Any, cast, get_type_hints
+from typing import Any, TextIO, cast, get_type_hints
 
 import msgspec
 
 #: The phase that ends a repetition: a repetition without it was cut short.
 LAST_PHASE = "remove"
-#: So many rows are turned into samples at once: few enough to stay in a processor's cache, which
-#: makes reading more than twice as fast as thousands do.
-_ROWS_AT_ONCE = 100
+#: So many characters, about a hundred rows, are turned into samples at once: few enough to stay in
+#: a processor's cache, which makes reading more than twice as fast as thousands of rows do.
+_TEXT_AT_ONCE = 25_000
 #: The phases until data are written, in their order.
 WRITE_PHASES = ("create", "define", "write", "commit", "flush", "close", "sync")
 #: The phases of changing what has been written, in their order.
@@ -131,22 +130,28 @@ def read_samples(path: str | Path) -> list[Sample]:
     converters = _converters()
     samples: list[Sample] = []
     with Path(path).open(encoding="utf-8", newline="") as file:
-        lines = (line for line in file if line.endswith("\n"))
         try:
-            if tuple(next(csv.reader(lines), ())) != COLUMNS:
+            if tuple(next(csv.reader([file.readline()]), ())) != COLUMNS:
                 raise ValueError(f"{path} is not a table of samples of this version of pffbench")
-            while some := list(islice(lines, _ROWS_AT_ONCE)):
-                samples += _samples(_cells(some), converters, path, len(samples) + 2)
+            for text in _texts_of(file):
+                samples += _samples(_cells(text), converters, path, len(samples) + 2)
         except (csv.Error, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is not a table of samples: {error}") from None
     return samples
 
 
-def _cells(lines: list[str]) -> list[list[str]]:
+def _texts_of(file: TextIO) -> Iterator[str]:
+    """Yield whole lines, many at once; a torn last one is left out."""
+    while text := file.read(_TEXT_AT_ONCE):
+        text += file.readline()
+        yield text[: text.rfind("\n") + 1]
+
+
+def _cells(text: str) -> list[list[str]]:
     """Split lines into cells; where nothing is quoted, which is the rule, without a parser."""
-    if any('"' in line for line in lines):
-        return list(csv.reader(lines))
-    return [line.rstrip("\r\n").split(",") for line in lines]
+    if '"' in text or "\r" in text:
+        return list(csv.reader(io.StringIO(text, newline="")))
+    return [line.split(",") for line in text.split("\n")[:-1]]
 
 
 def is_torn(path: str | Path) -> bool:
@@ -208,6 +213,9 @@ def _samples(
         return list(map(Sample, *values))
     except ValueError:
         for number, row in enumerate(rows, start=first):
+            if len(row) != len(COLUMNS):
+                told = f"{len(row)} cells, not {len(COLUMNS)}"
+                raise ValueError(f"{path} line {number}: {told}") from None
             try:
                 for convert, text in zip(converters, row, strict=True):
                     convert(text)
