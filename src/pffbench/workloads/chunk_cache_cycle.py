@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pffbench.workloads.between import left_by_another_job, settle_cache
 from pffbench.workloads.cycle import Cycle
 from pffbench.workloads.decodes import Decodes
 from pffbench.workloads.ladder import (
-    left_by_another_job,
     read_store,
     remove_store,
-    settle_cache,
     write_store,
 )
 from pffbench.workloads.repack import note_storage, repack_by_library, repack_by_program

@@ -7,13 +7,12 @@ from math import prod
 from pffbench.backends.base import Cuts
 from pffbench.case import ArrayShape
 from pffbench.parallel.decomposition import Box, Shape, boundaries, process_grid, rank_box
+from pffbench.workloads.between import left_by_another_job, settle_cache
 from pffbench.workloads.cycle import Cycle
 from pffbench.workloads.hyperslab import Hyperslab, HyperslabParameters, global_shape
 from pffbench.workloads.ladder import (
-    left_by_another_job,
     read_store,
     remove_store,
-    settle_cache,
     write_store,
 )
 

@@ -12,15 +12,9 @@ from itertools import chain
 import numpy as np
 
 from pffbench.backends.base import Array, ArraySpec, Buffer, Store, what_was_read
-from pffbench.storage.cachestate import CacheProof, bring_about, leave_a_copy
-from pffbench.storage.durable import (
-    directories_of,
-    disk_usage,
-    files_below,
-    sync_directories,
-    sync_files,
-)
+from pffbench.storage.durable import directories_of, disk_usage, sync_directories, sync_files
 from pffbench.workloads.access import Access
+from pffbench.workloads.between import left_by_another_job, settle_cache
 from pffbench.workloads.cycle import Cycle
 from pffbench.workloads.pieces import Piece, amount
 from pffbench.workloads.rounds import Rounds, Turn, all_at_once, turns
@@ -67,9 +61,9 @@ def write_store(cycle: Cycle, rounds: Rounds = all_at_once, look: Look = not_at_
     with cycle.step("plan"):
         specs = cycle.workload.arrays(p, team.size, team.rank)
         accesses = cycle.workload.writes(p, team.size, team.rank)
-        path = cycle.path(team.rank)
+        path, comm = cycle.path(team.rank), cycle.comm
     with clock.phase("create"):
-        store = cycle.hold(cycle.backend.create(path, cycle.comm))
+        store = cycle.hold(cycle.backend.create(path, comm))
     for group in turns(team.comm, rounds(specs, accesses), cycle.memory):
         for turn, pieces in zip(group, filled(cycle, group), strict=True):
             one = turn.round
@@ -165,16 +159,6 @@ def write_pieces(
     note_short(cycle, phase, arrays, pieces, zip(calls, returned, strict=True))
 
 
-def left_by_another_job(cycle: Cycle) -> set[str]:
-    """Find the files that this rank is to read; those that all ranks share, once per node."""
-    found: set[str] = set()
-    with cycle.step("files"):
-        looks = cycle.alone or cycle.team.is_leader
-        if looks and cycle.backend.capabilities.keeps_data:
-            found.update(files_below([cycle.path(cycle.reader_of)]))
-    return found
-
-
 def sync_store(cycle: Cycle, written: set[str], phase: str = "sync") -> None:
     """Bring the files and all directories above them to the device, each once per node."""
     with cycle.step("files"):
@@ -194,9 +178,9 @@ def read_store(
         author = cycle.reader_of
         specs = cycle.workload.arrays(p, team.size, author)
         accesses = cycle.workload.reads(p, team.size, author)
-        path = cycle.read_path(author)
+        path, comm = cycle.read_path(author), cycle.comm
     with clock.phase("open"):
-        store = cycle.hold(cycle.backend.open(path, cycle.comm))
+        store = cycle.hold(cycle.backend.open(path, comm))
     for group in turns(team.comm, rounds(specs, accesses), cycle.memory):
         placed, results = _poisoned(cycle, group), []
         for turn, pieces in zip(group, placed, strict=True):
@@ -240,9 +224,10 @@ def remove_store(cycle: Cycle) -> None:
     """Remove the store: each rank its own file, or rank 0 the shared one."""
     team = cycle.team
     mine = cycle.backend.capabilities.keeps_data and (cycle.alone or team.is_root)
+    path = cycle.read_path(team.rank)
     with cycle.clock.phase("remove", operations=int(mine)):
         if mine:
-            cycle.scratch.remove(cycle.read_path(team.rank))
+            cycle.scratch.remove(path)
 
 
 def count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
@@ -269,45 +254,3 @@ def _inspect(cycle: Cycle) -> None:
     cycle.observed.disk = disk_usage([cycle.scratch.path(cycle.directory)])
     if cycle.inspect and cycle.workload.arrays(cycle.case.parameters, cycle.team.size, 0):
         cycle.observed.stored_as = cycle.backend.describe(cycle.path(0))
-
-
-def settle_cache(cycle: Cycle, written: set[str]) -> None:
-    """Bring about and measure the cache state of what is read, which may be a copy of `written`."""
-    if cycle.case.parameters.cache == "copied":
-        written = _copied(cycle)
-    cycle.clock.tell("cache")  # whatever can fail in it is a step that ranks agree on
-    cycle.observed.cache = _prepare_cache(cycle, written)
-
-
-def settle_cache_again(cycle: Cycle, written: set[str]) -> None:
-    """Bring about a cache state once more; of both proofs the one with most resident counts."""
-    before = cycle.observed.cache
-    settle_cache(cycle, written)
-    after = cycle.observed.cache
-    if before is not None and after is not None and before.fraction > after.fraction:
-        cycle.observed.cache = before
-
-
-def _prepare_cache(cycle: Cycle, written: set[str]) -> CacheProof:
-    """Bring about the cache state for the files that this rank is going to read."""
-    comm, cache = cycle.team.comm, cycle.case.parameters.cache
-    to_read = written
-    if cycle.workload.reads_elsewhere(cycle.case.parameters):
-        to_read = set().union(*comm.allgather(written))
-    elif cache == "shifted":
-        reader = cycle.team.topology.partners.index(cycle.team.rank)
-        to_read = comm.sendrecv(written, dest=reader, source=cycle.reader_of)
-    return bring_about(cycle.team, cache, written, to_read, cycle.drop_hook)
-
-
-def _copied(cycle: Cycle) -> set[str]:
-    """Let whoever has a store to itself, or rank 0, copy it; return the files of the copy."""
-    team, keeps_data = cycle.team, cycle.backend.capabilities.keeps_data
-    found: set[str] = set()
-    with cycle.step("copying"):
-        if keeps_data and (cycle.alone or team.is_root):
-            leave_a_copy(cycle.path(team.rank))
-    with cycle.step("files"):
-        if keeps_data:
-            found.update(files_below([cycle.read_path(team.rank)]))
-    return found

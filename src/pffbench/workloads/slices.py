@@ -22,12 +22,11 @@ from pffbench.workloads.base import (
     taking_part,
     too_large_chunks,
 )
+from pffbench.workloads.between import left_by_another_job, settle_cache
 from pffbench.workloads.cycle import Cycle
 from pffbench.workloads.ladder import (
-    left_by_another_job,
     read_store,
     remove_store,
-    settle_cache,
     write_store,
 )
 from pffbench.workloads.places import Position, box_starts, slice_indices

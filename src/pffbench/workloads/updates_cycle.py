@@ -18,16 +18,14 @@ from typing import TYPE_CHECKING, cast
 
 from pffbench.backends.base import Array, ArraySpec
 from pffbench.data.generations import Generation, Merged
+from pffbench.workloads.between import left_by_another_job, settle_cache, settle_cache_again
 from pffbench.workloads.cycle import Cycle
 from pffbench.workloads.ladder import (
     count_owned,
     filled,
     finish_writing,
-    left_by_another_job,
     read_store,
     remove_store,
-    settle_cache,
-    settle_cache_again,
     write_pieces,
     write_store,
 )
@@ -73,9 +71,9 @@ def _change(cycle: Cycle) -> set[str]:
         workload = cast("Updates", cycle.workload)
         specs = workload.arrays(p, team.size, team.rank)
         changes = workload.changes(p, team.size, team.rank)
-        path = cycle.path(team.rank)
+        path, comm = cycle.path(team.rank), cycle.comm
     with clock.phase("reopen"):
-        store = cycle.hold(cycle.backend.reopen(path, cycle.comm))
+        store = cycle.hold(cycle.backend.reopen(path, comm))
     mine = [spec for spec in specs if spec.owner in (None, team.rank)]
     growing = specs if store.collective_growth and p.change == "append" else mine
     needed = list(dict.fromkeys([*growing, *(access.spec for access in changes[0])]))

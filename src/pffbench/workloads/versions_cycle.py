@@ -24,12 +24,11 @@ from pffbench.data.verify import Mismatch
 from pffbench.storage.durable import disk_usage, files_below
 from pffbench.versioning.history import COLUMNS, Table, Values, Version
 from pffbench.versioning.keeper import Keeper, Keeping, Recalling
+from pffbench.workloads.between import left_by_another_job, settle_cache_again
 from pffbench.workloads.cycle import Cycle
 from pffbench.workloads.ladder import (
     POISON,
-    left_by_another_job,
     remove_store,
-    settle_cache_again,
     sync_store,
 )
 from pffbench.workloads.versions_counts import Tally, count_kept, count_times
