@@ -143,12 +143,12 @@ class Runner:
         """Make everything ready that a repetition needs, off the timer."""
         p = case.parameters
         directory = repetition_directory(case.id, block)
-        with AgreedStep(self.team.comm, f"import of {p.backend}"):
+        with AgreedStep(self.team.comm, f"import of {p.backend}") as step:
             backend = backend_class(p.backend)(case.options, p.settings)
             backend.load(p.codec)
-        with AgreedStep(self.team.comm, "data source"):
+            step.name = "data source"
             source = self._source(case)
-        with AgreedStep(self.team.comm, "scratch"):
+            step.name = "scratch"
             if self.team.is_root and self.rules.stage != "read":
                 self.scratch.make_directory(directory)
         return Cycle(
@@ -220,16 +220,18 @@ class Runner:
             self._close(cycle, failure.phase in _CLOSING)
             cycle.room.leave()  # a library may still have to do with the memory
         quiet_barrier(self.team.comm)
-        if self.recorder is not None and cycle is not None:
-            self._clean_up_after(cycle, self.recorder)
+        # What another job wrote stays when this one does not come as far as reading it.
+        if self.recorder is not None and (cycle is not None or self.rules.stage != "read"):
+            self._clean_up_after(case, block, self.recorder)
         quiet_barrier(self.team.comm)
 
-    def _clean_up_after(self, cycle: Cycle, recorder: Recorder) -> None:
+    def _clean_up_after(self, case: Case, block: int, recorder: Recorder) -> None:
         """Remove what a failed case has left; scratch itself may be what fails."""
         try:
-            self.scratch.remove(self.scratch.path(cycle.directory), missing_ok=True)
+            left = self.scratch.path(repetition_directory(case.id, block))
+            self.scratch.remove(left, missing_ok=True)
         except (OSError, UserError) as error:
-            recorder.remark(f"files of {cycle.case.id} could not be removed: {error}")
+            recorder.remark(f"files of {case.id} could not be removed: {error}")
 
     def _close(self, cycle: Cycle, was_closing: bool) -> None:
         """Close what a failure left open, where each rank can do so by itself.

@@ -147,6 +147,13 @@ def together(comm: MPI.Intracomm, make: Callable[[], T]) -> T:
 class AgreedStep:
     """An untimed step that all ranks leave together, with or without an error.
 
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+    name : str
+        What a failure is told to be one of; it may change as the step goes on.
+
     Examples
     --------
     >>> with AgreedStep(comm, "buffers"):  # doctest: +SKIP
@@ -155,7 +162,7 @@ class AgreedStep:
 
     def __init__(self, comm: MPI.Intracomm, name: str) -> None:
         self._comm = comm
-        self._name = name
+        self.name = name
 
     def __enter__(self) -> AgreedStep:
         return self
@@ -171,5 +178,5 @@ class AgreedStep:
         known = error if isinstance(error, Exception) else None
         agreement = Agreement(self._comm)
         if not agreement.reached_asleep(known):
-            agreement.fail(self._name, known)
+            agreement.fail(self.name, known)
         return False
