@@ -99,27 +99,26 @@ class Parser(argparse.ArgumentParser):
 
 
 def make_parser(command: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the whole command line, or of one command with the names of all.
+    """Return the parser of the whole command line, or of one command alone.
 
-    Every rank of a run makes one, and most of the time goes into the options of other commands.
+    Every rank of a run makes one, and most of the time would go into the other commands.
     """
     parser = Parser(
         prog="pffbench", description=_OVERVIEW, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"pffbench {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    made = {
-        name: commands.add_parser(
+    options = _options()
+    for name in [command] if command in _COMMANDS else _COMMANDS:
+        text = _COMMANDS[name]
+        made = commands.add_parser(
             name,
             help=text,
             description=f"{text[0].upper()}{text[1:]}.",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        for name, text in _COMMANDS.items()
-    }
-    for name, add in _options().items():
-        if command in (None, name):
-            add(made[name])
+        if name in options:
+            options[name](made)
     return parser
 
 

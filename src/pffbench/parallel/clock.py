@@ -222,17 +222,25 @@ class Floor:
         return 100 * max(self.barrier, self.tick)
 
 
-def measure_floor(comm: MPI.Intracomm, rounds: int = 51) -> Floor:
+#: Empty phases that are timed; and how many where these take longer than so many seconds, since
+#: more ranks than cores take turns at each barrier and all of them wait for the start.
+_ROUNDS, _FEW_ROUNDS, _LONG = 51, 11, 0.01
+
+
+def measure_floor(comm: MPI.Intracomm) -> Floor:
     """Time empty phases and the clock's tick; collective, the result is the same on all ranks."""
-    costs = []
-    for _ in range(rounds):
-        clock = PhaseClock(comm)
-        with clock.phase("empty"):
-            pass
-        costs.append(clock.times[0].synced)
-    tick = min(_ticks())
-    slowest = largest(comm, sorted(costs)[rounds // 2])
-    return Floor(barrier=slowest, tick=largest(comm, tick))
+    costs = [_empty_phase(comm) for _ in range(_FEW_ROUNDS)]
+    if largest(comm, sum(costs)) < _LONG:
+        costs += [_empty_phase(comm) for _ in range(_ROUNDS - _FEW_ROUNDS)]
+    slowest = largest(comm, sorted(costs)[len(costs) // 2])
+    return Floor(barrier=slowest, tick=largest(comm, min(_ticks())))
+
+
+def _empty_phase(comm: MPI.Intracomm) -> float:
+    clock = PhaseClock(comm)
+    with clock.phase("empty"):
+        pass
+    return clock.times[0].synced
 
 
 def _ticks(count: int = 200) -> Iterator[float]:

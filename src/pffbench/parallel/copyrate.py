@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import numpy as np
@@ -9,10 +10,11 @@ import numpy as np
 from pffbench.parallel.extremes import largest
 from pffbench.parallel.topology import Team
 
-#: Bytes that each rank copies, and the ranks of a node at most: more than caches hold, and not
-#: more than there is.
+#: Bytes that each rank copies, the ranks of a node at most, and those that share a core: more
+#: than caches hold, not more than there is, and no more than it takes.
 _COPIED = 32 * 2**20
 _COPIED_ON_A_NODE = 2**30
+_COPIED_ON_A_CORE = 2 * _COPIED
 
 
 def memory_copy_rate(team: Team, rounds: int = 5) -> float:
@@ -25,7 +27,8 @@ def memory_copy_rate(team: Team, rounds: int = 5) -> float:
     fewer cores than ranks each copies when it has a core, and the sum of what they reach by
     themselves is many times what memory moves.
     """
-    copied = min(_COPIED, _COPIED_ON_A_NODE // int(team.node.size))
+    on_node, cores = int(team.node.size), os.cpu_count() or 1
+    copied = min(_COPIED, _COPIED_ON_A_NODE // on_node, _COPIED_ON_A_CORE * cores // on_node)
     source = np.ones(copied, dtype=np.uint8)
     target = np.empty_like(source)
     seconds = []

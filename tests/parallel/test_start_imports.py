@@ -1,0 +1,40 @@
+"""With more ranks than cores each import is paid by all: what only rank 0 needs, it alone has."""
+
+import json
+
+import pytest
+import yaml
+
+from launch import PROGRAMS, run
+
+pytestmark = pytest.mark.parallel
+
+#: What reads and checks an experiment, describes the software, records and tells.
+OF_RANK_0 = {
+    "yaml", "psutil", "h5py", "rich", "csv", "difflib", "hashlib", "importlib.metadata",
+    "pffbench.decision", "pffbench.recording", "pffbench.experiment.check",
+    "pffbench.experiment.load", "pffbench.experiment.sweep", "pffbench.results.beginning",
+    "pffbench.results.provenance", "pffbench.results.record", "pffbench.results.recorder",
+    "pffbench.results.samples", "pffbench.results.summary",
+}  # fmt: skip
+#: What no rank of a run has any use for.
+OF_NONE = {
+    "numpy.testing", "numpy.f2py", "unittest", "pffbench.diagnosis", "pffbench.data.files",
+    "pffbench.data.labels", "pffbench.workloads.versions", "zarr", "netCDF4", "pandas",
+}  # fmt: skip
+
+
+def test_the_other_ranks_import_nothing_that_only_rank_0_needs(tmp_path):
+    case = {"workload": "hyperslab", "backend": "null", "shape_per_rank": [16]}
+    told = {"name": "x", "repetitions": 1, "warmup": 0, "roofline": False, "cases": [case]}
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
+    file = tmp_path / "modules.json"
+    done = run(
+        [PROGRAMS / "imported.py", file, "run", tmp_path / "x.yaml", "--out", tmp_path / "out",
+         "--scratch", tmp_path, "--progress", "none"], ranks=2, timeout=60,
+    )  # fmt: skip
+    assert done.status == 0, done.said
+    first, second = (set(modules) for modules in json.loads(file.read_text()))
+    assert first >= OF_RANK_0  # else a name here has changed, and the next line proves nothing
+    assert not second & OF_RANK_0
+    assert not (first | second) & OF_NONE
