@@ -12,10 +12,11 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pffbench.backends.base import Array, ArraySpec, Buffer, Call, Store
 from pffbench.backends.chunkcache import Chunking
+from pffbench.backends.later import Later
 from pffbench.backends.sharing import is_root, made_by_root
 from pffbench.backends.stored import Touched, places
 from pffbench.backends.zarr_files import DESCRIPTIONS, usual_key
@@ -25,6 +26,9 @@ from pffbench.parallel.decomposition import Box, Shape
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+#: An array and the library's own object for it.
+Opened = tuple[ArraySpec, Any]
 
 
 class DirectoryStore(Store):
@@ -44,6 +48,9 @@ class DirectoryStore(Store):
         Whether chunks are written that hold nothing but the fill value.
     """
 
+    #: What the library's objects are put into.
+    array_type: ClassVar[type[DirectoryArray]]
+
     def __init__(
         self,
         path: str,
@@ -58,44 +65,48 @@ class DirectoryStore(Store):
         self.zarr_format = zarr_format
         self.created = created
         self.empty_chunks = empty_chunks
-        self._described = {path} if created and is_root(comm) else set()
+        # Names of arrays, and "" for the store itself.
+        self._described = {""} if created and is_root(comm) else set()
         self._chunk_files: set[str] = set()
 
     @abstractmethod
-    def create_array(self, spec: ArraySpec) -> DirectoryArray:
-        """Create an array through the library."""
+    def create_array(self, spec: ArraySpec) -> Any:
+        """Create an array; return the library's own object."""
 
     @abstractmethod
-    def open_array(self, spec: ArraySpec) -> DirectoryArray:
-        """Open an array through the library."""
+    def open_array(self, spec: ArraySpec) -> Any:
+        """Open an array; return the library's own object."""
 
     def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
         """Let owners create their arrays and rank 0 those that all ranks write; then open these."""
+        create_mine = partial(self._create_mine, specs)
         if self.comm is None or all(spec.owner is not None for spec in specs):
-            return self._create_mine(specs)
-        found = together(self.comm, partial(self._create_mine, specs))
-        found.update(self.arrays(s for s in specs if s.name not in found and s.owner is None))
-        return found
+            return self._later(create_mine())
+        made = together(self.comm, create_mine)
+        mine = {spec.name for spec, _ in made}
+        others = [s for s in specs if s.owner is None and s.name not in mine]
+        return self._later([*made, *((spec, self.open_array(spec)) for spec in others)])
 
-    def _create_mine(self, specs: Sequence[ArraySpec]) -> dict[str, Array]:
-        found: dict[str, Array] = {}
+    def _create_mine(self, specs: Sequence[ArraySpec]) -> list[Opened]:
+        rank, root = None if self.comm is None else self.comm.rank, is_root(self.comm)
+        found = []
         for spec in specs:
-            if self._creates(spec):
-                found[spec.name] = self.create_array(spec)
-                self.describes(spec)
+            if root if rank is None or spec.owner is None else spec.owner == rank:
+                found.append((spec, self.create_array(spec)))
+                self._described.add(spec.name)
         return found
-
-    def _creates(self, spec: ArraySpec) -> bool:
-        if self.comm is None or spec.owner is None:
-            return is_root(self.comm)
-        return spec.owner == self.comm.rank
 
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        return {spec.name: self.open_array(spec) for spec in specs}
+        return self._later([(spec, self.open_array(spec)) for spec in specs])
+
+    def _later(self, opened: Sequence[Opened]) -> Later:
+        """Put the library's objects into ours when the phase is over."""
+        kind = self.array_type
+        return Later(lambda: {spec.name: kind(self, spec, array) for spec, array in opened})
 
     def describes(self, spec: ArraySpec) -> None:
         """Note that this rank writes the files that describe an array."""
-        self._described.add(os.path.join(self.path, spec.name))
+        self._described.add(spec.name)
 
     def writes(self, chunk_files: Iterable[str]) -> None:
         """Note that this rank writes to these files."""
@@ -105,7 +116,8 @@ class DirectoryStore(Store):
         found = set(self._chunk_files)
         if not self.empty_chunks:
             found = {file for file in found if os.path.exists(file)}
-        for directory in self._described:
+        for name in self._described:
+            directory = os.path.join(self.path, name)
             there = DESCRIPTIONS.intersection(os.listdir(directory))
             found.update(os.path.join(directory, file) for file in there)
         return found
@@ -142,10 +154,6 @@ class DirectoryArray(Array):
     @abstractmethod
     def read_call(self, box: Box, out: Buffer) -> Call:
         """Prepare to read a box that is not empty."""
-
-    def look_up(self) -> Any:
-        """Open the array anew, as it is now; of libraries whose arrays can grow."""
-        raise NotImplementedError
 
     def resize(self, shape: Shape) -> Any:
         """Change the shape in the store; return the array, which has it."""
@@ -185,7 +193,8 @@ class DirectoryArray(Array):
 
         All agree on having read it, since arrays may follow that they grow together too.
         """
-        grow = partial(made_by_root, comm, partial(self.resize, shape), self.look_up)
+        look_up = partial(self._store.open_array, self._spec)
+        grow = partial(made_by_root, comm, partial(self.resize, shape), look_up)
         self._array = grow() if comm is None else together(comm, grow)
 
     def touched(self, box: Box) -> Touched:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,49 +15,6 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
     from pffbench.backends.tensorstore import TensorStoreOptions
-
-
-class TensorStoreStore(DirectoryStore):
-    """A directory of arrays.
-
-    Parameters
-    ----------
-    opener : callable
-        Opens an array by its specification; TensorStore's ``open`` with the store's context.
-    options : TensorStoreOptions
-        How arrays are made.
-    path, comm, more
-        As of `DirectoryStore`.
-    """
-
-    def __init__(
-        self,
-        opener: Callable[[Mapping[str, Any]], Any],
-        options: TensorStoreOptions,
-        path: str,
-        comm: MPI.Intracomm | None,
-        **more: bool,
-    ) -> None:
-        super().__init__(path, comm, zarr_format=options.format, **more)
-        self.options = options
-        self._open = opener
-
-    def create_array(self, spec: ArraySpec) -> TensorStoreArray:
-        metadata = creation(self.zarr_format, self.options.shards, spec)
-        return TensorStoreArray(self, spec, self.opened(spec.name, metadata=metadata, create=True))
-
-    def open_array(self, spec: ArraySpec) -> TensorStoreArray:
-        return TensorStoreArray(self, spec, self.opened(spec.name, open=True))
-
-    def opened(self, name: str, **told: Any) -> Any:
-        """Create or open the array of that name."""
-        wanted = {
-            "driver": DRIVERS[self.zarr_format],
-            "kvstore": {"driver": "file", "path": os.path.join(self.path, name)},
-            "store_data_equal_to_fill_value": self.empty_chunks,
-            **told,
-        }
-        return self._open(wanted).result()
 
 
 class TensorStoreArray(DirectoryArray):
@@ -88,9 +44,6 @@ class TensorStoreArray(DirectoryArray):
     def resize(self, shape: Shape) -> Any:
         return self._array.resize(exclusive_max=shape, expand_only=True).result()
 
-    def look_up(self) -> Any:
-        return self._store.opened(self._spec.name, open=True)
-
     @property
     def grid(self) -> Shape:
         return tuple(self._array.chunk_layout.write_chunk.shape)
@@ -109,3 +62,47 @@ class TensorStoreArray(DirectoryArray):
             cache=None,
             foreseeable=not self._store.options.cache_pool,
         )
+
+
+class TensorStoreStore(DirectoryStore):
+    """A directory of arrays.
+
+    Parameters
+    ----------
+    opener : callable
+        Opens an array by its specification; TensorStore's ``open`` with the store's context.
+    options : TensorStoreOptions
+        How arrays are made.
+    path, comm, more
+        As of `DirectoryStore`.
+    """
+
+    array_type = TensorStoreArray
+
+    def __init__(
+        self,
+        opener: Callable[[Mapping[str, Any]], Any],
+        options: TensorStoreOptions,
+        path: str,
+        comm: MPI.Intracomm | None,
+        **more: bool,
+    ) -> None:
+        super().__init__(path, comm, zarr_format=options.format, **more)
+        self.options = options
+        self._open = opener
+
+    def create_array(self, spec: ArraySpec) -> Any:
+        metadata = creation(self.zarr_format, self.options.shards, spec)
+        return self._opened(spec.name, metadata=metadata, create=True)
+
+    def open_array(self, spec: ArraySpec) -> Any:
+        return self._opened(spec.name, open=True)
+
+    def _opened(self, name: str, **told: Any) -> Any:
+        wanted = {
+            "driver": DRIVERS[self.zarr_format],
+            "kvstore": {"driver": "file", "path": f"{self.path}/{name}"},
+            "store_data_equal_to_fill_value": self.empty_chunks,
+            **told,
+        }
+        return self._open(wanted).result()

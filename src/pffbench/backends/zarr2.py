@@ -102,48 +102,6 @@ def _threads(options: Zarr2Options, settings: Settings) -> int:
     return options.blosc_threads or (1 if settings == "matched" else usual)
 
 
-class Zarr2Store(DirectoryStore):
-    """A group in a directory.
-
-    Parameters
-    ----------
-    group : zarr.Group
-        The open group.
-    path, comm, more
-        As of `DirectoryStore`.
-    """
-
-    def __init__(self, group: Any, path: str, comm: MPI.Intracomm | None, **more: Any) -> None:
-        super().__init__(path, comm, **more)
-        self._group = group
-
-    def create_array(self, spec: ArraySpec) -> Zarr2Array:
-        told: dict[str, Any] = {}
-        if isinstance(spec.chunks, tuple):
-            told["chunks"] = spec.chunks
-        if spec.codec != "library":
-            told["compressor"] = compressor(2, spec)
-        made = self._group.create_dataset(
-            spec.name,
-            shape=spec.shape,
-            dtype=spec.stored_dtype,
-            write_empty_chunks=self.empty_chunks,
-            **told,
-        )
-        return Zarr2Array(self, spec, made)
-
-    def open_array(self, spec: ArraySpec) -> Zarr2Array:
-        return Zarr2Array(self, spec, self._opened(spec.name))
-
-    def _opened(self, name: str) -> Any:
-        if self.empty_chunks or not self.created:
-            return self._group[name]
-        import zarr
-
-        # The metadata do not say whether to write empty chunks, so whoever opens must.
-        return zarr.open_array(self._group.store, path=name, mode="r+", write_empty_chunks=False)
-
-
 class Zarr2Array(DirectoryArray):
     """A Zarr array, moved through zarr-python."""
 
@@ -165,4 +123,46 @@ class Zarr2Array(DirectoryArray):
             itemsize=int(self._array.dtype.itemsize),
             compressed=bool(self._array.compressor or self._array.filters),
             cache=None,
+        )
+
+
+class Zarr2Store(DirectoryStore):
+    """A group in a directory.
+
+    Parameters
+    ----------
+    group : zarr.Group
+        The open group.
+    path, comm, more
+        As of `DirectoryStore`.
+    """
+
+    array_type = Zarr2Array
+
+    def __init__(self, group: Any, path: str, comm: MPI.Intracomm | None, **more: Any) -> None:
+        super().__init__(path, comm, **more)
+        self._group = group
+
+    def create_array(self, spec: ArraySpec) -> Any:
+        told: dict[str, Any] = {}
+        if isinstance(spec.chunks, tuple):
+            told["chunks"] = spec.chunks
+        if spec.codec != "library":
+            told["compressor"] = compressor(2, spec)
+        return self._group.create_dataset(
+            spec.name,
+            shape=spec.shape,
+            dtype=spec.stored_dtype,
+            write_empty_chunks=self.empty_chunks,
+            **told,
+        )
+
+    def open_array(self, spec: ArraySpec) -> Any:
+        if self.empty_chunks or not self.created:
+            return self._group[spec.name]
+        import zarr
+
+        # The metadata do not say whether to write empty chunks, so whoever opens must.
+        return zarr.open_array(
+            self._group.store, path=spec.name, mode="r+", write_empty_chunks=False
         )

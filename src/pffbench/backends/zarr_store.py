@@ -18,51 +18,8 @@ if TYPE_CHECKING:
     from pffbench.backends.zarr_options import ZarrOptions
 
 
-class ZarrStore(DirectoryStore):
-    """A group in a directory.
-
-    Parameters
-    ----------
-    group : zarr.Group
-        The open group.
-    options : ZarrOptions
-        How arrays are made.
-    path, comm, more
-        As of `DirectoryStore`.
-    """
-
-    def __init__(
-        self,
-        group: Any,
-        options: ZarrOptions,
-        path: str,
-        comm: MPI.Intracomm | None,
-        **more: bool,
-    ) -> None:
-        super().__init__(path, comm, zarr_format=options.format, **more)
-        self.group = group
-        self._options = options
-
-    def create_array(self, spec: ArraySpec) -> ZarrArray:
-        told: dict[str, Any] = {}
-        if isinstance(spec.chunks, tuple):
-            told["chunks"] = spec.chunks
-        if self._options.shards is not None:
-            told["shards"] = self._options.shards
-        if spec.codec != "library":
-            told["compressors"] = compressor(self.zarr_format, spec)
-        told |= encoding(self.zarr_format, spec)
-        made = self.group.create_array(spec.name, shape=spec.shape, **told)
-        return ZarrArray(self, spec, made)
-
-    def open_array(self, spec: ArraySpec) -> ZarrArray:
-        return ZarrArray(self, spec, self.group[spec.name])
-
-
 class ZarrArray(DirectoryArray):
     """A Zarr array, moved through zarr-python."""
-
-    _store: ZarrStore
 
     def write_call(self, box: Box, buffer: Buffer) -> Call:
         return partial(self._array.set_basic_selection, box.slices, buffer)
@@ -77,9 +34,6 @@ class ZarrArray(DirectoryArray):
         self._array.resize(shape)
         return self._array
 
-    def look_up(self) -> Any:
-        return self._store.group[self._spec.name]
-
     @property
     def grid(self) -> Shape:
         found: Shape = self._array.shards or self._array.chunks
@@ -92,3 +46,45 @@ class ZarrArray(DirectoryArray):
 
     def chunking(self, collective: bool) -> Chunking:
         return chunking_of(self._array)
+
+
+class ZarrStore(DirectoryStore):
+    """A group in a directory.
+
+    Parameters
+    ----------
+    group : zarr.Group
+        The open group.
+    options : ZarrOptions
+        How arrays are made.
+    path, comm, more
+        As of `DirectoryStore`.
+    """
+
+    array_type = ZarrArray
+
+    def __init__(
+        self,
+        group: Any,
+        options: ZarrOptions,
+        path: str,
+        comm: MPI.Intracomm | None,
+        **more: bool,
+    ) -> None:
+        super().__init__(path, comm, zarr_format=options.format, **more)
+        self._group = group
+        self._options = options
+
+    def create_array(self, spec: ArraySpec) -> Any:
+        told: dict[str, Any] = {}
+        if isinstance(spec.chunks, tuple):
+            told["chunks"] = spec.chunks
+        if self._options.shards is not None:
+            told["shards"] = self._options.shards
+        if spec.codec != "library":
+            told["compressors"] = compressor(self.zarr_format, spec)
+        told |= encoding(self.zarr_format, spec)
+        return self._group.create_array(spec.name, shape=spec.shape, **told)
+
+    def open_array(self, spec: ArraySpec) -> Any:
+        return self._group[spec.name]
