@@ -133,14 +133,19 @@ def tensorstore(path: Path, rows: Rows, out: Rows) -> Iterator[None]:
     yield
 
 
-def posix(path: Path, rows: Rows, out: Rows) -> Iterator[None]:
-    """Rows of a plain file, a call for each."""
+def _rows_of_a_file(path: Path, rows: Rows) -> None:
     nbytes = rows[0].nbytes
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     for i, row in enumerate(rows):
         os.pwrite(descriptor, row, i * nbytes)
     os.close(descriptor)
+
+
+def posix(path: Path, rows: Rows, out: Rows) -> Iterator[None]:
+    """Rows of a plain file, a call for each."""
+    _rows_of_a_file(path, rows)
     yield
+    nbytes = rows[0].nbytes
     descriptor = os.open(path, os.O_RDONLY)
     for i, row in enumerate(out):
         os.preadv(descriptor, [row], i * nbytes)
@@ -167,12 +172,9 @@ def mpiio(path: Path, rows: Rows, out: Rows) -> Iterator[None]:
 
 def memmap(path: Path, rows: Rows, out: Rows) -> Iterator[None]:
     """Rows of a plain file, written by calls, each read through a map of its own."""
-    nbytes = rows[0].nbytes
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    for i, row in enumerate(rows):
-        os.pwrite(descriptor, row, i * nbytes)
-    os.close(descriptor)
+    _rows_of_a_file(path, rows)
     yield
+    nbytes = rows[0].nbytes
     found = [
         np.memmap(path, rows.dtype, "r", offset=i * nbytes, shape=rows[0].shape)
         for i in range(len(out))

@@ -66,12 +66,14 @@ def _rows(name: str, keys: str, loop: loops.Loop, place: Path, count: int) -> Se
         return [not_measured(what[part], "a loop", _MARK, str(error)) for part in _PARTS]
     pairs: dict[str, list[tuple[float, float]]] = {part: [] for part in _PARTS}
     with scratch_below(place) as scratch:
+        # As deep as our own files: a longer path takes longer to look up.
+        directory = Path(scratch.make_directory(f"loop-{case.id}"))
         ours = Repetitions(case, scratch, partial(PhaseClock, now=time.process_time))
         for number in range(count + 1):  # the first one warms up both
             if number % 2:
-                our, their = _phases(ours), _loop(loop, place)
+                our, their = _phases(ours), _loop(loop, directory)
             else:
-                their, our = _loop(loop, place), _phases(ours)
+                their, our = _loop(loop, directory), _phases(ours)
             if number:
                 for part in _PARTS:
                     pairs[part].append((our[part], their[part]))
@@ -90,7 +92,7 @@ def _phases(repetitions: Repetitions) -> dict[str, float]:
 
 def _loop(loop: loops.Loop, place: Path) -> dict[str, float]:
     """Run a loop once and return its seconds."""
-    path = place / "loop"
+    path = place / "rank-000000"
     rows = np.random.default_rng(1).random((DATASETS, LENGTH), np.float32)
     out = np.full_like(rows, -1)
     with collector_off():
