@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 #: turn of the scheduler, which is milliseconds where others work too.
 _LOOKS = 100
 #: Seconds of the first nap, and of the longest for each rank that shares a core: a look takes some
-#: 15 µs. An operation between sleepers takes log2(ranks) rounds, in each of which somebody may
+#: 10 µs. An operation between sleepers takes log2(ranks) rounds, in each of which somebody may
 #: have to wake up first, so naps should be no longer than they must.
 _FIRST_NAP = 1e-5
-_NAP_PER_SHARER = 5e-4
+_NAP_PER_SHARER = 2e-4
 _LONGEST_NAP = 1e-2
 
 
