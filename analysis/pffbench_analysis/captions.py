@@ -79,9 +79,9 @@ def _bars(chart: Chart, cases: Sequence[CaseSummary]) -> str:
 def _repetitions(bars: Sequence[Bar]) -> str:
     counts = sorted({len(bar.points) for bar in bars})
     if counts == [1]:
-        return "One repetition, no interval."
+        return "Rings in their place: one repetition, no interval."
     most = f"{counts[0]}–{counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
-    lone = " One repetition, no interval, where there is one dot." if counts[0] == 1 else ""
+    lone = " Rings: one repetition, no interval." if counts[0] == 1 else ""
     dots = f"the {most} repetitions"
     shown = dots_each(len(bars))
     if counts[-1] > shown:

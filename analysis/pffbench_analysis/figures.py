@@ -3,60 +3,29 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
 from pffbench_analysis.charts import Bar, Chart, Panel
-from pffbench_analysis.style import ALARM, INK, PALE_INK, RC, colour, hatch, pale, plain, short
+from pffbench_analysis.framing import Words, page
+from pffbench_analysis.style import INK, RC, colour, hatch, pale, plain, short
 from pffbench_analysis.thinning import dots_each, kept
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Inches; with 100 dots per inch the figure is as wide as a README shows it.
-WIDTH = 9.0
 _PITCH = 0.19
-_LINE = 0.155
 #: Values that lie further apart than this need a logarithmic axis.
 LARGE_RANGE = 30.0
 #: Height of a bar as a part of the room that it has.
 _THICKNESS = 0.74
-_MARGIN = 0.08
-
-
-@dataclass(frozen=True)
-class Words:
-    """The text of a figure.
-
-    Parameters
-    ----------
-    title : str
-        What is compared.
-    notes : list of str
-        How to read it, below.
-    alarms : list of str
-        What is wrong with the run, below and in another colour.
-    footnote : str
-        Where it comes from.
-    stamp : str
-        Stamped over the whole figure when not empty.
-    """
-
-    title: str
-    notes: list[str] = field(default_factory=list)
-    alarms: list[str] = field(default_factory=list)
-    footnote: str = ""
-    stamp: str = ""
 
 
 def draw(chart: Chart, words: Words) -> Figure:
@@ -74,31 +43,6 @@ def draw(chart: Chart, words: Words) -> Figure:
         for ax in axes[len(chart.panels) :]:
             ax.set_visible(False)
         _scale(chart, axes, columns)
-    return figure
-
-
-def page(heading: str, words: Words, body: float) -> Figure:
-    """Make a figure with its text written and room between for axes that are still to be made.
-
-    Parameters
-    ----------
-    heading : str
-        The first line.
-    words : Words
-        The rest of the text.
-    body : float
-        Inches of height for the axes.
-    """
-    top, bottom = _lines_above(heading, words), _lines_below(words)
-    above = _MARGIN + sum(_LINE * size / 8 for _, size in top)
-    below = _MARGIN + _LINE * len(bottom)
-    height = above + below + body
-    figure = Figure(figsize=(WIDTH, height))
-    FigureCanvasAgg(figure)
-    figure.set_layout_engine(
-        "constrained", rect=(0, below / height, 1, body / height), h_pad=0.04, w_pad=0.05
-    )
-    _write(figure, top, bottom, height, words)
     return figure
 
 
@@ -128,9 +72,13 @@ def _draw_panel(ax: Axes, panel: Panel, chart: Chart, places: Sequence[float]) -
     ax.grid(axis="x", color="#E2E2E2", linewidth=0.6)
     ax.set_axisbelow(True)
     there = [(bar, place) for bar, place in zip(panel.bars, places, strict=True) if bar is not None]
-    _draw_bars(ax, there)
-    _draw_whiskers(ax, [(bar, place) for bar, place in there if not math.isnan(bar.low)])
-    _draw_dots(ax, there, dots_each(sum(len(panel.drawn) for panel in chart.panels)))
+    sure = [(bar, place) for bar, place in there if not math.isnan(bar.low)]
+    _draw_bars(ax, sure)
+    _draw_whiskers(ax, sure)
+    _draw_dots(ax, sure, dots_each(sum(len(panel.drawn) for panel in chart.panels)))
+    for lone in there:
+        if lone not in sure:
+            _draw_ring(ax, *lone)
     for bar, place in zip(panel.bars, places, strict=True):
         _say(ax, place, "–" if bar is None else short(bar.value) + "†" * bar.below_resolution)
     raw = [point for bar in panel.drawn if bar.roofline for point in bar.points]
@@ -177,8 +125,19 @@ def _draw_whiskers(ax: Axes, placed: Placed) -> None:
     )
 
 
+def _draw_ring(ax: Axes, bar: Bar, place: float) -> None:
+    """Draw the one repetition that there is: a bar would look as sure as one with an interval."""
+    ax.plot(
+        bar.value, place, "o", markersize=6.5, markerfacecolor="white",
+        markeredgecolor=colour(bar.backend), markeredgewidth=1.6, zorder=3, gid="ring",
+        label=bar.label,
+    )  # fmt: skip
+
+
 def _draw_dots(ax: Axes, placed: Placed, most: int) -> None:
     """Draw at most so many repetitions of each bar, the first one uppermost."""
+    if not placed:
+        return
     across, down = [], []
     for bar, place in placed:
         points = [bar.points[i] for i in kept(bar.points, most)]
@@ -239,58 +198,3 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
         if len(ticks) <= most:
             return ticks
     return ticks[:: math.ceil(len(ticks) / most)]
-
-
-Line = tuple[str, float]
-
-
-def _lines_above(heading: str, words: Words) -> list[Line]:
-    wrapped = textwrap.wrap(plain(words.title), 122) or [""]
-    return [(heading, 11.0), *((line, 8.5) for line in wrapped)]
-
-
-def _lines_below(words: Words) -> list[tuple[str, str]]:
-    texts = [(text, ALARM) for text in words.alarms]
-    texts += [(text, INK) for text in words.notes]
-    texts += [(words.footnote, PALE_INK)] if words.footnote else []
-    return [
-        (line, ink)
-        for text, ink in texts
-        for line in textwrap.wrap(
-            plain(text), 162, max_lines=4, placeholder=" …", break_on_hyphens=False
-        )
-    ]
-
-
-def _write(
-    figure: Figure,
-    top: Sequence[Line],
-    bottom: Sequence[tuple[str, str]],
-    height: float,
-    words: Words,
-) -> None:
-    left = 0.09 / WIDTH
-    y = height - _MARGIN
-    for text, size in top:
-        weight = "bold" if size > 10 else "normal"
-        figure.text(left, y / height, text, fontsize=size, fontweight=weight, va="top")
-        y -= _LINE * size / 8
-    y = _LINE * len(bottom)
-    for text, ink in bottom:
-        figure.text(left, y / height, text, fontsize=7.2, color=ink, va="top")
-        y -= _LINE
-    if words.stamp:
-        figure.text(
-            0.5,
-            0.5,
-            words.stamp,
-            fontsize=64,
-            fontweight="bold",
-            color=ALARM,
-            alpha=0.35,
-            rotation=20,
-            ha="center",
-            va="center",
-            zorder=10,
-            gid="stamp",
-        )

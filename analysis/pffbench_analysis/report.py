@@ -16,7 +16,7 @@ from pffbench.results.joining import joined
 from pffbench.results.summary import Summary, summarise
 from pffbench_analysis.captions import footnote, heading, how_to_read, stamp, verdict
 from pffbench_analysis.charts import charts, differences
-from pffbench_analysis.figures import Words
+from pffbench_analysis.framing import Words
 from pffbench_analysis.page import write_page
 from pffbench_analysis.pareto.output import write_pareto
 from pffbench_analysis.published.output import write_published

@@ -14,7 +14,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from pffbench_analysis.charts import Chart
-from pffbench_analysis.figures import Words, draw
+from pffbench_analysis.figures import draw
+from pffbench_analysis.framing import Words
 from pffbench_analysis.style import RC
 
 #: Twice as fine as a figure of nine inches is shown on a page of 900 pixels.

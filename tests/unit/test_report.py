@@ -222,8 +222,10 @@ def test_log_ticks_are_round_and_few():
 
 def test_one_repetition_has_no_interval_and_says_so(tmp_path):
     for figure in drawn(a_run(tmp_path, USUAL, repetitions=1)).values():
-        assert all(not bars_of(ax)[1] for ax in figure.axes)
-        assert "One repetition, no interval" in texts(figure)
+        assert all(bars_of(ax) == ([], []) for ax in figure.axes)
+        shown = [ax for ax in figure.axes if ax.get_visible()]
+        assert all(sum(ln.get_gid() == "ring" for ln in ax.lines) == len(USUAL) for ax in shown)
+        assert "Rings in their place: one repetition, no interval" in texts(figure)
         assert "95 %" not in texts(figure)
 
 
@@ -326,7 +328,7 @@ def test_a_case_without_a_phase_keeps_its_place(tmp_path):
     assert [bar is None for bar in flush.bars] == [
         label.startswith("zarr") for label in chart.labels
     ]
-    from pffbench_analysis.figures import Words
+    from pffbench_analysis.framing import Words
 
     ax = next(ax for ax in draw(chart, Words("t")).axes if ax.get_gid() == "flush")
     assert len(ax.patches) == 3

@@ -13,7 +13,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from pffbench.results.summary import Summary
 from pffbench_analysis.captions import footnote, stamp
-from pffbench_analysis.figures import LARGE_RANGE, Words, log_ticks, page
+from pffbench_analysis.figures import LARGE_RANGE, log_ticks
+from pffbench_analysis.framing import Words, page
 from pffbench_analysis.pareto.front import Placed, Standing
 from pffbench_analysis.pareto.points import DIRECTIONS, Direction, Kind, Point, family, mark_of
 from pffbench_analysis.pareto.words import front_of, headline, ranks_of

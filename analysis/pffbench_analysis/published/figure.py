@@ -12,7 +12,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from pffbench.results.summary import Summary
 from pffbench_analysis.captions import footnote, stamp
-from pffbench_analysis.figures import Words, log_ticks, page
+from pffbench_analysis.figures import log_ticks
+from pffbench_analysis.framing import Words, page
 from pffbench_analysis.published.model import Match
 from pffbench_analysis.published.sidebyside import SideBySide
 from pffbench_analysis.style import INK, PALE_INK, RC, colour, plain

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pffbench.results.summary import Summary
 from pffbench_analysis.captions import footnote
-from pffbench_analysis.figures import Words
+from pffbench_analysis.framing import Words
 from pffbench_analysis.scaling.bootstrap import WIDE
 from pffbench_analysis.scaling.series import Series
 from pffbench_analysis.scaling.study import Fitted

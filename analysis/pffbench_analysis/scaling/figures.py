@@ -13,7 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 from pffbench_analysis.charts import label, place
-from pffbench_analysis.figures import log_ticks, page
+from pffbench_analysis.figures import log_ticks
+from pffbench_analysis.framing import page
 from pffbench_analysis.report import slug
 from pffbench_analysis.scaling.bootstrap import Prediction
 from pffbench_analysis.scaling.captions import figure_words
