@@ -12,6 +12,7 @@ from matplotlib.image import imread
 
 from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import USUAL, a_case, a_run
+from launch import REPOSITORY, pffbench_cli
 from pffbench_analysis.report import report
 
 pytestmark = pytest.mark.browser
@@ -73,6 +74,38 @@ def test_it_opens_from_a_file_with_the_verdict_and_figures(browser, page):
         )
         assert {"ms", "% of the best raw transfer"} & set(axis)
     assert browser.js("performance.getEntriesByType('resource').length") == 0
+
+
+@pytest.fixture(scope="module")
+def default(tmp_path_factory):
+    """The page of a real run of configs/default.yaml with small arrays: time is not of interest."""
+    place = tmp_path_factory.mktemp("default")
+    small = ["--set", "shape_per_rank=[4, 16, 16]", "--set", "repetitions=2", "--set", "warmup=0"]
+    config = REPOSITORY / "configs" / "default.yaml"
+    done = pffbench_cli(
+        "run", config, *small, "--out", "run", "--scratch", place, ranks=2, cwd=place, timeout=180
+    )
+    assert done.status == 0, done.said
+    return page_of(place / "run")
+
+
+@pytest.mark.parallel
+def test_a_run_of_the_default_experiment_has_a_page_that_answers(browser, default):
+    browser.open(default)
+    assert text_of(browser, ".badge") == "VALID"
+    groups = browser.js(
+        "[...document.querySelector('select[name=group]').options].map(o => o.text)"
+    )
+    assert [group.split(", layout ")[1] for group in groups] == [
+        "shared", "own", "file_per_process",
+    ]  # fmt: skip
+    for name, value in (("group", "1"), ("phase", "*metadata"), ("measure", "operations")):
+        before = browser.js(BARS)
+        browser.choose(name, value)
+        assert browser.js(BARS) != before
+    for backend in ("hdf5", "netcdf4", "zarr"):
+        assert f"{backend} matched" in text_of(browser, "#bars .values")
+    assert "2 ranks on 1 node" in text_of(browser, "footer")
 
 
 def test_published_numbers_and_their_figure_are_in_the_page(browser, tmp_path):
