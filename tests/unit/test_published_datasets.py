@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from itertools import pairwise
 
 import pytest
 
@@ -15,6 +16,7 @@ from pffbench.errors import UserError
 from pffbench.results.summary import summarise
 from pffbench_analysis.published import side_by_side
 from pffbench_analysis.published.csvlayout import write_study_csv
+from pffbench_analysis.published.figure import draw_published
 from pffbench_analysis.published.output import page_data
 
 STUDY = "file-format-testing"
@@ -120,6 +122,28 @@ def test_the_terminal_says_of_each_row_whether_its_order_holds(tmp_path):
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
         "ranks.h5", "run.json", "samples.csv",
     ]  # fmt: skip
+
+
+def test_the_terminal_says_where_there_is_no_order(tmp_path):
+    a_run(tmp_path / "run", cases_of([FAITHFUL])[:1], experiment={"study": STUDY})
+    done = pffbench_cli("report", "--published", tmp_path / "run", cwd=tmp_path)
+    assert done.status == 0, done.said
+    assert "no order: of no case and operation has the study two times that differ" in done.stdout
+    assert "of 0 orders" not in done.stdout
+
+
+def test_numbers_of_the_axis_of_the_figure_do_not_touch(tmp_path):
+    """Of times over four decades, in two columns, each number has room."""
+    cases = cases_of([FAITHFUL])
+    speed = {name: 50.0**i for i, (name, _) in enumerate(cases)}
+    run = a_run(tmp_path / "run", cases, speed=speed, experiment={"study": STUDY})
+    summary = summarise(run)
+    figure = draw_published(side_by_side(summary), summary)
+    figure.draw_without_rendering()
+    for ax in figure.axes:
+        places = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
+        for one, other in pairwise(sorted(places, key=lambda place: place.x0)):
+            assert one.x1 < other.x0
 
 
 def test_the_terminal_refuses_a_run_that_redoes_no_study(tmp_path):
