@@ -273,15 +273,7 @@ class Backend(ABC):
 
 
 def what_was_read(returned: Any, out: Buffer) -> Buffer:
-    """Return the array that holds what a call of `Array.reader` has read.
-
-    Parameters
-    ----------
-    returned : Any
-        What the call returned.
-    out : array
-        The buffer that it was prepared with.
-    """
+    """Return the array that holds what was read, of what a call of `Array.reader` returned."""
     return returned if isinstance(returned, np.ndarray) else out
 
 
