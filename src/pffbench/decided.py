@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pffbench.case import Stage
 from pffbench.experiment.plan import Plan
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from pffbench.results.whole import Repetitions
 
 
-@dataclass(frozen=True)
-class Decided:
+class Decided(msgspec.Struct, frozen=True):
     """What rank 0 has found out and decided; equal on all ranks.
 
     Parameters

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
@@ -16,8 +15,7 @@ from pffbench.workloads.registry import workload
 P = TypeVar("P", bound=Parameters)
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(msgspec.Struct, frozen=True):
     """What a plan needs to know of the arrays of a case.
 
     Parameters

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pffbench.backends.base import ArraySpec
 from pffbench.backends.registry import backend_class
@@ -24,8 +25,7 @@ _BLOCK = 4096
 _COPIES = 2
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(msgspec.Struct, frozen=True, gc=False):
     """What one repetition of a case takes.
 
     Parameters
@@ -93,8 +93,7 @@ def _chunks(spec: ArraySpec) -> int:
     return prod(-(-n // c) for n, c in zip(spec.shape, spec.chunks, strict=True))
 
 
-@dataclass(frozen=True)
-class Room:
+class Room(msgspec.Struct, frozen=True):
     """What there is on the machine.
 
     Parameters

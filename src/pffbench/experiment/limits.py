@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case
@@ -15,8 +15,7 @@ _BESIDE = 32
 _CONCURRENCY = 10
 
 
-@dataclass(frozen=True)
-class Allowance:
+class Allowance(msgspec.Struct, frozen=True):
     """What each rank may take, on the node that allows least.
 
     Parameters

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pffbench.case import Case
 from pffbench.experiment.schema import Experiment
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from pffbench.experiment.cost import Cost
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """The cases that will run.
 
     Parameters

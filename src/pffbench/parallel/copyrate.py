@@ -7,7 +7,6 @@ import time
 
 import numpy as np
 
-from pffbench.parallel.extremes import largest
 from pffbench.parallel.topology import Team
 
 #: Bytes that each rank copies, the ranks of a node at most, and those that share a core: more
@@ -27,15 +26,18 @@ def memory_copy_rate(team: Team, rounds: int = 5) -> float:
     fewer cores than ranks each copies when it has a core, and the sum of what they reach by
     themselves is many times what memory moves.
     """
+    from mpi4py import MPI
+
     on_node, cores = int(team.node.size), os.cpu_count() or 1
     copied = min(_COPIED, _COPIED_ON_A_NODE // on_node, _COPIED_ON_A_CORE * cores // on_node)
     source = np.ones(copied, dtype=np.uint8)
     target = np.empty_like(source)
-    seconds = []
-    for _ in range(rounds):
-        team.comm.Barrier()
+    seconds = np.zeros(rounds)
+    team.comm.Barrier()
+    for place in range(rounds):
         begin = time.perf_counter()
         np.copyto(target, source)
-        team.comm.Barrier()
-        seconds.append(largest(team.comm, time.perf_counter() - begin))
-    return float(team.comm.allreduce(copied)) / sorted(seconds)[rounds // 2]
+        team.comm.Barrier()  # the one before the next round, too
+        seconds[place] = time.perf_counter() - begin
+    team.comm.Allreduce(MPI.IN_PLACE, seconds, op=MPI.MAX)
+    return float(team.comm.allreduce(copied) / np.median(seconds))

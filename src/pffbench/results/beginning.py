@@ -88,5 +88,5 @@ def _case_entry(case: Case, plan: Plan) -> dict[str, Any]:
             *kind(case.options, case.parameters.settings).notes(),
             *workload(case.parameters.workload).notes(case.parameters),
         ),
-        "cost": vars(cost),
+        "cost": msgspec.structs.asdict(cost),
     }

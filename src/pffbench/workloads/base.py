@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import msgspec
 
 from pffbench.backends.base import ArraySpec, Backend, Cuts
 from pffbench.case import Parameters
@@ -20,8 +22,7 @@ if TYPE_CHECKING:
 DEFAULT_LEVELS = {"gzip": 4, "zstd": 3, "blosc": 5}
 
 
-@dataclass(frozen=True, slots=True)
-class Volume:
+class Volume(msgspec.Struct, frozen=True):
     """What a case amounts to, over all ranks.
 
     Parameters
