@@ -29,7 +29,7 @@ def installed(name: str) -> str | None:
 
     try:
         return metadata.version(name)
-    except metadata.PackageNotFoundError:
+    except (metadata.PackageNotFoundError, ValueError):  # a ValueError: no name at all
         return None
 
 
