@@ -47,33 +47,23 @@ def decide(
     UserError
         Something is wrong; nothing has been made.
     """
-    before: Resumed | None = None
-    if arguments.resume:
-        if arguments.experiment or arguments.overrides:
-            raise UserError("--resume goes on with the experiment of the run; it takes no other")
-        before = resumed(arguments.resume, team, arguments.stage, lock)
+    stage: Stage
+    before = _before(arguments, team, lock)
+    if before is None:
+        loaded = load_experiment(arguments.experiment, arguments.overrides)
+        run_id = f"{loaded.experiment.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
+        out, stage = _out(arguments.out, run_id), arguments.stage or "all"
+        if stage == "read":
+            raise UserError("--stage read reads what another job wrote: add --resume DIR")
+    else:
         loaded = from_data(before.record.experiment, f"{arguments.resume}/run.json")
         run_id, out = before.record.run_id, str(Path(arguments.resume).absolute())
         stage = before.stage
-    else:
-        loaded = load_experiment(arguments.experiment, arguments.overrides)
-        now = datetime.now(UTC)
-        run_id = f"{loaded.experiment.name}-{now:%Y%m%d-%H%M%S}-{os.getpid()}"
-        out = _out(arguments.out, run_id)
-        stage = arguments.stage or "all"
-    if stage == "read" and before is None:
-        raise UserError("--stage read reads what another job wrote: add --resume DIR")
     plan = make_plan(loaded, team.size)
     if before is not None:
         refuse_other_cases(arguments.resume, before.record, plan)
     _check_stage(plan, stage)
-    left = before.record.scratch if before is not None else None
-    parent, own = scratch_parent(arguments.scratch, left)
-    if stage == "read":
-        assert left is not None
-        _check_same_place(parent, left)
-    else:
-        check_scratch(plan, parent, allowance.memory, keeps=stage == "write")
+    parent, own = _parent(arguments.scratch, before, plan, stage, allowance)
     check_open_files(plan, allowance)
     blocks = plan.experiment.warmup + plan.experiment.repetitions
     return Decided(
@@ -89,6 +79,29 @@ def decide(
         frozenset() if before is None else before.kept,
         arguments.other_hosts,
     )
+
+
+def _before(arguments: argparse.Namespace, team: Team, lock: RunLock) -> Resumed | None:
+    """Return the run that is to go on, if one is."""
+    if not arguments.resume:
+        return None
+    if arguments.experiment or arguments.overrides:
+        raise UserError("--resume goes on with the experiment of the run; it takes no other")
+    return resumed(arguments.resume, team, arguments.stage, lock)
+
+
+def _parent(
+    given: str | None, before: Resumed | None, plan: Plan, stage: Stage, allowance: Allowance
+) -> tuple[str, bool]:
+    """Return the directory to make the scratch directory in, and whether it is to be made too."""
+    left = None if before is None else before.record.scratch
+    parent, own = scratch_parent(given, left)
+    if stage == "read":
+        assert left is not None
+        _check_same_place(parent, left)
+    else:
+        check_scratch(plan, parent, allowance.memory, keeps=stage == "write")
+    return parent, own
 
 
 def _check_stage(plan: Plan, stage: Stage) -> None:

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import sys
-import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pffbench.atstart import allowance_of, seconds_since_start
 from pffbench.decided import Decided
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, ResultsLostError, UserError
-from pffbench.experiment.limits import Allowance
 from pffbench.parallel.clock import Floor, measure_floor
 from pffbench.parallel.copyrate import memory_copy_rate
-from pffbench.parallel.extremes import any_of, largest, least
+from pffbench.parallel.extremes import any_of, largest
 from pffbench.parallel.joblimit import seconds_left
 from pffbench.parallel.quiet import quiet_barrier
 from pffbench.parallel.root import made_by_root, on_root
@@ -30,7 +27,6 @@ from pffbench.parallel.watchdog import Watchdog
 from pffbench.place import destroy_scratch, make_scratch
 from pffbench.results.collect import collect_provenance
 from pffbench.results.lock import RunLock
-from pffbench.results.rankfacts import available_memory, rank_facts
 from pffbench.rules import Rules
 from pffbench.runner import Runner
 from pffbench.storage.scratch import Scratch
@@ -41,9 +37,6 @@ if TYPE_CHECKING:
 
     from pffbench.results.progress import Progress
     from pffbench.results.recorder import Recorder
-
-#: Place in /proc/PID/stat, behind the name, of when a process began, in ticks since the boot.
-_START_TIME = 19
 
 
 @dataclass(frozen=True)
@@ -81,64 +74,22 @@ class Session:
     def _prepared(
         cls, comm: MPI.Intracomm, arguments: argparse.Namespace, lock: RunLock
     ) -> Session:
-        started = _seconds_since_start()
+        started = seconds_since_start()
         team = Team.of(comm)
-        allowance = Allowance(_free_memory(team), _open_files(team))
-
-        def decide_on_root() -> Decided:
-            from pffbench.decision import decide
-
-            return decide(arguments, team, allowance, lock)
-
-        decided = on_root(team, decide_on_root)
+        decided = _decided(team, arguments, lock)
         scratch = make_scratch(team, decided)
         floor = measure_floor(team.comm)
-        copy_rate = memory_copy_rate(team)
-        facts = collect_provenance(
-            team, decided.plan, scratch.directory, personal=arguments.record_account
-        )
-        startup = {"seconds_to_main": largest(comm, started)}
-
-        def make() -> tuple[Progress, Recorder]:
-            from pffbench.recording import open_recorder
-            from pffbench.results.beginning import new_record
-            from pffbench.results.progress import make_progress
-
-            record = new_record(
-                decided.plan,
-                decided.experiment_file,
-                decided.run_id,
-                scratch.directory,
-                team.topology,
-                floor,
-                copy_rate,
-                startup,
-                facts,
-                decided.stage,
-            )
-            blocks = decided.plan.experiment.warmup + decided.plan.experiment.repetitions
-            progress = make_progress(arguments.progress, len(decided.plan.cases), blocks)
-            return progress, open_recorder(decided, record, team, floor, progress, lock)
-
         try:
-            made = made_by_root(team, make)
+            progress, recorder = _begun(team, decided, scratch, floor, started, arguments, lock)
         except UserError:
             if team.is_root and not decided.kept:
                 destroy_scratch(scratch, decided)
             raise
-        progress, recorder = made or (None, None)
-        rules = Rules(
-            arguments.fail_fast,
-            arguments.drop_hook,
-            decided.stage,
-            _seconds(arguments.max_time),
-            _hang_timeout(arguments.hang_timeout),
-        )
         return cls(
             team,
             decided,
             scratch,
-            rules,
+            _rules(arguments, decided),
             progress,
             recorder,
             floor,
@@ -247,6 +198,68 @@ class Session:
         return NOT_VALID if record.reasons else VALID
 
 
+def _decided(team: Team, arguments: argparse.Namespace, lock: RunLock) -> Decided:
+    """Have rank 0 decide what is to be done; collective."""
+    allowance = allowance_of(team)
+
+    def decide_on_root() -> Decided:
+        from pffbench.decision import decide
+
+        return decide(arguments, team, allowance, lock)
+
+    return on_root(team, decide_on_root)
+
+
+def _begun(
+    team: Team,
+    decided: Decided,
+    scratch: Scratch,
+    floor: Floor,
+    started: float,
+    arguments: argparse.Namespace,
+    lock: RunLock,
+) -> tuple[Progress, Recorder] | tuple[None, None]:
+    """Find out where this runs, and have rank 0 begin the record of it; collective."""
+    copy_rate = memory_copy_rate(team)
+    facts = collect_provenance(
+        team, decided.plan, scratch.directory, personal=arguments.record_account
+    )
+    startup = {"seconds_to_main": largest(team.comm, started)}
+
+    def make() -> tuple[Progress, Recorder]:
+        from pffbench.recording import open_recorder
+        from pffbench.results.beginning import new_record
+        from pffbench.results.progress import make_progress
+
+        record = new_record(
+            decided.plan,
+            decided.experiment_file,
+            decided.run_id,
+            scratch.directory,
+            team.topology,
+            floor,
+            copy_rate,
+            startup,
+            facts,
+            decided.stage,
+        )
+        blocks = decided.plan.experiment.warmup + decided.plan.experiment.repetitions
+        progress = make_progress(arguments.progress, len(decided.plan.cases), blocks)
+        return progress, open_recorder(decided, record, team, floor, progress, lock)
+
+    return made_by_root(team, make) or (None, None)
+
+
+def _rules(arguments: argparse.Namespace, decided: Decided) -> Rules:
+    return Rules(
+        arguments.fail_fast,
+        arguments.drop_hook,
+        decided.stage,
+        _seconds(arguments.max_time),
+        _hang_timeout(arguments.hang_timeout),
+    )
+
+
 def _leave_at_once(status: int) -> None:
     """End the process without the libraries' own clean-up.
 
@@ -268,28 +281,3 @@ def _seconds(max_time: str | None) -> float | None:
 def _hang_timeout(text: str) -> float | None:
     """Return how long a step may take, None where that depends on what is run."""
     return None if text in ("auto", "none") else Duration.parse(text)
-
-
-def _seconds_since_start() -> float:
-    """Return how long ago this process was started, in seconds."""
-    fields = Path("/proc/self/stat").read_text().rpartition(") ")[2].split()
-    ticks = int(fields[_START_TIME])
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _open_files(team: Team) -> int:
-    """Return the files that each rank may open yet, on the node that allows fewest; collective."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    opened = sum(1 for _ in Path("/proc/self/fd").iterdir())
-    left = sys.maxsize if limit == resource.RLIM_INFINITY else limit - opened
-    return least(team.comm, left)
-
-
-def _free_memory(team: Team) -> int:
-    """Return the bytes that each rank may take, on the node that has least; collective."""
-    available = available_memory()
-    limit = rank_facts()["memory_limit_bytes"]  # of the container or the job, where there is one
-    if isinstance(limit, int):
-        available = min(available, limit)
-    here = available // int(team.node.size)
-    return least(team.comm, here)
