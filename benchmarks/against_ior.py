@@ -1,9 +1,9 @@
 """Pairs of pffbench and IOR: the same bytes in the same pieces, in turns.
 
-A pair is one job of pffbench with all cases and one job of IOR for each of them, the first of the
-two in turn; each gives the median of its repetitions. Both write a new file, read it back from the
-page cache and remove it, in every repetition. IOR's time (``wr/rd(s)``) runs from the first rank's
-start to the last one's end. pffbench's ``synced_max`` runs on until all ranks are behind the next
+A pair is a job of pffbench and one of IOR, one behind the other, the first of the two in turn; each
+gives the median of its repetitions. Both write a new file, read it back from the page cache and
+remove it, in every repetition. IOR's time (``wr/rd(s)``) runs from the first rank's start to the
+last one's end. pffbench's ``synced_max`` runs on until all ranks are behind the next
 barrier, which with more ranks than cores takes a while; ``own_max``, the time of the rank that
 took longest, leaves out that ranks begin one after the other. The truth is between the two: the
 ratio is that of the longer one, the other one is told beside.
@@ -92,44 +92,39 @@ def compare(given: Given, matches: Sequence[Match], *usual_ranks: int) -> list[R
 
 
 def _rows(given: Given, matches: Sequence[Match], ranks: int) -> Iterator[Row]:
-    pairs: list[tuple[list[_Both], list[_Seconds]]] = []
+    pairs: dict[Match, list[tuple[_Both, _Seconds]]] = {match: [] for match in matches}
     with given.directory() as place:
         for number in range(given.pairs):
-            if number % 2:
-                our = _ours(matches, ranks, place)
-                pairs.append((our, _iors(matches, ranks, place)))
-            else:
-                their = _iors(matches, ranks, place)
-                pairs.append((_ours(matches, ranks, place), their))
-    for number, match in enumerate(matches):
+            # A machine may change its speed within seconds, so the two of a pair are neighbours.
+            for match in matches:
+                if number % 2:
+                    our = _ours(match, ranks, place)
+                    pairs[match].append((our, _iors(match, ranks, place)))
+                else:
+                    their = _iors(match, ranks, place)
+                    pairs[match].append((_ours(match, ranks, place), their))
+    for match, found in pairs.items():
         for access in _PHASES:
-            seconds = [(our[number][access], their[number][access]) for our, their in pairs]
-            yield _row(match, access, ranks, seconds)
+            yield _row(match, access, ranks, [(our[access], their[access]) for our, their in found])
 
 
-def _ours(matches: Sequence[Match], ranks: int, place: Path) -> list[_Both]:
-    """Run pffbench once and return the median seconds of each match's accesses."""
-    measured = ours.run(ranks, experiment(matches), place)
-    return [
-        {
-            access: (_median(found.synced, phases), _median(found.own, phases))
-            for access, phases in match.phases.items()
-        }
-        for match, found in zip(matches, measured, strict=True)
-    ]
+def _ours(match: Match, ranks: int, place: Path) -> _Both:
+    """Run pffbench once and return the median seconds of a match's accesses."""
+    (found,) = ours.run(ranks, experiment([match]), place)
+    return {
+        access: (_median(found.synced, phases), _median(found.own, phases))
+        for access, phases in match.phases.items()
+    }
 
 
 def _median(times: ours.Times, phases: Sequence[str]) -> float:
     return statistics.median(ours.summed(times, phases))
 
 
-def _iors(matches: Sequence[Match], ranks: int, place: Path) -> list[_Seconds]:
-    """Run IOR for each match and return the median seconds of its accesses."""
-    found = []
-    for match in matches:
-        times = ior.seconds(ranks, match.options.split(), place, REPETITIONS)
-        found.append({access: statistics.median(these) for access, these in times.items()})
-    return found
+def _iors(match: Match, ranks: int, place: Path) -> _Seconds:
+    """Run IOR once and return the median seconds of a match's accesses."""
+    times = ior.seconds(ranks, match.options.split(), place, REPETITIONS)
+    return {access: statistics.median(these) for access, these in times.items()}
 
 
 def _row(
