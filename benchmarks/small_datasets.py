@@ -2,24 +2,28 @@
 
     python benchmarks/small_datasets.py [--pairs 7] [--place /dev/shm]
 
-Both run in this process in turns, each in new files, off the collector. Compared is the time from
-creating the file to having closed it, and from opening it to having closed it: the phases of
-pffbench added up. Files are in memory and nothing waits, so the time is that of the processor, by
-the same clock on both sides; what other programs take on a shared machine is not in it.
+Both run in turns in one process, each in new files, off the collector; each library has a process
+of its own, since what others have left in memory would lie between what is prepared here. Compared
+is the time from creating the file to having closed it, and from opening it to having closed it: the
+phases of pffbench added up. Files are in memory and nothing waits, so the time is that of the
+processor, by the same clock on both sides; what other programs take on a shared machine is not in.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import loops
 import numpy as np
+from jobs import python, run_ranks
 from repetition import Repetitions, scratch_below, the_case
 from rows import Mark, Ratio, Row, not_measured
 from script import Given, main
@@ -53,17 +57,29 @@ def measure(given: Given) -> Sequence[Row]:
     """Return the rows."""
     rows: list[Row] = []
     with given.directory() as place:
-        for name, (keys, loop) in LOOPS.items():
-            rows += _rows(name, keys, loop, place, given.pairs)
+        for name in LOOPS:
+            told = [name, str(given.pairs), str(place)]
+            said = run_ranks(1, python(__file__, "--on-a-rank", *told)).splitlines()[-1]
+            rows += _rows(name, json.loads(said))
     return rows
 
 
-def _rows(name: str, keys: str, loop: loops.Loop, place: Path, count: int) -> Sequence[Row]:
-    what = {part: f"{DATASETS} datasets, {name}, {part}" for part in _PARTS}
+def _rows(name: str, found: dict[str, Any]) -> Iterator[Row]:
+    for part in _PARTS:
+        what = f"{DATASETS} datasets, {name}, {part}"
+        if "missing" in found:
+            yield not_measured(what, "a loop", _MARK, found["missing"])
+        else:
+            yield _row(what, found[part])
+
+
+def _on_a_rank(name: str, count: int, place: Path) -> dict[str, Any]:
+    """Measure pairs of one library: ours and the loop's seconds, by part."""
+    keys, loop = LOOPS[name]
     try:
         case = the_case(f"{CASE}, {keys}")
     except UserError as error:
-        return [not_measured(what[part], "a loop", _MARK, str(error)) for part in _PARTS]
+        return {"missing": str(error)}
     pairs: dict[str, list[tuple[float, float]]] = {part: [] for part in _PARTS}
     with scratch_below(place) as scratch:
         # As deep as our own files: a longer path takes longer to look up.
@@ -77,7 +93,7 @@ def _rows(name: str, keys: str, loop: loops.Loop, place: Path, count: int) -> Se
             if number:
                 for part in _PARTS:
                     pairs[part].append((our[part], their[part]))
-    return [_row(what[part], pairs[part]) for part in _PARTS]
+    return pairs
 
 
 def _row(what: str, pairs: Sequence[tuple[float, float]]) -> Row:
@@ -109,4 +125,7 @@ def _loop(loop: loops.Loop, place: Path) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(measure, __doc__)
+    if sys.argv[1:2] == ["--on-a-rank"]:
+        print(json.dumps(_on_a_rank(sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))))
+    else:
+        main(measure, __doc__)
