@@ -61,6 +61,27 @@ def test_operations_per_second(tmp_path):
     assert phases["read_total"].operations_rate is None
 
 
+def test_rates_of_ranks_that_took_turns_are_said_to_be_upper_bounds(tmp_path):
+    """Four ranks on two cores: 2 s each, and yet 5 s until all are done."""
+    run = a_run(tmp_path, USUAL, repetitions=4)
+    assert "upper bounds" not in "\n".join(closing(summarise(run)))
+    lines = (run / "samples.csv").read_text().splitlines()
+    columns = lines[0].split(",")
+    own, synced = columns.index("own_max"), columns.index("synced_max")
+    rows = [line.split(",") for line in lines[1:]]
+    for row in rows:
+        if row[columns.index("phase")] == "read":
+            row[synced] = str(2.5 * float(row[own]))
+    (run / "samples.csv").write_text("\n".join([lines[0], *map(",".join, rows)]) + "\n")
+    summary = summarise(run)
+    for case in summary.cases:
+        told = [w.message for w in case.phases["read"].warnings if w.code == "ranks_apart"]
+        assert "2.5 times as long passed" in told[0]
+        assert not [w for w in case.phases["write"].warnings if w.code == "ranks_apart"]
+    text = "\n".join(closing(summary))
+    assert f"upper bounds in {len(summary.cases)} of {2 * len(summary.cases)} transfers" in text
+
+
 def test_a_difference_that_is_not_shown_is_doubted():
     (found,) = doubts_about(spread([0.9, 1.2, 1.3, 1.2, 1.25]))
     assert found.code == "too_few_for_difference"

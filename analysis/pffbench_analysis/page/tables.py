@@ -21,6 +21,7 @@ MARKS = {
     "outliers": ("o", "outliers: repetitions with a modified z-score over 3.5"),
     "slow_first": ("f", "the first repetition (warm-up, not counted) was slow"),
     "too_few_for_difference": ("d", "difference not shown: too few repetitions, or there is none"),
+    "ranks_apart": ("a", "ranks apart: until all were done over 1.25 times as long passed"),
     "cache_unproved": ("c", "state of the page cache before reading not proved"),
 }
 

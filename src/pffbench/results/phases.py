@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pffbench.results.rankspread import RankSpread, rank_spread
+from pffbench.results.rankspread import RankSpread, rank_spread, ranks_apart
 from pffbench.results.samples import UPDATE_PHASES, WRITE_PHASES, Sample
 from pffbench.results.statistics import Caveat, Spread, doubts_about, spread, warnings_for
 
@@ -105,6 +105,7 @@ def phase_summary(
     caveats = warnings_for(values, warmup, resolution)
     if not any(caveat.code == "below_resolution" for caveat in caveats):
         caveats += doubts_about(ratio)
+        caveats += ranks_apart(counted) if moved else []
     return PhaseSummary(
         phase=phase,
         seconds=found,

@@ -171,7 +171,7 @@ def closing(summary: Summary) -> list[str]:
     count = sum(len(case.phases) for case in summary.cases)
     warned = [(c, p) for c in summary.cases for p in c.phases.values() if p.warnings]
     codes = sorted({w.code for _, p in warned for w in p.warnings})
-    texts = [_floor(record), *_memory(record), *_apart(summary)]
+    texts = [_floor(record), *_memory(record), *_apart(summary), *_too_high(summary)]
     texts += [f"remark: {remark}" for remark in record.remarks]
     if warned:
         named = ", ".join(codes).replace("_", " ")
@@ -231,6 +231,19 @@ def _apart(summary: Summary) -> Iterator[str]:
             f"{ranks.imbalance:.2g} times as long as the middle one; most often it is rank "
             f"{ranks.slowest_rank} ({ranks.slowest_share:.0%} of the repetitions), or one on "
             f"{ranks.slowest_host} ({ranks.host_share:.0%})"
+        )
+
+
+def _too_high(summary: Summary) -> Iterator[str]:
+    """Tell that rates are too high where ranks began one after the other."""
+    moving = [
+        p for case in summary.cases for p in case.phases.values() if p.phase in ("write", "read")
+    ]
+    count = sum(any(w.code == "ranks_apart" for w in p.warnings) for p in moving)
+    if count:
+        yield (
+            f"rates are upper bounds in {count} of {len(moving)} transfers: ranks began one after "
+            "the other, as where they share a core; see the warnings ranks_apart in summary.md"
         )
 
 
