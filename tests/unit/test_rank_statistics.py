@@ -77,6 +77,7 @@ def test_rates_of_ranks_that_took_turns_are_said_to_be_upper_bounds(tmp_path):
     for case in summary.cases:
         told = [w.message for w in case.phases["read"].warnings if w.code == "ranks_apart"]
         assert "2.5 times as long passed" in told[0]
+        assert not [w for w in case.phases["read_total"].warnings if w.code == "ranks_apart"]
         assert not [w for w in case.phases["write"].warnings if w.code == "ranks_apart"]
     text = "\n".join(closing(summary))
     assert f"upper bounds in {len(summary.cases)} of {2 * len(summary.cases)} transfers" in text

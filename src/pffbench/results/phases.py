@@ -105,7 +105,7 @@ def phase_summary(
     caveats = warnings_for(values, warmup, resolution)
     if not any(caveat.code == "below_resolution" for caveat in caveats):
         caveats += doubts_about(ratio)
-        caveats += ranks_apart(counted) if moved else []
+        caveats += ranks_apart(counted) if moved and phase not in TOTALS else []
     return PhaseSummary(
         phase=phase,
         seconds=found,

@@ -89,6 +89,6 @@ def ranks_apart(rows: Sequence[Sample]) -> list[Caveat]:
     least, most = (rows[0].bytes / seconds / 2**20 for seconds in (synced, own))
     text = (
         f"until all ranks were done {synced / own:.1f} times as long passed ({synced:.2g} s), as "
-        f"where ranks share a core: together they moved between {least:.4g} and {most:.4g} MiB/s"
+        f"where ranks share a core: together they moved between {least:.0f} and {most:.0f} MiB/s"
     )
     return [Caveat("ranks_apart", text)]

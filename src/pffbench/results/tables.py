@@ -243,7 +243,7 @@ def _too_high(summary: Summary) -> Iterator[str]:
     if count:
         yield (
             f"rates are upper bounds in {count} of {len(moving)} transfers: ranks began one after "
-            "the other, as where they share a core; see the warnings ranks_apart in summary.md"
+            "the other, as where they share a core; summary.md tells how much lower they may be"
         )
 
 
