@@ -99,7 +99,10 @@ def test_a_file_that_cannot_grow_fails_its_case_only(tmp_path, backends):
 
 
 def test_a_transfer_that_ends_early_without_an_error_fails_its_case(tmp_path):
-    """The third of three arrays of 400 KiB, the last that is written, finds room for 224 KiB."""
+    """The third of three arrays of 400 KiB, the last that is written, finds room for 224 KiB.
+
+    Neither call says why it took a part; the failure does.
+    """
     case = {"workload": "hyperslab", "shape_per_rank": [100, 1024], "steps": 3}
     case |= {"backend": ["posix", "mpiio"], "layout": "file_per_process"}
     done = start_experiment(tmp_path, 2, program=("-c", LIMITED), cases=[case]).finish()
@@ -107,6 +110,7 @@ def test_a_transfer_that_ends_early_without_an_error_fails_its_case(tmp_path):
     failures = [entry["failure"] for entry in done.record["cases"].values()]
     assert [(f["phase"], f["ranks_failed"]) for f in failures] == [("write", 2)] * 2
     assert all("a call moved 229376 of 409600 bytes of " in f["error"] for f in failures), failures
+    assert all(f["error"].endswith(": File too large") for f in failures), failures
 
 
 def test_runs_side_by_side_keep_apart(tmp_path):

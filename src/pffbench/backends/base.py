@@ -78,6 +78,13 @@ class Array(ABC):
         """
         return nbytes - returned if isinstance(returned, int) else 0
 
+    def why_short(self, box: Box, buffer: Buffer) -> str:
+        """Say what keeps a box from being written whole, after a call that wrote a part of it.
+
+        Off the timer, by one rank alone; it may write. Empty where that is not known.
+        """
+        return ""
+
     def extender(self, length: int) -> Call:
         """Prepare to make the first axis so long; return the call that does it.
 

@@ -20,6 +20,7 @@ from pffbench.backends.base import (
 )
 from pffbench.backends.later import Later
 from pffbench.backends.raw import Copy, RawOptions, best_copy, copies_of, refuse_growth
+from pffbench.backends.raw_write import why_short
 from pffbench.backends.stored import StoredAs, Touched
 from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Box
@@ -118,7 +119,7 @@ class MpiIoStore(Store):
 
     def _array(self, spec: ArraySpec) -> Array:
         copies = copies_of(spec, self._options)
-        return MpiIoArray(self._file, self._comm, copies, owned=spec.owner is not None)
+        return MpiIoArray(self._path, self._file, self._comm, copies, spec.owner is not None)
 
     def files(self) -> set[str]:
         return {self._path}
@@ -145,8 +146,10 @@ class MpiIoArray(Array):
 
     Parameters
     ----------
+    path : str
+        The file.
     file : MPI.File
-        The open file.
+        The same, open.
     comm : MPI.Intracomm or None
         The ranks that have the file open; None where one rank alone has.
     copies : sequence of Copy
@@ -156,8 +159,14 @@ class MpiIoArray(Array):
     """
 
     def __init__(
-        self, file: MPI.File, comm: MPI.Intracomm | None, copies: Sequence[Copy], owned: bool
+        self,
+        path: str,
+        file: MPI.File,
+        comm: MPI.Intracomm | None,
+        copies: Sequence[Copy],
+        owned: bool,
     ) -> None:
+        self._path = path
         self._file = file
         self._comm = comm
         self._copies = copies
@@ -200,6 +209,10 @@ class MpiIoArray(Array):
 
         told = self._told.pop(call, ())
         return sum(wanted - status.Get_count(MPI.BYTE) for status, wanted in told)
+
+    def why_short(self, box: Box, buffer: Buffer) -> str:
+        """Write through POSIX calls, which say why they cannot; MPI-IO need not."""
+        return why_short(self._path, self._copies, box, buffer)
 
     def touched(self, box: Box) -> Touched:
         return best_copy(self._copies, box).runs(box).touched()

@@ -20,6 +20,7 @@ from pffbench.backends.base import (
 )
 from pffbench.backends.later import Later
 from pffbench.backends.raw import Copy, RawOptions, Runs, best_copy, copies_of, refuse_growth
+from pffbench.backends.raw_write import bytes_of, why_short, write_all, write_runs
 from pffbench.backends.stored import StoredAs, Touched
 from pffbench.case import Options, Parameters
 from pffbench.parallel.agreement import together
@@ -123,51 +124,32 @@ class PosixArray(Array):
         return calls[0] if len(calls) == 1 else partial(_one_after_the_other, calls)
 
     def _writer(self, copy: Copy, box: Box, buffer: Buffer) -> Call:
-        data, runs = _bytes(copy.from_memory(buffer)), copy.runs(box)
+        data, runs = bytes_of(copy.from_memory(buffer)), copy.runs(box)
         if len(runs.offsets) == 1:
-            write = pwrite if data.nbytes <= _SHORT else _write
+            write = pwrite if data.nbytes <= _SHORT else write_all
             return partial(write, self._descriptor, data, int(runs.offsets[0]))
-        return partial(_write_runs, self._descriptor, data, runs)
+        return partial(write_runs, self._descriptor, data, runs)
 
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
         copy = best_copy(self._copies, box)
-        data, runs, holds = _bytes(out), copy.runs(box), copy.to_memory(out)
+        data, runs, holds = bytes_of(out), copy.runs(box), copy.to_memory(out)
         if len(runs.offsets) == 1:
             if data.nbytes <= _SHORT and holds is out:
                 return partial(preadv, self._descriptor, [data], int(runs.offsets[0]))
             return partial(_read, self._descriptor, data, int(runs.offsets[0]), holds)
         return partial(_read_runs, self._descriptor, data, runs, holds)
 
+    def why_short(self, box: Box, buffer: Buffer) -> str:
+        return why_short(self._descriptor, self._copies, box, buffer)
+
     def touched(self, box: Box) -> Touched:
         return best_copy(self._copies, box).runs(box).touched()
-
-
-def _bytes(buffer: Buffer) -> memoryview:
-    return buffer.reshape(-1).view("u1").data
 
 
 def _one_after_the_other(calls: Sequence[Call]) -> int:
     """Return how many bytes were moved of the copy of which the fewest were."""
     counts: list[int] = [call() for call in calls]
     return min(counts)
-
-
-def _write(descriptor: int, data: memoryview, offset: int) -> int:
-    """Write all bytes; the kernel may take fewer than given, 2 GiB - 4 KiB at most."""
-    done = pwrite(descriptor, data, offset)
-    while done < data.nbytes:
-        done += pwrite(descriptor, data[done:], offset + done)
-    return done
-
-
-def _write_runs(descriptor: int, data: memoryview, runs: Runs) -> int:
-    length, begin = runs.length, 0
-    for offset in runs.offsets.data:
-        part = data[begin : begin + length]
-        if pwrite(descriptor, part, offset) < length:
-            _write(descriptor, part, offset)
-        begin += length
-    return begin
 
 
 def _read(descriptor: int, data: memoryview, offset: int, out: Buffer) -> Buffer:

@@ -156,7 +156,7 @@ def write_pieces(
     nbytes, operations = amount(pieces)
     with cycle.clock.phase(phase, nbytes, operations):
         returned = [call() for call in calls]
-    note_short(cycle, phase, arrays, pieces, zip(calls, returned, strict=True))
+    note_short(cycle, phase, arrays, pieces, zip(calls, returned, strict=True), wrote=True)
 
 
 def sync_store(cycle: Cycle, written: set[str], phase: str = "sync") -> None:
@@ -216,7 +216,7 @@ def _read_pieces(
     nbytes, operations = amount(pieces)
     with cycle.clock.phase("read", nbytes, operations):
         returned = [call() for call in calls]
-    note_short(cycle, "read", arrays, pieces, zip(readers, returned, strict=True))
+    note_short(cycle, "read", arrays, pieces, zip(readers, returned, strict=True), wrote=False)
     return [what_was_read(r, piece.memory) for r, piece in zip(returned, pieces, strict=True)]
 
 

@@ -59,6 +59,10 @@ class Piece:
         """Return the call that reads the piece."""
         return arrays[self.spec.name].reader(self.box, self.memory, collective)
 
+    def why_short(self, arrays: Mapping[str, Array]) -> str:
+        """Say what keeps the piece from being written whole, empty where that is not known."""
+        return arrays[self.spec.name].why_short(self.box, self.memory)
+
 
 def batches(
     comm: MPI.Intracomm, accesses: Sequence[Access], memory: int

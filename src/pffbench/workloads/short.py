@@ -21,8 +21,10 @@ def note_short(
     arrays: Mapping[str, Array],
     pieces: Sequence[Piece],
     made: Iterable[tuple[Call, Any]],
+    *,
+    wrote: bool,
 ) -> None:
-    """Note which of the calls that a phase made moved too little.
+    """Note which of the calls that a phase made moved too little, and why the first of them did.
 
     Parameters
     ----------
@@ -36,12 +38,15 @@ def note_short(
         What was to be moved, one for each call.
     made : iterable of callable and what it returned
         The calls.
+    wrote : bool
+        Whether they were to write. A call that reads less has come to the end of its file.
     """
     for piece, (call, returned) in zip(pieces, made, strict=True):
         name, nbytes = piece.spec.name, piece.memory.nbytes
         if missing := arrays[name].missing(call, returned, nbytes):
             told = f"a call moved {nbytes - missing} of {nbytes} bytes of {name}"
-            cycle.short.append(Short(phase, told))
+            why = piece.why_short(arrays) if wrote and not cycle.short else ""
+            cycle.short.append(Short(phase, f"{told}: {why}" if why else told))
 
 
 @contextmanager
