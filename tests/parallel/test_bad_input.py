@@ -78,6 +78,7 @@ TEXTS = {
     "twice": ("name: x\nname: y\ncases: [{}]\n",
               r"line 2: not valid YAML: .*'name' stands here twice"),
     "list": ("- a\n- b\n", r"an experiment is a mapping"),
+    "no name": ("cases: [{}]\n", r"experiment.yaml: name is missing \(required: name, cases\)"),
     "empty": ("", r"an experiment is a mapping"),
     "binary": (b"\x80\x81\xff", r"not a text file"),
     "object": ("name: !!python/object:os.system x\ncases: [{}]\n", r"not valid YAML"),

@@ -15,6 +15,7 @@ from pffbench.units import Duration, Size
 S = TypeVar("S", bound=msgspec.Struct)
 #: Characters of what somebody wrote that a message repeats.
 _LONGEST = 200
+_MISSING = re.compile("Object missing required field `([^`]*)`")
 _PATH = re.compile(r"(?P<what>.*?)(?: - at `\$?(?P<path>[^`]*)`)?", re.DOTALL)
 
 
@@ -95,12 +96,20 @@ def _explained(message: str, kind: type[msgspec.Struct], where: str, data: dict[
     assert match is not None
     path = (match["path"] or "").lstrip(".")
     what = short(match["what"])
+    if missing := _MISSING.fullmatch(what):
+        place = join(where, path) if path else where
+        return f"{join(place, missing[1])} is missing{_required(kind) if not path else ''}"
     key = re.split(r"[.\[]", path)[0] if path else ""
     words = allowed_words(get_type_hints(kind, include_extras=True).get(key))
     allowed = f" (allowed: {', '.join(words)})" if words else ""
     given = f"; it is {shown(data[key])}" if key in data else ""
     place = join(where, path) if path else where
     return f"{place}: {what.replace('`', '')}{given}{allowed}"
+
+
+def _required(kind: type[msgspec.Struct]) -> str:
+    names = [field.name for field in msgspec.structs.fields(kind) if field.required]
+    return f" (required: {', '.join(names)})"
 
 
 def _decode(kind: type, value: Any) -> Any:
