@@ -50,6 +50,13 @@ wait_for() {
     wait "$1" # bash remembers the status of a child that has ended
 }
 
+# never_began DIR STARTS STATUS: whether a step ended before the run in DIR counted one more start. A node that Slurm has
+# just brought back may refuse the first step of a job; that a program is wrong (2) is not mended by doing it again, and
+# 128 + 10 is the warning.
+never_began() {
+    (($3 != 0 && $3 != 2 && $3 != 128 + 10)) && [[ -z $ENDED_BY_SLURM && $(recorded "$1" starts) == "$2" ]]
+}
+
 # put_aside DIR: make room where a start ended before it had recorded anything.
 put_aside() {
     if [[ ! -d $1 || -e $1/run.json ]]; then return; fi

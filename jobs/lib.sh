@@ -136,9 +136,11 @@ recorded() {
 import json, pathlib, sys
 record = json.loads(pathlib.Path(sys.argv[1], "run.json").read_text())
 for name in sys.argv[2:]:
-    value = record[name]
+    value = record["startup" if name == "starts" else name]
     if name == "startup":
         value = f"{(value.get('resumed') or [value['seconds_to_main']])[-1]:.1f}"
+    if name == "starts":
+        value = 1 + len(value.get("resumed", []))
     print(",".join(value) if isinstance(value, list) else value)
 PYTHON
 }
@@ -182,10 +184,11 @@ read_written() {
 
 # launch DIR NODES ARG…: start the program, and look what became of the run.
 launch() {
-    local dir=$1 nodes=$2 status=0 drop_hook=${PFFBENCH_DROP_HOOK:-$SITE_DROP_HOOK}
+    local dir=$1 nodes=$2 status=0 begun drop_hook=${PFFBENCH_DROP_HOOK:-$SITE_DROP_HOOK}
     local -a extra command
     shift 2
     if [[ -n $ENDED_BY_SLURM ]]; then exit 3; fi
+    begun=$(recorded "$dir" starts)
     say_where_it_stands "$dir"
     RANKS=$((nodes * TASKS_PER_NODE))
     prepare
@@ -197,9 +200,22 @@ launch() {
         "$PYTHON" "${PYTHON_OPTIONS[@]}" -m pffbench run ${SCRATCH_MADE:+--scratch "$SCRATCH_MADE"}
         ${drop_hook:+--drop-hook "$drop_hook"} "$@")
     say "command: ${command[*]@Q}"
-    "${command[@]}" &
-    wait_for "$!" || status=$?
+    step "${command[@]}" || status=$?
+    if never_began "$dir" "$begun" "$status"; then
+        say "no rank came as far as beginning (srun ended with $status); once more in 5 s"
+        step sleep 5
+        if [[ -n $ENDED_BY_SLURM ]]; then exit 3; fi
+        put_aside "$dir"
+        status=0
+        step "${command[@]}" || status=$?
+    fi
     settle "$dir" "$status"
+}
+
+# step COMMAND…: run a command that signals to this shell do not wait for.
+step() {
+    "$@" &
+    wait_for "$!"
 }
 
 # prepare: what only a job that still has something to run must do, once.

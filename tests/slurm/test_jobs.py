@@ -8,6 +8,7 @@ import json
 import pytest
 
 from desk import JOBS, Desk, repetitions, verdicts
+from launch import environment
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 
@@ -116,6 +117,49 @@ def test_a_cancelled_job_saves_says_so_and_is_not_queued_again(desk):
     assert (facts["JobState"], facts["Restarts"]) == ("CANCELLED", "0")
     assert repetitions(desk.directory / run / "samples.csv")
     assert "ended by Slurm: cancelled" in desk.log(job)
+
+
+# Python runs this at its start: the first so many processes of each rank end there.
+DIE = """
+import os, signal
+if rank := os.environ.get("PMIX_RANK"):
+    for start in range(int(os.environ["DEATHS"])):
+        try:
+            open(f"{os.environ['PLACE']}/died-{rank}-{start}", "x").close()
+        except FileExistsError:
+            continue
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def die_at_the_start(desk, deaths):
+    (place := desk.directory / "python").mkdir()
+    (place / "sitecustomize.py").write_text(DIE)
+    path = f"{place}:{environment()['PYTHONPATH']}"
+    return desk.sbatch("-N2", "--ntasks-per-node=1", JOBS / "compare.sh", desk.experiment(),
+                       PYTHONPATH=path, DEATHS=str(deaths), PLACE=str(place))  # fmt: skip
+
+
+ONCE_MORE = "no rank came as far as beginning (srun ended with 137); once more in 5 s"
+
+
+def test_a_step_that_never_began_is_tried_once_more(desk):
+    job = die_at_the_start(desk, deaths=1)
+    desk.complete(job)
+    assert desk.log(job).count(ONCE_MORE) == 1
+    assert verdicts(desk.records("pffbench-results")) == {
+        f"compare-2n-{job}": ("finished", True)
+    }  # fmt: skip
+
+
+def test_and_not_twice(desk):
+    job = die_at_the_start(desk, deaths=5)
+    facts = desk.slurm.wait(job)
+    assert (facts["JobState"], facts["ExitCode"]) == ("FAILED", "137:0")
+    log = desk.log(job)
+    assert log.count(ONCE_MORE) == 1
+    assert f"the run did not come to its end; go on by hand with: scontrol requeue {job}" in log
+    assert len(list((desk.directory / "python").glob("died-*"))) == 2 * 2
 
 
 def test_a_wrong_experiment_ends_the_job_with_status_2(desk):
