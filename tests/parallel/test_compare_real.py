@@ -13,18 +13,23 @@ pytest.importorskip("pandas")
 
 pytestmark = pytest.mark.parallel
 
-#: Over 100 times what a barrier takes on a machine with other work, too.
 BASE = 0.2
+#: Runs that are made until a barrier takes less than a hundredth of that: while others work here
+#: for a moment it can take longer, and then a run says of itself that it cannot be compared.
+RUNS = 5
 
 
 def a_run(directory, delay, ranks=2):
-    directory.mkdir()
     case = {
         "workload": "hyperslab", "backend": "null", "shape_per_rank": [4, 8],
         "null": {"delays": {"write": delay, "read": BASE}},
     }  # fmt: skip
-    done = launch.run_experiment(directory, ranks, repetitions=5, cases=[case])
-    assert done.status == 0, done.said
+    for number in range(RUNS):
+        (place := directory / str(number)).mkdir(parents=True)
+        done = launch.run_experiment(place, ranks, repetitions=5, cases=[case])
+        assert done.status == 0, done.said
+        if 100 * done.record["floor"]["barrier"] < BASE:
+            break
     return done.out
 
 
