@@ -14,22 +14,20 @@ pytest.importorskip("pandas")
 pytestmark = pytest.mark.parallel
 
 BASE = 0.2
-#: Runs that are made until a barrier takes less than a hundredth of that: while others work here
-#: for a moment it can take longer, and then a run says of itself that it cannot be compared.
-RUNS = 5
 
 
-def a_run(directory, delay, ranks=2):
+def a_run(directory, delay, ranks=1):
+    """Make a run, of one rank: more wait for each other as long as other work here lets them.
+
+    Then a phase may be below resolution, and the run says of itself that it cannot be compared.
+    """
+    directory.mkdir()
     case = {
         "workload": "hyperslab", "backend": "null", "shape_per_rank": [4, 8],
         "null": {"delays": {"write": delay, "read": BASE}},
     }  # fmt: skip
-    for number in range(RUNS):
-        (place := directory / str(number)).mkdir(parents=True)
-        done = launch.run_experiment(place, ranks, repetitions=5, cases=[case])
-        assert done.status == 0, done.said
-        if 100 * done.record["floor"]["barrier"] < BASE:
-            break
+    done = launch.run_experiment(directory, ranks, repetitions=5, cases=[case])
+    assert done.status == 0, done.said
     return done.out
 
 
@@ -80,4 +78,4 @@ def test_other_delays_are_other_settings(runs, tmp_path):
 def test_another_number_of_ranks_is_not_comparable(runs, tmp_path):
     done = compare(runs[0], a_run(tmp_path / "more", BASE, ranks=3), cwd=tmp_path)
     assert done.status == 0
-    assert "nothing is comparable: 2 and 3 ranks" in done.stdout
+    assert "nothing is comparable: 1 and 3 ranks" in done.stdout
