@@ -202,8 +202,8 @@ launch() {
     say "command: ${command[*]@Q}"
     step "${command[@]}" || status=$?
     if never_began "$dir" "$begun" "$status"; then
-        say "no rank came as far as beginning (srun ended with $status); once more in 5 s"
-        step sleep 5
+        say "the run did not begin: srun ended with $status before any rank had recorded a start; once more in 5 s"
+        step sleep 5 || true # Slurm may end it too
         if [[ -n $ENDED_BY_SLURM ]]; then exit 3; fi
         put_aside "$dir"
         status=0
@@ -212,7 +212,7 @@ launch() {
     settle "$dir" "$status"
 }
 
-# step COMMAND…: run a command that signals to this shell do not wait for.
+# step COMMAND…: run a command, and do what a signal to this shell asks for at once, not when the command has ended.
 step() {
     "$@" &
     wait_for "$!"

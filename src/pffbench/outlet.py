@@ -46,7 +46,8 @@ class LastingStream:
         os.close(nowhere)
         if self._stream is sys.__stdout__:
             print(
-                f"pffbench: nothing more can be printed ({error.strerror}); the run goes on",
+                f"pffbench: standard output cannot be written any more ({error.strerror}); that "
+                "changes nothing of the run and its results, which are in files",
                 file=sys.stderr,
                 flush=True,
             )
@@ -57,5 +58,7 @@ def lasting_output() -> Iterator[None]:
     """Make both standard streams such ones."""
     out, err = LastingStream(sys.stdout), LastingStream(sys.stderr)
     with redirect_stdout(cast(TextIO, out)), redirect_stderr(cast(TextIO, err)):
-        yield
-        out.flush()
+        try:
+            yield
+        finally:  # here, while a failure is still told as such
+            out.flush()

@@ -53,7 +53,10 @@ def test_a_run_outlives_its_output(tmp_path, outlet, why):
     with outlet() as place:
         done, record = run(tmp_path, stdout=place, stderr=subprocess.PIPE)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == f"pffbench: nothing more can be printed ({why}); the run goes on\n"
+    assert done.stderr == (
+        f"pffbench: standard output cannot be written any more ({why}); that changes nothing of "
+        "the run and its results, which are in files\n"
+    )
     assert (record["status"], record["valid"]) == ("finished", True)
     assert (tmp_path / "results" / "summary.csv").exists()
 

@@ -140,7 +140,10 @@ def die_at_the_start(desk, deaths):
                        PYTHONPATH=path, DEATHS=str(deaths), PLACE=str(place))  # fmt: skip
 
 
-ONCE_MORE = "no rank came as far as beginning (srun ended with 137); once more in 5 s"
+ONCE_MORE = (
+    "the run did not begin: srun ended with 137 before any rank had recorded a start; "
+    "once more in 5 s"
+)
 
 
 def test_a_step_that_never_began_is_tried_once_more(desk):
@@ -152,7 +155,7 @@ def test_a_step_that_never_began_is_tried_once_more(desk):
     }  # fmt: skip
 
 
-def test_and_not_twice(desk):
+def test_a_step_that_never_begins_is_not_tried_a_third_time(desk):
     job = die_at_the_start(desk, deaths=5)
     facts = desk.slurm.wait(job)
     assert (facts["JobState"], facts["ExitCode"]) == ("FAILED", "137:0")

@@ -119,7 +119,8 @@ class MpiIoStore(Store):
 
     def _array(self, spec: ArraySpec) -> Array:
         copies = copies_of(spec, self._options)
-        return MpiIoArray(self._path, self._file, self._comm, copies, spec.owner is not None)
+        owned = spec.owner is not None
+        return MpiIoArray(self._path, self._file, self._comm, copies, owned=owned)
 
     def files(self) -> set[str]:
         return {self._path}
@@ -164,6 +165,7 @@ class MpiIoArray(Array):
         file: MPI.File,
         comm: MPI.Intracomm | None,
         copies: Sequence[Copy],
+        *,
         owned: bool,
     ) -> None:
         self._path = path

@@ -46,4 +46,6 @@ def why_short(file: str | int, copies: Sequence[Copy], box: Box, buffer: Buffer)
                 write_runs(opened.fileno(), data, copy.runs(box))
     except OSError as error:
         return error.strerror or str(error)
+    except MemoryError:  # for a copy in the order of the file; what is asked for stays unknown
+        return ""
     return ""
