@@ -64,8 +64,10 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         "--fail-if-slower",
         type=percent,
         metavar="PERCENT",
-        help="end with status 1 when anything is shown to be slower by more than this, and with 2 "
-        "when nothing is comparable (example: --fail-if-slower 5%%)",
+        help="pass (status 0) only when all totals are shown not to be slower by more than this; 1 "
+        "when one is slower, 2 when nothing is comparable, 4 when the repetitions are too few to "
+        "decide, 5 when raw transfers show that the machine changed (example: --fail-if-slower "
+        "5%%)",
     )
     parser.add_argument(
         "--min-effect",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -53,3 +54,18 @@ class Decided(msgspec.Struct, frozen=True):
     done: Repetitions
     kept: Repetitions
     other_hosts: bool
+
+
+class NextBlock(msgspec.Struct, frozen=True):
+    """What all ranks do in a block of repetitions.
+
+    Parameters
+    ----------
+    cases : tuple of int
+        Places of the cases in the plan; empty where the run has come to its end.
+    reads : dict of int to int
+        How often each of them reads what it has written.
+    """
+
+    cases: tuple[int, ...]
+    reads: Mapping[int, int]

@@ -65,7 +65,7 @@ def decide(
     _check_stage(plan, stage)
     parent, own = _parent(arguments.scratch, before, plan, stage, allowance)
     check_open_files(plan, allowance)
-    blocks = plan.experiment.warmup + plan.experiment.repetitions
+    blocks = plan.experiment.blocks
     return Decided(
         plan,
         loaded.path,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-#: Exit statuses of `pffbench run`.
-VALID, NOT_VALID, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 3
+#: Exit statuses. The last two are of `pffbench compare --fail-if-slower`: the repetitions are too
+#: few to decide, and the machine itself has changed.
+VALID, NOT_VALID, WRONG_INPUT, INTERRUPTED, INCONCLUSIVE, MACHINE_CHANGED = range(6)
 
 
 class UserError(Exception):

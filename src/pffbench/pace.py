@@ -22,8 +22,9 @@ _SLOWER = 10.0
 
 @dataclass
 class Pace:
-    """The longest repetition of each case so far, everything off the timer included."""
+    """The longest and the last repetition of each case so far, all off the timer included."""
 
+    last: dict[str, float] = field(default_factory=dict)
     _longest: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -31,7 +32,8 @@ class Pace:
         """Note how long a repetition takes."""
         begin = time.monotonic()
         yield
-        self._longest[case.id] = max(self._longest.get(case.id, 0.0), time.monotonic() - begin)
+        seconds = self.last[case.id] = time.monotonic() - begin
+        self._longest[case.id] = max(self._longest.get(case.id, 0.0), seconds)
 
     def expected(self, case: Case) -> float:
         """Return the seconds that another repetition may take.

@@ -15,7 +15,7 @@ from pffbench.results.progress import Progress
 from pffbench.results.record import RunRecord
 from pffbench.results.recorder import Recorder
 from pffbench.results.resume import changed_software, moved, other_commit
-from pffbench.results.samples import claim
+from pffbench.results.samples import claim, read_samples
 from pffbench.results.whole import drop_unfinished
 from pffbench.storage.filesystem import same_filesystem
 
@@ -58,7 +58,9 @@ def open_recorder(
             record.remarks.append(_TOGETHER)
     warmup = decided.plan.experiment.warmup
     try:
-        return Recorder(decided.out, record, team.topology, floor, warmup, progress)
+        path = out / "samples.csv"
+        known = read_samples(path) if decided.goes_on and path.exists() else []
+        return Recorder(decided.out, record, team.topology, floor, warmup, progress, known)
     except OSError as error:
         if not decided.goes_on:
             _undo(out, lock)

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pffbench.backends.base import Store
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case
-from pffbench.data import Source, make_source
+from pffbench.data import Sources, seed_of_repetition
+from pffbench.decided import NextBlock
 from pffbench.errors import ResultsLostError, UserError
 from pffbench.experiment.plan import Plan
-from pffbench.pace import Pace
+from pffbench.pace import SHORTEST_PATIENCE, Pace
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError
-from pffbench.parallel.clock import Floor, PhaseClock, collector_off, objects_kept
+from pffbench.parallel.clock import PhaseClock, collector_off, measure_floor, objects_kept
 from pffbench.parallel.extremes import any_of
+from pffbench.parallel.machine_load import LoadMeter
 from pffbench.parallel.meter import Meter
+from pffbench.parallel.peak_memory import PeakMemory
 from pffbench.parallel.quiet import quiet_barrier
 from pffbench.parallel.stopping import StopSignals
 from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
-from pffbench.results.gather import gather
-from pffbench.results.memory import PeakMemory
+from pffbench.results.gather import Conditions, gather
 from pffbench.rules import Rules
+from pffbench.run.order import ordered_block
 from pffbench.storage.scratch import Scratch
+from pffbench.storage.writeback import Settled, Settler
 from pffbench.workloads.cycle import Cycle
 from pffbench.workloads.registry import workload
 from pffbench.workloads.room import Room
@@ -51,8 +55,6 @@ class Runner:
         What to run.
     scratch : Scratch
         Where to make files.
-    floor : Floor
-        What the harness itself costs.
     recorder : Recorder or None
         Where rank 0 records; None on the other ranks.
     rules : Rules
@@ -66,7 +68,6 @@ class Runner:
     team: Team
     plan: Plan
     scratch: Scratch
-    floor: Floor
     recorder: Recorder | None
     rules: Rules
     watchdog: Watchdog
@@ -74,38 +75,69 @@ class Runner:
     _failed: set[str] = field(default_factory=set)
     _inspected: set[str] = field(default_factory=set)
     _pace: Pace = field(default_factory=Pace)
-    _sources: dict[Any, Source] = field(default_factory=dict)
+    _sources: Sources = field(default_factory=Sources)
     #: Memory for what is moved, and the group of cases that had it last.
     _room: tuple[str, Room] = field(default_factory=lambda: ("", Room()))
-    _meter: Meter | None = field(init=False)
+    _meter: Meter = field(init=False)
+    #: What one rank of each node watches and writes out; None on the others.
+    _load: LoadMeter | None = field(init=False)
+    _settler: Settler | None = field(init=False)
     #: Stores that a failure left open. They are kept and not closed: a library that fails in the
     #: midst of a collective close leaves the other ranks waiting for ever, and letting go of a
     #: store closes it too.
     abandoned: list[Store] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._meter = Meter() if self.plan.experiment.counters else None
+        experiment, leader = self.plan.experiment, self.team.is_leader
+        self._meter = Meter(io=experiment.counters)
+        self._load = LoadMeter() if leader else None
+        limit = float(experiment.settle)
+        self._settler = Settler(self.scratch.directory, limit) if leader and limit else None
 
     def run(self) -> bool:
         """Run all blocks; return whether the run came to its end, not stopped before it."""
-        experiment = self.plan.experiment
-        blocks = experiment.warmup + experiment.repetitions
+        schedule = None
+        if self.recorder is not None:
+            from pffbench.run.schedule import Schedule  # which only rank 0 needs
+
+            schedule = Schedule(self.plan, self.recorder)
+        seed, blocks = self.plan.experiment.seed, self.plan.experiment.blocks
         with StopSignals() as stop, objects_kept():
             begin = time.monotonic()
+            following = self._told(None if schedule is None else schedule.first())
             for block in range(blocks):
-                for position, case in enumerate(rotated(self.plan.cases, block)):
+                if not following.cases:
+                    return True
+                cases = [self.plan.cases[i] for i in following.cases]
+                reads = {self.plan.cases[i].id: n for i, n in following.reads.items()}
+                for position, case in enumerate(ordered_block(cases, block, seed)):
                     if case.id in self._failed or (case.id, block) in self.done:
                         continue
                     late = self._out_of_time(case, time.monotonic() - begin)
                     if self._any(stop.asked or late):
                         return False
                     with self._pace.of(case):
-                        self._repetition(case, block, position)
+                        self._repetition(case, block, position, reads[case.id])
                     if self._failed and self.rules.fail_fast:
                         return True
-                if self._enough(block + 1, time.monotonic() - begin):
-                    return True
+                self._measure_floor()
+                passed = time.monotonic() - begin
+                following = self._told(
+                    None if schedule is None else schedule.after(block, passed, self._pace.last)
+                )
         return True
+
+    def _told(self, following: NextBlock | None) -> NextBlock:
+        """Return on all ranks what rank 0 has decided on."""
+        told: NextBlock = self.team.comm.bcast(following)
+        return told
+
+    def _measure_floor(self) -> None:
+        """Measure the floor again: on a busy machine one measurement is a matter of luck."""
+        self.watchdog.begin("the floor", SHORTEST_PATIENCE)
+        floor = measure_floor(self.team.comm, self._meter)
+        if self.recorder is not None:
+            self.recorder.note_floor(floor)
 
     def _out_of_time(self, case: Case, passed: float) -> bool:
         """Whether a repetition would not end in time; the clock of rank 0 decides for all."""
@@ -120,26 +152,42 @@ class Runner:
         )
         return True
 
-    def _repetition(self, case: Case, block: int, position: int) -> None:
+    def _repetition(self, case: Case, block: int, position: int, reads: int) -> None:
         cycle: Cycle | None = None
         self.watchdog.begin(f"{case.id}, repetition {block}", self._patience(case))
         peak = PeakMemory()
         started = datetime.now(UTC)
         try:
-            cycle = self._prepared(case, block)
+            settled = self._settle()
+            cycle = self._prepared(case, block, reads, peak)
+            before = self._meter.begin()
+            if self._load is not None:
+                self._load.begin()
             with collector_off():
                 peak.reset()
                 cycle.workload.run(cycle)
+            conditions = self._conditions(settled, self._meter.since(before)[0])
             self.watchdog.step("cleaning")
             with AgreedStep(self.team.comm, "cleaning"):
                 if self.team.is_root and self.rules.stage != "write":
                     self.scratch.remove(self.scratch.path(cycle.directory))
             self._inspected.add(case.id)
-            self._record(cycle, block, position, started, peak.read())
+            self._record(cycle, block, position, started, peak.read(), conditions)
         except PhaseFailedError as error:
             self._fail(case, block, error.failure, cycle)
 
-    def _prepared(self, case: Case, block: int) -> Cycle:
+    def _settle(self) -> Settled:
+        """Let what was written before reach the device, on every node."""
+        self.watchdog.step("settling")
+        with AgreedStep(self.team.comm, "settling"):
+            return Settled() if self._settler is None else self._settler.settle()
+
+    def _conditions(self, settled: Settled, cpu_seconds: float) -> Conditions:
+        """Return what this rank knows of the state of its node during the repetition."""
+        load = None if self._load is None else self._load.since()
+        return Conditions(settled, load, cpu_seconds)
+
+    def _prepared(self, case: Case, block: int, reads: int, peak: PeakMemory) -> Cycle:
         """Make everything ready that a repetition needs, off the timer."""
         p = case.parameters
         directory = repetition_directory(case.id, block)
@@ -147,7 +195,8 @@ class Runner:
             backend = backend_class(p.backend)(case.options, p.settings)
             backend.load(p.codec)
             step.name = "data source"
-            source = self._source(case)
+            seed = seed_of_repetition(self.plan.experiment.seed, block)
+            source = self._sources.get(p.source, p.dtype, seed, p.file, p.variable)
             step.name = "scratch"
             if self.team.is_root and self.rules.stage != "read":
                 self.scratch.make_directory(directory)
@@ -165,6 +214,8 @@ class Runner:
             inspect=case.id not in self._inspected,
             stage=self.rules.stage,
             room=self._room_of(case),
+            reads=reads,
+            peak=peak,
         )
 
     def _room_of(self, case: Case) -> Room:
@@ -181,20 +232,17 @@ class Runner:
             return self.rules.hang_timeout
         return self._pace.patience(case, self.team.size, int(self.plan.experiment.memory))
 
-    def _source(self, case: Case) -> Source:
-        p = case.parameters
-        key = (p.source, p.dtype, p.file, p.variable)
-        if key not in self._sources:
-            self._sources[key] = make_source(
-                p.source, p.dtype, self.plan.experiment.seed, p.file, p.variable
-            )
-        return self._sources[key]
-
     def _record(
-        self, cycle: Cycle, block: int, position: int, started: datetime, peak: int
+        self,
+        cycle: Cycle,
+        block: int,
+        position: int,
+        started: datetime,
+        peak: int,
+        conditions: Conditions,
     ) -> None:
         self.watchdog.step("recording")
-        repetition = gather(self.team, cycle, block, position, started, peak)
+        repetition = gather(self.team, cycle, block, position, started, peak, conditions)
         with self._recording():
             if self.recorder is not None:
                 assert repetition is not None
@@ -250,46 +298,8 @@ class Runner:
     def _any(self, here: bool) -> bool:
         return any_of(self.team.comm, here)
 
-    def _enough(self, blocks: int, seconds: float) -> bool:
-        """Decide on rank 0, for all, whether to stop before the next block."""
-        decision = self.recorder is not None and self._decide(blocks, seconds)
-        return bool(self.team.comm.bcast(decision))
-
-    def _decide(self, blocks: int, seconds: float) -> bool:
-        experiment, recorder = self.plan.experiment, self.recorder
-        assert recorder is not None
-        if blocks >= experiment.warmup + experiment.repetitions:
-            return True
-        if blocks <= experiment.warmup:  # there is nothing to judge by yet
-            return False
-        budget = experiment.time_budget
-        if budget is not None and seconds * (blocks + 1) / blocks > budget:
-            why = f"the time budget of {budget:g} s would have been passed"
-            recorder.stopped_after(blocks - experiment.warmup, why)
-            return True
-        target = experiment.target_interval
-        if target is not None and recorder.widest_interval() <= target:
-            why = f"every interval is narrower than {target:.0%} of its median"
-            recorder.stopped_after(blocks - experiment.warmup, why)
-            return True
-        return False
-
 
 def repetition_directory(case: str, block: int) -> str:
     """Return the name of a repetition's own directory in the scratch directory."""
     return f"{block:04d}-{case}"
 
-
-def rotated(cases: Sequence[Case], block: int) -> Iterator[Case]:
-    """Yield the cases of a block: group after group, each group begun one case further on.
-
-    So the ways of doing the same work run close together in time, and each of them runs first,
-    second, … equally often.
-    """
-    groups: dict[str, list[Case]] = {}
-    for case in cases:
-        groups.setdefault(case.group, []).append(case)
-    for group in groups.values():
-        first = block % len(group)
-        yield from group[first:]
-        yield from group[:first]

@@ -49,7 +49,6 @@ class Session:
     rules: Rules
     progress: Progress | None
     recorder: Recorder | None
-    floor: Floor
     fom: bool
     hang_timeout: str
     lock: RunLock
@@ -92,7 +91,6 @@ class Session:
             _rules(arguments, decided),
             progress,
             recorder,
-            floor,
             arguments.fom,
             arguments.hang_timeout,
             lock,
@@ -106,7 +104,6 @@ class Session:
                 self.team,
                 self.decided.plan,
                 self.scratch,
-                self.floor,
                 self.recorder,
                 self.rules,
                 watchdog,
@@ -243,7 +240,7 @@ def _begun(
             facts,
             decided.stage,
         )
-        blocks = decided.plan.experiment.warmup + decided.plan.experiment.repetitions
+        blocks = decided.plan.experiment.blocks
         progress = make_progress(arguments.progress, len(decided.plan.cases), blocks)
         return progress, open_recorder(decided, record, team, floor, progress, lock)
 

@@ -73,8 +73,8 @@ def _labels(pairs: Sequence[Pair]) -> list[str]:
 
 def _text(found: Comparison, band: float, pairs: Sequence[Pair], labels: Sequence[str]) -> Words:
     notes = [
-        "Dots: ratio of the medians, left of 1 faster, right of 1 slower. Lines: 95 % bootstrap "
-        "interval. Filled: a difference is shown, also in view of the number of comparisons. "
+        "Dots: ratio of the medians, left of 1 faster, right of 1 slower. Lines: 95 % intervals "
+        "of the ratio. Filled: a difference is shown, also in view of the number of comparisons. "
         f"Band: within {100 * band:g} %.",
         machine(found),
     ]

@@ -1,26 +1,24 @@
-"""The ratio of two medians, how sure it is, and which of many ratios may be chance."""
+"""The ratio of two runs in a phase, how sure it is, and what more repetitions would show."""
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
+from pffbench.summary.inference import (
+    ALPHA,
+    Times,
+    Values,
+    holm,
+    ratio,
+    repetitions_for,
+    smallest_ratio,
+    unit_error,
+    variance_inflation,
+)
 
-Values = np.ndarray[Any, np.dtype[np.float64]]
-
-#: Repetitions of each run under which nothing is claimed: of fewer, the bootstrap of a median
-#: covers less than it says, and two modes of a device pass too easily for a difference.
+#: Repetitions of each run under which nothing is compared: a rank test of four shows nothing.
 FEWEST = 5
-#: The part of all told differences that may be chance.
-FALSE_DISCOVERIES = 0.05
-_CONFIDENCE = 0.95
-_RESAMPLES = 2000
-#: Rows that are resampled at once: 16 MB of medians.
-_BATCH = 1000
 
 
 @dataclass(frozen=True)
@@ -34,93 +32,57 @@ class Estimate:
     low, high : float
         Bounds of the 95 % interval.
     p : float
-        Probability of so large a difference where there is none (Welch's t test on the
-        logarithms of the times).
+        Probability of so large a difference where there is none, by the rank test of
+        `pffbench.summary.inference`, dependence of repetitions included.
+    upper : float
+        Upper bound that holds with 95 %.
+    shown : float
+        The ratio that so many repetitions show with a probability of 80 %.
+    unit : float
+        Standard error of the logarithm of the ratio, times the root of the repetitions.
     """
 
     ratio: float
     low: float
     high: float
     p: float
+    upper: float
+    shown: float
+    unit: float
+
+    def repetitions_for(self, distance: float) -> int:
+        """Return the repetitions of each run that show a distance of logarithms."""
+        return repetitions_for(distance, self.unit, 2 * ALPHA)
 
 
-def estimate(pairs: Sequence[tuple[Values, Values]]) -> list[Estimate]:
-    """Compare the medians of positive times, base and new, for each pair.
-
-    The interval is the percentile bootstrap of the ratio of the medians of two independent
-    samples. Simulated with five repetitions it holds the true ratio in 95
-    to 97 % of comparisons, also when times are skewed or have outliers; with three in 85 to 91 %.
-    The resampling is seeded: the same times give the same interval.
+def estimate(base: Values, new: Values, inflation: float) -> Estimate:
+    """Compare positive times of a base and a new run.
 
     Parameters
     ----------
-    pairs : sequence of (array, array)
-        Seconds of the repetitions of the base and of the new run, at least `FEWEST` each.
+    base, new : array of float64
+        Seconds of the repetitions, at least `FEWEST` each.
+    inflation : float
+        Variance inflation by dependent repetitions, see `dependence`.
     """
-    by_size: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for place, (base, new) in enumerate(pairs):
-        by_size[base.size, new.size].append(place)
-    found: dict[int, Estimate] = {}
-    for places in by_size.values():
-        for start in range(0, len(places), _BATCH):
-            some = places[start : start + _BATCH]
-            base = np.stack([pairs[i][0] for i in some])
-            new = np.stack([pairs[i][1] for i in some])
-            found |= dict(zip(some, _estimates(base, new), strict=True))
-    return [found[place] for place in range(len(pairs))]
+    both = ratio(new, base, ALPHA, inflation)
+    one_sided = ratio(new, base, 2 * ALPHA, inflation)
+    unit = unit_error(base, new, inflation)
+    shown = smallest_ratio(both.n, unit, 2 * ALPHA)
+    return Estimate(both.value, both.low, both.high, both.p, one_sided.high, shown, unit)
 
 
-def _estimates(base: Values, new: Values) -> list[Estimate]:
-    """Compare rows of two tables of times, of shape pair × repetition."""
-    ratio = np.median(new, axis=1) / np.median(base, axis=1)
-    low, high = _bootstrap(base, new)
-    p = _p_values(np.log(base), np.log(new))
-    return [Estimate(*map(float, told)) for told in zip(ratio, low, high, p, strict=True)]
+def dependence(runs: Sequence[Sequence[Mapping[str, Times]]], n: int) -> float:
+    """Return the variance inflation in the comparison of two runs: that of the worse one.
 
-
-def _bootstrap(base: Values, new: Values) -> tuple[Values, Values]:
-    """Return what `scipy.stats.bootstrap` gives, percentile method, for all rows in one go.
-
-    A median depends on places in the order of the values alone, so resamples are drawn once, as
-    such places, and not for each row: hundreds of cases and phases would wait for minutes.
+    Parameters
+    ----------
+    runs : sequence of sequence of dict
+        For each run its tables: the seconds by repetition of all cases of a group in a total.
+    n : int
+        Number of repetitions of the run that has fewer.
     """
-    generator = np.random.default_rng(0)
-    ratios = _medians(new, generator) / _medians(base, generator)
-    tail = (1 - _CONFIDENCE) / 2
-    low, high = np.quantile(ratios, [tail, 1 - tail], axis=1)
-    return low, high
+    return max(variance_inflation([list(t.values()) for t in tables], n) for tables in runs)
 
 
-def _medians(values: Values, generator: np.random.Generator) -> Values:
-    """Return the medians of resampled rows, of shape row × resample."""
-    n = values.shape[1]
-    places = np.sort(generator.integers(0, n, (_RESAMPLES, n)), axis=1)
-    ordered = np.sort(values, axis=1)
-    found: Values = (ordered[:, places[:, (n - 1) // 2]] + ordered[:, places[:, n // 2]]) / 2
-    return found
-
-
-def _p_values(base: Values, new: Values) -> Values:
-    """Test each row by Welch's t test; times that never vary leave no doubt."""
-    from scipy.stats import ttest_ind
-
-    vary = (np.ptp(base, axis=1) > 0) | (np.ptp(new, axis=1) > 0)
-    found: Values = np.where(base.mean(axis=1) == new.mean(axis=1), 1.0, 0.0)
-    if vary.any():
-        found[vary] = ttest_ind(new[vary], base[vary], axis=1, equal_var=False).pvalue
-    return found
-
-
-def adjusted(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values so adjusted that those up to 0.05 hold at most 5 % chance findings.
-
-    The method is that of Benjamini and Hochberg (1995), `scipy.stats.false_discovery_control`.
-    """
-    from scipy.stats import false_discovery_control
-
-    return [float(q) for q in false_discovery_control(p_values)] if p_values else []
-
-
-def half_width(low: float, high: float) -> float:
-    """Return by what factor, less one, an interval reaches to each side of its middle."""
-    return math.sqrt(high / low) - 1
+__all__ = ["ALPHA", "FEWEST", "Estimate", "Values", "dependence", "estimate", "holm"]

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from pffbench.results.statistics import geometric_mean
 from pffbench.results.wording import stored_as
 from pffbench_analysis.compare.inference import (
-    FALSE_DISCOVERIES,
+    ALPHA,
     FEWEST,
     Values,
-    adjusted,
+    dependence,
     estimate,
+    holm,
 )
 from pffbench_analysis.compare.matching import match
 from pffbench_analysis.compare.measured import Measured, Phase, measured, obstacle, unfit
@@ -54,16 +54,12 @@ def compare_runs(
     cases, only_base, only_new = match(base, new, across)
     one, other = measured(base, "base"), measured(new, "new")
     pairs = _pairs(cases, one, other)
-    open_ = [i for i, pair in enumerate(pairs) if not pair.reason]
-    seconds = [_seconds(pairs[i], one, other) for i in open_]
-    judged = _judged([pairs[i] for i in open_], seconds, smallest)
-    for place, pair in zip(open_, judged, strict=True):
-        pairs[place] = pair
+    judged = _judged_apart(pairs, one, other, smallest)
     return Comparison(
         base=base,
         new=new,
-        pairs=tuple(pairs),
-        overall=_overall(judged, one, other, smallest),
+        pairs=tuple(judged),
+        overall=_overall([p for p in judged if p.comparable], one, other, smallest),
         only_base=tuple(only_base),
         only_new=tuple(only_new),
         differences=tuple(differences(base, new)),
@@ -100,15 +96,53 @@ def _seconds(pair: Pair, base: Measured, new: Measured) -> tuple[Values, Values]
     return one[pair.phase].seconds, other[pair.phase].seconds
 
 
+def _judged_apart(
+    pairs: Sequence[Pair], base: Measured, new: Measured, smallest: float
+) -> list[Pair]:
+    """Give verdicts on pairs that can be compared, family by family.
+
+    Sums of phases of the formats are one family: of all claims about them any is false with a
+    probability of at most 5 %. Single phases are another one, which tells where a difference comes
+    from, and raw transfers, the control, a third.
+    """
+    found = list(pairs)
+    families: dict[tuple[bool, bool], list[int]] = defaultdict(list)
+    for place, pair in enumerate(pairs):
+        if not pair.reason:
+            families[pair.is_total, pair.case.raw].append(place)
+    for places in families.values():
+        seconds = [_seconds(pairs[i], base, new) for i in places]
+        judged = _judged([pairs[i] for i in places], seconds, smallest, base, new)
+        for place, pair in zip(places, judged, strict=True):
+            found[place] = pair
+    return found
+
+
 def _judged(
-    pairs: Sequence[Pair], seconds: Sequence[tuple[Values, Values]], smallest: float
+    pairs: Sequence[Pair],
+    seconds: Sequence[tuple[Values, Values]],
+    smallest: float,
+    base: Measured,
+    new: Measured,
 ) -> list[Pair]:
     """Give a verdict on each pair, in view of how many there are."""
-    estimates = estimate(seconds)
-    q_values = adjusted([found.p for found in estimates])
+    tables = [base.tables, new.tables]
+    inflations = {n: dependence(tables, n) for n in {min(a.size, b.size) for a, b in seconds}}
+    estimates = [estimate(a, b, inflations[min(a.size, b.size)]) for a, b in seconds]
+    adjusted = holm([found.p for found in estimates])
     numbers = [
-        replace(pair, ratio=e.ratio, low=e.low, high=e.high, p=e.p, q=q)
-        for pair, e, q in zip(pairs, estimates, q_values, strict=True)
+        replace(
+            pair,
+            ratio=e.ratio,
+            low=e.low,
+            high=e.high,
+            p=e.p,
+            adjusted_p=q,
+            upper=e.upper,
+            shown=e.shown,
+            estimate=e,
+        )
+        for pair, e, q in zip(pairs, estimates, adjusted, strict=True)
     ]
     return [_verdict(pair, len(pairs), smallest) for pair in numbers]
 
@@ -117,8 +151,8 @@ def _verdict(pair: Pair, number: int, smallest: float) -> Pair:
     """Claim a difference only where nothing speaks against it."""
     if pair.low <= 1 <= pair.high:
         return replace(pair, verdict=Verdict.SAME, reason="the interval holds 1")
-    if pair.q > FALSE_DISCOVERIES:
-        reason = f"may be chance among {number} comparisons (q {pair.q:.2f})"
+    if pair.adjusted_p > ALPHA:
+        reason = f"may be chance among {number} comparisons (p {pair.adjusted_p:.2f} for all)"
         return replace(pair, verdict=Verdict.SAME, reason=reason)
     if abs(math.log(pair.ratio)) < math.log1p(smallest):
         return replace(pair, verdict=Verdict.SAME, reason=f"less than {100 * smallest:g} %")
@@ -146,7 +180,7 @@ def _overall(
         stands = CaseName("", "", label, cases[0].backend, raw=name == RAW)
         pairs.append(_pair(stands, phase, one, other))
         seconds.append((one.seconds, other.seconds))
-    return tuple(_judged(pairs, seconds, smallest))
+    return tuple(_judged(pairs, seconds, smallest, base, new))
 
 
 def _kind(case: CaseName, run: Run) -> str:
@@ -160,7 +194,8 @@ def _mean(phases: Sequence[Phase]) -> Phase:
     common = sorted(set.intersection(*(set(phase.repetitions) for phase in phases)))
     rows = [dict(zip(p.repetitions, p.seconds, strict=True)) for p in phases]
     seconds = np.array([[row[b] for b in common] for row in rows], dtype=np.float64)
-    return Phase(geometric_mean(seconds), tuple(common), {})
+    mean: Values = np.exp(np.mean(np.log(seconds), axis=0))
+    return Phase(mean, tuple(common), {})
 
 
 def _stored(cases: Sequence[CaseName], base: Run, new: Run) -> Iterator[Difference]:

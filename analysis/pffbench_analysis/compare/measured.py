@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pffbench.parallel.clock import RESOLUTION
 from pffbench.results.summary import TOTALS
+from pffbench.summary.headline import takes_part
 from pffbench_analysis.compare.inference import FEWEST, Values
 from pffbench_analysis.runs import Run
 
@@ -62,6 +64,8 @@ class Measured:
         Cases that read at least once with a page cache in a state that was not proved.
     resolution : float
         Seconds under which the harness shows.
+    invalid : frozenset of str
+        Cases that failed or read wrong data.
     """
 
     run: Run
@@ -69,6 +73,20 @@ class Measured:
     phases: Mapping[str, Mapping[str, Phase]]
     unproved: frozenset[str]
     resolution: float
+    invalid: frozenset[str] = frozenset()
+
+    @property
+    def tables(self) -> list[dict[str, dict[int, float]]]:
+        """Seconds by repetition of the cases of each group, for each sum of phases."""
+        found: dict[tuple[str, str], dict[str, dict[int, float]]] = defaultdict(dict)
+        for case, phases in self.phases.items():
+            group = str(self.run.record.cases[case].get("group", ""))
+            for name in TOTALS:
+                if case not in self.invalid and name in phases:
+                    phase = phases[name]
+                    times = dict(zip(phase.repetitions, phase.seconds.tolist(), strict=True))
+                    found[group, name][case] = times
+        return list(found.values())
 
 
 def measured(run: Run, which: str) -> Measured:
@@ -81,8 +99,11 @@ def measured(run: Run, which: str) -> Measured:
     }
     # Of a run in two stages the job with the coarser clock counts.
     floors = [run.record.floor, (run.record.reading or {}).get("floor") or {}]
-    floor = max(told.get(key, 0.0) for told in floors for key in ("barrier", "tick"))
-    return Measured(run, which, _phases(rows), frozenset(unproved), 100 * floor)
+    floor = max(told.get(key, 0.0) for told in floors for key in (run.record.clock, "tick"))
+    invalid = {name for name, entry in run.record.cases.items() if not takes_part(entry)}
+    return Measured(
+        run, which, _phases(rows), frozenset(unproved), RESOLUTION * floor, frozenset(invalid)
+    )
 
 
 def _phases(counted: pd.DataFrame) -> dict[str, dict[str, Phase]]:
@@ -91,7 +112,7 @@ def _phases(counted: pd.DataFrame) -> dict[str, dict[str, Phase]]:
     for (case, phase), part in rows.groupby(["case", "phase"], sort=False):
         size = {key: int(part[key].iloc[0]) for key in _SIZE}
         numbers = tuple(int(n) for n in part["repetition"])
-        seconds = part["own_max"].to_numpy(dtype=np.float64)
+        seconds = part["seconds"].to_numpy(dtype=np.float64)
         found[str(case)][str(phase)] = Phase(seconds, numbers, size)
     return dict(found)
 
@@ -100,12 +121,12 @@ def _with_totals(rows: pd.DataFrame) -> pd.DataFrame:
     """Add the sums of phases as phases of their own."""
     import pandas as pd
 
-    kept = rows[["case", "phase", "repetition", *_SIZE, "own_max"]]
+    kept = rows[["case", "phase", "repetition", *_SIZE, "seconds"]]
     parts = [kept]
     for total, names in TOTALS.items():
         of = kept[kept["phase"].isin(names)].drop(columns="phase")
         by = of.groupby(["case", "repetition"], sort=False)
-        sums = by[["own_max", "bytes"]].sum().join(by[["ranks", "nodes", "arrays"]].first())
+        sums = by[["seconds", "bytes"]].sum().join(by[["ranks", "nodes", "arrays"]].first())
         parts.append(sums.reset_index().assign(phase=total))
     return pd.concat(parts, ignore_index=True)
 
@@ -133,6 +154,8 @@ def obstacle(phase: str, case: tuple[str, str], base: Measured, new: Measured) -
         The runs.
     """
     sides = [(base, case[0]), (new, case[1])]
+    if wrong := [side.which for side, name in sides if name in side.invalid]:
+        return f"failed, or read wrong data, in the {' and the '.join(wrong)} run"
     found = [side.phases.get(name, {}).get(phase) for side, name in sides]
     one, other = found
     if one is None or other is None:

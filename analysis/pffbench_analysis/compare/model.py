@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pffbench.results.summary import TOTALS
+from pffbench_analysis.compare.inference import Estimate
 from pffbench_analysis.runs import Difference, Run
 
 #: A verdict needs at least this difference: less is seldom found again on another day.
@@ -72,8 +73,12 @@ class Pair:
         Seconds; NaN where there are none.
     ratio, low, high : float
         New over base median seconds (above 1: slower) and its 95 % interval.
-    p, q : float
-        See `Estimate`; q is p, adjusted for the number of pairs.
+    p, upper, shown : float
+        See `Estimate`.
+    adjusted_p : float
+        The p-value adjusted for the number of pairs of its family (Holm, 1979).
+    estimate : Estimate or None
+        All that is known of the ratio.
     """
 
     case: CaseName
@@ -88,7 +93,10 @@ class Pair:
     low: float = math.nan
     high: float = math.nan
     p: float = math.nan
-    q: float = math.nan
+    adjusted_p: float = math.nan
+    upper: float = math.nan
+    shown: float = math.nan
+    estimate: Estimate | None = None
 
     @property
     def is_total(self) -> bool:
@@ -113,6 +121,14 @@ class Pair:
     def slower_than(self, limit: float) -> bool:
         """Whether it is slower by more than a limit, with the whole of its interval beyond."""
         return self.verdict is Verdict.SLOWER and self.low > 1 + limit
+
+    def within(self, limit: float) -> bool:
+        """Whether it is shown not to be slower by more than a limit."""
+        return self.upper <= 1 + limit
+
+    def changed(self, limit: float) -> bool:
+        """Whether it is shown to differ, and by more than a limit, whichever way."""
+        return self.told and abs(math.log(self.ratio)) > math.log1p(limit)
 
 
 @dataclass(frozen=True)
@@ -162,10 +178,21 @@ class Comparison:
         """The pairs of which something can be said."""
         return [pair for pair in self.pairs if pair.comparable]
 
-    def slower_than(self, limit: float) -> list[Pair]:
-        """Return what is slower by more than a limit, sums of phases and the worst first."""
-        found = (pair for pair in (*self.overall, *self.pairs) if pair.slower_than(limit))
-        return sorted(found, key=lambda pair: (not pair.is_total, -pair.low))
+    @property
+    def gated(self) -> list[Pair]:
+        """What a gate judges by: the sums of phases of the formats.
+
+        Raw transfers are the control: they tell of the machine. Single phases tell where a
+        difference comes from.
+        """
+        rows = (*self.overall, *self.comparable)
+        return [pair for pair in rows if pair.is_total and not pair.case.raw]
+
+    @property
+    def controls(self) -> list[Pair]:
+        """The sums of phases of raw transfers, and of all of them together."""
+        rows = (*self.overall, *self.comparable)
+        return [pair for pair in rows if pair.is_total and pair.case.raw]
 
     def shown(self) -> Iterator[Pair]:
         """Yield what a table for people holds: all sums of phases, and phases that differ."""

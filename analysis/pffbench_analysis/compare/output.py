@@ -48,7 +48,7 @@ def compare(
 
     Returns
     -------
-    status : {0, 1, 2}
+    status : int
         Only with `allowed` other than 0, see `pffbench_analysis.compare.words.gate`.
     comparisons : list of Comparison
         One for each new run.

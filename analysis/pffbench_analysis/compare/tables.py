@@ -21,7 +21,7 @@ _STYLES = {Verdict.SLOWER: "red", Verdict.FASTER: "green", Verdict.SAME: "dim"}
 _CSV_COLUMNS = (
     "base", "new", "case", "new_case", "backend", "workload", "layout", "transfer", "settings",
     "phase", "base_repetitions", "new_repetitions", "base_median_s", "new_median_s", "ratio",
-    "ratio_low", "ratio_high", "p", "q", "verdict", "reason",
+    "ratio_low", "ratio_high", "upper", "smallest_shown", "p", "adjusted_p", "verdict", "reason",
 )  # fmt: skip
 #: A fact such as the options of a mount can be longer than any table is wide.
 _LONGEST = 200
@@ -101,8 +101,10 @@ def _rows(found: Comparison) -> Iterator[dict[str, Any]]:
             "ratio": _number(pair.ratio),
             "ratio_low": _number(pair.low),
             "ratio_high": _number(pair.high),
+            "upper": _number(pair.upper),
+            "smallest_shown": _number(pair.shown),
             "p": _number(pair.p),
-            "q": _number(pair.q),
+            "adjusted_p": _number(pair.adjusted_p),
             "verdict": str(pair.verdict),
             "reason": pair.reason,
         }

@@ -6,7 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from pffbench_analysis.compare.inference import FALSE_DISCOVERIES, half_width
+from pffbench.errors import INCONCLUSIVE, MACHINE_CHANGED, NOT_VALID, VALID, WRONG_INPUT
+from pffbench_analysis.compare.inference import ALPHA
 from pffbench_analysis.compare.model import RAW, Comparison, Pair, Verdict
 
 #: Sentences name this many of a kind.
@@ -105,18 +106,19 @@ def machine(found: Comparison) -> str:
 
 
 def _power(found: Comparison) -> str:
-    widths = sorted(half_width(p.low, p.high) for p in found.comparable)
+    shown = sorted(pair.shown for pair in found.gated or found.comparable)
     return (
-        f"half of the intervals reach further than ±{percent(widths[len(widths) // 2])}: "
-        "smaller differences can be there and not be seen"
+        f"of half of the comparisons a slowdown of {percent(shown[len(shown) // 2] - 1)} or more "
+        "would have been shown with a probability of 80 %; smaller ones can be there and not be seen"
     )
 
 
 def _rule(found: Comparison) -> str:
     return (
         "a difference is told when its interval excludes 1, it is at least "
-        f"{percent(found.smallest)}, and at most {percent(FALSE_DISCOVERIES)} of all that are told "
-        "may be chance (false discovery rate); what changes from day to day is in no interval"
+        f"{percent(found.smallest)}, and the probability that any that is told is chance is at most "
+        f"{percent(ALPHA)} (rank test, Holm's correction); what changes from day to day is in no "
+        "interval"
     )
 
 
@@ -136,6 +138,10 @@ def reasons(found: Comparison) -> list[tuple[str, int]]:
 def gate(found: Sequence[Comparison], limit: float) -> tuple[int, list[str]]:
     """Decide whether the new runs pass.
 
+    A run passes only when each sum of phases of each format is shown not to be slower by more than
+    the limit: the upper bounds of the ratios, each holding with 95 %, lie under it. That no
+    slowdown is shown is not enough, since too few repetitions show none either.
+
     Parameters
     ----------
     found : sequence of Comparison
@@ -145,28 +151,66 @@ def gate(found: Sequence[Comparison], limit: float) -> tuple[int, list[str]]:
 
     Returns
     -------
-    status : {0, 1, 2}
-        1: something is slower by more than the limit; 2: else, nothing of a run was comparable.
+    status : int
+        `VALID`, `NOT_VALID` (slower), `WRONG_INPUT` (nothing is comparable), `INCONCLUSIVE` or
+        `MACHINE_CHANGED`; of several new runs the worst, in the order of `_WORST`.
     lines : list of str
         Why.
     """
-    part = percent(limit)
-    lines, statuses = [], [0]
-    for one in found:
-        slower = one.slower_than(limit)
-        if slower:
-            statuses.append(1)
-            named = "; ".join(told(pair) for pair in slower[:_NAMED])
-            more = f"; and {len(slower) - _NAMED} more" if len(slower) > _NAMED else ""
-            run = one.new.directory
-            lines.append(f"FAILED: {run} is slower by more than {part}: {named}{more}")
-        elif not one.comparable:
-            statuses.append(2)
-            lines.append(f"FAILED: {one.new.directory}: {_nothing(one)}")
-        else:
-            compared = len({pair.case.base for pair in one.comparable})
-            lines.append(
-                f"PASSED: nothing is shown to be slower by more than {part}; {compared} of "
-                f"{len(one.base.record.cases)} cases of the base run were compared"
-            )
-    return (1 if 1 in statuses else max(statuses)), lines
+    decided = [_gate_of(comparison, limit) for comparison in found]
+    statuses = {status for status, _ in decided}
+    return next(s for s in _WORST if s in statuses), [line for _, line in decided]
+
+
+#: Statuses of a gate, the worst first: a machine that changed says nothing about the software.
+_WORST = (MACHINE_CHANGED, NOT_VALID, WRONG_INPUT, INCONCLUSIVE, VALID)
+
+
+def _gate_of(found: Comparison, limit: float) -> tuple[int, str]:
+    run, part = found.new.directory, percent(limit)
+    gated = found.gated
+    if not gated:
+        return WRONG_INPUT, f"FAILED: {run}: {_nothing(found)}"
+    if changed := [pair for pair in found.controls if pair.changed(limit)]:
+        named = "; ".join(told(pair) for pair in changed[:_NAMED])
+        return MACHINE_CHANGED, (
+            f"MACHINE CHANGED: {RAW} of {run} differ by more than {part}, so nothing is said of "
+            f"the software: {named}. Compare runs of one allocation, or of a quiet machine"
+        )
+    if slower := [pair for pair in gated if pair.slower_than(limit)]:
+        slower.sort(key=lambda pair: -pair.low)
+        named = "; ".join(told(pair) for pair in slower[:_NAMED])
+        more = f"; and {len(slower) - _NAMED} more" if len(slower) > _NAMED else ""
+        return NOT_VALID, f"FAILED: {run} is slower by more than {part}: {named}{more}"
+    if open_ := [pair for pair in gated if not pair.within(limit)]:
+        return INCONCLUSIVE, _inconclusive(found, open_, limit)
+    compared = len({pair.case.base for pair in gated if pair.case.base})
+    return VALID, (
+        f"PASSED: each of {len(gated)} totals is shown not to be slower by more than {part}; "
+        f"{compared} of {len(found.base.record.cases)} cases of the base run were compared"
+    )
+
+
+def _inconclusive(found: Comparison, open_: Sequence[Pair], limit: float) -> str:
+    """Say what these repetitions could have shown, and how many would decide."""
+    worst = max(open_, key=lambda pair: pair.upper)
+    shown = max(pair.shown for pair in open_)
+    needed = max(_needed(pair, limit) for pair in open_)
+    count = f"about {needed}" if needed <= _MANY else f"more than {_MANY}"
+    return (
+        f"INCONCLUSIVE: {found.new.directory}: {len(open_)} of {len(found.gated)} totals may be "
+        f"slower by more than {percent(limit)}, such as {told(worst)}. These repetitions show a "
+        f"slowdown of {percent(shown - 1)} at best; {count} of each run would decide"
+    )
+
+
+#: More repetitions than this are not worth naming.
+_MANY = 1000
+
+
+def _needed(pair: Pair, limit: float) -> int:
+    """Return the repetitions of each run that would show a ratio to be under, or over, a limit."""
+    distance = abs(math.log1p(limit) - math.log(pair.ratio))
+    if pair.estimate is None or distance <= 0:
+        return _MANY + 1
+    return max(pair.base_n + 1, pair.estimate.repetitions_for(distance))

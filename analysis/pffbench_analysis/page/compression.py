@@ -116,8 +116,8 @@ def compression_of(summary: Summary, directory: Path) -> tuple[Section | None, P
 
 
 def _kind(kind: Kind) -> Plain:
-    placed = {d: standings(kind.points, (d,)) for d in DIRECTIONS}
-    both = standings(kind.points, DIRECTIONS)
+    placed = {d: standings(kind.points, (d,), kind.work.design) for d in DIRECTIONS}
+    both = standings(kind.points, DIRECTIONS, kind.work.design)
     codecs = dict.fromkeys(family(point.codec) for point in kind.points)
     return {
         "name": f"{kind.name}, {ranks_of(kind)}",

@@ -140,7 +140,7 @@ def _phase(found: PhaseSummary, most: int) -> Plain:
         "perArray": short(found.per_array),
         "ratio": None
         if ratio is None
-        else [short(v) for v in (ratio.median, ratio.low, ratio.high)],
+        else [short(v) for v in (ratio.value, ratio.low, ratio.high)],
         "roof": short(found.roofline),
         "warnings": [{"code": w.code, "message": plain(w.message)} for w in found.warnings],
         "spread": None

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pffbench.results.conclusions import interval, number
 from pffbench.results.statistics import Caveat
 from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
 from pffbench.results.tables import ordered, stored_lines
@@ -16,12 +17,11 @@ _MIB = 2**20
 #: The mark of each warning, and what it means.
 MARKS = {
     "below_resolution": ("r", "below resolution: under 100 times what the harness itself takes"),
-    "few_repetitions": ("n", "fewer than three repetitions"),
+    "few_repetitions": ("n", "fewer than five repetitions"),
     "large_spread": ("s", "spread: standard deviation over 10 % of the mean"),
     "outliers": ("o", "outliers: repetitions with a modified z-score over 3.5"),
     "slow_first": ("f", "the first repetition (warm-up, not counted) was slow"),
-    "too_few_for_difference": ("d", "difference not shown: too few repetitions, or there is none"),
-    "ranks_apart": ("a", "ranks apart: until all were done over 1.25 times as long passed"),
+    "page_faults": ("m", "memory mapped anew for half of the bytes: the allocator is in the time"),
     "cache_unproved": ("c", "state of the page cache before reading not proved"),
 }
 
@@ -144,18 +144,10 @@ def _row(case: CaseSummary, parts: Sequence[str], small: bool) -> Row:
     )
 
 
-def marks_of(warnings: Sequence[Caveat], codes: Sequence[str] | None = None) -> tuple[Mark, ...]:
-    """Return the marks of some warnings, of given codes only when codes are given."""
-    return tuple(
-        Mark(MARKS.get(w.code, ("!", ""))[0], plain(w.message))
-        for w in warnings
-        if codes is None or w.code in codes
-    )
+def marks_of(warnings: Sequence[Caveat]) -> tuple[Mark, ...]:
+    """Return the marks of some warnings."""
+    return tuple(Mark(MARKS.get(w.code, ("!", ""))[0], plain(w.message)) for w in warnings)
 
-
-#: What concerns times and rates, and what a ratio: each is shown beside that number only.
-_OF_RATIOS = ("too_few_for_difference",)
-_OF_TIMES = tuple(code for code in MARKS if code not in _OF_RATIOS)
 
 
 def _rate(found: PhaseSummary | None, marked: bool = True) -> Cell:
@@ -164,16 +156,16 @@ def _rate(found: PhaseSummary | None, marked: bool = True) -> Cell:
         return Cell()
     s = found.seconds
     amount = found.rate * s.median / _MIB
-    interval = _between(amount / s.high, amount / s.low) if s.low > 0 else ""
-    marks = marks_of(found.warnings, _OF_TIMES) if marked else ()
-    return Cell(_number(found.rate / _MIB), interval, marks)
+    between = _between(amount / s.high, amount / s.low) if s.low > 0 else ""
+    marks = marks_of(found.warnings) if marked else ()
+    return Cell(_number(found.rate / _MIB), between, marks)
 
 
 def _seconds(found: PhaseSummary | None) -> Cell:
     if found is None:
         return Cell()
     s = found.seconds
-    marks = marks_of(found.warnings, _OF_TIMES)
+    marks = marks_of(found.warnings)
     return Cell(_number(s.median), _between(s.low, s.high), marks)
 
 
@@ -182,17 +174,15 @@ def _per_array(found: PhaseSummary | None) -> Cell:
         return Cell()
     s = found.seconds
     factor = 1e3 * found.per_array / s.median if s.median else float("nan")
-    interval = _between(factor * s.low, factor * s.high)
-    return Cell(_number(1e3 * found.per_array), interval, marks_of(found.warnings, _OF_TIMES))
+    between = _between(factor * s.low, factor * s.high)
+    return Cell(_number(1e3 * found.per_array), between, marks_of(found.warnings))
 
 
 def _ratio(found: PhaseSummary | None) -> Cell:
     if found is None or found.ratio is None:
         return Cell()
     r = found.ratio
-    marks = marks_of(found.warnings, _OF_RATIOS)
-    interval = "" if math.isnan(r.low) else f"{r.low:.2f}–{r.high:.2f}"
-    return Cell(f"{r.median:.2f}", interval if r.low != r.high else "", marks)
+    return Cell(number(r.value), interval(r) if r.low != r.high else "")
 
 
 def _roof(found: PhaseSummary | None) -> Cell:
@@ -201,8 +191,8 @@ def _roof(found: PhaseSummary | None) -> Cell:
     s = found.seconds
     least = found.roofline * s.median
     low, high = least / s.high, least / s.low if s.low else float("nan")
-    interval = "" if math.isnan(low) or math.isnan(high) else f"{100 * low:.0f}–{100 * high:.0f} %"
-    return Cell(f"{100 * found.roofline:.0f} %", interval)
+    between = "" if math.isnan(low) or math.isnan(high) else f"{100 * low:.0f}–{100 * high:.0f} %"
+    return Cell(f"{100 * found.roofline:.0f} %", between)
 
 
 def _between(low: float, high: float) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pffbench.results.conclusions import conclusions
+from pffbench.results.conclusions import cautions, sentences, undecided
 from pffbench.results.summary import Summary
-from pffbench.results.tables import closing
+from pffbench.results.tables import details
 from pffbench_analysis.captions import stamp
 from pffbench_analysis.style import plain
 
@@ -26,7 +26,9 @@ class Verdict:
     reasons : list of str
         Why a run is not valid.
     conclusions : list of str
-        What the numbers support.
+        What is fastest, how sure that is, and what is not decided.
+    cautions : list of str
+        What that rests on and a reader must know.
     gaps : list of str
         What is not there: this is a report of a part of the run.
     remarks : list of str
@@ -38,6 +40,7 @@ class Verdict:
     meaning: str
     reasons: list[str]
     conclusions: list[str]
+    cautions: list[str]
     gaps: list[str]
     remarks: list[str]
 
@@ -59,8 +62,8 @@ def verdict_of(summary: Summary, gaps: list[str]) -> Verdict:
         some = ", ".join(nothing[:3]) + (" and others" if len(nothing) > 3 else "")
         count = f"{len(nothing)} of {len(record.cases)} cases"
         found.append(f"{count} gave no number: {some}")
-    # The last line is the verdict itself, and lines with reasons are shown as such.
-    told = [line for line in closing(summary)[:-1] if not line.startswith("INVALID: ")]
+    # Lines with reasons are shown as such.
+    told = [line for line in details(summary) if not line.startswith("INVALID: ")]
     if record.left_out:
         told.append(
             f"{len(record.left_out)} impossible cases were left out; the provenance has why"
@@ -70,9 +73,10 @@ def verdict_of(summary: Summary, gaps: list[str]) -> Verdict:
         kind,
         meaning,
         [plain(reason) for reason in record.reasons],
-        [plain(text) for text in conclusions(summary)],
+        [plain(text) for text in (*sentences(summary), *undecided(summary))],
+        [plain(text) for text in cautions(summary)],
         [plain(text) for text in found],
-        [plain(text.removeprefix("remark: ").split("; see summary.md")[0]) for text in told],
+        [plain(text.removeprefix("remark: ")) for text in told],
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pffbench.results.record import RunRecord
@@ -90,13 +90,15 @@ def _judged(kind: Kind) -> Iterator[Choice]:
     held = [
         _TimesBytes(**vars(point.candidate), stored_bytes=point.stored) for point in kind.points
     ]
-    for name, candidates, purpose in (
-        (WRITTEN, own, WRITING),
-        (READ, own, READING),
-        (BALANCED, held, BOTH),
+    questions: list[tuple[Sequence[Candidate], Purpose]] = [
+        (own, WRITING), (own, READING), (held, BOTH),
+    ]  # fmt: skip
+    answers = judge(questions, kind.work.design)
+    for name, (candidates, _), answer in zip(
+        (WRITTEN, READ, BALANCED), questions, answers, strict=True
     ):
         points = dict(zip(map(id, candidates), kind.points, strict=True))
-        yield _choice(name, judge(candidates, purpose), points)
+        yield _choice(name, answer, points)
 
 
 def _choice(name: str, answer: Answer, points: dict[int, Point]) -> Choice:

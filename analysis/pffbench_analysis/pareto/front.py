@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
+from pffbench.summary.headline import Design
 from pffbench_analysis.pareto.apart import Matrix, shown_faster
 from pffbench_analysis.pareto.points import Direction, Point, Speed
 
@@ -68,7 +69,9 @@ def non_dominated(values: Values) -> Matrix:
     return there & ~dominated
 
 
-def standings(points: Sequence[Point], directions: Sequence[Direction]) -> list[Placed]:
+def standings(
+    points: Sequence[Point], directions: Sequence[Direction], design: Design
+) -> list[Placed]:
     """Say of each point how it stands to the front of ratio and the rates of some directions.
 
     The front is that of the medians: points that no other one matches or exceeds in ratio, as it
@@ -82,7 +85,8 @@ def standings(points: Sequence[Point], directions: Sequence[Direction]) -> list[
     rates = np.array([[_rate(speed) for speed in row] for row in speeds]).reshape(len(points), -1)
     on_front = non_dominated(np.column_stack([ratios, rates]))
     there = ~np.isnan(rates).any(axis=1)
-    shown = np.stack([_shown([row[i] for row in speeds]) for i in range(len(directions))])
+    times = [[_times(row[i]) for row in speeds] for i in range(len(directions))]
+    shown = np.stack(shown_faster(times, design))
     # Rows are the others, columns the point that is judged.
     as_small = (ratios[:, np.newaxis] >= ratios) & ~np.eye(len(points), dtype=bool)
     beats = as_small & shown.all(axis=0)
@@ -107,9 +111,9 @@ def _rate(speed: Speed | None) -> float:
     return np.nan if speed is None else speed.nbytes / speed.seconds.median
 
 
-def _shown(speeds: Sequence[Speed | None]) -> Matrix:
-    """Return who is shown to be faster than whom; nothing is shown of what is too short."""
-    return shown_faster([None if s is None or s.below_resolution else s.by_block for s in speeds])
+def _times(speed: Speed | None) -> Mapping[int, float] | None:
+    """Return the times of a way; nothing is shown of what is too short."""
+    return None if speed is None or speed.below_resolution else speed.by_block
 
 
 def _first(those: Matrix, on_front: Matrix) -> int | None:

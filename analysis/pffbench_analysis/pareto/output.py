@@ -80,9 +80,9 @@ def pareto_frame(kinds: Sequence[Kind]) -> pd.DataFrame:
 
 def rows_of(kind: Kind) -> Iterator[dict[str, Any]]:
     """Yield a row for each point and direction that was measured."""
-    both = standings(kind.points, DIRECTIONS)
+    both = standings(kind.points, DIRECTIONS, kind.work.design)
     for direction in DIRECTIONS:
-        placed = standings(kind.points, (direction,))
+        placed = standings(kind.points, (direction,), kind.work.design)
         for point, own, joint in zip(kind.points, placed, both, strict=True):
             speed = point.speed(direction)
             if speed is None:

@@ -27,11 +27,9 @@ HOW_TO_READ = (
     "interval (of fewer than six repetitions: their range)",
     "front: no other way has at least the same ratio and at least the same rate by their medians, "
     "and is better in one of them",
-    "off the front: a way with no smaller ratio is shown to be faster (by the rules of pffbench "
-    "recommend: within blocks, five or more of them, in view of all pairs; ways of two runs that "
-    "were joined as independent repetitions). Not told apart from "
-    "the front: none is shown to be. On the front by its median: a way with no smaller ratio is "
-    "not shown to be slower",
+    "off the front: a way with no smaller ratio is shown to be faster, by the test of the headline "
+    "in view of all pairs. Not told apart from the front: none is shown to be. On the front by its "
+    "median: a way with no smaller ratio is not shown to be slower",
     RULE,
 )
 
@@ -157,13 +155,13 @@ def number(value: float) -> str:
 
 def front_of(kind: Kind, direction: Direction) -> list[tuple[Point, Placed]]:
     """Return each point with its standing to the front of one direction."""
-    return list(zip(kind.points, standings(kind.points, (direction,)), strict=True))
+    return list(zip(kind.points, standings(kind.points, (direction,), kind.work.design), strict=True))
 
 
 def limits(kind: Kind, summary: Summary, directory: str | Path) -> list[str]:
     """Say what makes the numbers of a kind of data doubtful, and what was not tested."""
     candidates = kind.work.candidates
-    answers = tuple(judge(candidates, purpose) for purpose in (WRITING, READING))
+    answers = tuple(judge([(candidates, p) for p in (WRITING, READING)], kind.work.design))
     one = WorkAdvice(kind.work, answers)
     advice = Advice(Path(directory), summary, (one,))
     texts = [f"{text[0].upper()}{text[1:]}." for text in doubts(advice, one)]
@@ -198,8 +196,8 @@ def all_points(kind: Kind) -> tuple[tuple[str, ...], list[list[str]]]:
         "way", "ratio", "write MiB/s", "front of writing", "read MiB/s", "front of reading",
         "front of both",
     )  # fmt: skip
-    own = [standings(kind.points, (direction,)) for direction in DIRECTIONS]
-    both = standings(kind.points, DIRECTIONS)
+    own = [standings(kind.points, (direction,), kind.work.design) for direction in DIRECTIONS]
+    both = standings(kind.points, DIRECTIONS, kind.work.design)
     rows = []
     for point, written, read, joint in zip(kind.points, *own, both, strict=True):
         ratio, write_rate, read_rate = _cells(point)

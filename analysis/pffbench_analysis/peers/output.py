@@ -190,6 +190,7 @@ def _sample(test: Test, position: int, number: int, phase: str, seconds: float) 
         operations=test.repetitions[number].operations.get(phase, 0),
         bytes=test.nbytes if moves else 0,
         own_max=seconds,
+        seconds=seconds,
         own_median=float("nan"),
         own_min=float("nan"),
         synced_max=float("nan"),

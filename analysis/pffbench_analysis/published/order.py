@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pffbench.results.statistics import Spread
+from pffbench.summary.inference import Ratio
 from pffbench_analysis.published.model import Match
 
 
@@ -27,19 +26,19 @@ class Pair:
     ----------
     faster, slower : Match
         As published.
-    ratio : Spread or None
+    ratio : Ratio or None
         Time here of the one published as slower over that of the other, within blocks; None
         where they have no repetition in common, or one is below resolution.
     """
 
     faster: Match
     slower: Match
-    ratio: Spread | None
+    ratio: Ratio | None
 
     @property
     def agrees(self) -> bool | None:
         """Whether the run has the same order; None where its interval does not decide."""
-        if self.ratio is None or math.isnan(self.ratio.low):
+        if self.ratio is None:
             return None
         if self.ratio.low > 1:
             return True

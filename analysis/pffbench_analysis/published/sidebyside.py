@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from pffbench.results.statistics import Spread, ratio_of_independent, spread
 from pffbench.results.summary import Summary
+from pffbench.summary.inference import Ratio, ratio_of_times
 from pffbench_analysis.published.matchers import matcher_of
 from pffbench_analysis.published.model import Match, PublishedValue, Reason, Study
 from pffbench_analysis.published.order import Correlation, Order, Pair
@@ -97,24 +97,20 @@ def _times(matches: Sequence[Match]) -> list[Match]:
     return [match for match in matches if match.measured is None]
 
 
-def _ratio(faster: Match, slower: Match) -> Spread | None:
+def _ratio(faster: Match, slower: Match) -> Ratio | None:
     """Return the ratio of times, where both can be relied on.
 
-    Within the blocks that both have; of cases of two runs, of all their repetitions.
+    Over the blocks that both have; of cases of two runs, over all their repetitions.
     """
     if faster.below_resolution or slower.below_resolution:
         return None
-    a, b = faster.phase.by_block, slower.phase.by_block
-    if faster.case.run != slower.case.run:
-        return ratio_of_independent(
-            [slower.factor * seconds for seconds in b.values()],
-            [faster.factor * seconds for seconds in a.values()],
-        )
-    common = sorted(set(a) & set(b))
-    if not common or any(a[block] <= 0 for block in common):
+    times, others = (
+        {block: match.factor * seconds for block, seconds in match.phase.by_block.items()}
+        for match in (slower, faster)
+    )
+    if faster.case.run == slower.case.run and not times.keys() & others.keys():
         return None
-    factor = slower.factor / faster.factor
-    return spread([factor * b[block] / a[block] for block in common])
+    return ratio_of_times(times, others)
 
 
 def _correlations(matches: Sequence[Match]) -> Iterator[Correlation]:

@@ -71,7 +71,7 @@ def advise(directory: str | Path, weights: Weights | None = None) -> Advice:
     _refuse(path, summary)
     wanted = purposes(weights or Weights())
     found = tuple(
-        WorkAdvice(work, tuple(judge(work.candidates, purpose) for purpose in wanted))
+        WorkAdvice(work, tuple(judge([(work.candidates, p) for p in wanted], work.design)))
         for work in works(summary)
     )
     if not any(one.choice for one in found):

@@ -11,6 +11,7 @@ from typing import Any
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Parameters
 from pffbench.results.summary import CaseSummary, Summary
+from pffbench.summary.headline import Design
 from pffbench.workloads.registry import workload, workload_names
 from pffbench_analysis.recommend.purposes import Purpose
 
@@ -122,10 +123,13 @@ class Work:
         What all ways share.
     candidates : tuple of Candidate
         The ways.
+    design : Design
+        How their repetitions were planned.
     """
 
     parameters: Mapping[str, Any]
     candidates: tuple[Candidate, ...]
+    design: Design
 
     def short(self, candidate: Candidate) -> str:
         """Name a way by what sets it apart from the others."""
@@ -155,7 +159,7 @@ def works(summary: Summary) -> list[Work]:
     common: dict[str, dict[str, Any]] = {}
     for case in summary.cases:
         entry = summary.record.cases[case.sample.case]
-        if entry.get("raw") or not case.nbytes:
+        if entry.get("raw") or case.invalid or not case.nbytes:
             continue
         ways = _ways(entry["parameters"].get("workload", ""))
         shared = {k: v for k, v in entry["parameters"].items() if k not in ways}
@@ -165,7 +169,8 @@ def works(summary: Summary) -> list[Work]:
             case, entry["parameters"], entry.get("options", {}), entry.get("stored_as")
         )
         found[key].append(candidate)
-    return [Work(common[key], tuple(candidates)) for key, candidates in found.items()]
+    design = Design.of_experiment(summary.record.experiment)
+    return [Work(common[key], tuple(candidates), design) for key, candidates in found.items()]
 
 
 def _ways(name: str) -> frozenset[str]:

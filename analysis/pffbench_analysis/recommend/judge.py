@@ -8,19 +8,19 @@ from enum import StrEnum
 
 import numpy as np
 
-from pffbench_analysis.compare.inference import FALSE_DISCOVERIES, FEWEST, adjusted
-from pffbench_analysis.compare.model import SMALLEST_EFFECT
+from pffbench.summary.headline import Design
+from pffbench.summary.inference import Decision, Ratio, Table, decide, fastest_of
 from pffbench_analysis.recommend.candidates import Candidate
-from pffbench_analysis.recommend.contrast import Contrast, contrast, p_values
 from pffbench_analysis.recommend.purposes import Purpose
 
 
 class Standing(StrEnum):
-    """How a way stands to the one with the smallest median."""
+    """How a way stands to the fastest one."""
 
     FIRST = "smallest median"
     SLOWER = "slower"
-    TIE = "no difference shown"
+    EQUAL = "equally fast"
+    OPEN = "not decided"
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Placed:
         The way.
     median : float
         Seconds of the purpose, the median over repetitions.
-    ratio : Contrast or None
+    ratio : Ratio or None
         Its time over that of the first one; None for the first one.
     standing : Standing
         What can be said.
@@ -41,7 +41,7 @@ class Placed:
 
     candidate: Candidate
     median: float
-    ratio: Contrast | None
+    ratio: Ratio | None
     standing: Standing
 
 
@@ -56,7 +56,7 @@ class Answer:
     placed : tuple of Placed
         The ways, the fastest first; empty where nothing can be said.
     why_not : str
-        Why nothing can be said, or why no difference is claimed; mostly empty.
+        Why nothing can be said; mostly empty.
     """
 
     purpose: Purpose
@@ -71,7 +71,7 @@ class Answer:
     @property
     def ties(self) -> list[Placed]:
         """The ways that are not shown to be slower than the first one."""
-        return [placed for placed in self.placed if placed.standing is Standing.TIE]
+        return [p for p in self.placed if p.standing in (Standing.EQUAL, Standing.OPEN)]
 
     @property
     def slower(self) -> list[Placed]:
@@ -79,43 +79,78 @@ class Answer:
         return [placed for placed in self.placed if placed.standing is Standing.SLOWER]
 
 
-def judge(candidates: Sequence[Candidate], purpose: Purpose) -> Answer:
-    """Compare ways within their blocks, each with the one of the smallest median.
+def judge(questions: Sequence[tuple[Sequence[Candidate], Purpose]], design: Design) -> list[Answer]:
+    """Compare ways with each other, for some purposes at once.
 
-    A way is called slower when the 95 % bootstrap interval of the median ratio within blocks
-    excludes 1, a paired t test on the logarithms finds it with a false discovery rate of at most
-    5 % (Benjamini and Hochberg, 1995) in view of all pairs of ways, and the difference is at least
-    2 %. With fewer than five blocks nothing is called slower. Ways of two runs that were joined
-    have no block in common: of these the interval is that of the ratio of the medians of
-    independent repetitions, and the test Welch's.
+    The rule is that of the headline (`pffbench.summary.inference.decide`): all pairs of ways of all
+    questions are one family of comparisons, of which any claim is false with a probability of at
+    most 5 %.
+
+    Parameters
+    ----------
+    questions : sequence of (sequence of Candidate, Purpose)
+        Ways, and what they are to be fast at.
+    design : Design
+        How the repetitions were planned.
     """
-    measured = [(c, seconds) for c in candidates if (seconds := c.seconds(purpose))]
-    if not measured:
+    measured = [_measured(candidates, purpose) for candidates, purpose in questions]
+    tables = [
+        Table(times, tuple((a, b) for a in times for b in times if a < b)) for times in measured
+    ]
+    decisions = decide(tables, design.looks, margin=design.margin)
+    answers = []
+    for place, ((candidates, purpose), times) in enumerate(zip(questions, measured, strict=True)):
+        found = {(a, b): d for (i, a, b), d in decisions.items() if i == place}
+        answers.append(_answer(candidates, purpose, times, found))
+    return answers
+
+
+def _measured(candidates: Sequence[Candidate], purpose: Purpose) -> dict[str, dict[int, float]]:
+    """Return the seconds of the ways that were measured, by their place in the list."""
+    return {
+        f"{place:06d}": seconds
+        for place, candidate in enumerate(candidates)
+        if (seconds := candidate.seconds(purpose))
+    }
+
+
+def _answer(
+    candidates: Sequence[Candidate],
+    purpose: Purpose,
+    times: Mapping[str, Mapping[int, float]],
+    decisions: Mapping[tuple[str, str], Decision],
+) -> Answer:
+    if not times:
         return Answer(purpose, (), "it was not measured")
-    if short := [c for c, _ in measured if c.warned(purpose, "below_resolution")]:
+    ways = {name: candidates[int(name)] for name in times}
+    if short := [c for c in ways.values() if c.warned(purpose, "below_resolution")]:
         return Answer(
             purpose,
             (),
             f"too short to be told apart from the harness ({short[0].label}); take larger arrays",
         )
-    measured.sort(key=lambda one: float(np.median(list(one[1].values()))))
-    (first, best), *others = measured
-    ratios = [contrast(best, seconds) for _, seconds in others]
-    blocks = min((0 if r is None else r.n for r in ratios), default=len(best))
-    # The first one is chosen by the same numbers, so any pair could have been looked at.
-    pairs_each = len(measured) / 2
-    q_values = adjusted([min(1.0, pairs_each * p) for p in p_values(ratios)])
-    placed = [Placed(first, _median(best), None, Standing.FIRST)]
-    for (candidate, seconds), ratio, q in zip(others, ratios, q_values, strict=True):
-        slower = blocks >= FEWEST and ratio is not None and _is_slower(ratio, q)
-        standing = Standing.SLOWER if slower else Standing.TIE
-        placed.append(Placed(candidate, _median(seconds), ratio, standing))
-    few = f"{blocks} repetitions are too few to claim a difference; take at least {FEWEST}"
-    return Answer(purpose, tuple(placed), few if blocks < FEWEST else "")
+    first = fastest_of(times)
+    placed = [Placed(ways[first], _median(times[first]), None, Standing.FIRST)]
+    for name in sorted(set(times) - {first}, key=lambda name: _median(times[name])):
+        decision = _beside(name, first, decisions)
+        placed.append(
+            Placed(ways[name], _median(times[name]), decision.ratio, _standing(decision))
+        )
+    return Answer(purpose, tuple(placed))
 
 
-def _is_slower(ratio: Contrast, q: float) -> bool:
-    return ratio.low > 1 and q <= FALSE_DISCOVERIES and ratio.median >= 1 + SMALLEST_EFFECT
+def _beside(name: str, first: str, decisions: Mapping[tuple[str, str], Decision]) -> Decision:
+    """Return the decision on a way and the first one; its ratio is that of their times."""
+    if name < first:
+        return decisions.get((name, first), Decision(Ratio.unknown()))
+    known = decisions.get((first, name), Decision(Ratio.unknown()))
+    return Decision(known.ratio.inverse, known.different, known.equivalent, known.needed)
+
+
+def _standing(decision: Decision) -> Standing:
+    if decision.different and decision.ratio.value > 1:
+        return Standing.SLOWER
+    return Standing.EQUAL if decision.equivalent else Standing.OPEN
 
 
 def _median(seconds: Mapping[int, float]) -> float:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
+from pffbench.results.conclusions import interval, number
 from pffbench.results.tables import title
+from pffbench.summary.inference import Ratio
 from pffbench.units import Size
 from pffbench_analysis.recommend.advice import Advice, WorkAdvice
 from pffbench_analysis.recommend.bounds import doubts, untested
 from pffbench_analysis.recommend.candidates import Candidate, Work
 from pffbench_analysis.recommend.code import NoCodeError, code_for
-from pffbench_analysis.recommend.contrast import Contrast
 from pffbench_analysis.recommend.judge import Answer, Placed
 
-#: With fewer values no interval of a median covers it with 95 %.
-_FEWEST_FOR_INTERVAL = 6
 #: Ways that are told one by one; a table of a large sweep would hide the answer.
 _MOST_WAYS = 8
 
@@ -70,10 +68,9 @@ def _answer(answer: Answer, work: Work) -> Iterator[str]:
     yield f"- {name}: {work.short(first.candidate)} {claim}, {_time(first, answer)}."
     if len(answer.placed) == 1:
         yield "  - No other way was measured, so nothing can be said of how good this is."
-    if answer.why_not:
-        yield f"  - No difference is claimed: {answer.why_not}."
     for placed in answer.ties[:_MOST_WAYS]:
-        yield f"  - no difference shown to {work.short(placed.candidate)}: {_ratio(placed.ratio)}"
+        short = work.short(placed.candidate)
+        yield f"  - {placed.standing.value}: {short}: {_ratio(placed.ratio)}"
     for placed in answer.slower[:_MOST_WAYS]:
         yield f"  - slower: {work.short(placed.candidate)}: {_ratio(placed.ratio)}"
     rest = max(0, len(answer.ties) - _MOST_WAYS) + max(0, len(answer.slower) - _MOST_WAYS)
@@ -91,13 +88,10 @@ def _time(placed: Placed, answer: Answer) -> str:
     return f"{seconds} for {Size(nbytes)}, {Size(int(nbytes / placed.median))}/s"
 
 
-def _ratio(ratio: Contrast | None) -> str:
-    if ratio is None:
-        return "they have no repetition in common"
-    if math.isnan(ratio.low):
-        return f"takes {ratio.median:.2f} times as long in the one repetition"
-    name = "95 % interval" if ratio.n >= _FEWEST_FOR_INTERVAL else f"range of {ratio.n} blocks"
-    return f"takes {ratio.median:.2f} times as long ({name} {ratio.low:.2f}–{ratio.high:.2f})"
+def _ratio(ratio: Ratio | None) -> str:
+    if ratio is None or not ratio.n:
+        return "no repetition can be compared"
+    return f"takes {number(ratio.value)} times as long (95 % interval {interval(ratio)})"
 
 
 def _listed(heading: str, texts: Iterator[str]) -> Iterator[str]:

@@ -11,7 +11,7 @@ To add a backend, copy ``posix.py``, a simple one, and name it in ``registry.py`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
@@ -162,6 +162,17 @@ class Backend(ABC):
     def copies(cls, options: Options) -> int:
         """Return how many times each array is stored."""
         return 1
+
+    def forget(self, overwrite: Callable[[], None]) -> None:
+        """Leave nothing of the data in memory, between writing and reading, off the timer.
+
+        Parameters
+        ----------
+        overwrite : callable
+            Overwrites the free memory of the thread that calls it. A library that keeps free
+            memory of its own hands that back first, and one with threads calls it in each.
+        """
+        overwrite()
 
     def as_read(self, source: Source) -> Source:
         """Return what data are when they are read back: the same, but of what loses digits."""

@@ -33,6 +33,8 @@ class Capabilities:
     caller_buffer : bool
         Whether a read lands in the caller's buffer; otherwise the library returns a new array
         and its allocation is part of the read.
+    maps_files : bool
+        Whether reads go through a map of the file, and not through read(2) and its like.
     changes : bool
         Whether a closed store can be opened again to overwrite parts of its arrays, those with a
         stride too, and to append to them.
@@ -48,4 +50,5 @@ class Capabilities:
     formatted: bool = True
     keeps_data: bool = True
     caller_buffer: bool = True
+    maps_files: bool = False
     changes: bool = False

@@ -46,6 +46,11 @@ class ChunkCache:
         return f"{Size(self.nbytes)} in {self.slots} slots, w0 {self.preemption:g}"
 
 
+#: What ``matched`` gives every array that can have a chunk cache: the default of HDF5 up to 1.14.
+#: Chunks larger than it pass by it, as they do in libraries that have none.
+MATCHED_CHUNK_CACHE = ChunkCache(2**20, 521, 0.75)
+
+
 @dataclass(frozen=True, slots=True)
 class Chunking:
     """How an array is chunked, and what the library keeps of it between two calls.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -17,9 +17,14 @@ from pffbench.backends.base import (
     Store,
     StoredAs,
 )
-from pffbench.backends.chunkcache import ChunkCache, StoredChunks
+from pffbench.backends.chunkcache import MATCHED_CHUNK_CACHE, ChunkCache, StoredChunks
 from pffbench.backends.hdf5_arrays import Api
-from pffbench.backends.hdf5_chunks import chunks_on_disk, h5repack, refuse_chunks
+from pffbench.backends.hdf5_chunks import (
+    chunks_on_disk,
+    h5repack,
+    refuse_chunks,
+    superblock_version,
+)
 from pffbench.backends.hdf5_store import Hdf5Store
 from pffbench.backends.stored_parts import part_of_hdf5
 from pffbench.case import Options, Parameters, Settings
@@ -28,6 +33,18 @@ from pffbench.units import Size
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+
+Libver = Literal["earliest", "v108", "v110", "v112", "v114", "latest"]
+#: What h5py calls the bounds; those that the linked HDF5 does not know are missing there.
+_BOUNDS: dict[Libver, str] = {
+    "earliest": "LIBVER_EARLIEST",
+    "v108": "LIBVER_V18",
+    "v110": "LIBVER_V110",
+    "v112": "LIBVER_V112",
+    "v114": "LIBVER_V114",
+    "latest": "LIBVER_LATEST",
+}
 
 
 class Hdf5Options(Options, frozen=True, kw_only=True):
@@ -49,8 +66,10 @@ class Hdf5Options(Options, frozen=True, kw_only=True):
         Metadata is read and written collectively (``H5Pset_all_coll_metadata_ops``,
         ``H5Pset_coll_metadata_write``). The library's default is off; ``matched`` switches it
         on, because netCDF-C always does.
-    libver : {"earliest", "latest"}
-        Bounds of the file format version.
+    libver : {"earliest", "v108", "v110", "v112", "v114", "latest"}, optional
+        Lowest version of the file format that is written (``H5Pset_libver_bounds``). The
+        library's default is ``earliest`` before HDF5 2.0; ``matched`` takes ``v108``, which
+        netCDF-C always sets.
     guess_chunks : bool
         Where the library is to choose, let h5py guess a chunk shape (``chunks=True``); a dataset
         of which nothing is said is contiguous.
@@ -66,7 +85,7 @@ class Hdf5Options(Options, frozen=True, kw_only=True):
     alignment: Size | None = None
     file_locking: bool | None = None
     collective_metadata: bool | None = None
-    libver: Literal["earliest", "latest"] = "earliest"
+    libver: Libver | None = None
     guess_chunks: bool = False
     api: Api = "low_level"
 
@@ -98,6 +117,9 @@ class Hdf5(Backend):
         self._h5py = h5py
         wanted = options.collective_metadata
         self._collective_metadata = settings == "matched" if wanted is None else wanted
+        self._libver: Libver | None = options.libver
+        if settings == "matched" and options.libver is None:
+            self._libver = "v108"
 
     @classmethod
     def refuse(
@@ -108,6 +130,7 @@ class Hdf5(Backend):
             refuse_chunks(parameters, specs)
             or filters.refuse_filters(parameters, specs)
             or _refuse_api(options, parameters, specs)
+            or _refuse_libver(options)
         )
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
@@ -139,8 +162,8 @@ class Hdf5(Backend):
         h5p, h5f = self._h5py.h5p, self._h5py.h5f
         access = h5p.create(h5p.FILE_ACCESS)
         access.set_fclose_degree(h5f.CLOSE_STRONG)
-        lowest = h5f.LIBVER_EARLIEST if options.libver == "earliest" else h5f.LIBVER_LATEST
-        access.set_libver_bounds(lowest, h5f.LIBVER_LATEST)
+        if self._libver is not None:
+            access.set_libver_bounds(getattr(h5f, _BOUNDS[self._libver]), h5f.LIBVER_LATEST)
         cache = self._chunk_cache()
         access.set_cache(0, cache.slots, cache.nbytes, cache.preemption)
         if options.alignment is not None:
@@ -157,8 +180,9 @@ class Hdf5(Backend):
         return access
 
     def _chunk_cache(self) -> ChunkCache:
-        """Return the chunk cache that datasets are to have: the library's but for the options."""
-        options, usual = self.options, self.default_chunk_cache()
+        """Return the chunk cache that datasets are to have."""
+        options = self.options
+        usual = MATCHED_CHUNK_CACHE if self.settings == "matched" else self.default_chunk_cache()
         assert isinstance(options, Hdf5Options)
         nbytes, w0 = options.chunk_cache, options.chunk_cache_w0
         return ChunkCache(
@@ -166,6 +190,12 @@ class Hdf5(Backend):
             slots=options.chunk_cache_slots or usual.slots,
             preemption=usual.preemption if w0 is None else w0,
         )
+
+    def forget(self, overwrite: Callable[[], None]) -> None:
+        from pffbench.backends.libhdf5 import garbage_collect
+
+        garbage_collect()
+        overwrite()
 
     def default_chunk_cache(self) -> ChunkCache:
         h5p = self._h5py.h5p
@@ -190,12 +220,27 @@ class Hdf5(Backend):
             fill = times[creation.get_fill_time()]
             used = (creation.get_filter(i) for i in range(creation.get_nfilters()))
             codec = filters.codec_name((number, values) for number, _, values, _ in used)
-            return StoredAs(chunks=dataset.chunks, codec=codec, fill=fill)
+            more = {"superblock": superblock_version(path)}
+            return StoredAs(chunks=dataset.chunks, codec=codec, fill=fill, more=more)
 
     def notes(self) -> tuple[str, ...]:
-        if self._collective_metadata:
-            return ("collective metadata on, as netCDF-C has it",)
-        return ()
+        metadata = ("collective metadata on, as netCDF-C has it",) * self._collective_metadata
+        return (*metadata, f"chunk cache of each dataset: {self._chunk_cache()}")
+
+
+def _refuse_libver(options: Hdf5Options) -> str | None:
+    """Say that the linked HDF5 does not know a version of the file format, or None."""
+    if options.libver in (None, "earliest", "latest"):
+        return None
+    import h5py
+
+    known = [name for name, constant in _BOUNDS.items() if hasattr(h5py.h5f, constant)]
+    if options.libver in known:
+        return None
+    return (
+        f"hdf5.libver: {options.libver} is not known to HDF5 {h5py.version.hdf5_version} "
+        f"(it knows: {', '.join(known)})"
+    )
 
 
 def _refuse_api(

@@ -14,6 +14,7 @@ from pffbench.units import Size
 
 #: A chunk must be smaller than 4 GiB: its size is kept in 32 bits (HDF5 file format).
 CHUNK_LIMIT = 2**32 - 1
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 def refuse_chunks(parameters: Parameters, specs: Sequence[ArraySpec]) -> str | None:
@@ -49,6 +50,13 @@ def _smaller(chunks: Shape, itemsize: int) -> Shape:
         longest = chunks.index(max(chunks))
         chunks = tuple(-(-n // 2) if i == longest else n for i, n in enumerate(chunks))
     return chunks
+
+
+def superblock_version(path: str) -> str:
+    """Return the version of a file's superblock, which follows the signature of the format."""
+    with open(path, "rb") as file:
+        head = file.read(len(_SIGNATURE) + 1)
+    return str(head[-1]) if head.startswith(_SIGNATURE) else "unknown"
 
 
 def chunking_of(dataset: Any, *, cached: bool) -> Chunking | None:

@@ -7,6 +7,7 @@ loading one by name could bring in a second HDF5.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -37,12 +38,34 @@ _COMPANIONS = ("_hl", "_cpp", "_fortran", "_tools")
 
 @cache
 def _library() -> ctypes.CDLL:
+    for path in _loaded():
+        return ctypes.CDLL(path)
+    raise RuntimeError("h5py has not loaded a shared HDF5 library")
+
+
+def _loaded() -> list[str]:
+    """Return the HDF5 libraries of this process; wheels of h5py and netCDF4 bring one each."""
+    found: dict[str, None] = {}
     for line in Path("/proc/self/maps").read_text().splitlines():
         path = line.split()[-1]
         name = path.rsplit("/", 1)[-1]
         if name.startswith("libhdf5") and not any(part in name for part in _COMPANIONS):
-            return ctypes.CDLL(path)
-    raise RuntimeError("h5py has not loaded a shared HDF5 library")
+            found[path] = None
+    return list(found)
+
+
+@cache
+def _collectors() -> list[Callable[[], int]]:
+    return [ctypes.CDLL(path).H5garbage_collect for path in _loaded()]
+
+
+def garbage_collect() -> None:
+    """Give the memory of HDF5's free lists back to the allocator: ``H5garbage_collect``.
+
+    Chunk buffers are kept there with what they hold, and taken again for other chunks.
+    """
+    for collect in _collectors():
+        collect()
 
 
 def set_collective_metadata(access_list: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -49,6 +50,7 @@ class Memmap(Posix):
     name = "memmap"
     summary = "raw bytes, written with pwrite, read through numpy.memmap"
     suffix = ".raw"
+    capabilities = replace(Posix.capabilities, maps_files=True)
     options_type: ClassVar[type[Options]] = MemmapOptions
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -18,8 +19,13 @@ from pffbench.backends.base import (
     Store,
     StoredAs,
 )
-from pffbench.backends.chunkcache import ChunkCache, StoredChunks
-from pffbench.backends.hdf5_chunks import chunks_on_disk, h5repack, refuse_chunks
+from pffbench.backends.chunkcache import MATCHED_CHUNK_CACHE, ChunkCache, StoredChunks
+from pffbench.backends.hdf5_chunks import (
+    chunks_on_disk,
+    h5repack,
+    refuse_chunks,
+    superblock_version,
+)
 from pffbench.backends.netcdf4_store import NetCdf4Store
 from pffbench.backends.stored_parts import part_of_hdf5
 from pffbench.case import Options, Parameters, Settings
@@ -50,7 +56,9 @@ class NetCdf4Options(Options, frozen=True, kw_only=True):
         Whether variables are filled before data are written. The library's default is on;
         ``matched`` switches it off.
     chunk_cache : Size, optional
-        Bytes of the chunk cache of each variable (``nc_set_var_chunk_cache``).
+        Bytes of the chunk cache of each variable (``nc_set_var_chunk_cache``). The library's
+        default is 16 MiB (4.9), and up to 64 MiB where a chunk is larger; ``matched`` gives all
+        libraries that have one 1 MiB.
     chunk_cache_slots : int, optional
         Slots of the same cache.
     chunk_cache_w0 : float, optional
@@ -124,6 +132,10 @@ class NetCdf4(Backend):
         alignment = 1 if options.alignment is None else int(options.alignment)
         if netCDF4.__has_set_alignment__:
             netCDF4.set_alignment(alignment, alignment)
+        # So does the cache that variables get when a file is created or opened.
+        self._usual_cache = _library_default(netCDF4)
+        cache = MATCHED_CHUNK_CACHE if settings == "matched" else self._usual_cache
+        netCDF4.set_chunk_cache(cache.nbytes, cache.slots, cache.preemption)
 
     @classmethod
     def refuse(
@@ -191,8 +203,14 @@ class NetCdf4(Backend):
         assert isinstance(self.options, NetCdf4Options)
         return NetCdf4Store(dataset, path, comm, self.options, self.settings)
 
+    def forget(self, overwrite: Callable[[], None]) -> None:
+        from pffbench.backends.libhdf5 import garbage_collect
+
+        garbage_collect()
+        overwrite()
+
     def default_chunk_cache(self) -> ChunkCache:
-        return ChunkCache(*self._netcdf4.get_chunk_cache())
+        return self._usual_cache
 
     def stored_chunks(self, path: str, name: str) -> StoredChunks | None:
         return chunks_on_disk(path, name)
@@ -219,11 +237,31 @@ class NetCdf4(Backend):
                 chunks=None if chunking == "contiguous" else tuple(chunking),
                 codec=filters.codec_name(filters_of(variable)),
                 fill="always" if is_filled(variable) else "never",
-                more={**_dimensions(dataset), **_rounding(variable)},
+                more={
+                    **_dimensions(dataset),
+                    **_rounding(variable),
+                    "superblock": superblock_version(path),
+                },
             )
 
     def notes(self) -> tuple[str, ...]:
-        return ("reads return new arrays",)
+        options = self.options
+        assert isinstance(options, NetCdf4Options)
+        usual = MATCHED_CHUNK_CACHE if self.settings == "matched" else self._usual_cache
+        size, w0 = options.chunk_cache, options.chunk_cache_w0
+        cache = ChunkCache(
+            usual.nbytes if size is None else int(size),
+            options.chunk_cache_slots or usual.slots,
+            usual.preemption if w0 is None else w0,
+        )
+        more = "" if self.settings == "matched" else ", more where a chunk is larger"
+        return ("reads return new arrays", f"chunk cache of each variable: {cache}{more}")
+
+
+@cache
+def _library_default(netcdf4: Any) -> ChunkCache:
+    """Return the chunk cache that the library gives a variable; before anybody has set it."""
+    return ChunkCache(*netcdf4.get_chunk_cache())
 
 
 def _refuse_rounding(options: NetCdf4Options, specs: Sequence[ArraySpec]) -> str | None:

@@ -16,7 +16,7 @@ from pffbench.backends.base import (
     Store,
     Touched,
 )
-from pffbench.backends.chunkcache import ChunkCache, Chunking
+from pffbench.backends.chunkcache import MATCHED_CHUNK_CACHE, ChunkCache, Chunking
 from pffbench.backends.stored import touched_chunks
 from pffbench.case import Settings
 from pffbench.parallel.decomposition import Box
@@ -56,10 +56,11 @@ class NetCdf4Store(Store):
         to data; ended here, that cost counts as definition and not as writing. netCDF4-python
         has no public way to end it but ``sync``, which also writes everything out.
         """
-        found = {spec.name: self._array(self._create(spec)) for spec in specs}
+        variables = {spec.name: self._create(spec) for spec in specs}
         if self._options.enddef == "explicit":
             self._dataset._enddef()
-        return found
+        # After the end of define mode, which may set the cache of a variable by its chunks.
+        return {spec.name: self._array(variables[spec.name], spec) for spec in specs}
 
     def _create(self, spec: ArraySpec) -> Any:
         axes = range(len(spec.shape))
@@ -105,15 +106,30 @@ class NetCdf4Store(Store):
             told["endian"] = "big"
         return told
 
-    def _array(self, variable: Any) -> Array:
+    def _array(self, variable: Any, spec: ArraySpec) -> Array:
         if self._settings == "matched":
             variable.set_auto_maskandscale(False)
+            self._match_cache(variable, spec)
         if (cache := self._options.chunk_cache_settings) and variable.chunking() != "contiguous":
             variable.set_var_chunk_cache(**cache)
         return NetCdf4Array(variable, self._shared)
 
+    def _match_cache(self, variable: Any, spec: ArraySpec) -> None:
+        """Undo a cache that netCDF-C has enlarged so that it holds chunks larger than it.
+
+        It does so for files of one process only, and not in all versions.
+        """
+        wanted = MATCHED_CHUNK_CACHE
+        if self._shared or not isinstance(spec.chunks, tuple):
+            return
+        if prod(spec.chunks) * spec.itemsize <= wanted.nbytes:
+            return
+        if variable.get_var_chunk_cache()[0] > wanted.nbytes:
+            variable.set_var_chunk_cache(wanted.nbytes, wanted.slots, wanted.preemption)
+
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        return {spec.name: self._array(self._dataset.variables[spec.name]) for spec in specs}
+        variables = self._dataset.variables
+        return {spec.name: self._array(variables[spec.name], spec) for spec in specs}
 
     def flush(self) -> None:
         """Write everything out (``nc_sync``); with MPI this syncs the file too."""

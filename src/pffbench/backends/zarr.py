@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,6 +16,7 @@ from pffbench.backends.zarr_store import ZarrStore
 from pffbench.backends.zarr_threads import (
     concurrency_of,
     end_thread_in_time,
+    in_each_thread,
     pipeline_settings,
     thread_notes,
     writes_empty_chunks,
@@ -89,6 +90,10 @@ class Zarr(ZarrDirectory):
         assert isinstance(self.options, ZarrOptions)
         empty = self._empty_chunks
         return ZarrStore(group, self.options, path, comm, created=created, empty_chunks=empty)
+
+    def forget(self, overwrite: Callable[[], None]) -> None:
+        overwrite()
+        in_each_thread(overwrite)
 
     def notes(self) -> tuple[str, ...]:
         return (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -35,6 +37,24 @@ def _end_thread() -> None:
     if loop[0] is not None and iothread[0] is not None:
         loop[0].call_soon_threadsafe(loop[0].stop)
         iothread[0].join(timeout=_PATIENCE)
+
+
+def in_each_thread(act: Callable[[], None]) -> None:
+    """Do something once in each thread that zarr-python encodes, decodes and reads chunks in."""
+    from zarr.core.sync import loop
+
+    pool = None if loop[0] is None else getattr(loop[0], "_default_executor", None)
+    count = len(getattr(pool, "_threads", ()))
+    if pool is None or not count:
+        return
+    meeting = threading.Barrier(count)  # a thread that waits takes no second task
+
+    def act_once() -> None:
+        meeting.wait(_PATIENCE)
+        act()
+
+    for done in [pool.submit(act_once) for _ in range(count)]:
+        done.result(_PATIENCE)
 
 
 def concurrency_of(asked: int | None, settings: Settings) -> int:

@@ -14,6 +14,7 @@ from rich.table import Table
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
 from pffbench.experiment.plan import Plan
+from pffbench.experiment.schema import Experiment
 from pffbench.storage.filesystem import filesystem
 from pffbench.storage.scratch import scratch_parent
 from pffbench.units import Size
@@ -70,13 +71,32 @@ def _not_shown(plan: Plan, most: int | None) -> Iterator[str]:
 
 def _totals(plan: Plan, scratch: str | None) -> list[str]:
     experiment = plan.experiment
-    blocks = experiment.warmup + experiment.repetitions
+    blocks = experiment.blocks
     written = sum(cost.nbytes for cost in plan.costs.values()) * blocks
     parent, _ = scratch_parent(scratch)
     there = filesystem(parent)
     peak = max(cost.space for cost in plan.costs.values())
     return [
-        f"{len(plan.cases)} cases on {plan.ranks} ranks, {blocks} times each "
+        f"{len(plan.cases)} cases on {plan.ranks} ranks, {_times(experiment)} each "
         f"({experiment.warmup} of them to warm up): {Size(written)} written and read in all",
+        *_growing(plan),
         f"at most {Size(peak)} at a time in {parent} ({there.type}, {Size(there.free_bytes)} free)",
     ]
+
+
+def _times(experiment: Experiment) -> str:
+    most = f"{experiment.blocks} times"
+    return f"at most {most}" if experiment.repetitions == "auto" else most
+
+
+def _growing(plan: Plan) -> Iterator[str]:
+    """Name the cases in which each rank makes calls for the arrays of all ranks."""
+    for case in plan.cases:
+        p = case.parameters
+        if p.layout == "own" and p.transfer == "collective" and plan.ranks > 1:
+            arrays = plan.costs[case.id].arrays
+            yield (
+                f"{case.id}: each rank makes {arrays} calls to write and as many to read, one for "
+                f"each array of every rank: {arrays * plan.ranks} in all. That grows with the "
+                "square of the ranks; transfer: independent does not"
+            )

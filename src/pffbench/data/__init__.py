@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from pffbench.data import hashing
 from pffbench.data.base import DTYPES, Source, check_dtype
 from pffbench.data.verify import Mismatch, verify
 from pffbench.errors import UserError
@@ -90,6 +91,37 @@ def make_source(
     return made
 
 
+def seed_of_repetition(seed: int, repetition: int) -> int:
+    """Return the seed of the data of a repetition.
+
+    Data differ from repetition to repetition, so that nothing left over from an earlier one, in
+    memory or in a file, can pass for what was to be read.
+    """
+    return hashing.stream(seed, repetition)
+
+
+class Sources:
+    """Makes the sources of a run; a source that was made last, or opened, is used again."""
+
+    def __init__(self) -> None:
+        self._files: dict[tuple[str | None, ...], Source] = {}
+        self._last: tuple[tuple[str, str | None, int], Source] | None = None
+
+    def get(
+        self, kind: str, dtype: str | None, seed: int, file: str | None, variable: str | None
+    ) -> Source:
+        """Return a source; the parameters are those of `make_source`."""
+        if kind == "file":
+            name = (dtype, file, variable)
+            if name not in self._files:
+                self._files[name] = make_source(kind, dtype, seed, file, variable)
+            return self._files[name]
+        key = (kind, dtype, seed)
+        if self._last is None or self._last[0] != key:
+            self._last = key, make_source(kind, dtype, seed)
+        return self._last[1]
+
+
 def file_source(file: str, variable: str | None, dtype: str | None) -> FileSource:
     """Open a variable of the user's own file as a source; see `make_source`."""
     from pffbench.data.files import FileSource
@@ -103,8 +135,10 @@ __all__ = [
     "SOURCES",
     "Mismatch",
     "Source",
+    "Sources",
     "default_dtype",
     "file_source",
     "make_source",
+    "seed_of_repetition",
     "verify",
 ]

@@ -21,11 +21,11 @@ def judge_floor(floor: Floor, ranks: int) -> Finding:
         Number of ranks.
     """
     text = (
-        f"an empty phase costs {_seconds(floor.barrier)} on {ranks} rank{'s' * (ranks > 1)}, the "
-        f"clock ticks every {_seconds(floor.tick)}: phases under {_seconds(floor.resolution)} are "
+        f"an empty phase costs {_seconds(floor.synced)} on {ranks} rank{'s' * (ranks > 1)}, the "
+        f"clock ticks every {_seconds(floor.tick)}: phases under {_seconds(floor.resolution('synced'))} are "
         "marked as below resolution"
     )
-    if floor.barrier <= _SLOW_BARRIER:
+    if floor.synced <= _SLOW_BARRIER:
         return Finding(TOPIC, "ok", text)
     remedy = "give each rank a core, keep others off the nodes, and move more data per phase"
     return Finding(TOPIC, "warning", text, remedy)

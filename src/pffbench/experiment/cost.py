@@ -152,7 +152,7 @@ def check_room(plan: Plan, room: Room, *, keeps: bool = False) -> None:
 
 def _check_room_for_all(plan: Plan, room: Room) -> None:
     costs = [plan.costs[case.id] for case in plan.cases]
-    blocks = plan.experiment.warmup + plan.experiment.repetitions
+    blocks = plan.experiment.blocks
     space = blocks * sum(cost.space for cost in costs)
     files = blocks * sum(cost.files for cost in costs)
     kept = f"all {blocks} repetitions of {len(costs)} cases, which another job is to read,"

@@ -38,8 +38,14 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         swept, all combinations, or in step with each other when ``zip`` names them.
     common : dict
         Parameters of all entries; an entry's own ones come first.
-    repetitions : int
-        Repetitions that count.
+    repetitions : {"auto"} or int
+        Repetitions that count. ``auto``: after 5, 7, 10, 14, 20, 28, 40, … of them the run looks at
+        its results, and cases stop when all comparisons of the headline that they take part in
+        are decided. A number: exactly so many of each case.
+    max_repetitions : int
+        With ``repetitions: auto``: most repetitions of a case.
+    margin : float
+        Difference, as a part, under which two ways count as equally fast.
     warmup : int
         Repetitions before them that are kept in the raw data and left out of the statistics.
     seed : int
@@ -55,8 +61,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     counters : bool
         Whether CPU seconds, page faults, bytes and system calls of each phase are counted too,
         into `counters.csv`.
-    target_interval : float, optional
-        Stop when the 95 % interval of every median is narrower than this part of the median.
+    settle : Duration
+        Most seconds to wait, before each repetition, until what was written before has reached the
+        device; 0 for not at all.
     """
 
     # Python lets $ match before a line's end too, hence the first part.
@@ -65,7 +72,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     study: StudyName | None = None
     cases: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=1000)]
     common: dict[str, Any] = {}
-    repetitions: Count = 5
+    repetitions: Literal["auto"] | Count = "auto"
+    max_repetitions: Count = 40
+    margin: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.10
     warmup: NonNegative = 1
     seed: NonNegative = 1
     roofline: bool = True
@@ -73,7 +82,13 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     memory: Size = msgspec.field(default_factory=lambda: Size(64 * 2**20))
     time_budget: Duration | None = None
     counters: bool = False
-    target_interval: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
+    settle: Duration = msgspec.field(default_factory=lambda: Duration(2.0))
+
+    @property
+    def blocks(self) -> int:
+        """Most blocks of repetitions of a run, warm-ups included."""
+        auto = self.repetitions == "auto"
+        return self.warmup + (self.max_repetitions if auto else int(self.repetitions))
 
 
 def json_schema() -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from statistics import median
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +17,10 @@ from pffbench.parallel.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+
+#: Which of the two times of a phase is its job time, see `PhaseTime`.
+Clock = Literal["own", "synced"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +99,8 @@ class PhaseClock:
 
     @property
     def counts(self) -> bool:
-        """Whether anything is counted beside the time."""
-        return self._meter is not None
+        """Whether bytes and calls are counted as well, as the experiment asks for."""
+        return self._meter is not None and self._meter.io
 
     def phase(self, name: str, nbytes: int = 0, operations: int = 1) -> _Phase:
         """Return the context manager that times one phase; collective on entry and on exit."""
@@ -202,45 +207,56 @@ class _Phase:
 
 @dataclass(frozen=True)
 class Floor:
-    """What the harness itself costs here: nothing shorter than this can be told apart from it.
+    """The time of an empty phase: what the harness itself costs on this machine.
 
     Parameters
     ----------
-    barrier : float
-        Median seconds from the barrier before an empty phase to the end of the barrier behind it,
-        on the slowest rank.
+    own, synced : float
+        Median seconds of an empty phase by each clock (see `PhaseTime`), on the slowest rank.
     tick : float
         Smallest step of the clock that was seen, in seconds.
     """
 
-    barrier: float
+    own: float
+    synced: float
     tick: float
 
-    @property
-    def resolution(self) -> float:
+    @classmethod
+    def median_of(cls, floors: Sequence[Floor]) -> Floor:
+        """Return the median of floors that were measured at different times."""
+        return cls(
+            median(floor.own for floor in floors),
+            median(floor.synced for floor in floors),
+            min(floor.tick for floor in floors),
+        )
+
+    def resolution(self, clock: Clock) -> float:
         """Seconds under which a phase is marked as below resolution: 100 times the floor."""
-        return 100 * max(self.barrier, self.tick)
+        return RESOLUTION * max(self.own if clock == "own" else self.synced, self.tick)
 
 
+#: A phase shorter than so many floors is below resolution.
+RESOLUTION = 100
 #: Empty phases that are timed; and how many where these take longer than so many seconds, since
-#: more ranks than cores take turns at each barrier and all of them wait for the start.
+#: more ranks than cores take turns at each barrier and all of them wait.
 _ROUNDS, _FEW_ROUNDS, _LONG = 51, 11, 0.01
 
 
-def measure_floor(comm: MPI.Intracomm) -> Floor:
+def measure_floor(comm: MPI.Intracomm, meter: Meter | None = None) -> Floor:
     """Time empty phases and the clock's tick; collective, the result is the same on all ranks."""
-    costs = [_empty_phase(comm) for _ in range(_FEW_ROUNDS)]
-    if largest(comm, sum(costs)) < _LONG:
-        costs += [_empty_phase(comm) for _ in range(_ROUNDS - _FEW_ROUNDS)]
-    slowest = largest(comm, sorted(costs)[len(costs) // 2])
-    return Floor(barrier=slowest, tick=largest(comm, min(_ticks())))
+    costs = [_empty_phase(comm, meter) for _ in range(_FEW_ROUNDS)]
+    if largest(comm, sum(synced for _, synced in costs)) < _LONG:
+        costs += [_empty_phase(comm, meter) for _ in range(_ROUNDS - _FEW_ROUNDS)]
+    own, synced = (sorted(times)[len(times) // 2] for times in zip(*costs, strict=True))
+    return Floor(largest(comm, own), largest(comm, synced), largest(comm, min(_ticks())))
 
 
-def _empty_phase(comm: MPI.Intracomm) -> float:
-    clock = PhaseClock(comm)
+def _empty_phase(comm: MPI.Intracomm, meter: Meter | None) -> tuple[float, float]:
+    clock = PhaseClock(comm, meter=meter)
     with clock.phase("empty"):
         pass
-    return clock.times[0].synced
+    time = clock.times[0]
+    return time.own, time.synced
 
 
 def _ticks(count: int = 200) -> Iterator[float]:

@@ -1,110 +1,344 @@
-"""Two or three plain sentences that the numbers of a run support."""
+"""The verdict of a run in at most five lines: what is fastest, how sure that is, what is open."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 
-import numpy as np
-
-from pffbench.results.statistics import Spread, Values, geometric_mean, spread
+from pffbench.results.record import RunRecord
+from pffbench.results.samples import READ_PHASES
 from pffbench.results.summary import CaseSummary, Summary
+from pffbench.results.wording import comparisons_apart
+from pffbench.storage.writeback import QUIET
+from pffbench.summary.headline import Answer, ComparisonKey, Contender
+from pffbench.summary.inference import Ratio
 
-#: Fewer blocks than this support no claim.
-_FEWEST_BLOCKS = 3
-#: With fewer values no interval of a median covers it with 95 %: 1 - 2 / 2**5 is 94 %.
-_FEWEST_FOR_INTERVAL = 6
-_VERBS = {
-    "write_total": "Writing (create to {end})",
-    "update_total": "Updating (reopen to {end})",
-    "read_total": "Reading (open to close)",
+_VERBS = {"write_total": "Writing", "update_total": "Updating", "read_total": "Reading"}
+#: Where writing ends, by what the experiment asks for.
+_ENDS = {"close": "until close", "flush": "until the flush", "sync": "to the device"}
+#: Where what is read comes from, by the state of the page cache.
+_ORIGINS = {
+    "warm": "from the page cache",
+    "shifted": "from the page cache, written by another rank",
+    "copied": "from the page cache, a copy",
+    "dropped": "from the device",
+    "separate": "by another job",
+    "unproved": "with a page cache in an unproved state",
 }
+#: More comparisons than this are counted, not named.
+_NAMED = 4
+#: More repetitions than this are not worth naming.
+_MANY = 1000
+#: Part of the repetitions that must be disturbed before it is told.
+_OFTEN = 0.2
 
 
-def conclusions(summary: Summary) -> list[str]:
-    """Say which backend is fastest at writing and at reading, or that none is shown to be.
+def verdict_lines(summary: Summary) -> list[str]:
+    """Say what is fastest at writing and at reading, what is not decided, and if the run is valid.
 
-    Each backend enters with its best case of each comparison. Backends are compared by the
-    geometric mean, over the comparisons that all of them have, of their times within each
-    block; the interval is a bootstrap over the blocks. Intervals that hold 1 claim nothing. Runs
-    that are joined have no block in common, so nothing is said of them as a whole.
+    At most five lines. All of them follow from `Summary.answers`; nothing is said here that the
+    tests of `pffbench.summary.inference` do not support.
     """
-    if len({case.run for case in summary.cases}) > 1:
-        return []
-    return [s for phase in _VERBS if (s := _sentence(summary, phase))]
+    return [*sentences(summary), *undecided(summary), validity(summary)]
 
 
-def _sentence(summary: Summary, phase: str) -> str | None:
-    head = _VERBS[phase].format(end=_end(summary))
-    groups = [_best_of_each(cases, phase) for cases in summary.groups.values()]
-    groups = [group for group in groups if len(group) > 1]
-    backends = set.intersection(*(set(g) for g in groups)) if groups else set()
-    if len(backends) < 2:
+def sentences(summary: Summary) -> list[str]:
+    """Return the lines about speed alone."""
+    return [line for total in _VERBS if (line := _sentence(summary, total))]
+
+
+def validity(summary: Summary) -> str:
+    """Say whether the run is valid, in a line."""
+    record = summary.record
+    if record.imported and record.valid is None:
+        return f"measured by {record.imported}: pffbench has verified nothing of that"
+    if record.reasons:
+        more = f" (and {len(record.reasons) - 1} more reasons)" if len(record.reasons) > 1 else ""
+        return f"INVALID: {record.reasons[0]}{more}"
+    if record.valid is None:
+        if record.status == "written":
+            return "written; the verdict comes with reading"
+        return "unfinished"
+    counts = [case.repetitions for case in summary.cases]
+    if not counts:
+        return "VALID"
+    number = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{counts[0]}"
+    plural = "" if counts == [1] else "s"
+    text = (
+        f"VALID: every byte read was verified; {len(counts)} cases, {number} repetition{plural} "
+        f"each{_duration(record)}"
+    )
+    return text if record.status == "finished" else f"{text}; interrupted"
+
+
+def _duration(record: RunRecord) -> str:
+    if record.finished is None or record.resumed:
+        return ""
+    seconds = _seconds_between(record.started, record.finished)
+    return "" if seconds is None else f", {_rounded(seconds)}"
+
+
+def _seconds_between(begin: str, end: str) -> float | None:
+    try:
+        return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
+    except (TypeError, ValueError):
         return None
-    long_enough = [g for g in groups if not any(_too_short(g[b], phase) for b in backends)]
+
+
+def _rounded(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _sentence(summary: Summary, total: str) -> str | None:
+    found = [answer for answer in summary.answers if answer.total == total]
+    if not found:
+        return None
+    head = f"{_VERBS[total]} ({_where(summary, found, total)})"
+    long_enough = [answer for answer in found if not answer.too_short]
     if not long_enough:
         return f"{head}: too short to be told apart from the harness; take larger arrays."
-    blocks = sorted(
-        set.intersection(*(set(g[b].phases[phase].by_block) for g in long_enough for b in backends))
+    names = _names(summary)
+    clusters: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Answer]] = defaultdict(list)
+    for answer in long_enough:
+        clusters[answer.fastest, _open(answer)].append(answer)
+    ordered = sorted(clusters.items(), key=lambda item: -len(item[1]))
+    several = len(clusters) > 1
+    parts = [
+        _part(members, names, len(found), several, summary) for _, members in ordered
+    ]
+    return f"{head}: {'. '.join(part[0].upper() + part[1:] if i else part for i, part in enumerate(parts))}."
+
+
+def _open(answer: Answer) -> tuple[str, ...]:
+    return tuple(o.name for o in answer.others if o.standing == "undecided")
+
+
+def _part(
+    members: Sequence[Answer],
+    names: Mapping[ComparisonKey, str],
+    count: int,
+    several: bool,
+    summary: Summary,
+) -> str:
+    """Say of comparisons with the same outcome what is fastest, and how much slower others are."""
+    first = members[0]
+    where = _among(members, names, count, several)
+    label = _Labels(summary)
+    fastest = [label.of(first, name) for name in first.fastest]
+    open_ = [o for answer in members for o in answer.others if o.standing == "undecided"]
+    slower = [o for answer in members for o in answer.others if o.standing == "slower"]
+    if open_:
+        who = [*fastest, *dict.fromkeys(label.of(first, o.name) for o in open_)]
+        text = f"{_list(who, 'or')} is fastest{where}, not decided ({_times(open_)})"
+    elif len(fastest) > 1:
+        margin = float(summary.record.experiment.get("margin") or 0.1)
+        text = f"{_list(fastest, 'and')} are equally fast within {margin:.0%}{where}"
+    else:
+        text = f"{fastest[0]} is fastest{where}"
+    by_name: dict[str, list[Contender]] = defaultdict(list)
+    for other in slower:
+        by_name[label.of(first, other.name)].append(other)
+    told = [
+        f"{name} takes {_times(some)}" + (" as long" if i == 0 else "")
+        for i, (name, some) in enumerate(by_name.items())
+    ]
+    return "; ".join(filter(None, [text, ", ".join(told)]))
+
+
+class _Labels:
+    """Names of contenders for people: formats, or what sets cases of one format apart."""
+
+    def __init__(self, summary: Summary) -> None:
+        self._cases = {case.sample.case: case for case in summary.cases}
+
+    def of(self, answer: Answer, name: str) -> str:
+        case = self._cases.get(name)
+        if case is None:
+            return name
+        return " ".join(filter(None, [case.sample.backend, case.sample.transfer, case.variant]))
+
+
+def _times(others: Sequence[Contender]) -> str:
+    """Write one ratio with its interval; of several comparisons, from the least to the most."""
+    if len(others) == 1:
+        return f"{number(others[0].ratio.value)} times ({interval(others[0].ratio)})"
+    low, high = min(o.ratio.low for o in others), max(o.ratio.high for o in others)
+    return f"{number(low)}–{number(high)} times"
+
+
+def interval(ratio: Ratio) -> str:
+    """Write the interval of a ratio."""
+    high = "∞" if math.isinf(ratio.high) else number(ratio.high)
+    return f"{number(ratio.low)}–{high}"
+
+
+def number(value: float) -> str:
+    """Write a ratio with three digits, two behind the point at most."""
+    return f"{value:.2f}" if value < 10 else f"{value:.3g}"
+
+
+def _among(
+    members: Sequence[Answer], names: Mapping[ComparisonKey, str], count: int, several: bool
+) -> str:
+    """Name the comparisons that something is said of."""
+    if count == 1:
+        return ""
+    if not several and len(members) == count:
+        return f" in all {count} comparisons"
+    told = [names[answer.key] for answer in members]
+    if len(told) > _NAMED or not all(told):
+        return f" in {len(members)} of {count} comparisons"
+    return f" with {_list(told, 'and')}"
+
+
+def _list(names: Sequence[str], word: str) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+def _names(summary: Summary) -> dict[ComparisonKey, str]:
+    """Name the comparisons of the headline by what sets them apart."""
+    keys = list(dict.fromkeys(answer.key for answer in summary.answers))
+    apart = comparisons_apart(summary.record)
+    entries = {entry["group"]: entry["parameters"] for entry in summary.record.cases.values()}
+    words = {
+        key: (
+            entries[key.group]["workload"],
+            f"layout {entries[key.group]['layout']}",
+            apart.get(key.group, "").strip(),
+            key.settings,
+            "compressed" if key.compressed else "uncompressed",
+        )
+        for key in keys
+    }
+    telling = [i for i in range(5) if len({told[i] for told in words.values()}) > 1]
+    return {key: " ".join(told[i] for i in telling if told[i]) for key, told in words.items()}
+
+
+def _where(summary: Summary, found: Sequence[Answer], total: str) -> str:
+    cases = [summary.record.cases[answer.case]["parameters"] for answer in found]
+    if total != "read_total":
+        ends = {p["durability"] for p in cases}
+        return _ENDS[ends.pop()] if len(ends) == 1 else "as durably as each asks for"
+    states = {case.cache for case in _cases_of(summary, found)}
+    return _ORIGINS.get(states.pop(), "cache as asked for") if len(states) == 1 else "mixed caches"
+
+
+def _cases_of(summary: Summary, found: Sequence[Answer]) -> list[CaseSummary]:
+    wanted = {name for a in found for name in (a.case, *(o.case for o in a.others))}
+    return [case for case in summary.cases if case.sample.case in wanted]
+
+
+def undecided(summary: Summary) -> Iterator[str]:
+    """Say how many comparisons are not decided, and what would decide them; nothing where all are."""
+    open_ = [(a, o) for a in summary.answers for o in a.others if o.standing == "undecided"]
+    open_ = [(a, o) for a, o in open_ if not a.too_short]
+    if not open_:
+        return
+    count = sum(len(answer.others) for answer in summary.answers)
+    needed = max(other.needed for _, other in open_)
+    text = f"Not decided: {len(open_)} of {count} comparisons"
+    if needed > _MANY:
+        yield f"{text}; more than {_MANY} repetitions would be needed, or larger arrays."
+        return
+    minutes = _minutes_for(summary, open_)
+    yield (
+        f"{text}; about {needed} repetitions{minutes} would decide them "
+        f"(--set max_repetitions={needed} --set time_budget=…)."
     )
-    if len(blocks) < _FEWEST_BLOCKS:
-        return f"{head}: too few repetitions to compare; take at least {_FEWEST_BLOCKS}."
-    times = {b: _over_groups(long_enough, b, phase, blocks) for b in sorted(backends)}
-    best, *others = sorted(times, key=lambda backend: float(np.median(times[backend])))
-    ratios = {other: spread(times[other] / times[best]) for other in others}
-    over = f" over {len(long_enough)} comparisons" if len(long_enough) > 1 else ""
-    return f"{head}{over}: {_verdict(best, ratios)}."
 
 
-def _over_groups(
-    groups: Sequence[Mapping[str, CaseSummary]], backend: str, phase: str, blocks: Sequence[int]
-) -> Values:
-    """Return the geometric mean over comparisons of a backend's times, for each block."""
-    rows = [[g[backend].phases[phase].by_block[b] for b in blocks] for g in groups]
-    return geometric_mean(np.array(rows))
+def _minutes_for(summary: Summary, open_: Sequence[tuple[Answer, Contender]]) -> str:
+    """Estimate the time that the missing repetitions take, by what the run took."""
+    record = summary.record
+    if record.finished is None or record.resumed:
+        return ""
+    passed = _seconds_between(record.started, record.finished)
+    done = sum(case.repetitions + 1 for case in summary.cases)
+    if not passed or not done:
+        return ""
+    known = {case.sample.case: case.repetitions for case in summary.cases}
+    missing: dict[str, int] = {}
+    for answer, other in open_:
+        for name in (answer.case, *other.open_cases):
+            missing[name] = max(missing.get(name, 0), other.needed - known.get(name, 0))
+    seconds = passed / done * sum(max(0, n) for n in missing.values())
+    return f" ({_rounded(seconds)} more)"
 
 
-def _too_short(case: CaseSummary, phase: str) -> bool:
-    return any(w.code == "below_resolution" for w in case.phases[phase].warnings)
+def cautions(summary: Summary) -> list[str]:
+    """Return what the verdict rests on and a reader must know, each with what to do."""
+    if not summary.answers:
+        return []
+    return [
+        *_too_short(summary),
+        *_read_warnings(summary),
+        *_busy(summary),
+        *_unsettled(summary),
+    ]
 
 
-def _best_of_each(cases: Sequence[CaseSummary], phase: str) -> dict[str, CaseSummary]:
-    """Return each format's fastest case of a comparison."""
-    best: dict[str, CaseSummary] = {}
-    for case in cases:
-        if case.raw or phase not in case.phases or not case.nbytes:
-            continue
-        known = best.get(case.sample.backend)
-        if known is None or (
-            case.phases[phase].seconds.median < known.phases[phase].seconds.median
-        ):
-            best[case.sample.backend] = case
-    return best
+def _too_short(summary: Summary) -> Iterator[str]:
+    short = [a for a in summary.answers if a.too_short]
+    if short and len(short) < len(summary.answers):
+        yield (
+            f"warning: {len(short)} comparisons are too short to be told apart from the harness; "
+            "take larger arrays (shape, shape_per_rank)"
+        )
 
 
-def _end(summary: Summary) -> str:
-    """Tell where writing ends: at close, or with the bytes on the device."""
-    durable = {case["parameters"]["durability"] for case in summary.record.cases.values()}
-    return "the device" if durable == {"sync"} else "close"
+def _read_warnings(summary: Summary) -> Iterator[str]:
+    """Tell of reads that the verdict rests on whose time is not the library's, or not proved."""
+    rests_on = _cases_of(summary, [a for a in summary.answers if a.total == "read_total"])
+    for code, text in (
+        (
+            "page_faults",
+            "half or more of the bytes went through memory mapped anew for each read in {names}: "
+            "the allocator is part of the time; choose smaller arrays or chunks",
+        ),
+        (
+            "cache_unproved",
+            "the state of the page cache was not proved in {names}: take cache: dropped, or read "
+            "in another job (cache: separate)",
+        ),
+    ):
+        names = dict.fromkeys(
+            f"{case.sample.backend} ({case.sample.layout})"
+            for case in rests_on
+            for phase in ("read", *READ_PHASES)
+            if phase in case.phases
+            if any(w.code == code for w in case.phases[phase].warnings)
+        )
+        if names:
+            some = list(names)[:_NAMED]
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            yield f"warning: {text.format(names=', '.join(some) + more)}"
 
 
-def _verdict(best: str, ratios: dict[str, Spread]) -> str:
-    same = [name for name, ratio in ratios.items() if not ratio.low > 1]
-    slower = {name: ratio for name, ratio in ratios.items() if ratio.low > 1}
-    told = ", ".join(
-        f"{name} takes {r.median:.2f} times as long ({_interval(r)})" for name, r in slower.items()
-    )
-    if not slower:
-        return f"no difference beyond noise between {_and([best, *same])}"
-    if same:
-        return f"no difference beyond noise between {_and([best, *same])}; {told}"
-    return f"{best} is fastest; {told}"
+def _busy(summary: Summary) -> Iterator[str]:
+    load = summary.load
+    if load.repetitions and load.busy > _OFTEN * load.repetitions:
+        yield (
+            f"BUSY: others used {load.busy_others:.0%} of the processors in {load.busy} of "
+            f"{load.repetitions} repetitions; run again on a machine at rest, or exclusively"
+        )
+    if load.repetitions and load.stolen > _OFTEN * load.repetitions:
+        yield (
+            f"BUSY: the host took {load.steal:.0%} of the processors in {load.stolen} of "
+            f"{load.repetitions} repetitions; run again on another host, or at another time"
+        )
 
 
-def _interval(ratio: Spread) -> str:
-    """Name the interval by what it is: of fewer than six values it is just their range."""
-    name = "95 % interval" if ratio.n >= _FEWEST_FOR_INTERVAL else f"range of {ratio.n} blocks"
-    return f"{name} {ratio.low:.2f}–{ratio.high:.2f}"
+def _unsettled(summary: Summary) -> Iterator[str]:
+    load = summary.load
+    if load.repetitions and load.unsettled > _OFTEN * load.repetitions:
+        yield (
+            f"warning: over {QUIET >> 20} MiB of earlier writes were not on their device when "
+            f"{load.unsettled} of {load.repetitions} repetitions began; give them more time "
+            "(--set settle=10s)"
+        )
 
 
-def _and(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pffbench.results.conclusions import conclusions
+from pffbench.results.conclusions import cautions, verdict_lines
 from pffbench.results.record import RunRecord
 from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
-from pffbench.results.tables import closing, columns_of, ordered, stored_lines, title
+from pffbench.results.tables import columns_of, details, ordered, stored_lines, title
 
 _MIB = 2**20
 _CSV_COLUMNS = (
@@ -40,6 +40,8 @@ _CSV_COLUMNS = (
     "ratio_low",
     "ratio_high",
     "roofline",
+    "cpu_s",
+    "faulted",
     "imbalance",
     "slowest_rank",
     "slowest_rank_share",
@@ -47,6 +49,7 @@ _CSV_COLUMNS = (
     "slowest_host_share",
     "warning_codes",
     "warnings",
+    "invalid",
 )
 
 
@@ -86,13 +89,16 @@ def _csv_rows(summary: Summary) -> Iterable[dict[str, Any]]:
                 "first_done_mib_s": _mib(p.first_done),
                 "ms_per_array": p.per_array * 1e3,
                 "operations_per_s": p.operations_rate,
-                "ratio": None if p.ratio is None else p.ratio.median,
+                "ratio": None if p.ratio is None else p.ratio.value,
                 "ratio_low": None if p.ratio is None else p.ratio.low,
                 "ratio_high": None if p.ratio is None else p.ratio.high,
                 "roofline": p.roofline,
+                "cpu_s": p.cpu_seconds,
+                "faulted": p.faulted,
                 **_ranks(p),
                 "warning_codes": " ".join(w.code for w in p.warnings),
                 "warnings": "; ".join(w.message for w in p.warnings),
+                "invalid": case.invalid,
             }
 
 
@@ -124,7 +130,7 @@ def _markdown(summary: Summary) -> Iterable[str]:
         f"{record.ranks} ranks{_nodes(record)}, {record.started}.",
         "",
     )
-    yield from (f"- {text}" for text in [*conclusions(summary), *closing(summary)])
+    yield from (f"- {text}" for text in [*verdict_lines(summary), *cautions(summary)])
     for cases in summary.groups.values():
         yield from ("", f"## {title(cases, summary)}", "")
         columns = columns_of(cases)
@@ -133,11 +139,12 @@ def _markdown(summary: Summary) -> Iterable[str]:
         yield from (_row(c.cell(case) for c in columns) for case in ordered(cases))
         yield ""
         yield from (f"- {text}" for text in stored_lines(cases))
-        yield from ("", "Every phase, median seconds of the slowest rank (95 % interval):", "")
+        yield from ("", "Every phase, median seconds (95 % interval):", "")
         yield from _phase_table(ordered(cases))
+    yield from ("", "## Details", "", *(f"- {text}" for text in details(summary)))
     warned = [(c, p) for c in summary.cases for p in c.phases.values() if p.warnings]
     if warned:
-        yield from ("", "## Warnings", "")
+        yield from ("", "## Notes on single phases", "")
         for case, p in warned:
             yield f"- {case.sample.case} {p.phase}: {'; '.join(w.message for w in p.warnings)}"
 

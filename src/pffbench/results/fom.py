@@ -28,6 +28,8 @@ def fom_lines(summary: Summary) -> Iterator[str]:
     yield _line("finished", float(finished), "bool")
     names = fom_names(record)
     for case in summary.cases:
+        if case.invalid:
+            continue
         name = names[case.sample.case]
         for phase in case.phases.values():
             yield _line(f"{name}.{phase.phase}.time", phase.seconds.median, "s")

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import os
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pffbench.backends.base import StoredAs
 from pffbench.case import Case
-from pffbench.parallel.meter import COUNTERS
+from pffbench.parallel.machine_load import MachineLoad
+from pffbench.parallel.meter import COUNTERS, IO
 from pffbench.parallel.topology import Team
+from pffbench.results.samples import READ_PHASES
 from pffbench.results.told import Told
 from pffbench.storage.cachestate import CacheProof
 from pffbench.storage.durable import DiskUsage
+from pffbench.storage.writeback import Settled
 
 if TYPE_CHECKING:
     from pffbench.workloads.cycle import Cycle
@@ -43,6 +49,88 @@ class Count:
     largest: float
 
 
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """The state of a rank's node during a repetition.
+
+    Parameters
+    ----------
+    settled : Settled
+        How long it took until earlier writes were on the device, and what was left.
+    load : MachineLoad or None
+        What the node did; None on ranks that do not watch it.
+    cpu_seconds : float
+        Processor time of this process, everything off the timer included.
+    """
+
+    settled: Settled
+    load: MachineLoad | None
+    cpu_seconds: float
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """All that there is, as numbers; 0 where a rank knows nothing."""
+        load = self.load or MachineLoad()
+        return (
+            self.settled.seconds,
+            float(self.settled.dirty_bytes),
+            load.load,
+            load.busy,
+            load.steal,
+            load.cpu_pressure,
+            load.io_pressure,
+            self.cpu_seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The state of the nodes during a repetition; of several, that of the worst.
+
+    Parameters
+    ----------
+    settle_seconds, dirty_bytes : float, int
+        How long it took until earlier writes were on the device, and what was left of them.
+    load : float
+        Load average of the last minute.
+    busy_others : float
+        Part of a node's processor time that other processes took, 0 to 1.
+    steal : float
+        Part of a node's processor time that its host took, 0 to 1.
+    cpu_pressure, io_pressure : float
+        Part of the time in which processes waited for a processor or a device, 0 to 1.
+    """
+
+    settle_seconds: float = 0.0
+    dirty_bytes: int = 0
+    load: float = 0.0
+    busy_others: float = 0.0
+    steal: float = 0.0
+    cpu_pressure: float = 0.0
+    io_pressure: float = 0.0
+
+    @classmethod
+    def of(cls, numbers: Matrix, nodes: Sequence[int], seconds: float, cores: int) -> Machine:
+        """Reduce what the ranks know, shape (ranks, numbers), to the worst of each."""
+        worst = numbers.max(axis=0)
+        cpu: dict[int, float] = defaultdict(float)
+        busy: dict[int, float] = defaultdict(float)
+        for node, row in zip(nodes, numbers, strict=True):
+            cpu[node] += float(row[-1])
+            busy[node] = max(busy[node], float(row[3]))
+        capacity = max(seconds * cores, 1e-9)
+        others = max(busy[node] - cpu[node] / capacity for node in busy)
+        return cls(
+            float(worst[0]),
+            int(worst[1]),
+            float(worst[2]),
+            min(1.0, max(0.0, others)),
+            float(worst[4]),
+            float(worst[5]),
+            float(worst[6]),
+        )
+
+
 @dataclass(frozen=True)
 class Repetition:
     """One repetition of a case, as rank 0 has it from all ranks.
@@ -63,10 +151,23 @@ class Repetition:
         Seconds of the slowest rank, batch by batch: ranks wait for each other between batches.
     own, synced : array of float64, shape (phases, ranks)
         Seconds.
+    entries : array of float64, shape (phases,)
+        How often each phase was entered: data that are moved in batches enter it once a batch.
     nbytes, operations : array of int64, shape (phases, ranks)
         What each rank moved and how many calls it made.
+    cpu, faults : array of float64, shape (phases, ranks)
+        Processor seconds, and pages that were mapped anew.
     peak_memory : array of int64, shape (ranks,)
         Bytes.
+    machine : Machine
+        State of the nodes.
+    reads : int
+        How often everything was read: all numbers of the phases of reading are means of so many.
+    kernel_bytes, device_bytes : float
+        Bytes that the kernel delivered, and that it fetched from a device, for all reads of all
+        ranks together; NaN where that is not known.
+    resident_after : int or None
+        With a dropped cache: bytes of the files in the page cache after reading.
     mismatches : tuple of str
         What was read and is not what was written, in words.
     verified_bytes : int
@@ -93,9 +194,13 @@ class Repetition:
     job: Matrix
     own: Matrix
     synced: Matrix
+    entries: Matrix
     nbytes: Matrix
     operations: Matrix
+    cpu: Matrix
+    faults: Matrix
     peak_memory: Matrix
+    machine: Machine
     mismatches: tuple[str, ...]
     verified_bytes: int
     cache: CacheProof | None
@@ -104,10 +209,20 @@ class Repetition:
     facts: dict[str, str]
     counts: tuple[Count, ...]
     remarks: tuple[str, ...] = ()
+    reads: int = 1
+    kernel_bytes: float = math.nan
+    device_bytes: float = math.nan
+    resident_after: int | None = None
 
 
 def gather(
-    team: Team, cycle: Cycle, number: int, position: int, started: datetime, peak: int
+    team: Team,
+    cycle: Cycle,
+    number: int,
+    position: int,
+    started: datetime,
+    peak: int,
+    conditions: Conditions,
 ) -> Repetition | None:
     """Gather a repetition on rank 0; collective, None on the other ranks.
 
@@ -116,35 +231,53 @@ def gather(
     """
     times, observed = cycle.clock.times, cycle.observed
     own = [n for t in times for n in (t.own, t.synced, t.nbytes, t.operations, *t.counters)]
-    here = np.array([peak, observed.verified_bytes, *own], dtype=np.float64)
+    reading = (observed.verified_bytes, observed.kernel_bytes, observed.device_bytes)
+    apart = [peak, *reading, *conditions.numbers]
+    here = np.array([*apart, *own], dtype=np.float64)
     everywhere = np.empty((team.size, len(here))) if team.is_root else None
     team.comm.Gather(here, everywhere, root=0)
     job = _job_seconds(team, [t.parts for t in times])
     told = team.comm.reduce(Told.of(team.rank, observed), op=Told.__add__, root=0)
     if everywhere is None or job is None or told is None:
         return None
-    by_kind = everywhere[:, 2:].reshape(team.size, len(times), -1).transpose(2, 1, 0)
+    first = len(apart)
+    by_kind = everywhere[:, first:].reshape(team.size, len(times), -1).transpose(2, 1, 0)
     phases = tuple(t.phase for t in times)
+    # Everything that was read several times is told of once: as the mean.
+    each = np.array([observed.reads if phase in READ_PHASES else 1 for phase in phases])
+    by_kind /= each[:, np.newaxis]
+    verified, kernel, device = everywhere[:, 1:4].sum(axis=0)
+    seconds = (datetime.now(UTC) - started).total_seconds()
     return Repetition(
         case=cycle.case,
         number=number,
         position=position,
         started=started,
         phases=phases,
-        job=job,
+        job=job / each,
         own=by_kind[0],
         synced=by_kind[1],
+        entries=np.array([len(t.parts) for t in times]) / each,
         nbytes=by_kind[2].astype(np.int64),
         operations=by_kind[3].astype(np.int64),
+        cpu=by_kind[4],
+        faults=by_kind[5],
         peak_memory=everywhere[:, 0].astype(np.int64),
+        machine=Machine.of(
+            everywhere[:, 4:first], team.topology.nodes, seconds, os.cpu_count() or 1
+        ),
         mismatches=told.all_mismatches,
-        verified_bytes=int(everywhere[:, 1].astype(np.int64).sum()),
+        verified_bytes=int(verified),
         cache=observed.cache,
         disk=observed.disk,
         stored_as=observed.stored_as,
         facts=told.united_facts,
         counts=_counts(phases, by_kind[4:], told.counts),
         remarks=told.remarks,
+        reads=observed.reads,
+        kernel_bytes=float(kernel),
+        device_bytes=float(device),
+        resident_after=observed.resident_after,
     )
 
 
@@ -163,10 +296,12 @@ def _job_seconds(team: Team, parts: Sequence[tuple[float, ...]]) -> Matrix | Non
 
 def _counts(phases: Sequence[str], metered: Matrix, told: Counts) -> tuple[Count, ...]:
     """Sum up over ranks what the kernel counted, shape (counters, phases, ranks), and workloads."""
+    # Without bytes and calls the experiment did not ask to count: the rest is in `samples.csv`.
     found = [
         Count(phase, what, float(of_ranks.sum()), float(of_ranks.max()))
         for i, phase in enumerate(phases)
         for what, of_ranks in zip(COUNTERS, metered[:, i], strict=False)
+        if len(metered) > len(COUNTERS) - len(IO)
     ]
     found += [Count(*key, *told[key]) for key in sorted(told)]
     return tuple(found)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,45 @@ def clock_trouble(repetition: Repetition) -> Iterator[str]:
             yield f"the clock of rank {int(np.argmin(ranks))} ran backwards in {phase}"
 
 
+#: Part of the bytes of reads that the kernel, or with a dropped cache the device, must deliver.
+_DELIVERED = 0.9
+_FROM_DEVICE = 0.99
+
+
+def read_trouble(repetition: Repetition, entry: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what shows that data did not come from where they were to come from.
+
+    The bytes that read(2) and its like have delivered must be those of the data, where each
+    element is read once, stored without compression and not mapped. With a dropped cache all that
+    came into the page cache meanwhile must have been fetched from the device for these processes:
+    otherwise somebody else has warmed it after it was found empty.
+
+    Parameters
+    ----------
+    repetition : Repetition
+        The repetition.
+    entry : dict
+        Of its case in `run.json`.
+    """
+    r = repetition
+    reads = [i for i, phase in enumerate(r.phases) if phase == "read"]
+    wanted = float(r.nbytes[reads].sum()) * r.reads
+    plain = (entry.get("stored_as") or {}).get("codec") == "none"
+    if plain and entry.get("counts_reads") and r.kernel_bytes < _DELIVERED * wanted:
+        yield (
+            f"reads of {wanted:.0f} bytes made the kernel deliver {r.kernel_bytes:.0f} only, so "
+            "they did not read the files"
+        )
+    if r.resident_after is None or r.cache is None or not entry.get("counts_device"):
+        return
+    arrived = r.resident_after - r.cache.resident
+    if r.device_bytes < _FROM_DEVICE * arrived:
+        yield (
+            f"the cache was dropped, but of {arrived} bytes that came into it while reading only "
+            f"{r.device_bytes:.0f} came from the device for this job: something else read the files"
+        )
+
+
 def missing_repetitions(record: RunRecord, samples: Iterable[Sample], warmup: int) -> Iterator[str]:
     """Yield the cases of which fewer repetitions are recorded than the experiment asks for.
 
@@ -46,7 +86,10 @@ def missing_repetitions(record: RunRecord, samples: Iterable[Sample], warmup: in
     complete = whole(samples, record.last_written)
     there = complete.written if record.stage == "write" else complete.finished
     counted = Counter(case for case, number in there if number >= warmup)
-    asked = int(record.stopped_after or record.experiment["repetitions"])
-    for case in record.cases:
-        if counted[case] < asked:
-            yield f"{case}: {counted[case]} of {asked} repetitions are recorded"
+    asked = record.experiment["repetitions"]
+    if asked == "auto":
+        asked = record.experiment["max_repetitions"]
+    for case, entry in record.cases.items():
+        enough = int(entry.get("stopped_after", asked))
+        if counted[case] < enough:
+            yield f"{case}: {counted[case]} of {enough} repetitions are recorded"

@@ -17,9 +17,10 @@ from typing import Any
 from pffbench.errors import UserError
 from pffbench.results.phases import PhaseSummary
 from pffbench.results.record import RunRecord
-from pffbench.results.statistics import doubts_about, ratio_of_independent
 from pffbench.results.summary import CaseSummary, Summary
 from pffbench.results.wording import variants_of
+from pffbench.summary.headline import comparison_key
+from pffbench.summary.inference import fastest_of, ratio_of_times
 
 #: Repetitions of different runs never have one number: those of the second begin here, and so on.
 _APART = 10**6
@@ -173,12 +174,20 @@ def _compared(cases: Sequence[CaseSummary], record: RunRecord) -> list[CaseSumma
     if len({case.run for case in cases}) == 1:
         return list(cases)
     variants = variants_of([case.sample.case for case in cases], record)
-    best = {name: _best(cases, name) for name in _phases(cases)}
+    keys = {case.sample.case: comparison_key(record.cases[case.sample.case]) for case in cases}
+    best = {
+        (key, name): _best([c for c in cases if keys[c.sample.case] == key], name)
+        for key in set(keys.values())
+        for name in _phases(cases)
+    }
     return [
         replace(
             case,
             variant=variants[case.sample.case],
-            phases={name: _beside(case, name, best[name]) for name in case.phases},
+            phases={
+                name: _beside(case, name, best[keys[case.sample.case], name])
+                for name in case.phases
+            },
         )
         for case in cases
     ]
@@ -189,24 +198,20 @@ def _phases(cases: Iterable[CaseSummary]) -> list[str]:
 
 
 def _best(cases: Sequence[CaseSummary], phase: str) -> CaseSummary | None:
-    found = [case for case in cases if not case.raw and phase in case.phases]
-    return min(found, key=lambda case: case.phases[phase].seconds.median, default=None)
+    found = {
+        case.sample.case: case
+        for case in cases
+        if not case.raw and not case.invalid and phase in case.phases
+    }
+    if len(found) < 2:
+        return None
+    return found[fastest_of({n: c.phases[phase].by_block for n, c in found.items()})]
 
 
 def _beside(case: CaseSummary, name: str, best: CaseSummary | None) -> PhaseSummary:
     """Return a phase with its ratio to the best case; the same where that is of its own run."""
     phase = case.phases[name]
-    if case.raw or best is None:
+    if case.raw or case.invalid or best is None or best.run == case.run:
         return phase
-    ratio = phase.ratio
-    if best.run != case.run:
-        ratio = ratio_of_independent(
-            list(phase.by_block.values()), list(best.phases[name].by_block.values())
-        )
-    doubts = () if _too_short(phase) else tuple(doubts_about(ratio))
-    kept = tuple(w for w in phase.warnings if w.code != "too_few_for_difference")
-    return replace(phase, ratio=ratio, warnings=(*kept, *doubts))
-
-
-def _too_short(phase: PhaseSummary) -> bool:
-    return any(caveat.code == "below_resolution" for caveat in phase.warnings)
+    ratio = ratio_of_times(phase.by_block, best.phases[name].by_block)
+    return replace(phase, ratio=ratio)

@@ -77,6 +77,8 @@ class Case(msgspec.Struct):
     disk: dict[str, Natural] | None = None
     transfer_facts: dict[str, str] = {}
     failure: Failure | None = None
+    invalid: str | None = None
+    stopped_after: Natural | None = None
 
 
 class Topology(msgspec.Struct):
@@ -90,7 +92,8 @@ class Topology(msgspec.Struct):
 class Floor(msgspec.Struct):
     """What the harness costs."""
 
-    barrier: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    own: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    synced: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     tick: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     memory_copy_bytes_per_second: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
@@ -183,7 +186,8 @@ class Run(msgspec.Struct):
     reading: Reading | None = None
     imported: str | None = None
     experiment_digest: str | None = None
-    stopped_after: Positive | None = None
+    clock: Literal["own", "synced"] = "own"
+    stops: list[str] = []
 
 
 def check_layout(data: object) -> None:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
+import mmap
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pffbench.results.rankspread import RankSpread, rank_spread, ranks_apart
-from pffbench.results.samples import UPDATE_PHASES, WRITE_PHASES, Sample
-from pffbench.results.statistics import Caveat, Spread, doubts_about, spread, warnings_for
+from pffbench.results.rankspread import RankSpread, rank_spread
+from pffbench.results.samples import READ_PHASES, UPDATE_PHASES, WRITE_PHASES, Sample
+from pffbench.results.statistics import Caveat, Spread, spread, warnings_for
+from pffbench.summary.inference import Ratio
 
 #: Sums of phases: what it takes until data are written, or changed, as durably as asked, or read.
 TOTALS = {
     "write_total": WRITE_PHASES,
     "update_total": UPDATE_PHASES,
-    "read_total": ("open", "open_array", "read", "close_read"),
+    "read_total": READ_PHASES,
 }
+#: Part of the bytes of a read that go through pages mapped anew, from which on it is told.
+MUCH_FAULTED = 0.5
 #: Phases in which data move: these have rates and a roofline.
 MOVING = ("write", "update", "read", *TOTALS)
 
@@ -30,7 +36,7 @@ class PhaseSummary:
     phase : str
         Name of the phase.
     seconds : Spread
-        Job time: the slowest rank of each repetition.
+        Job time of each repetition.
     by_block : dict of int to float
         The same seconds for each repetition.
     rate : float or None
@@ -39,8 +45,14 @@ class PhaseSummary:
         Median seconds divided by the number of arrays of all ranks.
     operations_rate : float or None
         Library calls of all ranks per second of the median; None for sums of phases.
-    ratio : Spread or None
-        Time over that of the best case of the comparison, block by block; None for raw bytes.
+    ratio : Ratio or None
+        Time over that of the fastest case of the comparison, over the repetitions that both have;
+        None for raw bytes, for invalid cases and where there is nothing to compare with.
+    cpu_seconds : float or None
+        Median processor seconds of all ranks together; None where they were not recorded.
+    faulted : float or None
+        Bytes of the pages that were mapped anew, over the bytes that were moved; None where none
+        are moved or faults were not recorded.
     ranks : RankSpread or None
         How far the ranks lie apart; None for sums of phases, whose slowest rank no row tells, and
         for what another program measured without telling.
@@ -48,8 +60,8 @@ class PhaseSummary:
         Bytes per second if all ranks had taken as long as the fastest one; `rate` is that of the
         slowest one. None where no data move, and for sums.
     roofline : float or None
-        Part that was reached of the best speed of raw bytes: the smallest seconds of any raw
-        transfer of the same bytes, in any repetition that counts, over the median seconds.
+        Part that was reached of the speed of raw bytes: the smallest median of the raw transfers
+        of the same bytes over the median seconds.
     warnings : tuple of Caveat
         What makes the numbers less trustworthy.
     """
@@ -62,8 +74,10 @@ class PhaseSummary:
     operations_rate: float | None
     ranks: RankSpread | None
     first_done: float | None
-    ratio: Spread | None
+    ratio: Ratio | None
     roofline: float | None
+    cpu_seconds: float | None
+    faulted: float | None
     warnings: tuple[Caveat, ...]
 
 
@@ -71,9 +85,10 @@ def phase_summary(
     phase: str,
     by_block: Mapping[int, float],
     rows: Mapping[str, Sequence[Sample]],
-    best: Mapping[int, float] | None,
+    ratio: Ratio | None,
     limit: float | None,
     resolution: float,
+    inflation: float,
 ) -> PhaseSummary:
     """Summarise a phase, or sum of phases, of one case.
 
@@ -85,27 +100,28 @@ def phase_summary(
         Seconds of each repetition that counts; at least one.
     rows : dict of str to sequence of Sample
         The rows of the case, by phase, warm-ups included.
-    best : dict of int to float, optional
-        Seconds of each repetition of the best case of the comparison.
+    ratio : Ratio, optional
+        Time over that of the fastest case of the comparison.
     limit : float, optional
-        Smallest seconds of any raw transfer of the same bytes.
+        Seconds that raw bytes take.
     resolution : float
         Seconds under which the harness itself shows.
+    inflation : float
+        Variance inflation by dependent repetitions.
     """
     # A sum of phases is told of by its transfer, or its first phase where nothing is moved.
     parts = [part for part in TOTALS.get(phase, (phase,)) if part in rows]
     part = next((part for part in parts if part in MOVING), parts[0])
     counted = [row for row in rows[part] if not row.warmup]
-    warmup = [row.own_max for row in rows.get(phase, ()) if row.warmup]
+    warmup = [row.job for row in rows.get(phase, ()) if row.warmup]
     moved = counted[0].bytes if part in MOVING else 0
     values = list(by_block.values())
-    found = spread(values)
-    ratio = _ratio(by_block, best)
+    found = spread(values, inflation)
     ranks = None if phase in TOTALS else rank_spread(counted)
+    faulted = _faulted(counted, moved)
     caveats = warnings_for(values, warmup, resolution)
-    if not any(caveat.code == "below_resolution" for caveat in caveats):
-        caveats += doubts_about(ratio)
-        caveats += ranks_apart(counted) if moved and phase not in TOTALS else []
+    if faulted is not None and faulted >= MUCH_FAULTED and part == "read":
+        caveats.append(_page_faults(faulted))
     return PhaseSummary(
         phase=phase,
         seconds=found,
@@ -117,6 +133,8 @@ def phase_summary(
         first_done=_per_second(moved, ranks.first) if ranks and moved else None,
         ratio=ratio,
         roofline=limit / found.median if limit and found.median else None,
+        cpu_seconds=_cpu_seconds([rows[name] for name in parts]),
+        faulted=faulted,
         warnings=(*caveats, *_unproved(phase, rows)),
     )
 
@@ -142,10 +160,28 @@ def _unproved(phase: str, rows: Mapping[str, Sequence[Sample]]) -> Iterator[Cave
         yield Caveat("cache_unproved", text)
 
 
-def _ratio(by_block: Mapping[int, float], other: Mapping[int, float] | None) -> Spread | None:
-    """Return the ratio of times within the blocks that both have."""
-    common = sorted(by_block.keys() & other.keys()) if other else []
-    if other is None or not common:
+def _cpu_seconds(parts: Sequence[Sequence[Sample]]) -> float | None:
+    """Return the median over repetitions of the processor seconds of some phases together."""
+    total: dict[int, float] = defaultdict(float)
+    for rows in parts:
+        for row in rows:
+            if not row.warmup:
+                total[row.repetition] += row.cpu_seconds
+    median = float(np.median(list(total.values())))
+    return None if math.isnan(median) else median
+
+
+def _faulted(counted: Sequence[Sample], moved: int) -> float | None:
+    faults = [row.minor_faults for row in counted if row.minor_faults is not None]
+    if not moved or not faults:
         return None
-    mine, theirs = (np.array([times[block] for block in common]) for times in (by_block, other))
-    return spread(mine / theirs) if theirs.min() > 0 else None
+    return float(np.median(faults)) * mmap.PAGESIZE / moved
+
+
+def _page_faults(part: float) -> Caveat:
+    text = (
+        f"{part:.0%} of the bytes went through memory that was mapped anew for each read: the "
+        "allocator is part of the time. Choose smaller arrays or chunks, or raise its thresholds "
+        "(MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_)"
+    )
+    return Caveat("page_faults", text)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import socket
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from pffbench.parallel.clock import Clock
 from pffbench.results.facts import Facts
 
 _SYS = Path("/sys")
@@ -25,16 +28,83 @@ def rank_facts() -> Facts:
         ``memory_limit_bytes`` (of its control group, None without one).
     """
     cores = os.sched_getaffinity(0)
+    cgroup = kernel_text("/proc/self/cgroup") or ""
     return {
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "affinity": as_ranges(cores),
         "cpus": len(cores),
         "numa_nodes": _numa_nodes_of(cores),
-        "memory_limit_bytes": memory_limit(
-            kernel_text("/proc/self/cgroup") or "", _SYS / "fs/cgroup"
-        ),
+        "memory_limit_bytes": memory_limit(cgroup, _SYS / "fs/cgroup"),
+        "cpu_quota": cpu_quota(cgroup, _SYS / "fs/cgroup"),
     }
+
+
+def job_clock(nodes: Sequence[int], facts: Sequence[Mapping[str, object]]) -> Clock:
+    """Return which time of a phase is the job's, see `pffbench.parallel.clock.PhaseTime`.
+
+    A rank's own time begins when it leaves the barrier. Where ranks share processors they leave
+    it one after the other, and the largest own time is less than what they take together; the
+    time until all have ended is right then.
+
+    Parameters
+    ----------
+    nodes : sequence of int
+        Node of each rank.
+    facts : sequence of dict
+        What `rank_facts` says of each rank; where it is not known no sharing is assumed.
+    """
+    ranks: dict[int, list[set[int]]] = defaultdict(list)
+    quotas: dict[int, float] = {}
+    for node, fact in zip(nodes, facts, strict=False):
+        ranks[node].append(_from_ranges(str(fact.get("affinity", ""))))
+        if isinstance(quota := fact.get("cpu_quota"), int | float):
+            quotas[node] = float(quota)
+    shared = any(
+        len(sets) > quotas.get(node, math.inf) or not _each_has_one(sets)
+        for node, sets in ranks.items()
+    )
+    return "synced" if shared else "own"
+
+
+def _each_has_one(sets: Sequence[set[int]]) -> bool:
+    """Whether each rank can have a processor of its own, by augmenting paths (Kuhn, 1955)."""
+    holder: dict[int, int] = {}
+
+    def place(rank: int, tried: set[int]) -> bool:
+        for processor in sets[rank] - tried:
+            tried.add(processor)
+            if processor not in holder or place(holder[processor], tried):
+                holder[processor] = rank
+                return True
+        return False
+
+    if len(sets) > len(set().union(*sets)):  # the usual case, found at once
+        return False
+    return all(place(rank, set()) for rank in range(len(sets)))
+
+
+def cpu_quota(cgroup: str, root: Path) -> float | None:
+    """Return the processors that the control group of a process may use; None without a limit.
+
+    Parameters
+    ----------
+    cgroup, root
+        As of `memory_limit`.
+    """
+    quotas = []
+    for line in cgroup.splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            quotas += [_quota(level / "cpu.max") for level in _levels(root, path)]
+    return min((quota for quota in quotas if quota is not None), default=None)
+
+
+def _quota(path: Path) -> float | None:
+    fields = (kernel_text(path) or "").split()
+    if len(fields) != 2 or not (fields[0].isdecimal() and fields[1].isdecimal()):
+        return None  # "max" stands for no limit
+    return int(fields[0]) / int(fields[1])
 
 
 def available_memory() -> int:
@@ -82,10 +152,14 @@ def memory_limit(cgroup: str, root: Path) -> int | None:
 
 
 def _limits(mount: Path, path: str, name: str) -> list[int]:
-    group = mount / path.lstrip("/")
-    levels = [level for level in (group, *group.parents) if level.is_relative_to(mount)]
-    numbers = [kernel_number(kernel_text(level / name)) for level in levels]
+    numbers = [kernel_number(kernel_text(level / name)) for level in _levels(mount, path)]
     return [number for number in numbers if number is not None and number < _NO_LIMIT]
+
+
+def _levels(mount: Path, path: str) -> list[Path]:
+    """Return a control group and its ancestors."""
+    group = mount / path.lstrip("/")
+    return [level for level in (group, *group.parents) if level.is_relative_to(mount)]
 
 
 def _numa_nodes_of(cores: set[int]) -> str | None:

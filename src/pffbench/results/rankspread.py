@@ -9,10 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pffbench.results.samples import Sample
-from pffbench.results.statistics import Caveat
-
-#: Seconds until all ranks were done over those of the slowest one, above which that is told.
-APART = 1.25
 
 
 @dataclass(frozen=True)
@@ -68,27 +64,3 @@ def rank_spread(rows: Sequence[Sample]) -> RankSpread | None:
         slowest_host=host,
         host_share=visits / len(rows),
     )
-
-
-def ranks_apart(rows: Sequence[Sample]) -> list[Caveat]:
-    """Find that much more time passed until all ranks were done than any of them took.
-
-    A rank's time begins when it gets behind the barrier. Ranks that share a core get there one
-    after the other, and their largest own time is less than what they take together: the rate that
-    is made of it is too high.
-
-    Parameters
-    ----------
-    rows : sequence of Sample
-        Samples of one phase in which data move, one for each repetition; at least one.
-    """
-    own = float(np.median([row.own_max for row in rows]))
-    synced = float(np.median([row.synced_max for row in rows]))  # nan of other programs' numbers
-    if not own or not synced > APART * own:
-        return []
-    least, most = (rows[0].bytes / seconds / 2**20 for seconds in (synced, own))
-    text = (
-        f"until all ranks were done {synced / own:.1f} times as long passed ({synced:.2g} s), as "
-        f"where ranks share a core: together they moved between {least:.0f} and {most:.0f} MiB/s"
-    )
-    return [Caveat("ranks_apart", text)]

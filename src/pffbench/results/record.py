@@ -18,7 +18,9 @@ from pffbench.errors import UserError
 from pffbench.results.layout import check_layout
 
 #: Version of the layout of a results directory; a reader refuses what it does not know.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+#: Versions that can be read.
+_READABLE = (1, 2)
 _NOT_THERE = (KeyError, TypeError, AttributeError, IndexError, ZeroDivisionError, OverflowError)
 
 
@@ -83,8 +85,10 @@ class RunRecord:
         The program, with its version, that measured, where it was not pffbench.
     experiment_digest : str, optional
         SHA-256 of the experiment, by which a change of it is noticed when the run goes on.
-    stopped_after : int, optional
-        Repetitions that count, when a rule of the experiment stopped the run before all of them.
+    clock : {"own", "synced"}
+        Which time of a phase is the job's.
+    stops : list of str
+        Why cases stopped before all repetitions; ``stopped_after`` of a case says after how many.
     """
 
     run_id: str
@@ -114,7 +118,8 @@ class RunRecord:
     reading: dict[str, Any] | None = None
     imported: str | None = None
     experiment_digest: str | None = None
-    stopped_after: int | None = None
+    clock: str = "own"
+    stops: list[str] = field(default_factory=list)
 
     @property
     def last_written(self) -> dict[str, str]:
@@ -162,17 +167,32 @@ class RunRecord:
         version = data.get("schema_version") if isinstance(data, dict) else None
         if not isinstance(version, int):
             raise ValueError(f"{path} names no schema_version: it is not the record of a run")
-        if version != SCHEMA_VERSION:
+        if version not in _READABLE:
             age = "an older" if version < SCHEMA_VERSION else "a newer"
             raise ValueError(
-                f"{path} has layout version {version}, of {age} pffbench; this one reads version "
-                f"{SCHEMA_VERSION}: use the pffbench that made it (provenance.software.pffbench)"
+                f"{path} has layout version {version}, of {age} pffbench; this one reads versions "
+                f"{_READABLE[0]} to {SCHEMA_VERSION}: use the pffbench that made it "
+                "(provenance.software.pffbench)"
             )
+        if version == 1:
+            _from_version_1(data)
         try:
             check_layout(data)
             return cls(**data)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a record of a run: {error}") from None
+
+
+def _from_version_1(data: dict[str, Any]) -> None:
+    """Bring a record of the first layout, whose runs stopped all cases at once, to this one."""
+    stopped = data.pop("stopped_after", None)
+    cases = data.get("cases")
+    for entry in cases.values() if stopped is not None and isinstance(cases, dict) else ():
+        if isinstance(entry, dict):
+            entry.setdefault("stopped_after", stopped)
+    floor = data.get("floor")
+    if isinstance(floor, dict) and "barrier" in floor:
+        floor["own"] = floor["synced"] = floor.pop("barrier")
 
 
 def _last_written(parameters: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,17 +14,19 @@ import numpy as np
 
 from pffbench.case import Case
 from pffbench.parallel.agreement import Failure
-from pffbench.parallel.clock import Floor
+from pffbench.parallel.clock import Clock, Floor
 from pffbench.parallel.topology import Topology
+from pffbench.results.beginning import floor_entry
 from pffbench.results.counters import append_counts
 from pffbench.results.gather import Repetition
-from pffbench.results.guards import clock_trouble, missing_repetitions
+from pffbench.results.guards import clock_trouble, missing_repetitions, read_trouble
+from pffbench.results.phases import TOTALS
 from pffbench.results.progress import Progress
 from pffbench.results.ranks import RanksFile
 from pffbench.results.record import RunRecord
-from pffbench.results.samples import Sample, SamplesLog, read_samples
-from pffbench.results.statistics import spread
+from pffbench.results.samples import READ_PHASES, Sample, SamplesLog, read_samples
 from pffbench.storage.cachestate import DROPPED_BELOW
+from pffbench.summary.headline import TotalTimes
 from pffbench.workloads.registry import workload
 
 #: Most reasons of one kind that are listed.
@@ -47,6 +50,8 @@ class Recorder:
         Repetitions that do not count.
     progress : Progress
         Where to tell how far the run is.
+    known : sequence of Sample
+        Rows of a run that is resumed.
     """
 
     def __init__(
@@ -57,11 +62,12 @@ class Recorder:
         floor: Floor,
         warmup: int,
         progress: Progress,
+        known: Sequence[Sample] = (),
     ) -> None:
         self.directory = directory
         self.run_record = record
         self._topology = topology
-        self._floor = floor
+        self._clock: Clock = "synced" if record.clock == "synced" else "own"
         self._warmup = warmup
         self._progress = progress
         self._samples = SamplesLog(str(Path(directory) / "samples.csv"))
@@ -69,7 +75,13 @@ class Recorder:
         self._ranks = RanksFile(str(Path(directory) / "ranks.h5"), topology.hosts, hosts_name)
         if self._ranks.damaged is not None:
             record.remarks.append(f"ranks.h5 was damaged and begun anew: {self._ranks.damaged}")
-        self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+        self._floors = [floor]
+        self._totals: dict[str, dict[str, dict[int, float]]] = defaultdict(
+            lambda: defaultdict(dict)
+        )
+        self._first_reads: dict[str, float] = {}
+        for rows in _by_repetition(known).values():
+            self._note_totals(rows)
         record.save(directory)
 
     def record(self, repetition: Repetition) -> None:
@@ -94,9 +106,7 @@ class Recorder:
                 repetition.counts,
             )
         self._samples.append(samples)  # last: with its rows the repetition counts as finished
-        if repetition.number >= self._warmup:
-            for sample in samples:
-                self._seconds[sample.case, sample.phase].append(sample.own_max)
+        self._note_totals(samples)
         self._note_facts(repetition, reasons)
         self._progress.repetition(repetition.case, repetition.number)
 
@@ -119,6 +129,7 @@ class Recorder:
             "nodes": self._topology.node_count,
             "arrays": arrays,
             "peak_memory": int(r.peak_memory.max()),
+            **asdict(r.machine),
             "valid": valid,
             "started": r.started.isoformat(timespec="milliseconds"),
         }
@@ -129,6 +140,7 @@ class Recorder:
         slowest = int(np.argmax(own))
         reads = phase == "read"
         closed = phase == "close"
+        seconds = self._job_seconds(r, i)
         return Sample(
             **common,
             phase=phase,
@@ -140,20 +152,81 @@ class Recorder:
             synced_max=float(r.synced[i].max()),
             slowest_rank=slowest,
             slowest_host=self._topology.hosts[slowest],
-            below_resolution=bool(r.job[i] < self._floor.resolution),
+            below_resolution=bool(seconds < self.resolution),
             cache=_cache_state(r) if reads else "",
             resident=_finite(r.cache.fraction) if reads and r.cache is not None else None,
             verified_bytes=r.verified_bytes if reads else None,
             disk_bytes=r.disk.stored if closed and r.disk is not None else None,
             disk_files=r.disk.files if closed and r.disk is not None else None,
+            seconds=seconds,
+            reads=r.reads if phase in READ_PHASES else 1,
+            cpu_seconds=float(r.cpu[i].sum()),
+            minor_faults=int(r.faults[i].sum()),
+            device_bytes=_whole(r.device_bytes) if reads else None,
+            resident_after=r.resident_after if reads else None,
         )
+
+    def _job_seconds(self, r: Repetition, i: int) -> float:
+        """Return the time of the job in a phase, by the clock of the run (rule 1 of the method).
+
+        Where ranks share processors their own times begin one after the other, so the time until
+        all had ended counts, less what an empty phase takes. Otherwise it is the slowest rank's
+        own.
+        """
+        own = float(r.job[i])
+        if self._clock == "own":
+            return own
+        floor = float(r.entries[i]) * self._floors[-1].synced
+        return max(own, float(r.synced[i].max()) - floor)
+
+    def _note_totals(self, samples: Sequence[Sample]) -> None:
+        """Keep the sums of phases of a repetition, by which the run decides when it has enough."""
+        first = samples[0]
+        if any(sample.phase == "read" for sample in samples):
+            reading = sum(s.job for s in samples if s.phase in READ_PHASES)
+            self._first_reads.setdefault(first.case, reading)
+        if first.warmup:
+            return
+        for total, phases in TOTALS.items():
+            seconds = [s.job for s in samples if s.phase in phases]
+            if seconds:
+                self._totals[total][first.case][first.repetition] = sum(seconds)
+
+    @property
+    def cases(self) -> Mapping[str, Mapping[str, Any]]:
+        """Entries of the cases in `run.json`."""
+        return self.run_record.cases
+
+    @property
+    def resolution(self) -> float:
+        """Seconds under which the harness itself shows, by the median of the floors so far."""
+        return Floor.median_of(self._floors).resolution(self._clock)
+
+    def note_floor(self, floor: Floor) -> None:
+        """Note the floor as it was measured after a block."""
+        self._floors.append(floor)
+        self.run_record.floor |= floor_entry(self._floors)
+
+    def totals(self, last: int) -> TotalTimes:
+        """Return seconds of the repetitions that count, up to a block."""
+        return {
+            total: {
+                case: {block: s for block, s in by_block.items() if block <= last}
+                for case, by_block in by_case.items()
+            }
+            for total, by_case in self._totals.items()
+        }
+
+    def read_seconds(self, case: str) -> float | None:
+        """Return what reading took in the first repetition, the warm-up included."""
+        return self._first_reads.get(case)
 
     def _reasons_against(self, r: Repetition) -> list[str]:
         """Say what makes the repetition invalid."""
         found = [*r.mismatches, *clock_trouble(r)]
         reasons = [f"{r.case.id} repetition {r.number}: {m}" for m in found]
         reads = [i for i, phase in enumerate(r.phases) if phase.partition("_")[0] == "read"]
-        read = int(r.nbytes[reads].sum())
+        read = int(r.nbytes[reads].sum()) * r.reads
         keeps_data = self.run_record.cases[r.case.id]["verified"]
         if keeps_data and r.verified_bytes != read:
             reasons.append(
@@ -165,11 +238,17 @@ class Recorder:
                 f"{r.case.id} repetition {r.number}: the cache was to be dropped, but "
                 f"{cache.fraction:.1%} of the pages were resident before reading"
             )
+        entry = self.run_record.cases[r.case.id]
+        reasons += [
+            f"{r.case.id} repetition {r.number}: {why}" for why in read_trouble(r, entry)
+        ]
         return reasons
 
     def _note_facts(self, r: Repetition, reasons: list[str]) -> None:
         entry = self.run_record.cases[r.case.id]
         changed = bool(reasons)
+        if reasons:
+            entry.setdefault("invalid", reasons[0])
         if r.stored_as is not None:
             entry["stored_as"] = asdict(r.stored_as)
             changed = True
@@ -204,24 +283,17 @@ class Recorder:
         self.run_record.remarks.append(text)
         self._progress.message(text)
 
-    def stopped_after(self, repetitions: int, why: str) -> None:
-        """Note that a rule of the experiment stopped the run before all repetitions."""
-        record = self.run_record
-        record.stopped_after = repetitions
-        asked = record.experiment["repetitions"]
-        self.remark(f"stopped after {repetitions} of {asked} repetitions: {why}")
-
-    def widest_interval(self) -> float:
-        """Return the widest interval of a median as a part of it, over cases and phases.
-
-        Phases below resolution are left out: their spread is the harness's.
-        """
-        widest = 0.0
-        for seconds in self._seconds.values():
-            found = spread(seconds)
-            if found.median >= self._floor.resolution:
-                widest = max(widest, found.relative_interval)
-        return widest
+    def stop(self, cases: Sequence[str], repetitions: int, why: str) -> None:
+        """Note that cases have enough repetitions."""
+        for case in cases:
+            self.run_record.cases[case]["stopped_after"] = repetitions
+        if why not in self.run_record.stops:
+            self.run_record.stops.append(why)
+        self.run_record.save(self.directory)
+        plural = "s" if len(cases) > 1 else ""
+        self._progress.message(
+            f"{len(cases)} case{plural} stopped after {repetitions} repetitions: {why}"
+        )
 
     def finish(self, complete: bool) -> None:
         """Give the verdict and write it down."""
@@ -244,6 +316,17 @@ def _cache_state(r: Repetition) -> str:
     if r.cache is None:
         return ""
     return r.cache.wanted if r.cache.proved else "unproved"
+
+
+def _by_repetition(samples: Sequence[Sample]) -> dict[tuple[str, int], list[Sample]]:
+    found: dict[tuple[str, int], list[Sample]] = defaultdict(list)
+    for sample in samples:
+        found[sample.case, sample.repetition].append(sample)
+    return dict(found)
+
+
+def _whole(value: float) -> int | None:
+    return None if math.isnan(value) else int(value)
 
 
 def _finite(value: float) -> float | None:

@@ -81,7 +81,7 @@ def resumed(directory: str, team: Team, asked: Stage | None, lock: RunLock) -> R
         _stage(directory, RunRecord.load(directory), asked)
         lock.take(directory, f"--resume {directory}")
         record = RunRecord.load(directory)
-        samples = read_samples(path) if path.exists() else []
+        samples = read_samples(path, current=True) if path.exists() else []
         with readable(directory):
             differences = list(_differences(record, team))
             complete = whole(samples, record.last_written)

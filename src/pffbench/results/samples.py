@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ LAST_PHASE = "remove"
 _TEXT_AT_ONCE = 25_000
 #: The phases until data are written, in their order.
 WRITE_PHASES = ("create", "define", "write", "commit", "flush", "close", "sync")
+#: The phases of reading, in their order.
+READ_PHASES = ("open", "open_array", "read", "close_read")
 #: The phases of changing what has been written, in their order.
 UPDATE_PHASES = (
     "reopen", "reopen_array", "extend", "update", "flush_update", "close_update", "sync_update",
@@ -61,9 +64,29 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
     disk_files: int | None
     valid: bool
     started: str
+    seconds: float = math.nan
+    reads: int = 1
+    cpu_seconds: float = math.nan
+    minor_faults: int | None = None
+    device_bytes: int | None = None
+    resident_after: int | None = None
+    settle_seconds: float = math.nan
+    dirty_bytes: int | None = None
+    load: float = math.nan
+    busy_others: float = math.nan
+    steal: float = math.nan
+    cpu_pressure: float = math.nan
+    io_pressure: float = math.nan
+
+    @property
+    def job(self) -> float:
+        """Seconds of the job; tables of before they were recorded have the largest own time."""
+        return self.own_max if math.isnan(self.seconds) else self.seconds
 
 
 COLUMNS = Sample.__struct_fields__
+#: Columns of the tables of an earlier version; those that came later have defaults.
+_EARLIER = COLUMNS[: COLUMNS.index("seconds")]
 
 
 def claim(directory: str) -> None:
@@ -119,8 +142,15 @@ def _texts(sample: Sample) -> Iterator[str]:
             yield str(value)
 
 
-def read_samples(path: str | Path) -> list[Sample]:
+def read_samples(path: str | Path, *, current: bool = False) -> list[Sample]:
     """Read all whole rows; a torn last line, as a killed run leaves it, is left out.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    current : bool
+        Refuse the table of an earlier version, to which no rows of this one can be appended.
 
     Raises
     ------
@@ -131,8 +161,10 @@ def read_samples(path: str | Path) -> list[Sample]:
     samples: list[Sample] = []
     with Path(path).open(encoding="utf-8", newline="") as file:
         try:
-            if tuple(next(csv.reader([file.readline()]), ())) != COLUMNS:
+            header = tuple(next(csv.reader([file.readline()]), ()))
+            if header != COLUMNS and (current or header != _EARLIER):
                 raise ValueError(f"{path} is not a table of samples of this version of pffbench")
+            converters = converters[: len(header)]
             for text in _texts_of(file):
                 samples += _samples(_cells(text), converters, path, len(samples) + 2)
         except (csv.Error, UnicodeDecodeError) as error:
@@ -213,8 +245,8 @@ def _samples(
         return list(map(Sample, *values))
     except ValueError:
         for number, row in enumerate(rows, start=first):
-            if len(row) != len(COLUMNS):
-                told = f"{len(row)} cells, not {len(COLUMNS)}"
+            if len(row) != len(converters):
+                told = f"{len(row)} cells, not {len(converters)}"
                 raise ValueError(f"{path} line {number}: {told}") from None
             try:
                 for convert, text in zip(converters, row, strict=True):

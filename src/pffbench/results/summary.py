@@ -5,17 +5,36 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from pffbench.parallel.clock import RESOLUTION
 from pffbench.results.amplification import Medians, median_counts
 from pffbench.results.gaps import gaps_of
+from pffbench.results.load import LoadSummary, load_summary
 from pffbench.results.phases import MOVING, TOTALS, PhaseSummary, phase_summary
 from pffbench.results.record import RunRecord, readable
 from pffbench.results.samples import Sample, read_samples
 from pffbench.results.whole import whole
 from pffbench.results.wording import stored_as, variants_of
+from pffbench.summary.headline import (
+    Answer,
+    ComparisonKey,
+    Design,
+    answers,
+    comparison_key,
+    takes_part,
+)
+from pffbench.summary.inference import (
+    ALPHA,
+    Ratio,
+    fastest_of,
+    ratio_of_times,
+    variance_inflation,
+)
 
 __all__ = ["MOVING", "TOTALS", "CaseSummary", "PhaseSummary", "Summary", "summarise"]
 
@@ -51,6 +70,10 @@ class CaseSummary:
         What was counted, by phase and counter: median over repetitions, of all ranks together.
     run : str
         The results directory that it comes from, where several are joined; else empty.
+    invalid : str
+        Why it takes part in nothing: it failed, or read wrong data; mostly empty.
+    repetitions : int
+        Repetitions that count.
     """
 
     sample: Sample
@@ -66,6 +89,8 @@ class CaseSummary:
     read_bytes: int = 0
     counts: Mapping[tuple[str, str], float] = field(default_factory=dict)
     run: str = ""
+    invalid: str = ""
+    repetitions: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,11 +105,17 @@ class Summary:
         The cases of each comparison, in the order in which they ran.
     gaps : tuple of str
         What of the run is not there, or was left out: a summary can be of a part of it.
+    answers : tuple of Answer
+        The headline: what is fastest in each comparison, and how sure that is.
+    load : LoadSummary
+        How busy the machine was with other things.
     """
 
     record: RunRecord
     groups: Mapping[str, Sequence[CaseSummary]]
     gaps: tuple[str, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    load: LoadSummary = LoadSummary()
 
     @property
     def cases(self) -> list[CaseSummary]:
@@ -131,28 +162,44 @@ def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | P
         if any(not row.warmup for row in rows):
             groups[rows[0].group].append(name)
     counts = median_counts(directory)
-    return Summary(
-        record,
-        {
-            group: _group([by_case[name] for name in names], record, counts)
-            for group, names in groups.items()
-        },
-        gaps_of(Path(directory) / "samples.csv", left_out - complete.written),
-    )
+    design = Design.of_experiment(record.experiment)
+    level = ALPHA / len(design.looks)
+    found = {
+        group: _group([by_case[name] for name in names], record, counts, level)
+        for group, names in groups.items()
+    }
+    gaps = gaps_of(Path(directory) / "samples.csv", left_out - complete.written)
+    load = load_summary(sample for rows in by_case.values() for sample in rows)
+    return Summary(record, found, gaps, tuple(_headline(found, record, design)), load)
+
+
+def _headline(
+    groups: Mapping[str, Sequence[CaseSummary]], record: RunRecord, design: Design
+) -> list[Answer]:
+    """Say what is fastest; nothing is said of what another program measured and nobody verified."""
+    if record.imported:
+        return []
+    times = {
+        total: {
+            case.sample.case: case.phases[total].by_block
+            for cases in groups.values()
+            for case in cases
+            if total in case.phases
+        }
+        for total in TOTALS
+    }
+    return answers(record.cases, times, design, resolution_of(record))
 
 
 def _group(
-    cases: Sequence[Sequence[Sample]], record: RunRecord, counts: Medians
+    cases: Sequence[Sequence[Sample]], record: RunRecord, counts: Medians, level: float
 ) -> list[CaseSummary]:
     by_phase = {rows[0].case: _by_phase(rows) for rows in cases}
     seconds = {name: _seconds(phases) for name, phases in by_phase.items()}
-    raw = {name for name in seconds if record.cases.get(name, {}).get("raw", False)}
-    moving = {name for name in raw if record.cases[name].get("verified", False)}
-    best = {phase: _fastest(seconds, set(seconds) - raw, phase) for phase in _phases(seconds)}
-    limit = {phase: _limit(seconds, moving, phase) for phase in MOVING}
-    variants = variants_of([rows[0].case for rows in cases], record)
+    bounds = _Bounds(record, seconds, level)
+    variants = variants_of(list(by_phase), record)
     found = [
-        _case(phases, seconds, best, limit, record, name in raw, variants[name])
+        _case(phases, seconds[name], bounds, record, variants[name])
         for name, phases in by_phase.items()
     ]
     return [replace(case, counts=counts.get(case.sample.case, {})) for case in found]
@@ -186,52 +233,123 @@ def _by_block(rows: Iterable[Sample]) -> dict[int, float]:
     Those of the rows lie between all that a row has: kept, they would keep the memory of a million
     rows, which is given back when the rows are forgotten.
     """
-    counted = [(row.repetition, row.own_max) for row in rows if not row.warmup]
+    counted = [(row.repetition, row.job) for row in rows if not row.warmup]
     numbers = np.array([number for number, _ in counted], dtype=np.int64)
     seconds = np.array([seconds for _, seconds in counted], dtype=np.float64)
     return dict(zip(numbers.tolist(), seconds.tolist(), strict=True))
 
 
-def _phases(seconds: Seconds) -> list[str]:
-    return list(dict.fromkeys(phase for phases in seconds.values() for phase in phases))
+class _Bounds:
+    """What the cases of a group are compared with: the fastest of their comparison, raw bytes.
 
+    Cases that failed or read wrong data take part in nothing.
 
-def _fastest(seconds: Seconds, names: Iterable[str], phase: str) -> Mapping[int, float] | None:
-    """Return the seconds by repetition of the case with the smallest median."""
-    found = [seconds[name][phase] for name in sorted(names) if seconds[name].get(phase)]
-    return min(found, key=lambda by_block: float(np.median(list(by_block.values()))), default=None)
+    Parameters
+    ----------
+    record : RunRecord
+        The run.
+    seconds : dict
+        Seconds by repetition, by phase, of each case of the group.
+    level : float
+        The intervals of ratios miss the true ratio with at most this probability.
+    """
 
+    def __init__(self, record: RunRecord, seconds: Seconds, level: float) -> None:
+        self._seconds = seconds
+        self._level = level
+        self._copy_rate = record.floor.get("memory_copy_bytes_per_second", 0.0)
+        self._keys = {
+            name: comparison_key(record.cases[name])
+            for name in seconds
+            if takes_part(record.cases[name]) and not record.cases[name].get("raw", False)
+        }
+        self._raw = [
+            name
+            for name in seconds
+            if record.cases[name].get("raw", False)
+            and record.cases[name].get("verified", False)
+            and takes_part(record.cases[name])
+        ]
 
-def _limit(seconds: Seconds, raw: Iterable[str], phase: str) -> float | None:
-    """Return the smallest seconds that any raw transfer ever took: a bound is a best case."""
-    return min((s for name in raw for s in seconds[name].get(phase, {}).values()), default=None)
+    def ratio(self, name: str, phase: str) -> Ratio | None:
+        """Return the time of a case over that of the fastest one of its comparison."""
+        if name not in self._keys:
+            return None
+        best = self._fastest(self._keys[name], phase)
+        if best is None:
+            return None
+        inflation = self.inflation(phase, len(self._seconds[name][phase]))
+        mine, other = (self._seconds[case][phase] for case in (name, best))
+        return ratio_of_times(mine, other, self._level, inflation)
+
+    def limit(self, name: str, phase: str, nbytes: int) -> float | None:
+        """Return the seconds that raw bytes take: never less than copying them in memory."""
+        if name not in self._keys or phase not in MOVING:
+            return None
+        known = [self._seconds[raw].get(phase) for raw in self._raw]
+        medians = [float(np.median(list(times.values()))) for times in known if times]
+        if not medians:
+            return None
+        return max(min(medians), nbytes / self._copy_rate if self._copy_rate else 0.0)
+
+    def inflation(self, phase: str, n: int) -> float:
+        """Return the variance inflation by the dependence seen in a phase."""
+        key = (phase, n)
+        if key not in self._inflations:
+            ways = [times[phase] for times in self._seconds.values() if times.get(phase)]
+            self._inflations[key] = variance_inflation([ways], n)
+        return self._inflations[key]
+
+    @cached_property
+    def _inflations(self) -> dict[tuple[str, int], float]:
+        return {}
+
+    def _fastest(self, key: ComparisonKey, phase: str) -> str | None:
+        if (key, phase) not in self._best:
+            ways = {
+                name: self._seconds[name][phase]
+                for name, own in self._keys.items()
+                if own == key and self._seconds[name].get(phase)
+            }
+            self._best[key, phase] = fastest_of(ways) if len(ways) > 1 else None
+        return self._best[key, phase]
+
+    @cached_property
+    def _best(self) -> dict[tuple[ComparisonKey, str], str | None]:
+        return {}
 
 
 def _case(
     by_phase: Mapping[str, Sequence[Sample]],
-    seconds: Seconds,
-    best: Mapping[str, Mapping[int, float] | None],
-    limit: Mapping[str, float | None],
+    seconds: Mapping[str, Mapping[int, float]],
+    bounds: _Bounds,
     record: RunRecord,
-    raw: bool,
     variant: str,
 ) -> CaseSummary:
     first = next(iter(by_phase.values()))[0]
     entry = record.cases.get(first.case, {})
-    resolution = 100 * max(record.floor.get(key, 0.0) for key in ("barrier", "tick"))
+    resolution = resolution_of(record)
     phases: dict[str, PhaseSummary] = {}
-    for phase, by_block in seconds[first.case].items():
+    for phase, by_block in seconds.items():
         if not by_block:
             continue
-        limited = None if raw else limit.get(phase)
-        compared = None if raw else best.get(phase)
-        phases[phase] = phase_summary(phase, by_block, by_phase, compared, limited, resolution)
+        parts = TOTALS.get(phase, (phase,))
+        moved = max((by_phase[part][0].bytes for part in parts if part in by_phase), default=0)
+        phases[phase] = phase_summary(
+            phase,
+            by_block,
+            by_phase,
+            bounds.ratio(first.case, phase),
+            bounds.limit(first.case, phase, moved),
+            resolution,
+            bounds.inflation(phase, len(by_block)),
+        )
     rows = [row for some in by_phase.values() for row in some]
     closed = next((row for row in rows if row.disk_bytes is not None), None)
     reads = [row for row in by_phase.get("read", ()) if not row.warmup]
     return CaseSummary(
         sample=first,
-        raw=raw,
+        raw=bool(entry.get("raw", False)),
         variant=variant,
         nbytes=next((row.bytes for row in rows if row.phase == "write"), 0),
         cache=" / ".join(sorted({row.cache for row in reads})),
@@ -241,4 +359,20 @@ def _case(
         peak_memory=max(row.peak_memory for row in rows),
         phases=phases,
         read_bytes=reads[0].bytes if reads else 0,
+        invalid=_invalid(entry),
+        repetitions=len({row.repetition for row in rows if not row.warmup}),
     )
+
+
+def _invalid(entry: Mapping[str, Any]) -> str:
+    """Say why a case takes part in nothing; empty where it does."""
+    failure = entry.get("failure")
+    if failure:
+        return f"failed in {failure['phase']}: {failure['error']}"
+    return str(entry.get("invalid") or "")
+
+
+def resolution_of(record: RunRecord) -> float:
+    """Return the seconds under which the harness itself shows."""
+    floor = record.floor
+    return RESOLUTION * max(floor.get(key, 0.0) for key in (record.clock, "tick"))

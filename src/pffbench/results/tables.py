@@ -17,8 +17,11 @@ from pffbench.results.wording import comparisons_apart
 from pffbench.units import Size
 
 _MIB = 2**20
-#: How many times as long as the middle rank the slowest one takes before it is spoken of.
+#: How many times as long as the middle rank the slowest one takes before it is told.
 _APART = 1.2
+#: Phases in which a slow rank is looked for: those that move data, and those that wait for devices.
+_WATCHED = (*MOVING, "close", "flush", "sync", "close_update", "flush_update", "sync_update")
+Part = Literal["case", "write", "update", "read"]
 
 
 @dataclass(frozen=True)
@@ -29,14 +32,14 @@ class Column:
     ----------
     heading : str
         What stands above it.
-    part : {"case", "write", "read"}
+    part : {"case", "write", "update", "read"}
         What it tells of: a narrow terminal shows writing and reading one below the other.
     cell : callable
         Gives the text for a case.
     """
 
     heading: str
-    part: Literal["case", "write", "read"]
+    part: Part
     cell: Callable[[CaseSummary], str]
 
     @property
@@ -54,13 +57,7 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
     ]
     if any(case.variant for case in cases):
         found.append(Column("variant", "case", lambda case: case.variant))
-    # With many arrays the time of one is what matters, not the rate.
-    if cases[0].sample.workload == "datasets":
-        written = {"define ms": (_milliseconds, "define"), "write ms": (_milliseconds, "write")}
-        read = {"open ms": (_milliseconds, "open_array"), "read ms": (_milliseconds, "read")}
-    else:
-        written = {"write MiB/s": (_rate, "write")}
-        read = {"read MiB/s": (_rate, "read")}
+    found.append(Column("n", "case", lambda case: str(case.repetitions)))
     if any(compression_ratio(case) for case in cases):
         found.append(Column("ratio", "write", _compressed))
     if cases[0].sample.workload == "versions":
@@ -68,32 +65,88 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
             Column("kept MiB", "write", partial(_counted, "close", "file_bytes", _MIB)),
             Column("reused", "write", partial(_counted, "close", "chunks_reused", 1)),
         ]
+    # With many arrays the time of one is what matters, not the rate.
+    small = cases[0].sample.workload == "datasets"
     for part in _PARTS:
-        phases = written if part == "write" else read
         total = f"{part}_total"
-        phases |= {
-            f"{part} total s": (_seconds, total),
-            "×best": (_ratio, total),
-            "roof": (_percent, total),
-        }
-        found += [Column(h, part, partial(_told, *told)) for h, told in phases.items()]
+        if not any(total in case.phases for case in cases):
+            continue
+        if small and part in _OPENING:
+            opening = _OPENING[part]
+            found += [
+                Column(f"{opening.partition('_')[0]} ms", part, partial(_told, _each, opening)),
+                Column(f"{part} ms", part, partial(_told, _each, part)),
+            ]
+        found += _columns_of_total(part, total, unit_of(cases, total))
     if any("update" in case.phases for case in cases):
-        found += [
-            Column("update MiB/s", "write", partial(_told, _rate, "update")),
-            Column("update total s", "write", partial(_told, _seconds, "update_total")),
-            Column("×best", "write", partial(_told, _ratio, "update_total")),
-            Column("grew MiB", "write", partial(_counted, "update", "grown_bytes", _MIB)),
-        ]
+        grown = partial(_counted, "update", "grown_bytes", _MIB)
+        found.append(Column("grew MiB", "update", grown))
     found += [
         Column(heading, "read", partial(_amplified, counter))
         for heading, counter in AMPLIFICATIONS.items()
         if any(amplification(case, "touched_bytes") is not None for case in cases)
     ]
     if any("repack" in case.phases for case in cases):
-        found.append(Column("repack s", "write", partial(_told, _seconds, "repack")))
+        unit = unit_of(cases, "repack")
+        found.append(
+            Column(f"repack {unit.name}", "write", partial(_told, unit.seconds, "repack"))
+        )
     if any(("read", "decodes_counted") in case.counts for case in cases):
         found.append(Column("decodes", "read", _decodes))
     return found
+
+
+_PARTS: tuple[Part, ...] = ("write", "update", "read")
+#: The phase that makes, or finds, the arrays of a part.
+_OPENING: dict[Part, str] = {"write": "define", "read": "open_array"}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of time for a column of totals."""
+
+    name: str
+    per_second: float
+
+    def seconds(self, found: PhaseSummary) -> str:
+        """Return the median."""
+        return significant(found.seconds.median * self.per_second)
+
+    def interval(self, found: PhaseSummary) -> str:
+        """Return the 95 % interval of the median; of fewer than five values their range."""
+        s = found.seconds
+        few = math.isnan(s.low)
+        low, high = (s.minimum, s.maximum) if few else (s.low, s.high)
+        text = f"{significant(low * self.per_second)}–{significant(high * self.per_second)}"
+        return f"({text})" if few else text
+
+    def cpu(self, found: PhaseSummary) -> str:
+        """Return the processor time of all ranks together."""
+        cpu = found.cpu_seconds
+        return "" if cpu is None else significant(cpu * self.per_second)
+
+
+def unit_of(cases: Sequence[CaseSummary], phase: str) -> Unit:
+    """Return the unit in which the times of a phase are easiest to read."""
+    medians = [case.phases[phase].seconds.median for case in cases if phase in case.phases]
+    return Unit("s", 1.0) if max(medians, default=0.0) >= _LONG else Unit("ms", 1e3)
+
+
+#: Seconds from which on times are written in seconds.
+_LONG = 10.0
+
+
+def _columns_of_total(part: Part, total: str, unit: Unit) -> list[Column]:
+    """Return what is told of writing, or of reading, as a whole."""
+    tell: dict[str, Callable[[PhaseSummary], str]] = {
+        f"{part} {unit.name}": unit.seconds,
+        "low–high": unit.interval,
+        "×best": _ratio,
+        "roof": _percent,
+        f"cpu {unit.name}": unit.cpu,
+        "MiB/s": _rate,
+    }
+    return [Column(heading, part, partial(_told, told, total)) for heading, told in tell.items()]
 
 
 def _counted(phase: str, counter: str, unit: float, case: CaseSummary) -> str:
@@ -102,10 +155,10 @@ def _counted(phase: str, counter: str, unit: float, case: CaseSummary) -> str:
     return "" if amount is None else f"{amount / unit:.3g}"
 
 
-_PARTS: tuple[Literal["write", "read"], ...] = ("write", "read")
-
-
 def _told(tell: Callable[[PhaseSummary], str], phase: str, case: CaseSummary) -> str:
+    """Return a number of a phase; of an invalid case none, so that nobody compares it."""
+    if case.invalid:
+        return "INVALID" if tell in (_ratio, _each) else ""
     found = case.phases.get(phase)
     return "" if found is None else tell(found)
 
@@ -137,8 +190,16 @@ def stored_lines(cases: Sequence[CaseSummary]) -> list[str]:
             continue
         plural = "" if case.disk_files == 1 else "s"
         size = f"{Size(case.disk_bytes or 0)} in {case.disk_files} file{plural}"
+        if case.invalid:
+            continue
         found.setdefault(f"{case.sample.backend} {case.sample.settings}: {case.stored_as}", size)
-    return [f"{text}, {size}" for text, size in found.items()]
+    lines = [f"{text}, {size}" for text, size in found.items()]
+    invalid = [case for case in ordered(cases) if case.invalid]
+    return lines + [
+        f"INVALID, takes part in nothing: {c.sample.backend} {c.sample.settings} "
+        f"{c.sample.transfer}: {c.invalid}"
+        for c in invalid
+    ]
 
 
 def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
@@ -165,37 +226,31 @@ def ordered(cases: Sequence[CaseSummary]) -> list[CaseSummary]:
     return sorted(cases, key=key)
 
 
-def closing(summary: Summary) -> list[str]:
-    """Return remarks, warnings, the reasons against the run and the verdict."""
+def details(summary: Summary) -> list[str]:
+    """Return what else should be known of a run, beside its verdict."""
     record = summary.record
     count = sum(len(case.phases) for case in summary.cases)
-    warned = [(c, p) for c in summary.cases for p in c.phases.values() if p.warnings]
-    codes = sorted({w.code for _, p in warned for w in p.warnings})
-    texts = [_floor(record), *_memory(record), *_apart(summary), *_too_high(summary)]
-    texts += [f"remark: {remark}" for remark in record.remarks]
+    warned = [p for c in summary.cases for p in c.phases.values() if p.warnings]
+    texts = [_floor(record), *_memory(record), *_imbalance(summary)]
+    texts += [f"remark: {remark}" for remark in (*record.remarks, *record.stops)]
     if warned:
+        codes = sorted({w.code for p in warned for w in p.warnings})
         named = ", ".join(codes).replace("_", " ")
-        texts.append(f"warnings: {len(warned)} of {count} phases ({named}); see summary.md")
-    texts += [f"INVALID: {reason}" for reason in record.reasons]
-    if record.imported and record.valid is None:
-        return [*texts, f"measured by {record.imported}: pffbench has verified nothing of that"]
-    verdict = {True: "VALID", False: "INVALID", None: "unfinished"}[record.valid]
-    if record.valid and record.status == "interrupted":
-        verdict = "VALID so far, but interrupted"
-    if record.valid is None and record.status == "written":
-        verdict = "written; the verdict comes with reading"
-    return [*texts, verdict]
+        texts.append(f"notes on {len(warned)} of {count} phases: {named}")
+    return [*texts, *(f"INVALID: {reason}" for reason in record.reasons)]
 
 
 def _floor(record: RunRecord) -> str:
     """Tell what the harness itself costs, and how fast memory is."""
     floor = record.floor
-    if "barrier" not in floor:
+    if "synced" not in floor:
         return f"floor: times are given in steps of {floor['tick']:g} s"
     copy = Size(floor["memory_copy_bytes_per_second"])
+    clock = "the slowest rank" if record.clock == "own" else "all ranks together"
     return (
-        f"floor: an empty barrier takes {floor['barrier'] * 1e3:.3g} ms, the clock ticks every "
-        f"{floor['tick'] * 1e9:.0f} ns; all ranks together copy {copy}/s in memory"
+        f"floor: an empty phase takes {floor['own'] * 1e6:.3g} µs on a rank and "
+        f"{floor['synced'] * 1e6:.3g} µs until all have ended; job times are those of {clock}; all "
+        f"ranks together copy {copy}/s in memory"
     )
 
 
@@ -214,56 +269,46 @@ def _memory(record: RunRecord) -> Iterator[str]:
     )
 
 
-def _apart(summary: Summary) -> Iterator[str]:
-    """Tell of the transfer in which the slowest rank lags the most behind the others."""
+def _imbalance(summary: Summary) -> Iterator[str]:
+    """Tell of the phase in which the slowest rank lags the most behind the others."""
     found = [
-        (case.sample.case, phase.phase, phase.ranks)
+        (case, phase.phase, phase.ranks)
         for case in summary.cases
         for phase in case.phases.values()
-        if phase.phase in MOVING and phase.ranks is not None
+        if phase.phase in _WATCHED and phase.ranks is not None
         if not any(w.code == "below_resolution" for w in phase.warnings)
     ]
     lagging = [f for f in found if f[2].imbalance >= _APART]
     if lagging:
         case, phase, ranks = max(lagging, key=lambda f: f[2].imbalance)
+        s = case.sample
         yield (
-            f"ranks lie furthest apart in {phase} of {case}: the slowest takes "
-            f"{ranks.imbalance:.2g} times as long as the middle one; most often it is rank "
-            f"{ranks.slowest_rank} ({ranks.slowest_share:.0%} of the repetitions), or one on "
-            f"{ranks.slowest_host} ({ranks.host_share:.0%})"
-        )
-
-
-def _too_high(summary: Summary) -> Iterator[str]:
-    """Tell that rates are too high where ranks began one after the other."""
-    moving = [
-        p for case in summary.cases for p in case.phases.values() if p.phase in ("write", "read")
-    ]
-    count = sum(any(w.code == "ranks_apart" for w in p.warnings) for p in moving)
-    if count:
-        yield (
-            f"rates are upper bounds in {count} of {len(moving)} transfers: ranks began one after "
-            "the other, as where they share a core; summary.md tells how much lower they may be"
+            f"largest rank imbalance: {phase} of {s.backend} {s.layout} {s.transfer}, "
+            f"slowest/median {ranks.imbalance:.2g}; usually rank {ranks.slowest_rank} "
+            f"({ranks.slowest_share:.0%} of repetitions), host {ranks.slowest_host} "
+            f"({ranks.host_share:.0%})"
         )
 
 
 def _rate(found: PhaseSummary) -> str:
-    return "" if found.rate is None else f"{found.rate / _MIB:.0f}"
+    return "" if found.rate is None else significant(found.rate / _MIB)
 
 
-def _seconds(found: PhaseSummary) -> str:
-    """Return the median with half the width of its interval, as a part of it."""
-    width = found.seconds.relative_interval
-    return f"{found.seconds.median:.3g}" + ("" if math.isnan(width) else f" ±{50 * width:.0f}%")
-
-
-def _milliseconds(found: PhaseSummary) -> str:
-    return f"{found.per_array * 1e3:.3g}"
+def _each(found: PhaseSummary) -> str:
+    """Return milliseconds for each array."""
+    return significant(found.per_array * 1e3)
 
 
 def _ratio(found: PhaseSummary) -> str:
-    return "" if found.ratio is None else f"{found.ratio.median:.2f}"
+    return "" if found.ratio is None else f"{found.ratio.value:.2f}"
 
 
 def _percent(found: PhaseSummary) -> str:
     return "" if found.roofline is None else f"{found.roofline:.0%}"
+
+
+def significant(value: float) -> str:
+    """Write a number with three digits and no exponent where digits will do."""
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

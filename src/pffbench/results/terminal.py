@@ -8,13 +8,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from pffbench.results.conclusions import conclusions
+from pffbench.results.conclusions import cautions, verdict_lines
 from pffbench.results.summary import CaseSummary, Summary
-from pffbench.results.tables import Column, closing, columns_of, ordered, stored_lines, title
+from pffbench.results.tables import Column, columns_of, ordered, stored_lines, title
 
 
 def print_summary(summary: Summary, console: Console) -> None:
-    """Print the tables, how arrays lie on disk, the conclusions and the verdict."""
+    """Print the tables, how arrays lie on disk, warnings, and last the verdict."""
     for cases in summary.groups.values():
         console.print(title(cases, summary), style="bold", highlight=False)
         for table in _tables(cases, console):
@@ -22,9 +22,9 @@ def print_summary(summary: Summary, console: Console) -> None:
         for text in stored_lines(cases):
             console.print(f"  {text}", style="dim", highlight=False)
         console.print()
-    for text in conclusions(summary):
-        console.print(f"• {text}", highlight=False)
-    for text in closing(summary):
+    for text in cautions(summary):
+        console.print(text, highlight=False)
+    for text in verdict_lines(summary):
         console.print(text, highlight=False)
 
 
@@ -34,8 +34,8 @@ def _tables(cases: Sequence[CaseSummary], console: Console) -> list[Table]:
     whole = _table(columns, cases)
     if console.measure(whole, options=console.options.update(width=1000)).maximum <= console.width:
         return [whole]
-    parts = [[c for c in columns if c.part in ("case", part)] for part in ("write", "read")]
-    return [_table(part, cases) for part in parts]
+    parts = dict.fromkeys(c.part for c in columns if c.part != "case")
+    return [_table([c for c in columns if c.part in ("case", part)], cases) for part in parts]
 
 
 def _table(columns: Sequence[Column], cases: Sequence[CaseSummary]) -> Table:
@@ -43,5 +43,11 @@ def _table(columns: Sequence[Column], cases: Sequence[CaseSummary]) -> Table:
     for column in columns:
         table.add_column(column.heading, justify="left" if column.is_text else "right")
     for case in ordered(cases):
-        table.add_row(*(c.cell(case) for c in columns), style="dim" if case.raw else None)
+        table.add_row(*(c.cell(case) for c in columns), style=_style(case))
     return table
+
+
+def _style(case: CaseSummary) -> str | None:
+    if case.invalid:
+        return "red"
+    return "dim" if case.raw else None

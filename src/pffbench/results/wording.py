@@ -12,24 +12,21 @@ _OWN_COLUMNS = frozenset({"settings", "transfer"})
 
 
 def variants_of(names: Sequence[str], record: RunRecord) -> dict[str, str]:
-    """Return, for each case, the parameters that its backend was swept over."""
+    """Return, for each case, in what it differs from others of its backend and settings."""
     told = {
         name: {**record.cases[name]["parameters"], **record.cases[name]["options"]}
         for name in names
         if name in record.cases
     }
-    swept: dict[str, set[str]] = defaultdict(set)
+    alike: dict[tuple[str, str], list[dict[str, object]]] = defaultdict(list)
     for mine in told.values():
-        same = [other for other in told.values() if other["backend"] == mine["backend"]]
-        swept[mine["backend"]] |= {k for k, v in mine.items() if any(o.get(k) != v for o in same)}
-    return {
-        name: " ".join(
-            f"{key}={_short(mine[key])}"
-            for key in mine
-            if key in swept[mine["backend"]] - _OWN_COLUMNS
-        )
-        for name, mine in told.items()
-    }
+        alike[mine["backend"], mine.get("settings", "")].append(mine)
+    found = {}
+    for name, mine in told.items():
+        same = alike[mine["backend"], mine.get("settings", "")]
+        swept = [k for k, v in mine.items() if any(other.get(k) != v for other in same)]
+        found[name] = " ".join(f"{k}={_short(mine[k])}" for k in swept if k not in _OWN_COLUMNS)
+    return found
 
 
 #: Parameters that say which array places a workload reads, in which order, or what becomes of its

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import shutil
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -27,10 +28,13 @@ class CacheProof:
         What the experiment asks for.
     fraction : float
         Part of the pages of the files to be read that was resident, 0 to 1; NaN without files.
+    resident : int
+        Bytes of these pages, over all nodes.
     """
 
     wanted: CacheState
     fraction: float
+    resident: int = 0
 
     @property
     def proved(self) -> bool:
@@ -82,11 +86,17 @@ def bring_about(
                 run_hook(hook)
     files = team.share_on_node(to_read)
     found = _measured(team, files, to_read)
-    if wanted == "warm" and not found > WARM_ABOVE:
+    if wanted == "warm" and not found.fraction > WARM_ABOVE:
         with AgreedStep(team.comm, "warming"):
             warm(files)
         found = _measured(team, files, to_read)
-    return CacheProof(wanted, found)
+    return CacheProof(wanted, found.fraction, found.here.resident * mmap.PAGESIZE)
+
+
+def resident_bytes(team: Team, to_read: AbstractSet[str]) -> int:
+    """Return how many bytes of files are in the page cache, over all nodes; collective."""
+    found = _measured(team, team.share_on_node(to_read), to_read)
+    return found.here.resident * mmap.PAGESIZE
 
 
 def copied_name(store: str) -> str:
@@ -132,8 +142,8 @@ def run_hook(command: str) -> None:
         raise RuntimeError(f"the drop hook {command!r} ended with {done.returncode}: {said}")
 
 
-def _measured(team: Team, files: list[str], to_read: AbstractSet[str]) -> float:
-    """Return the resident part over all nodes.
+def _measured(team: Team, files: list[str], to_read: AbstractSet[str]) -> _Held:
+    """Count the resident pages of all nodes.
 
     Every node counts the files that its ranks read. The pages of one file that all nodes read
     are counted against its size once, since each byte of it is read on one node only.
@@ -143,7 +153,7 @@ def _measured(team: Team, files: list[str], to_read: AbstractSet[str]) -> float:
         here = residency(files)
     only = next(iter(to_read)) if len(to_read) == 1 else None
     held: _Held = team.comm.allreduce(_Held.of(here, only), op=_Held.__add__)
-    return held.fraction
+    return held
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ def file_arguments(options: Options) -> dict[str, Any]:
         "rdcc_nslots": options.chunk_cache_slots,
         "rdcc_w0": options.chunk_cache_w0,
         "locking": options.file_locking,
-        "libver": None if options.libver == "earliest" else options.libver,
+        "libver": None if options.libver in (None, "earliest") else options.libver,
     }
     return {key: value for key, value in told.items() if value is not None}
 

@@ -49,6 +49,8 @@ class Workload(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     parameters_type: ClassVar[type[Parameters]]
+    #: Whether each element that is read is read once.
+    reads_once: ClassVar[bool] = False
 
     @abstractmethod
     def arrays(self, parameters: Any, ranks: int, rank: int) -> list[ArraySpec]:

@@ -17,24 +17,32 @@ def left_by_another_job(cycle: Cycle) -> set[str]:
     return found
 
 
-def settle_cache(cycle: Cycle, written: set[str]) -> None:
-    """Bring about and measure the cache state of what is read, which may be a copy of `written`."""
+def settle_cache(cycle: Cycle, written: set[str]) -> set[str]:
+    """Bring about and measure the state of the page cache before reading.
+
+    Returns
+    -------
+    set of str
+        The files that this rank is going to read: those that it or another rank wrote, or copies.
+    """
     if cycle.case.parameters.cache == "copied":
         written = _copied(cycle)
     cycle.clock.tell("cache")  # whatever can fail in it is a step that ranks agree on
-    cycle.observed.cache = _prepare_cache(cycle, written)
+    cycle.observed.cache, to_read = _prepare_cache(cycle, written)
+    return to_read
 
 
-def settle_cache_again(cycle: Cycle, written: set[str]) -> None:
-    """Bring about a cache state once more; of both proofs the one with most resident counts."""
+def settle_cache_again(cycle: Cycle, written: set[str]) -> set[str]:
+    """Do it once more in one repetition; of both proofs the one with more resident counts."""
     before = cycle.observed.cache
-    settle_cache(cycle, written)
+    to_read = settle_cache(cycle, written)
     after = cycle.observed.cache
     if before is not None and after is not None and before.fraction > after.fraction:
         cycle.observed.cache = before
+    return to_read
 
 
-def _prepare_cache(cycle: Cycle, written: set[str]) -> CacheProof:
+def _prepare_cache(cycle: Cycle, written: set[str]) -> tuple[CacheProof, set[str]]:
     """Bring about the cache state for the files that this rank is going to read."""
     comm, cache = cycle.team.comm, cycle.case.parameters.cache
     to_read = written
@@ -43,7 +51,7 @@ def _prepare_cache(cycle: Cycle, written: set[str]) -> CacheProof:
     elif cache == "shifted":
         reader = cycle.team.topology.partners.index(cycle.team.rank)
         to_read = comm.sendrecv(written, dest=reader, source=cycle.reader_of)
-    return bring_about(cycle.team, cache, written, to_read, cycle.drop_hook)
+    return bring_about(cycle.team, cache, written, to_read, cycle.drop_hook), to_read
 
 
 def _copied(cycle: Cycle) -> set[str]:

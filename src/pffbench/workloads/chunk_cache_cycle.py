@@ -15,6 +15,7 @@ from pffbench.workloads.ladder import (
     remove_store,
     write_store,
 )
+from pffbench.workloads.read_proof import watched_read
 from pffbench.workloads.repack import note_storage, repack_by_library, repack_by_program
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ def run_chunk_cache(cycle: Cycle) -> None:
             written = _repack(cycle, anew)
     if cycle.stage == "write":
         return
-    settle_cache(anew, written)
     decodes = Decodes(anew)
-    read_store(anew, look=decodes.after_reading)
+    with watched_read(anew, settle_cache(anew, written)):
+        read_store(anew, look=decodes.after_reading)
     decodes.count()
     remove_store(anew)
 

@@ -42,6 +42,7 @@ class Codecs(Hyperslab):
     name = "codecs"
     summary = "global arrays cut at their chunks: rates and ratios of compression"
     parameters_type = CodecsParameters
+    reads_once = True
 
     def _part(self, p: HyperslabParameters, ranks: int, rank: int) -> Box:
         unit = _unit(p, ranks)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +14,7 @@ from pffbench.data import Source
 from pffbench.data.verify import Mismatch
 from pffbench.parallel.agreement import AgreedStep
 from pffbench.parallel.clock import PhaseClock
+from pffbench.parallel.peak_memory import PeakMemory
 from pffbench.parallel.topology import Team
 from pffbench.storage.cachestate import CacheProof, copied_name
 from pffbench.storage.durable import DiskUsage
@@ -34,6 +37,14 @@ class Observed:
     facts: dict[str, str] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
     counts: dict[tuple[str, str], float] = field(default_factory=dict)
+    #: How often everything was read; the times of reading are sums over that.
+    reads: int = 1
+    #: Bytes that the kernel delivered to this process, and fetched from a device for it, while it
+    #: read; NaN where that is not known.
+    kernel_bytes: float = math.nan
+    device_bytes: float = math.nan
+    #: With a dropped cache: bytes in the page cache after reading, over all nodes.
+    resident_after: int | None = None
 
     def count(self, phase: str, what: str, amount: float) -> None:
         """Add to what this rank has counted in a phase; it goes to `counters.csv`."""
@@ -76,6 +87,12 @@ class Cycle:
         Which part to do: one job all of it, or one writes and another one reads.
     room : Room
         Memory for what is moved; the next repetition may have the same.
+    peak : PeakMemory
+        Watches the peak memory of the repetition.
+    reads : int
+        How often to read what was written.
+    blocks : Counter of int
+        Sizes of the blocks of memory that data were moved through, with how many there were.
     label : str
         Ends the name of the store, where another one was made of it.
     observed : Observed
@@ -99,6 +116,9 @@ class Cycle:
     inspect: bool = True
     stage: Stage = "all"
     room: Room = field(default_factory=Room)
+    peak: PeakMemory = field(default_factory=PeakMemory)
+    reads: int = 1
+    blocks: Counter[int] = field(default_factory=Counter)
     label: str = ""
     observed: Observed = field(default_factory=Observed)
     open_stores: list[Store] = field(default_factory=list)

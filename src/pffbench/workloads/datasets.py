@@ -61,6 +61,7 @@ class Datasets(Workload):
     name = "datasets"
     summary = "N datasets of one shape, each rank its own or its part of each"
     parameters_type = DatasetsParameters
+    reads_once = True
 
     def arrays(self, parameters: DatasetsParameters, ranks: int, rank: int) -> list[ArraySpec]:
         alone = parameters.layout == "file_per_process"

@@ -87,6 +87,7 @@ class Hyperslab(Workload):
     name = "hyperslab"
     summary = "global 1-D to 4-D arrays cut over ranks in slabs, pencils or blocks"
     parameters_type = HyperslabParameters
+    reads_once = True
 
     def arrays(self, parameters: HyperslabParameters, ranks: int, rank: int) -> list[ArraySpec]:
         found: list[ArraySpec] = []

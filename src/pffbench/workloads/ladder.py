@@ -17,15 +17,13 @@ from pffbench.workloads.access import Access
 from pffbench.workloads.between import left_by_another_job, settle_cache
 from pffbench.workloads.cycle import Cycle
 from pffbench.workloads.pieces import Piece, amount
+from pffbench.workloads.read_proof import POISON, forget_data, note_blocks, watched_read
 from pffbench.workloads.rounds import Rounds, Turn, all_at_once, turns
 from pffbench.workloads.short import note_short, step_after_transfers
 from pffbench.workloads.sink import Sink, into_memory
 
 #: Looks at open arrays and what was just moved of them, off the timer.
 Look = Callable[[Mapping[str, Array], Sequence[Access]], None]
-
-#: What read buffers hold beforehand, so that data left over from writing never pass as read.
-POISON = 0xA5
 
 
 def not_at_all(arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
@@ -50,8 +48,12 @@ def write_read_cycle(cycle: Cycle, rounds: Rounds = all_at_once, sink: Sink = in
     written = left_by_another_job(cycle) if cycle.stage == "read" else write_store(cycle, rounds)
     if cycle.stage == "write":
         return
-    settle_cache(cycle, written)
-    read_store(cycle, rounds, sink)
+    with watched_read(cycle, settle_cache(cycle, written)):
+        for number in range(cycle.reads):
+            if number:
+                forget_data(cycle)
+            read_store(cycle, rounds, sink)
+    cycle.observed.reads = cycle.reads
     remove_store(cycle)
 
 
@@ -114,6 +116,7 @@ def filled(cycle: Cycle, group: Sequence[Turn]) -> list[list[Piece]]:
     with cycle.step("data"):
         for piece in chain.from_iterable(pieces):
             piece.fill(cycle.source)
+            note_blocks(cycle.blocks, piece.spec, piece.memory.nbytes)
     return pieces
 
 

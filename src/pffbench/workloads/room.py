@@ -27,6 +27,10 @@ class Room:
             self._memory = _aligned(nbytes)
         return self._memory
 
+    def fill(self, value: int) -> None:
+        """Overwrite every byte."""
+        self._memory.fill(value)
+
     def leave(self) -> None:
         """Keep nothing: what is taken next takes no room until it is touched."""
         self._memory = _aligned(0)

@@ -29,6 +29,7 @@ from pffbench.workloads.ladder import (
     write_pieces,
     write_store,
 )
+from pffbench.workloads.read_proof import watched_read
 from pffbench.workloads.rounds import Round, turns
 
 if TYPE_CHECKING:
@@ -41,9 +42,10 @@ def run_updates(cycle: Cycle) -> None:
     if cycle.stage == "write":
         return
     p, workload = _parameters(cycle), cast("Updates", cycle.workload)
-    (settle_cache_again if p.cache == "dropped" else settle_cache)(cycle, written)
+    settle = settle_cache_again if p.cache == "dropped" else settle_cache
     merged = Merged(cycle.source, workload.changed(p, cycle.team.size))
-    read_store(replace(cycle, workload=workload.afterwards(), source=merged))
+    with watched_read(cycle, settle(cycle, written)):
+        read_store(replace(cycle, workload=workload.afterwards(), source=merged))
     remove_store(cycle)
 
 

@@ -26,11 +26,8 @@ from pffbench.versioning.history import COLUMNS, Table, Values, Version
 from pffbench.versioning.keeper import Keeper, Keeping, Recalling
 from pffbench.workloads.between import left_by_another_job, settle_cache_again
 from pffbench.workloads.cycle import Cycle
-from pffbench.workloads.ladder import (
-    POISON,
-    remove_store,
-    sync_store,
-)
+from pffbench.workloads.ladder import remove_store, sync_store
+from pffbench.workloads.read_proof import POISON, watched_read
 from pffbench.workloads.versions_counts import Tally, count_kept, count_times
 
 if TYPE_CHECKING:
@@ -45,9 +42,10 @@ def run_versions(cycle: Cycle) -> None:
     written = left_by_another_job(cycle) if cycle.stage == "read" else _write(cycle, keeper)
     if cycle.stage == "write":
         return
-    for target in _targets(p):
-        _prepare_cache(cycle, written, target)
-        _read(cycle, keeper, target)
+    with watched_read(cycle, written):
+        for target in _targets(p):
+            _prepare_cache(cycle, written, target)
+            _read(cycle, keeper, target)
     remove_store(cycle)
 
 

@@ -1,0 +1,1 @@
+"""Running an experiment: from the command line to a verdict, on all ranks."""

@@ -1,0 +1,68 @@
+"""In which order the cases of a block run.
+
+What a case leaves behind (dirty pages, a warm cache, a busy device) reaches the case after it. In
+a rotated order each case has the same predecessor in every block, whose legacy is then taken for
+its own time. So the cases of a comparison run in the order of a Williams square (Williams, 1949):
+each of them runs in each place, and after each other one, equally often.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+from pffbench.case import Case
+
+
+def ordered_block(cases: Sequence[Case], block: int, seed: int) -> Iterator[Case]:
+    """Yield the cases of a block, those of a comparison next to each other.
+
+    Comparisons come in a random order. The order depends on the arguments alone, so that all
+    ranks, and a run that is resumed, find the same one.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        What runs in this block.
+    block : int
+        Number of the block.
+    seed : int
+        Seed of the experiment.
+    """
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        groups.setdefault(case.group, []).append(case)
+    names = list(groups)
+    _generator(seed, "groups", block).shuffle(names)
+    for name in names:
+        members = groups[name]
+        for place in _places(len(members), block, seed, name):
+            yield members[place]
+
+
+def _places(count: int, block: int, seed: int, name: str) -> Sequence[int]:
+    """Return the order of a block: a row of a square that is relabelled anew each time round."""
+    square = williams_square(count)
+    turn, row = divmod(block, len(square))
+    generator = _generator(seed, name, turn)
+    rows, labels = list(range(len(square))), list(range(count))
+    generator.shuffle(rows)
+    generator.shuffle(labels)
+    return [labels[place] for place in square[rows[row]]]
+
+
+def williams_square(count: int) -> list[list[int]]:
+    """Return orders in which each of so many things follows each other one equally often.
+
+    There are `count` orders where that is even, twice as many where it is odd.
+    """
+    first = [(place + 1) // 2 if place % 2 else -(place // 2) % count for place in range(count)]
+    square = [[(item + row) % count for item in first] for row in range(count)]
+    if count % 2:
+        square += [order[::-1] for order in square]
+    return square
+
+
+def _generator(*parts: object) -> random.Random:
+    """Return random numbers that depend on the parts alone; the same in each process."""
+    return random.Random("/".join(map(str, parts)))  # noqa: S311 -- no secret

@@ -1,0 +1,164 @@
+"""Which cases run in the next block of repetitions, and when a run has enough of them.
+
+With a fixed number of repetitions each case runs as often. Otherwise the run looks at its results
+after 5, 7, 10, 14, … repetitions (`pffbench.summary.inference.LOOKS`): cases whose comparisons in
+the headline are decided stop, and the time goes to the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from pffbench.case import Case
+from pffbench.decided import NextBlock
+from pffbench.experiment.plan import Plan
+from pffbench.summary.headline import Design, TotalTimes, answers, undecided_cases
+from pffbench.units import Duration
+
+#: With ``repetitions: auto`` each case has at least so many, unless time is up.
+FEWEST = 10
+#: Reading that takes less time is repeated within a repetition, so often at most.
+READ_SECONDS = 0.1
+MOST_READS = 8
+#: States of the page cache in which reading again is the same work as reading once.
+_REPEATABLE = frozenset({"warm", "shifted", "copied"})
+
+
+class Record(Protocol):
+    """What rank 0 has recorded, as far as the schedule needs it."""
+
+    @property
+    def resolution(self) -> float:
+        """Seconds under which the harness itself shows."""
+
+    @property
+    def cases(self) -> Mapping[str, Mapping[str, object]]:
+        """Entries of the cases in `run.json`."""
+
+    def totals(self, last: int) -> TotalTimes:
+        """Return seconds of the repetitions that count, up to a block."""
+
+    def read_seconds(self, case: str) -> float | None:
+        """Return what reading took in the first repetition, the warm-up included."""
+
+    def stop(self, cases: Sequence[str], repetitions: int, why: str) -> None:
+        """Note that cases have enough repetitions."""
+
+
+class Schedule:
+    """Decides on rank 0 what runs next.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is run.
+    record : Record
+        What has been recorded.
+    """
+
+    def __init__(self, plan: Plan, record: Record) -> None:
+        self._plan = plan
+        self._record = record
+        experiment = plan.experiment
+        self._auto = experiment.repetitions == "auto"
+        self._design = Design.of_experiment(
+            {
+                "repetitions": experiment.repetitions,
+                "max_repetitions": experiment.max_repetitions,
+                "margin": experiment.margin,
+            }
+        )
+        self._active = list(range(len(plan.cases)))
+        self._reads: dict[int, int] = {}
+
+    def first(self) -> NextBlock:
+        """Return the first block: every case."""
+        return self._block()
+
+    def after(self, block: int, passed: float, expected: Mapping[str, float]) -> NextBlock:
+        """Return what follows a block.
+
+        Parameters
+        ----------
+        block : int
+            Number of the block that has ended.
+        passed : float
+            Seconds since the first block of this start began.
+        expected : dict of str to float
+            Seconds that another repetition of each case takes.
+        """
+        experiment = self._plan.experiment
+        counted = block + 1 - experiment.warmup
+        self._drop_failed()
+        if counted >= 1:
+            if block + 1 >= experiment.blocks:
+                self._active = []
+            elif self._auto:
+                self._look(counted, block)
+            self._keep_to_budget(counted, passed, expected)
+        return self._block()
+
+    def _block(self) -> NextBlock:
+        return NextBlock(tuple(self._active), {i: self._reads_of(i) for i in self._active})
+
+    def _case(self, place: int) -> Case:
+        return self._plan.cases[place]
+
+    def _drop_failed(self) -> None:
+        cases = self._record.cases
+        self._active = [i for i in self._active if "failure" not in cases[self._case(i).id]]
+
+    def _look(self, counted: int, block: int) -> None:
+        """Let cases stop that the headline needs no more of."""
+        if counted not in self._design.looks and counted != FEWEST:
+            return
+        found = answers(
+            self._record.cases,
+            self._record.totals(block),
+            self._design,
+            self._record.resolution,
+            ended=False,
+        )
+        open_ = undecided_cases(found)
+        # Raw transfers go on beside what they bound: they tell whether the machine changed.
+        groups = {case.group for case in self._plan.cases if case.id in open_}
+        goes_on = [
+            i
+            for i in self._active
+            if self._case(i).id in open_ or self._is_raw(i, groups) or counted < FEWEST
+        ]
+        stopping = [self._case(i).id for i in self._active if i not in set(goes_on)]
+        if stopping:
+            self._record.stop(stopping, counted, "nothing in the headline depends on more")
+        self._active = goes_on
+
+    def _is_raw(self, place: int, groups: set[str]) -> bool:
+        case = self._case(place)
+        return bool(self._record.cases[case.id].get("raw")) and case.group in groups
+
+    def _keep_to_budget(
+        self, counted: int, passed: float, expected: Mapping[str, float]
+    ) -> None:
+        """End the run where another block would pass its time budget."""
+        budget = self._plan.experiment.time_budget
+        if budget is None or not self._active:
+            return
+        needed = sum(expected.get(self._case(i).id, 0.0) for i in self._active)
+        if passed + needed > budget:
+            why = f"the time budget of {Duration(budget):g} s would have been passed"
+            self._record.stop([self._case(i).id for i in self._active], counted, why)
+            self._active = []
+
+    def _reads_of(self, place: int) -> int:
+        """Return how often a case reads, which is settled once its first repetition is known."""
+        case = self._case(place)
+        if not self._auto or case.parameters.cache not in _REPEATABLE:
+            return 1
+        if place not in self._reads:
+            seconds = self._record.read_seconds(case.id)
+            if not seconds:
+                return 1
+            self._reads[place] = min(MOST_READS, math.ceil(READ_SECONDS / seconds))
+        return self._reads[place]

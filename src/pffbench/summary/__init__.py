@@ -1,0 +1,1 @@
+"""From raw results to statements: statistics, decisions, tables and exports."""

@@ -1,0 +1,332 @@
+"""The headline of a run: which format is fastest at writing and at reading, and how sure that is.
+
+A *comparison* is what is compared: cases that write and read the same bytes in the same boxes with
+the same settings, uncompressed or compressed. Its *contenders* are the formats, each with all its
+cases, or the cases themselves where there is only one format. A format is called faster than
+another when its fastest case is shown to be faster than *each* case of the other: so having more
+cases is no advantage.
+
+The headline compares equal work: the comparisons with settings ``matched``, or those with
+``defaults`` where there is nothing else. Rank 0 asks it during a run which cases have to go on,
+and the summary asks it at the end; both get the same answer from the same times.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from pffbench.summary.inference import (
+    ALPHA,
+    LOOKS,
+    MARGIN,
+    Decision,
+    Decisions,
+    Ratio,
+    Table,
+    Times,
+    decide,
+    fastest_of,
+    planned_looks,
+)
+
+#: Seconds by block, by case, by total (``write_total``, …).
+TotalTimes = Mapping[str, Mapping[str, Times]]
+Entry = Mapping[str, Any]
+
+
+class ComparisonKey(NamedTuple):
+    """What cases of one comparison have in common.
+
+    Parameters
+    ----------
+    group : str
+        Name of the group: same bytes in the same boxes.
+    settings : str
+        ``matched`` or ``defaults``.
+    compressed : bool
+        Whether the stored data are compressed.
+    """
+
+    group: str
+    settings: str
+    compressed: bool
+
+
+def comparison_key(entry: Entry) -> ComparisonKey:
+    """Return the comparison that a case belongs to, by its entry in `run.json`."""
+    p = entry["parameters"]
+    stored = entry.get("stored_as")
+    codec = stored["codec"] if isinstance(stored, Mapping) else p.get("codec", "auto")
+    return ComparisonKey(entry["group"], p["settings"], codec not in ("none", "auto", "", None))
+
+
+def takes_part(entry: Entry) -> bool:
+    """Whether a case is compared at all: not where it failed or its data were wrong."""
+    return not (entry.get("failure") or entry.get("invalid"))
+
+
+Standing = Literal["slower", "equal", "undecided"]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A contender beside the fastest one of a comparison.
+
+    Parameters
+    ----------
+    name : str
+        Name of the format, or of the case where one format is compared with itself.
+    case : str
+        Its fastest case.
+    standing : {"slower", "equal", "undecided"}
+        How it stands to the fastest one.
+    ratio : Ratio
+        Its time over that of the fastest one.
+    needed : int
+        Where it is undecided: repetitions that would probably decide it.
+    open_cases : tuple of str
+        Where it is undecided: its cases that are not shown to be slower yet.
+    """
+
+    name: str
+    case: str
+    standing: Standing
+    ratio: Ratio
+    needed: int = 0
+    open_cases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known of a comparison in one total.
+
+    Parameters
+    ----------
+    total : str
+        ``write_total``, ``update_total`` or ``read_total``.
+    key : ComparisonKey
+        The comparison.
+    name, case : str
+        The contender with the smallest median, and its case.
+    others : tuple of Contender
+        The others, fastest first.
+    too_short : bool
+        Whether times are below resolution, so that nothing is said.
+    running : tuple of str
+        Where it is undecided: the cases that more repetitions are needed of. Cases that are shown
+        to be slower than each case that may be the fastest are not among them.
+    """
+
+    total: str
+    key: ComparisonKey
+    name: str
+    case: str
+    others: tuple[Contender, ...]
+    too_short: bool = False
+    running: tuple[str, ...] = ()
+
+    @property
+    def decided(self) -> bool:
+        """Whether each contender is shown to be slower than, or equal to, the fastest one.
+
+        Times that are below resolution stay so however often they are measured.
+        """
+        return self.too_short or all(o.standing != "undecided" for o in self.others)
+
+    @property
+    def fastest(self) -> tuple[str, ...]:
+        """Names of the fastest contender and of those that are equally fast."""
+        return (self.name, *(o.name for o in self.others if o.standing == "equal"))
+
+
+@dataclass(frozen=True)
+class Design:
+    """How repetitions are planned and judged.
+
+    Parameters
+    ----------
+    looks : tuple of int
+        Numbers of repetitions after which the run looks at its results.
+    margin : float
+        Difference, as a part, under which two ways count as equally fast.
+    """
+
+    looks: tuple[int, ...]
+    margin: float = MARGIN
+
+    @classmethod
+    def of_experiment(cls, experiment: Mapping[str, Any]) -> Design:
+        """Return the design of an experiment as `run.json` keeps it."""
+        margin = float(experiment.get("margin") or MARGIN)
+        repetitions = experiment.get("repetitions") or LOOKS[0]
+        if repetitions == "auto":
+            return cls(planned_looks(int(experiment["max_repetitions"])), margin)
+        return cls((int(repetitions),), margin)
+
+
+def answers(
+    cases: Mapping[str, Entry],
+    times: TotalTimes,
+    design: Design,
+    resolution: float,
+    *,
+    ended: bool = True,
+) -> list[Answer]:
+    """Say of each comparison of the headline what is fastest and how the others stand.
+
+    Parameters
+    ----------
+    cases : dict of str to dict
+        Entries of the cases in `run.json`.
+    times : dict
+        Seconds of the repetitions that count.
+    design : Design
+        Looks and margin.
+    resolution : float
+        Seconds under which the harness itself shows.
+    ended : bool
+        Whether no more repetitions come.
+    """
+    contests = list(_contests(cases, times))
+    tables = [contest.table for contest in contests]
+    decisions = decide(tables, design.looks, ended=ended, margin=design.margin, alpha=ALPHA)
+    return [
+        contest.answer(place, decisions, resolution) for place, contest in enumerate(contests)
+    ]
+
+
+def undecided_cases(found: Iterable[Answer]) -> set[str]:
+    """Return the cases that have to go on, since what is fastest is not decided."""
+    return {case for answer in found if not answer.decided for case in answer.running}
+
+
+@dataclass(frozen=True)
+class _Contest:
+    """A comparison in one total: its contenders, each with its cases."""
+
+    total: str
+    key: ComparisonKey
+    contenders: Mapping[str, Sequence[str]]
+    times: Mapping[str, Times]
+
+    @property
+    def table(self) -> Table:
+        """All pairs of cases of different contenders."""
+        names = list(self.contenders)
+        pairs = [
+            (a, b)
+            for i, one in enumerate(names)
+            for other in names[i + 1 :]
+            for a in self.contenders[one]
+            for b in self.contenders[other]
+        ]
+        return Table(self.times, tuple(pairs))
+
+    def answer(self, place: int, decisions: Decisions, resolution: float) -> Answer:
+        """Put the decisions on the pairs together."""
+        best = {name: self._fastest(cases) for name, cases in self.contenders.items()}
+        first = fastest_of({name: self.times[case] for name, case in best.items()})
+        others = [
+            self._beside(name, best, first, place, decisions) for name in best if name != first
+        ]
+        others.sort(key=lambda other: other.ratio.value)
+        short = any(self._median(case) < resolution for case in best.values())
+        running = self._running(best[first], others, place, decisions)
+        return Answer(self.total, self.key, first, best[first], tuple(others), short, running)
+
+    def _running(
+        self, first: str, others: Sequence[Contender], place: int, decisions: Decisions
+    ) -> tuple[str, ...]:
+        """Return the cases that are not shown to be slower than all that may be the fastest."""
+        rivals = [first]
+        for other in others:
+            rivals += other.open_cases if other.standing == "undecided" else ()
+            rivals += [other.case] if other.standing == "equal" else ()
+        of = {case: name for name, cases in self.contenders.items() for case in cases}
+        found = []
+        for case in of:
+            against = [_decision(place, case, r, decisions) for r in rivals if of[r] != of[case]]
+            if case in rivals or not all(d.different and d.ratio.value > 1 for d in against):
+                found.append(case)
+        return tuple(found)
+
+    def _median(self, case: str) -> float:
+        return float(np.median(list(self.times[case].values())))
+
+    def _fastest(self, cases: Iterable[str]) -> str:
+        return fastest_of({case: self.times[case] for case in cases})
+
+    def _beside(
+        self,
+        name: str,
+        best: Mapping[str, str],
+        first: str,
+        place: int,
+        decisions: Decisions,
+    ) -> Contender:
+        of_all = {
+            case: _decision(place, case, best[first], decisions) for case in self.contenders[name]
+        }
+        its_best = of_all[best[name]]
+        open_ = [case for case, d in of_all.items() if not (d.different and d.ratio.value > 1)]
+        if not open_:
+            return Contender(name, best[name], "slower", its_best.ratio)
+        if its_best.equivalent:
+            return Contender(name, best[name], "equal", its_best.ratio)
+        needed = max(of_all[case].needed for case in open_)
+        return Contender(
+            name, best[name], "undecided", its_best.ratio, needed, tuple(open_)
+        )
+
+
+def _decision(place: int, case: str, other: str, decisions: Decisions) -> Decision:
+    """Return the decision on a pair whichever way round it was made; the ratio is case / other."""
+    known = decisions.get((place, case, other))
+    if known is not None:
+        return known
+    turned = decisions.get((place, other, case), Decision(Ratio.unknown()))
+    return Decision(turned.ratio.inverse, turned.different, turned.equivalent, turned.needed)
+
+
+def _contests(cases: Mapping[str, Entry], times: TotalTimes) -> Iterable[_Contest]:
+    """Yield the comparisons of the headline in each total."""
+    by_key: dict[ComparisonKey, list[str]] = defaultdict(list)
+    for name, entry in cases.items():
+        if not entry.get("raw") and takes_part(entry):
+            by_key[comparison_key(entry)].append(name)
+    by_key = _of_headline(by_key)
+    formats = {key: {_format(cases[name]) for name in names} for key, names in by_key.items()}
+    several = any(len(found) > 1 for found in formats.values())
+    for total, measured in times.items():
+        for key, names in by_key.items():
+            there = [name for name in names if measured.get(name)]
+            contenders: dict[str, list[str]] = defaultdict(list)
+            for name in there:
+                contenders[_format(cases[name]) if several else name].append(name)
+            if len(contenders) > 1:
+                raw = [
+                    name
+                    for name, entry in cases.items()
+                    if entry.get("raw") and entry["group"] == key.group and measured.get(name)
+                ]
+                chosen = {name: measured[name] for name in (*there, *raw)}
+                yield _Contest(total, key, dict(contenders), chosen)
+
+
+def _of_headline(by_key: dict[ComparisonKey, list[str]]) -> dict[ComparisonKey, list[str]]:
+    """Return the comparisons of equal work, if any of them compares anything; else all."""
+    matched = {
+        key: names
+        for key, names in by_key.items()
+        if key.settings == "matched" and len(names) > 1
+    }
+    return matched or by_key
+
+
+def _format(entry: Entry) -> str:
+    return str(entry["parameters"]["backend"])
