@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pffbench.results.summary import TOTALS, CaseSummary, Summary
+from pffbench.phases import TOTALS
+from pffbench.results.summary import CaseSummary, Summary
 from pffbench.results.tables import title
 from pffbench_analysis.charts import Bar, Chart, keeps_data
 from pffbench_analysis.style import plain

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pffbench.results.summary import MOVING, TOTALS, CaseSummary, PhaseSummary, Summary
+from pffbench.phases import MOVING, TOTALS
+from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
 
 _MIB = 2**20
 #: The order of a cycle; phases that are not named here follow in the order in which they ran.

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pffbench.errors import UserError
+from pffbench.phases import LAST_PHASE, UPDATE_PHASES, WRITE_PHASES
 from pffbench.results.record import RunRecord
-from pffbench.results.samples import LAST_PHASE, UPDATE_PHASES, WRITE_PHASES
 from pffbench_analysis.frames import load_samples
 
 if TYPE_CHECKING:

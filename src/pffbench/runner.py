@@ -101,16 +101,18 @@ class Runner:
             from pffbench.run.schedule import Schedule  # which only rank 0 needs
 
             schedule = Schedule(self.plan, self.recorder)
-        seed, blocks = self.plan.experiment.seed, self.plan.experiment.blocks
+        experiment = self.plan.experiment
         with StopSignals() as stop, objects_kept():
-            begin = time.monotonic()
             following = self._told(None if schedule is None else schedule.first())
-            for block in range(blocks):
+            begin = time.monotonic()
+            for block in range(experiment.blocks):
                 if not following.cases:
                     return True
                 cases = [self.plan.cases[i] for i in following.cases]
                 reads = {self.plan.cases[i].id: n for i, n in following.reads.items()}
-                for position, case in enumerate(ordered_block(cases, block, seed)):
+                if experiment.order == "balanced":
+                    cases = list(ordered_block(cases, block, experiment.seed))
+                for position, case in enumerate(cases):
                     if case.id in self._failed or (case.id, block) in self.done:
                         continue
                     late = self._out_of_time(case, time.monotonic() - begin)

@@ -28,7 +28,7 @@ def test_the_run_is_not_valid(failing):
     assert failing.status == 1, failing.said
     assert failing.record["valid"] is False
     assert failing.record["status"] == "finished"
-    assert "\nINVALID\n" in failing.stdout
+    assert "\nINVALID: " in failing.stdout
 
 
 @pytest.mark.parametrize("verb", PHASE_OF)

@@ -55,7 +55,7 @@ def files(done):
     ("changes", "told"),
     [
         ({"experiment__repetitions": 3}, "the experiment in run.json was changed"),
-        ({"experiment__repetitions": "many", "experiment_digest": None}, "repetitions: Expected"),
+        ({"experiment__repetitions": "many", "experiment_digest": None}, "repetitions: Invalid"),
         ({"cases": {}}, "2 cases are new, such as"),
         ({"ranks": 3}, "it had 3 ranks, now there are 1"),
         ({"provenance__software__python__version": "2.7"}, "python version was 2.7, now it is"),
@@ -164,8 +164,9 @@ def test_stopping_early_by_a_rule_is_no_fault(tmp_path):
     done = run_experiment(tmp_path, None, repetitions=50, warmup=0, time_budget="0.2 s",
                           cases=[SLAB | {"backend": "null"}])  # fmt: skip
     assert done.status == 0, done.said
-    assert 0 < done.record["stopped_after"] < 50
-    assert [r for r in done.record["remarks"] if r.startswith("stopped after")]
+    (entry,) = done.record["cases"].values()
+    assert 0 < entry["stopped_after"] < 50
+    assert [r for r in done.record["stops"] if "time budget" in r]
 
 
 BACKWARDS = """

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from launch import PROGRAMS, pffbench_cli, run_experiment, start_experiment
-from pffbench.data import make_source
+from pffbench.data import make_source, seed_of_repetition
 
 pytestmark = pytest.mark.parallel
 
@@ -72,7 +72,7 @@ def test_what_is_read_is_printed(tmp_path):
     told = {"program": (PROGRAMS / "printing.py",), "seed": 3}
     done = start_experiment(tmp_path, 2, cases=[case], **told).finish()
     assert done.status == 0, done.said
-    source = make_source("uniform", "float32", 3)
+    source = make_source("uniform", "float32", seed_of_repetition(3, 0))
     for rank, numbers in enumerate([range(2), range(2, 5)]):
         printed = (tmp_path / f"printed-{rank}.txt").read_text()
         assert printed == "".join(f"{_data(source, n, (2, 3))}\n" for n in numbers)

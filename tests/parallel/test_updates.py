@@ -11,7 +11,7 @@ import zarr
 from faults import run_faulty
 from launch import pffbench_cli as pffbench
 from launch import run_experiment, write_experiment
-from pffbench.data import make_source
+from pffbench.data import make_source, seed_of_repetition
 
 pytestmark = pytest.mark.parallel
 
@@ -117,7 +117,7 @@ def expected(change):
     rows = SHAPE[0] + (4 if change == "append" else 0)
     shape = (rows, *SHAPE[1:])
     before, after = np.empty(shape, "f4"), np.empty(shape, "f4")
-    source = make_source("uniform", None, seed=1)
+    source = make_source("uniform", None, seed=seed_of_repetition(1, 0))
     source.fill(before, 0, (0, 0, 0), shape)
     source.fill(after, 1, (0, 0, 0), shape)
     if change == "append":

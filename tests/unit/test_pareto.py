@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("matplotlib")
 
+from pffbench_analysis.recommend.contrast import contrast, p_values
+
 from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import BYTES, USUAL, a_run
 from pffbench.results.joining import joined
@@ -33,7 +35,6 @@ from pffbench_analysis.pareto.apart import shown_faster
 from pffbench_analysis.pareto.choices import choices
 from pffbench_analysis.pareto.figure import draw_kind
 from pffbench_analysis.pareto.words import headline, markdown
-from pffbench_analysis.recommend.contrast import contrast, p_values
 from pffbench_analysis.report import report
 
 MIB = 2**20

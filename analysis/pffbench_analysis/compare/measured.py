@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pffbench.parallel.clock import RESOLUTION
-from pffbench.results.summary import TOTALS
+from pffbench.phases import TOTALS
 from pffbench.summary.headline import takes_part
 from pffbench_analysis.compare.inference import FEWEST, Values
 from pffbench_analysis.runs import Run

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pffbench.results.summary import TOTALS
+from pffbench.phases import TOTALS
 from pffbench_analysis.compare.inference import Estimate
 from pffbench_analysis.runs import Difference, Run
 

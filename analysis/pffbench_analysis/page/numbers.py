@@ -10,8 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pffbench.phases import MOVING, TOTALS
 from pffbench.results.joining import repetition
-from pffbench.results.summary import MOVING, TOTALS, CaseSummary, PhaseSummary, Summary
+from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
 from pffbench_analysis.captions import stamp
 from pffbench_analysis.charts import differences, keeps_data, label, place
 from pffbench_analysis.page.ranks import RankTimes

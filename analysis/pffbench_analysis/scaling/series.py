@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from pffbench.errors import UserError
+from pffbench.phases import TOTALS
 from pffbench.results.compression import compression_ratio
-from pffbench.results.summary import TOTALS, CaseSummary, Summary, summarise
+from pffbench.results.summary import CaseSummary, Summary, summarise
 from pffbench_analysis.charts import place
 from pffbench_analysis.runs import EmptyRunError, Run, load_run
 from pffbench_analysis.scaling.belonging import (

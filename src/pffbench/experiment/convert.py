@@ -91,6 +91,13 @@ def allowed_words(kind: Any) -> tuple[str, ...]:
     return tuple(word for part in get_args(kind) for word in allowed_words(part))
 
 
+def _allows_int(kind: Any) -> bool:
+    """Whether a type allows integers, beside other values."""
+    return kind is int or any(
+        _allows_int(part) for part in get_args(kind) if get_origin(kind) is not Literal
+    )
+
+
 def _explained(message: str, kind: type[msgspec.Struct], where: str, data: dict[str, Any]) -> str:
     match = _PATH.fullmatch(message)
     assert match is not None
@@ -100,8 +107,9 @@ def _explained(message: str, kind: type[msgspec.Struct], where: str, data: dict[
         place = join(where, path) if path else where
         return f"{join(place, missing[1])} is missing{_required(kind) if not path else ''}"
     key = re.split(r"[.\[]", path)[0] if path else ""
-    words = allowed_words(get_type_hints(kind, include_extras=True).get(key))
-    allowed = f" (allowed: {', '.join(words)})" if words else ""
+    hint = get_type_hints(kind, include_extras=True).get(key)
+    words = [*allowed_words(hint), *(["whole numbers"] if _allows_int(hint) else [])]
+    allowed = f" (allowed: {', '.join(words)})" if allowed_words(hint) else ""
     given = f"; it is {shown(data[key])}" if key in data else ""
     place = join(where, path) if path else where
     return f"{place}: {what.replace('`', '')}{given}{allowed}"

@@ -61,6 +61,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     counters : bool
         Whether CPU seconds, page faults, bytes and system calls of each phase are counted too,
         into `counters.csv`.
+    order : {"balanced", "listed"}
+        Order of the cases in a block. ``balanced``: random, so that each case of a comparison comes
+        after each other one equally often. ``listed``: as in the file, in every block.
     settle : Duration
         Most seconds to wait, before each repetition, until what was written before has reached the
         device; 0 for not at all.
@@ -82,6 +85,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     memory: Size = msgspec.field(default_factory=lambda: Size(64 * 2**20))
     time_budget: Duration | None = None
     counters: bool = False
+    order: Literal["balanced", "listed"] = "balanced"
     settle: Duration = msgspec.field(default_factory=lambda: Duration(2.0))
 
     @property

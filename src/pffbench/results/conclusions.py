@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
+from pffbench.phases import READ_PHASES
 from pffbench.results.record import RunRecord
-from pffbench.results.samples import READ_PHASES
 from pffbench.results.summary import CaseSummary, Summary
 from pffbench.results.wording import comparisons_apart
 from pffbench.storage.writeback import QUIET

@@ -17,7 +17,7 @@ from pffbench.case import Case
 from pffbench.parallel.machine_load import MachineLoad
 from pffbench.parallel.meter import COUNTERS, IO
 from pffbench.parallel.topology import Team
-from pffbench.results.samples import READ_PHASES
+from pffbench.phases import READ_PHASES
 from pffbench.results.told import Told
 from pffbench.storage.cachestate import CacheProof
 from pffbench.storage.durable import DiskUsage

@@ -58,7 +58,9 @@ def read_trouble(repetition: Repetition, entry: Mapping[str, Any]) -> Iterator[s
         )
     if r.resident_after is None or r.cache is None or not entry.get("counts_device"):
         return
-    arrived = r.resident_after - r.cache.resident
+    # Holes of a file come into the cache without being fetched.
+    holes = 0 if r.disk is None else max(0, r.disk.apparent - r.disk.stored)
+    arrived = r.resident_after - r.cache.resident - holes
     if r.device_bytes < _FROM_DEVICE * arrived:
         yield (
             f"the cache was dropped, but of {arrived} bytes that came into it while reading only "

@@ -10,21 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pffbench.phases import MOVING, TOTALS
 from pffbench.results.rankspread import RankSpread, rank_spread
-from pffbench.results.samples import READ_PHASES, UPDATE_PHASES, WRITE_PHASES, Sample
+from pffbench.results.samples import Sample
 from pffbench.results.statistics import Caveat, Spread, spread, warnings_for
 from pffbench.summary.inference import Ratio
 
-#: Sums of phases: what it takes until data are written, or changed, as durably as asked, or read.
-TOTALS = {
-    "write_total": WRITE_PHASES,
-    "update_total": UPDATE_PHASES,
-    "read_total": READ_PHASES,
-}
 #: Part of the bytes of a read that go through pages mapped anew, from which on it is told.
 MUCH_FAULTED = 0.5
-#: Phases in which data move: these have rates and a roofline.
-MOVING = ("write", "update", "read", *TOTALS)
 
 
 @dataclass(frozen=True)

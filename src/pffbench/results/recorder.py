@@ -16,15 +16,15 @@ from pffbench.case import Case
 from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Clock, Floor
 from pffbench.parallel.topology import Topology
+from pffbench.phases import READ_PHASES, TOTALS
 from pffbench.results.beginning import floor_entry
 from pffbench.results.counters import append_counts
 from pffbench.results.gather import Repetition
 from pffbench.results.guards import clock_trouble, missing_repetitions, read_trouble
-from pffbench.results.phases import TOTALS
 from pffbench.results.progress import Progress
 from pffbench.results.ranks import RanksFile
 from pffbench.results.record import RunRecord
-from pffbench.results.samples import READ_PHASES, Sample, SamplesLog, read_samples
+from pffbench.results.samples import Sample, SamplesLog, read_samples
 from pffbench.storage.cachestate import DROPPED_BELOW
 from pffbench.summary.headline import TotalTimes
 from pffbench.workloads.registry import workload

@@ -12,19 +12,9 @@ from typing import Any, TextIO, cast, get_type_hints
 
 import msgspec
 
-#: The phase that ends a repetition: a repetition without it was cut short.
-LAST_PHASE = "remove"
 #: So many characters, about a hundred rows, are turned into samples at once: few enough to stay in
 #: a processor's cache, which makes reading more than twice as fast as thousands of rows do.
 _TEXT_AT_ONCE = 25_000
-#: The phases until data are written, in their order.
-WRITE_PHASES = ("create", "define", "write", "commit", "flush", "close", "sync")
-#: The phases of reading, in their order.
-READ_PHASES = ("open", "open_array", "read", "close_read")
-#: The phases of changing what has been written, in their order.
-UPDATE_PHASES = (
-    "reopen", "reopen_array", "extend", "update", "flush_update", "close_update", "sync_update",
-)  # fmt: skip
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False):

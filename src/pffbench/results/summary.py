@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from pffbench.parallel.clock import RESOLUTION
+from pffbench.phases import MOVING, TOTALS
 from pffbench.results.amplification import Medians, median_counts
 from pffbench.results.gaps import gaps_of
 from pffbench.results.load import LoadSummary, load_summary
-from pffbench.results.phases import MOVING, TOTALS, PhaseSummary, phase_summary
+from pffbench.results.phases import PhaseSummary, phase_summary
 from pffbench.results.record import RunRecord, readable
 from pffbench.results.samples import Sample, read_samples
 from pffbench.results.whole import whole
@@ -36,7 +37,7 @@ from pffbench.summary.inference import (
     variance_inflation,
 )
 
-__all__ = ["MOVING", "TOTALS", "CaseSummary", "PhaseSummary", "Summary", "summarise"]
+__all__ = ["CaseSummary", "PhaseSummary", "Summary", "summarise"]
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from pffbench.phases import MOVING
 from pffbench.results.amplification import AMPLIFICATIONS, amplification
 from pffbench.results.compression import compression_ratio
-from pffbench.results.phases import MOVING
 from pffbench.results.record import RunRecord
 from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
 from pffbench.results.wording import comparisons_apart

@@ -7,14 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pffbench.results.samples import (
-    COLUMNS,
-    LAST_PHASE,
-    UPDATE_PHASES,
-    WRITE_PHASES,
-    Sample,
-    read_samples,
-)
+from pffbench.phases import LAST_PHASE, UPDATE_PHASES, WRITE_PHASES
+from pffbench.results.samples import COLUMNS, Sample, read_samples
 
 Repetitions = frozenset[tuple[str, int]]
 

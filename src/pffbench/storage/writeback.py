@@ -77,7 +77,10 @@ class Settler:
 
 def _syncfs(directory: str) -> None:
     """Write out the file system of a directory; what cannot be written shows in `dirty_bytes`."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:  # it has gone; the repetition will say so
+        return
     try:
         ctypes.CDLL(None, use_errno=True).syncfs(descriptor)
     finally:

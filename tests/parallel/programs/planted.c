@@ -1,0 +1,191 @@
+/* Faults below every library: a preloaded library that makes system calls on chosen files slow, or
+ * lets reads return without having read. See tests/planted.py.
+ *
+ * PLANT_MATCH    part of the path of the files
+ * PLANT_RANK     the only rank that is touched; all when not set
+ * PLANT_SIZE     calls that move fewer bytes are left alone
+ * PLANT_READ     "suppress": reads claim success and move nothing; "flip": one byte is changed
+ * PLANT_FACTOR   calls take so many times as long
+ * PLANT_FACTOR_OF  "write" (default): write and fsync; "read"; "all"
+ * PLANT_SECONDS  calls take so many seconds longer
+ * PLANT_WARM     before the first read of a file another process reads it from end to end
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static void wait_for(double seconds) {
+    double end = now() + seconds;
+    if (seconds > 2e-3) usleep((useconds_t)((seconds - 1e-3) * 1e6));
+    while (now() < end) {}
+}
+
+static int chosen(int fd, size_t size) {
+    static const char *match, *rank;
+    static long smallest = -1;
+    if (smallest < 0) {
+        match = getenv("PLANT_MATCH");
+        rank = getenv("PLANT_RANK");
+        smallest = getenv("PLANT_SIZE") ? atol(getenv("PLANT_SIZE")) : 0;
+    }
+    const char *own = getenv("OMPI_COMM_WORLD_RANK");
+    if (!match || (long)size < smallest || (rank && own && strcmp(rank, own))) return 0;
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length <= 0) return 0;
+    path[length] = 0;
+    return strstr(path, match) != NULL;
+}
+
+static int concerns(const char *kind) {
+    const char *of = getenv("PLANT_FACTOR_OF");
+    return of ? !strcmp(of, "all") || !strcmp(of, kind) : !strcmp(kind, "write");
+}
+
+static void slow_down(double begin, const char *kind) {
+    const char *factor = getenv("PLANT_FACTOR"), *seconds = getenv("PLANT_SECONDS");
+    int error = errno;
+    if (!concerns(kind)) return;
+    if (factor) wait_for((atof(factor) - 1) * (now() - begin));
+    if (seconds) wait_for(atof(seconds));
+    errno = error;
+}
+
+#define REAL(name) \
+    static __typeof__(name) *real; \
+    if (!real) real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
+
+/* Read a file in a process that is nobody's child any more: what a child has read is added to what
+ * its parent has when that waits for it. */
+static void warm(int fd) {
+    static dev_t device;
+    static ino_t known;
+    struct stat64 status;
+    if (!getenv("PLANT_WARM") || fstat64(fd, &status)) return;
+    if (status.st_dev == device && status.st_ino == known) return;
+    device = status.st_dev, known = status.st_ino;
+    char link[64], path[4096], data[65536];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    int ends[2];
+    if (length <= 0 || pipe(ends)) return;
+    path[length] = 0;
+    pid_t child = fork();
+    if (!child) {
+        if (fork()) _exit(0);
+        close(ends[0]);
+        int other = open(path, O_RDONLY);
+        while (syscall(SYS_read, other, data, sizeof data) > 0) {}
+        _exit(0);
+    }
+    close(ends[1]);
+    waitpid(child, NULL, 0);
+    while (syscall(SYS_read, ends[0], data, 1) > 0) {}
+    close(ends[0]);
+}
+
+static int planted(const char *what) {
+    const char *read = getenv("PLANT_READ");
+    return read && !strcmp(read, what);
+}
+
+/* How many bytes a read would have moved: no more than the file has from there on. */
+static ssize_t claimed(int fd, size_t size, off64_t at) {
+    struct stat64 status;
+    int moving = at < 0;
+    if (moving) at = lseek64(fd, 0, SEEK_CUR);
+    if (fstat64(fd, &status) || at < 0) return -1;
+    off64_t left = status.st_size > at ? status.st_size - at : 0;
+    ssize_t moved = (off64_t)size < left ? (ssize_t)size : (ssize_t)left;
+    if (moving) lseek64(fd, moved, SEEK_CUR);
+    return moved;
+}
+
+#define READ(name, at, declared, called) \
+    ssize_t name declared { \
+        REAL(name); \
+        if (!chosen(fd, size)) return real called; \
+        if (planted("suppress")) return claimed(fd, size, at); \
+        warm(fd); \
+        double begin = now(); \
+        ssize_t done = real called; \
+        if (done > 0 && planted("flip")) ((char *)data)[done / 2] ^= 1; \
+        slow_down(begin, "read"); \
+        return done; \
+    }
+READ(read, -1, (int fd, void *data, size_t size), (fd, data, size))
+READ(pread, at, (int fd, void *data, size_t size, off_t at), (fd, data, size, at))
+READ(pread64, at, (int fd, void *data, size_t size, off64_t at), (fd, data, size, at))
+
+static size_t total(const struct iovec *parts, int count) {
+    size_t size = 0;
+    for (int i = 0; i < count; i++) size += parts[i].iov_len;
+    return size;
+}
+
+#define READV(name, at, declared, called) \
+    ssize_t name declared { \
+        REAL(name); \
+        size_t size = total(parts, count); \
+        if (!chosen(fd, size)) return real called; \
+        if (planted("suppress")) return claimed(fd, size, at); \
+        warm(fd); \
+        double begin = now(); \
+        ssize_t done = real called; \
+        if (done > 0 && planted("flip")) ((char *)parts[0].iov_base)[0] ^= 1; \
+        slow_down(begin, "read"); \
+        return done; \
+    }
+READV(readv, -1, (int fd, const struct iovec *parts, int count), (fd, parts, count))
+READV(preadv, at, (int fd, const struct iovec *parts, int count, off_t at), (fd, parts, count, at))
+READV(preadv64, at, (int fd, const struct iovec *parts, int count, off64_t at), (fd, parts, count, at))
+READV(preadv2, at, (int fd, const struct iovec *parts, int count, off_t at, int flags), (fd, parts, count, at, flags))
+READV(preadv64v2, at, (int fd, const struct iovec *parts, int count, off64_t at, int flags), (fd, parts, count, at, flags))
+
+#define WRITE(name, size_of, declared, called) \
+    ssize_t name declared { \
+        REAL(name); \
+        if (!chosen(fd, size_of)) return real called; \
+        double begin = now(); \
+        ssize_t done = real called; \
+        slow_down(begin, "write"); \
+        return done; \
+    }
+WRITE(write, size, (int fd, const void *data, size_t size), (fd, data, size))
+WRITE(pwrite, size, (int fd, const void *data, size_t size, off_t at), (fd, data, size, at))
+WRITE(pwrite64, size, (int fd, const void *data, size_t size, off64_t at), (fd, data, size, at))
+WRITE(writev, total(parts, count), (int fd, const struct iovec *parts, int count), (fd, parts, count))
+WRITE(pwritev, total(parts, count), (int fd, const struct iovec *parts, int count, off_t at), (fd, parts, count, at))
+WRITE(pwritev64, total(parts, count), (int fd, const struct iovec *parts, int count, off64_t at), (fd, parts, count, at))
+WRITE(pwritev2, total(parts, count), (int fd, const struct iovec *parts, int count, off_t at, int flags), (fd, parts, count, at, flags))
+WRITE(pwritev64v2, total(parts, count), (int fd, const struct iovec *parts, int count, off64_t at, int flags), (fd, parts, count, at, flags))
+
+#define SYNC(name) \
+    int name(int fd) { \
+        REAL(name); \
+        if (!chosen(fd, (size_t)-1 >> 1)) return real(fd); \
+        double begin = now(); \
+        int status = real(fd); \
+        slow_down(begin, "write"); \
+        return status; \
+    }
+SYNC(fsync)
+SYNC(fdatasync)
