@@ -30,6 +30,14 @@ class RankSpread:
         The host that had the slowest rank most often.
     host_share : float
         Part of the repetitions in which it had.
+    idlest_rank : int or None
+        The rank that took the least processor time most often; None where that is not recorded. In
+        a collective call all ranks take equally long, and those that wait for another one poll:
+        that one is idle in the system, or does not get a processor.
+    idlest_share : float
+        Part of the repetitions in which it did.
+    idle : float
+        How much less it took than the median rank, over the time of the phase; the median.
     """
 
     first: float
@@ -40,6 +48,9 @@ class RankSpread:
     slowest_share: float
     slowest_host: str
     host_share: float
+    idlest_rank: int | None = None
+    idlest_share: float = 0.0
+    idle: float = 0.0
 
 
 def rank_spread(rows: Sequence[Sample]) -> RankSpread | None:
@@ -54,6 +65,7 @@ def rank_spread(rows: Sequence[Sample]) -> RankSpread | None:
     ratios = last[middle > 0] / middle[middle > 0]
     rank, times = Counter([row.slowest_rank for row in rows]).most_common(1)[0]
     host, visits = Counter([row.slowest_host for row in rows]).most_common(1)[0]
+    idlest, idle_times, idle = _idlest(rows)
     return RankSpread(
         first=float(np.median([row.own_min for row in rows])),
         middle=float(np.median(middle)),
@@ -63,4 +75,16 @@ def rank_spread(rows: Sequence[Sample]) -> RankSpread | None:
         slowest_share=times / len(rows),
         slowest_host=host,
         host_share=visits / len(rows),
+        idlest_rank=idlest,
+        idlest_share=idle_times / len(rows),
+        idle=idle,
     )
+
+
+def _idlest(rows: Sequence[Sample]) -> tuple[int | None, int, float]:
+    """Return who took the least processor time, how often, and how much less than the median."""
+    known = [row for row in rows if row.idlest_rank is not None and row.job > 0]
+    if not known:
+        return None, 0, 0.0
+    rank, times = Counter(row.idlest_rank for row in known).most_common(1)[0]
+    return rank, times, float(np.median([row.idle_seconds / row.job for row in known]))

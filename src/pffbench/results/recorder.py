@@ -162,6 +162,8 @@ class Recorder:
             reads=r.reads if phase in READ_PHASES else 1,
             cpu_seconds=float(r.cpu[i].sum()),
             minor_faults=int(r.faults[i].sum()),
+            idlest_rank=int(np.argmin(r.cpu[i])),
+            idle_seconds=float(np.median(r.cpu[i]) - r.cpu[i].min()),
             device_bytes=_whole(r.device_bytes) if reads else None,
             resident_after=r.resident_after if reads else None,
         )

@@ -67,6 +67,8 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
     steal: float = math.nan
     cpu_pressure: float = math.nan
     io_pressure: float = math.nan
+    idlest_rank: int | None = None
+    idle_seconds: float = math.nan
 
     @property
     def job(self) -> float:

@@ -19,6 +19,9 @@ from pffbench.units import Size
 _MIB = 2**20
 #: How many times as long as the middle rank the slowest one takes before it is told.
 _APART = 1.2
+#: In a collective call: part of the time that a rank must be idler than the median rank, and part
+#: of the repetitions in which it must be the same one, before it is told.
+_IDLE, _USUALLY = 0.2, 0.6
 #: Phases in which a slow rank is looked for: those that move data, and those that wait for devices.
 _WATCHED = (*MOVING, "close", "flush", "sync", "close_update", "flush_update", "sync_update")
 Part = Literal["case", "write", "update", "read"]
@@ -231,7 +234,7 @@ def details(summary: Summary) -> list[str]:
     record = summary.record
     count = sum(len(case.phases) for case in summary.cases)
     warned = [p for c in summary.cases for p in c.phases.values() if p.warnings]
-    texts = [_floor(record), *_memory(record), *_imbalance(summary)]
+    texts = [_floor(record), *_memory(record), *_imbalance(summary), *_waited_for(summary)]
     texts += [f"remark: {remark}" for remark in (*record.remarks, *record.stops)]
     if warned:
         codes = sorted({w.code for p in warned for w in p.warnings})
@@ -287,6 +290,26 @@ def _imbalance(summary: Summary) -> Iterator[str]:
             f"slowest/median {ranks.imbalance:.2g}; usually rank {ranks.slowest_rank} "
             f"({ranks.slowest_share:.0%} of repetitions), host {ranks.slowest_host} "
             f"({ranks.host_share:.0%})"
+        )
+
+
+def _waited_for(summary: Summary) -> Iterator[str]:
+    """Tell of the collective call in which the ranks most likely wait for one of them."""
+    found = [
+        (case, phase.phase, phase.ranks)
+        for case in summary.cases
+        if case.sample.transfer == "collective"
+        for phase in case.phases.values()
+        if phase.phase in _WATCHED and phase.ranks is not None
+        if phase.ranks.idle >= _IDLE and phase.ranks.idlest_share >= _USUALLY
+    ]
+    if found:
+        case, phase, ranks = max(found, key=lambda f: f[2].idle)
+        s = case.sample
+        yield (
+            f"collective {phase} of {s.backend} {s.layout}: the ranks wait for rank "
+            f"{ranks.idlest_rank}, which takes {ranks.idle:.0%} of the time less processor time "
+            f"than the median rank ({ranks.idlest_share:.0%} of repetitions)"
         )
 
 

@@ -4,6 +4,7 @@
  * PLANT_MATCH    part of the path of the files
  * PLANT_RANK     the only rank that is touched; all when not set
  * PLANT_SIZE     calls that move fewer bytes are left alone
+ * PLANT_AFTER    so many reads go well before
  * PLANT_READ     "suppress": reads claim success and move nothing; "flip": one byte is changed
  * PLANT_FACTOR   calls take so many times as long
  * PLANT_FACTOR_OF  "write" (default): write and fsync; "read"; "all"
@@ -103,8 +104,10 @@ static void warm(int fd) {
 }
 
 static int planted(const char *what) {
-    const char *read = getenv("PLANT_READ");
-    return read && !strcmp(read, what);
+    static long before;
+    const char *read = getenv("PLANT_READ"), *after = getenv("PLANT_AFTER");
+    if (!read || strcmp(read, what)) return 0;
+    return !after || ++before > atol(after);
 }
 
 /* How many bytes a read would have moved: no more than the file has from there on. */

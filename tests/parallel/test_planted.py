@@ -1,0 +1,151 @@
+"""Truths planted below the libraries: reads that read nothing, slow ranks, a cache warmed late."""
+
+import csv
+
+import pytest
+
+from launch import run_experiment
+from planted import planted
+
+pytestmark = pytest.mark.parallel
+
+BACKENDS = ["hdf5", "netcdf4", "zarr", "tensorstore", "mpiio", "posix"]
+#: Bytes of a rank's part: (shape of it, chunks, bytes of the smallest call that moves data).
+SIZES = {
+    "1 KiB": ([1, 256], "auto", 1024),
+    "16 KiB": ([16, 256], "auto", 2**14),
+    "256 KiB": ([256, 256], [64, 256], 2**16),
+    "4 MiB": ([64, 128, 128], [16, 128, 128], 2**20),
+}
+#: Part of the path of a repetition's files, whatever the case.
+DATA = "independent."
+
+
+def slab(shape, **more):
+    return {"workload": "hyperslab", "shape_per_rank": shape, **more}
+
+
+@pytest.mark.parametrize("layout", ["file_per_process", "shared"])
+@pytest.mark.parametrize("size", SIZES)
+def test_a_read_that_reads_nothing_is_invalid(tmp_path, size, layout):
+    """The system claims that it has read: neither memory nor an earlier repetition has the data."""
+    shape, chunks, smallest = SIZES[size]
+    done = run_experiment(
+        tmp_path, 2, repetitions=2, timeout=240,
+        env=planted(DATA, read="suppress", size=smallest),
+        cases=[
+            slab(shape, chunks=chunks, layout=layout, backend=BACKENDS),
+            slab(shape, chunks="contiguous", layout=layout, backend=["hdf5", "netcdf4"]),
+        ],
+    )  # fmt: skip
+    assert done.status == 1, done.said
+    entries = done.record["cases"]
+    assert len(entries) == len(BACKENDS) + 2
+    passed = [name for name, e in entries.items() if not (e.get("invalid") or e.get("failure"))]
+    assert passed == []
+
+
+def test_reads_within_a_cluster_that_read_nothing_are_invalid(tmp_path):
+    """Reading is repeated after the first repetition: what the first read left does not help."""
+    shape, chunks, smallest = SIZES["256 KiB"]
+    done = run_experiment(
+        tmp_path, 2, repetitions="auto", max_repetitions=5, warmup=1, timeout=240,
+        env=planted(DATA, read="suppress", size=smallest, after=200),
+        cases=[slab(shape, chunks=chunks, backend=["hdf5", "netcdf4", "zarr"])],
+    )  # fmt: skip
+    assert done.status == 1, done.said
+    assert all(entry.get("invalid") for entry in done.record["cases"].values())
+    assert max(int(row["reads"]) for row in done.rows) > 1
+
+
+def test_a_flipped_bit_is_invalid(tmp_path):
+    shape, chunks, smallest = SIZES["256 KiB"]
+    done = run_experiment(
+        tmp_path, 2, env=planted(DATA, read="flip", size=smallest),
+        cases=[slab(shape, chunks=chunks, backend=BACKENDS)],
+    )  # fmt: skip
+    assert done.status == 1, done.said
+    assert all(entry.get("invalid") for entry in done.record["cases"].values())
+
+
+def test_invalid_cases_take_part_in_nothing(tmp_path):
+    """netCDF-4 reads nothing, and so fast: it is in the table, and nowhere else."""
+    shape, chunks, smallest = SIZES["4 MiB"]
+    done = run_experiment(
+        tmp_path, 2, "--fom", repetitions=5, timeout=240, roofline=True,
+        env=planted("netcdf4.hyperslab", read="suppress", size=smallest),
+        cases=[slab(shape, chunks=chunks, backend=["hdf5", "netcdf4", "zarr"])],
+    )  # fmt: skip
+    assert done.status == 1, done.said
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith(" netcdf4")][:1]
+    assert "INVALID" in line
+    assert "INVALID, takes part in nothing: netcdf4" in done.stdout
+    sentences = [x for x in done.stdout.splitlines() if x.startswith(("Reading", "Writing"))]
+    assert sentences
+    assert not [x for x in sentences if "netcdf4" in x]
+    assert not [x for x in done.stdout.splitlines() if x.startswith("FOM netcdf4")]
+    with (done.out / "summary.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["backend"] == "netcdf4"]
+    assert {row["ratio"] for row in rows} == {row["roofline"] for row in rows} == {""}
+    assert all(row["invalid"] for row in rows)
+
+
+def test_slow_writes_of_one_format_are_found(tmp_path):
+    """Each write call of netCDF-4 takes 20 ms longer; nothing else differs by as much."""
+    done = run_experiment(
+        tmp_path, 2, repetitions="auto", warmup=0, timeout=280,
+        env=planted("netcdf4.hyperslab", seconds=0.02, size=2**14),
+        cases=[slab([16, 256], layout="file_per_process", backend=["hdf5", "netcdf4"])],
+    )  # fmt: skip
+    assert done.status == 0, done.said
+    (line,) = [x for x in done.stdout.splitlines() if x.startswith("Writing")]
+    assert "hdf5 is fastest; netcdf4 takes" in line
+    counts = {entry["stopped_after"] for entry in done.record["cases"].values()}
+    assert counts <= {10, 14, 20, 28}, counts  # it did not take all repetitions
+
+
+def test_a_slow_rank_is_named_in_sync(tmp_path):
+    done = run_experiment(
+        tmp_path, 2, repetitions=3, env=planted(DATA, seconds=0.2, rank=1, size=2**30),
+        cases=[slab([16, 256], layout="file_per_process", backend="posix", durability="sync")],
+    )  # fmt: skip
+    assert done.status == 0, done.said
+    text = (done.out / "summary.md").read_text()
+    (line,) = [x for x in text.splitlines() if "largest rank imbalance" in x]
+    assert "sync of posix" in line
+    assert "usually rank 1 (100%" in line
+
+
+@pytest.mark.parametrize("backend", ["hdf5", "netcdf4", "mpiio"])
+def test_a_slow_rank_is_named_in_a_collective_call(tmp_path, backend):
+    """Where all ranks take equally long, the one that waits for its device uses no processor."""
+    done = run_experiment(
+        tmp_path, 2, repetitions=3, env=planted(".collective.", seconds=0.3, rank=0, size=2**16),
+        cases=[slab([64, 256, 8], backend=backend, transfer="collective")],
+    )  # fmt: skip
+    assert done.status == 0, done.said
+    text = (done.out / "summary.md").read_text()
+    named = [x for x in text.splitlines() if "imbalance" in x or "the ranks wait for" in x]
+    assert named
+    assert all("rank 0" in line for line in named if "write of" in line), named
+    assert any("write of" in line for line in named), named
+
+
+def test_a_cache_that_was_warmed_after_the_check_is_invalid(disk, tmp_path):
+    """Between the proof that it is empty and the read, another process reads the file."""
+    scratch = disk / "warmed"
+    scratch.mkdir()
+    cases = [slab([64, 64, 64], layout="file_per_process", backend=["hdf5", "posix"],
+                  cache="dropped", durability="sync")]  # fmt: skip
+    told = ["--scratch", scratch]
+    done = run_experiment(tmp_path, 2, *told, cases=cases, env=planted(DATA, warm=1, size=1))
+    assert done.status == 1, done.said
+    reasons = [e["invalid"] for e in done.record["cases"].values()]
+    assert all("something else read the files" in reason for reason in reasons)
+    as_usual = tmp_path / "as-usual"
+    as_usual.mkdir()
+    again = run_experiment(as_usual, 2, *told, cases=cases)
+    assert again.status == 0, again.said
+    for row in again.rows:
+        if row["phase"] == "read":
+            assert int(row["device_bytes"]) >= 0.99 * int(row["resident_after"])
