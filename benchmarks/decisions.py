@@ -1,0 +1,314 @@
+"""Simulate runs with known truth: false claims, power, coverage of intervals (docs/method.md).
+
+    python benchmarks/decisions.py                  # all tables, as Markdown; an hour on two cores
+    python benchmarks/decisions.py --runs 200       # quicker and coarser
+    python benchmarks/decisions.py --only power
+    python benchmarks/decisions.py --noise RUN      # with the noise of a results directory, too
+
+A simulated run goes through the code that a real one goes through: `pffbench.summary.headline`
+decides after each look which cases go on, and what is claimed at the end. Only the times are drawn:
+a true ratio for each format, times noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from pffbench.phases import TOTALS
+from pffbench.results.samples import read_samples
+from pffbench.results.statistics import interval_of_median
+from pffbench.summary.headline import Answer, Design, answers, undecided_cases
+from pffbench.summary.inference import ALPHA, planned_looks, ratio, variance_inflation
+
+MOST = 40
+LOOKS = planned_looks(MOST)
+Array = np.ndarray
+#: Draws logarithms of times, shape (tables, ways, repetitions), for a coefficient of variation.
+Noise = Callable[[np.random.Generator, tuple[int, int, int], float], Array]
+
+
+def normal(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) -> Array:
+    """Lognormal times."""
+    return _sigma(cv) * rng.standard_normal(shape)
+
+
+def heavy(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) -> Array:
+    """Tails of Student's t with two degrees of freedom."""
+    return _sigma(cv) / 2 * rng.standard_t(2, shape)
+
+
+def outliers(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) -> Array:
+    """One repetition in ten takes four times as long, as when another job writes."""
+    return normal(rng, shape, cv) + math.log(4) * (rng.random(shape) < 0.1)
+
+
+def two_modes(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) -> Array:
+    """Three repetitions in ten take twice as long."""
+    return normal(rng, shape, cv / 2) + math.log(2) * (rng.random(shape) < 0.3)
+
+
+def drift(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) -> Array:
+    """The machine becomes twice as slow during the run."""
+    return normal(rng, shape, cv) + np.linspace(0, math.log(2), shape[2])
+
+
+def correlated(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) -> Array:
+    """Successive repetitions of a way have a correlation of 0.5."""
+    steps = rng.standard_normal(shape)
+    for i in range(1, shape[2]):
+        steps[..., i] = 0.5 * steps[..., i - 1] + math.sqrt(0.75) * steps[..., i]
+    return _sigma(cv) * steps
+
+
+def shared_state(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) -> Array:
+    """All ways of a block share the state of the machine, which has a correlation of 0.5."""
+    state = correlated(rng, (1, 1, shape[2]), cv)
+    return state + normal(rng, shape, cv / 2)
+
+
+KINDS: dict[str, Noise] = {
+    "normal": normal,
+    "heavy tails": heavy,
+    "outliers": outliers,
+    "two modes": two_modes,
+    "drift": drift,
+    "shared state": shared_state,
+    "correlation 0.5": correlated,
+}
+
+
+def _sigma(cv: float) -> float:
+    """Return the deviation of the logarithm of lognormal times with a coefficient of variation."""
+    return math.sqrt(math.log1p(cv**2))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The noise of a real run: residuals of the logarithms of all totals, drawn with repetition."""
+
+    residuals: tuple[float, ...]
+
+    def __call__(
+        self, rng: np.random.Generator, shape: tuple[int, int, int], cv: float
+    ) -> Array:
+        """Draw; the coefficient of variation is that of the run."""
+        return rng.choice(self.residuals, shape)
+
+    @classmethod
+    def of(cls, directory: Path, total: str) -> Measured:
+        """Take the residuals of a total of all cases of a run."""
+        sums: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+        for sample in read_samples(directory / "samples.csv"):
+            if not sample.warmup and sample.phase in TOTALS[total]:
+                sums[sample.case][sample.repetition] += sample.job
+        found: list[float] = []
+        for by_block in sums.values():
+            logarithms = np.log(list(by_block.values()))
+            found += (logarithms - np.median(logarithms)).tolist()
+        return cls(tuple(found))
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """The end of a simulated run: what it claims, and how often its cases were repeated."""
+
+    answers: tuple[Answer, ...]
+    repetitions: int
+
+
+def simulate(
+    rng: np.random.Generator,
+    noise: Noise,
+    ratios: Sequence[float],
+    groups: int = 1,
+    cv: float = 0.15,
+    looks: Sequence[int] = LOOKS,
+) -> Simulated:
+    """Simulate a run: ways with true ratios, each with a raw transfer beside, written and read."""
+    totals = ("write_total", "read_total")
+    names = [f"f{i}" for i in range(len(ratios))]
+    cases = {
+        f"{name}.{group}": {
+            "group": str(group),
+            "raw": name == "raw",
+            "parameters": {"backend": name, "settings": "matched", "codec": "none"},
+        }
+        for group in range(groups)
+        for name in (*names, "raw")
+    }
+    logarithms = np.log([*ratios, 0.8])[:, np.newaxis]
+    drawn = {
+        total: np.exp(logarithms + noise(rng, (groups, len(ratios) + 1, looks[-1]), cv))
+        for total in totals
+    }
+    design = Design(tuple(looks))
+    counts = dict.fromkeys(cases, looks[-1])
+    running = set(cases)
+
+    def times() -> dict[str, dict[str, dict[int, float]]]:
+        rows = {name: place for place, name in enumerate((*names, "raw"))}
+        return {
+            total: {
+                case: dict(
+                    enumerate(values[int(entry["group"]), rows[entry["parameters"]["backend"]]]
+                              [: counts[case]].tolist())
+                )
+                for case, entry in cases.items()
+            }
+            for total, values in drawn.items()
+        }  # fmt: skip
+
+    for n in looks[:-1]:
+        for case in running:
+            counts[case] = n
+        found = answers(cases, times(), design, 0.0, ended=False)
+        open_ = undecided_cases(found)
+        groups_open = {cases[case]["group"] for case in open_}
+        running = open_ | {c for c in running if cases[c]["raw"] and cases[c]["group"] in groups_open}
+        if not open_:
+            break
+    else:
+        for case in running:
+            counts[case] = looks[-1]
+    ended = answers(cases, times(), design, 0.0)
+    return Simulated(tuple(ended), max(counts.values()))
+
+
+def _claims_difference(run: Simulated) -> bool:
+    return any(o.standing == "slower" for a in run.answers for o in a.others)
+
+
+def _false_claims(seed: int, noise: Noise, ways: int, groups: int, looks: Sequence[int]) -> int:
+    run = simulate(np.random.default_rng(seed), noise, [1.0] * ways, groups, looks=looks)
+    return int(_claims_difference(run))
+
+
+def _power(seed: int, noise: Noise, true: float, cv: float) -> tuple[str, int]:
+    run = simulate(np.random.default_rng(seed), noise, [1.0, true], cv=cv)
+    standings = [
+        "wrong" if o.standing == "slower" and o.name == "f0" else o.standing
+        for a in run.answers
+        for o in a.others
+    ]
+    return standings[0], run.repetitions
+
+
+def _coverage(seed: int, noise: Noise, n: int) -> tuple[int, int, int]:
+    """Say whether the intervals of a median, of a ratio in a run and of one of two runs hold."""
+    rng = np.random.default_rng(seed)
+    looks = planned_looks(n)
+    values = np.exp(noise(rng, (1, 4, n), 0.15))[0]
+    ways = [dict(enumerate(way.tolist())) for way in values]
+    inflation = variance_inflation([ways], n)
+    medians = interval_of_median(values[0], inflation)
+    in_run = ratio(values[0], values[1], ALPHA / len(looks), inflation)
+    two_runs = ratio(values[2], values[3], ALPHA, inflation)
+    # Of noise with a median of the logarithms that is not 0 the true median is found by drawing.
+    true = _true_median(noise)
+    return (
+        int(medians[0] <= true <= medians[1]),
+        int(in_run.low <= 1 <= in_run.high),
+        int(two_runs.low <= 1 <= two_runs.high),
+    )
+
+
+_MEDIANS: dict[int, float] = {}
+
+
+def _true_median(noise: Noise) -> float:
+    key = id(noise)
+    if key not in _MEDIANS:
+        rng = np.random.default_rng(0)
+        many = np.concatenate([noise(rng, (1, 1, 40), 0.15).ravel() for _ in range(20_000)])
+        _MEDIANS[key] = math.exp(float(np.median(many)))
+    return _MEDIANS[key]
+
+
+def false_claims(pool: ProcessPoolExecutor, runs: int, kinds: dict[str, Noise]) -> Iterator[str]:
+    """Yield a table: runs in which anything is claimed of equal ways, in percent."""
+    sizes = [(2, 1), (3, 1), (5, 1), (8, 1), (3, 3)]
+    yield "| noise | " + " | ".join(
+        f"{ways} ways" + (f" × {groups} layouts" if groups > 1 else "") for ways, groups in sizes
+    ) + " |"
+    yield "| --- |" + " ---: |" * len(sizes)
+    for name, noise in kinds.items():
+        cells = []
+        for ways, groups in sizes:
+            job = partial(_false_claims, noise=noise, ways=ways, groups=groups, looks=LOOKS)
+            count = sum(pool.map(job, range(runs), chunksize=20))
+            cells.append(f"{100 * count / runs:.1f}")
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def power(pool: ProcessPoolExecutor, runs: int, noise: Noise) -> Iterator[str]:
+    """Yield a table: how often a true ratio is shown, in percent, and after how many repetitions."""
+    cvs = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
+    yield "| true ratio | " + " | ".join(f"CV {cv:g}" for cv in cvs) + " |"
+    yield "| --- |" + " ---: |" * len(cvs)
+    for true in (1.05, 1.1, 1.25, 1.5, 2.0, 3.0):
+        cells = []
+        for cv in cvs:
+            job = partial(_power, noise=noise, true=true, cv=cv)
+            found = list(pool.map(job, range(runs), chunksize=20))
+            shown = Counter(standing for standing, _ in found)
+            repetitions = int(np.median([n for _, n in found]))
+            wrong = f", {100 * shown['wrong'] / runs:.1f} wrong" if shown["wrong"] else ""
+            equal = f", {100 * shown['equal'] / runs:.0f} equal" if shown["equal"] else ""
+            cells.append(f"{100 * shown['slower'] / runs:.0f}{equal}{wrong} ({repetitions})")
+        yield f"| {true:g} | {' | '.join(cells)} |"
+
+
+def coverage(pool: ProcessPoolExecutor, runs: int, kinds: dict[str, Noise]) -> Iterator[str]:
+    """Yield a table: how often intervals hold the truth, in percent."""
+    sizes = (5, 7, 10, 20, 40)
+    yield "| noise | " + " | ".join(f"n = {n}" for n in sizes) + " |"
+    yield "| --- |" + " ---: |" * len(sizes)
+    for name, noise in kinds.items():
+        if name in ("drift", "shared state"):  # a median that moves is not what they estimate
+            continue
+        cells = []
+        for n in sizes:
+            held = list(pool.map(partial(_coverage, noise=noise, n=n), range(4 * runs), chunksize=50))
+            cells.append(" / ".join(f"{100 * sum(h) / len(held):.1f}" for h in zip(*held, strict=True)))
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=1000, help="simulated runs of each cell")
+    parser.add_argument("--only", choices=("false", "power", "coverage"))
+    parser.add_argument("--noise", type=Path, metavar="RUN", help="results directory")
+    given = parser.parse_args()
+    kinds = dict(KINDS)
+    if given.noise:
+        for total in ("write_total", "read_total"):
+            kinds[f"measured ({total.partition('_')[0]})"] = Measured.of(given.noise, total)
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        if given.only in (None, "false"):
+            print("Runs with any false claim, percent:\n")
+            for line in false_claims(pool, given.runs, kinds):
+                print(line, flush=True)
+        if given.only in (None, "power"):
+            for name in ("normal", "outliers"):
+                print(f"\nPower, {name}: percent of runs (median repetitions):\n")
+                for line in power(pool, given.runs, kinds[name]):
+                    print(line, flush=True)
+        if given.only in (None, "coverage"):
+            print("\nCoverage: median / ratio in a run / ratio of two runs, percent:\n")
+            for line in coverage(pool, given.runs, kinds):
+                print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
