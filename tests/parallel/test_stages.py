@@ -249,3 +249,11 @@ def test_files_that_became_shorter_are_told_from_wrong_data(tmp_path):
     failures = [entry["failure"] for entry in rest.record["cases"].values()]
     assert [(f["phase"], f["ranks_failed"]) for f in failures] == [("read", 1), ("read", 2)]
     assert all("a call moved 4000 of 4096 bytes of " in f["error"] for f in failures), failures
+
+
+def test_an_open_number_of_repetitions_is_settled_before_writing(tmp_path):
+    run = write(tmp_path, repetitions="auto", cases=[{"backend": "hdf5", "layout": "shared"}])
+    assert json.loads((run.out / "run.json").read_text())["experiment"]["repetitions"] == 10
+    elsewhere(run)
+    counted = {row["repetition"] for row in read(run).rows if row["phase"] == "read"}
+    assert counted == {str(i) for i in range(10)}

@@ -20,6 +20,7 @@ from pffbench.experiment.contents import Contents, contents_of, of_arrays
 from pffbench.experiment.cost import Cost, cost_of
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.plan import Plan
+from pffbench.experiment.schema import Experiment
 from pffbench.workloads.registry import workload
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 #: Arrays of one case: each rank keeps a description of every one of them.
 MOST_ARRAYS = 10_000_000
+#: Repetitions of cases that another job reads, where the experiment leaves their number open: the job
+#: that writes cannot tell how many those that read will need.
+_STAGED_REPETITIONS = 10
 #: Parameters of which is remembered what was found out, for the next cases with other options.
 _REMEMBERED = 1024
 
@@ -62,7 +66,17 @@ def make_plan(loaded: LoadedExperiment, ranks: int) -> Plan:
             f"{loaded.path}: all {len(left_out)} cases are impossible, the first one "
             f"because: {left_out[0][1]}"
         )
-    return Plan(loaded.experiment, ranks, tuple(_together(cases)), tuple(left_out), costs)
+    experiment = _with_repetitions(loaded.experiment, cases)
+    return Plan(experiment, ranks, tuple(_together(cases)), tuple(left_out), costs)
+
+
+def _with_repetitions(experiment: Experiment, cases: Iterable[Case]) -> Experiment:
+    """Settle how many repetitions there are of cases that another job reads."""
+    staged = any(case.parameters.cache == "separate" for case in cases)
+    if experiment.repetitions != "auto" or not staged:
+        return experiment
+    most = min(_STAGED_REPETITIONS, experiment.max_repetitions)
+    return msgspec.structs.replace(experiment, repetitions=most)
 
 
 def _together(cases: Iterable[Case]) -> list[Case]:
