@@ -4,8 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help env bench study test perf lint lock clean
 
-# MPI processes of `make bench` and `make study`.
-RANKS ?= 4
+# MPI processes of `make bench` and `make study`: as many as cores, four at most.
+RANKS ?= $(shell setup/ranks)
 # Experiment of `make study`: a file in configs/studies, without its ending.
 STUDY ?=
 # `make study` measures zarr-python 2 too, in an environment of its own: 1; without, where that is there; never: 0.
@@ -21,7 +21,7 @@ help: ## this list
 env: ## make the environment in .venv, or find that it is ready
 	@setup/bootstrap
 
-bench: ## compare the formats on RANKS=4 processes; ARGS="…" go to pffbench
+bench: ## compare the formats on one process for each core, four at most, or RANKS=4; ARGS="…" go to pffbench
 	@setup/run bash -c 'exec "$$PFFBENCH_MPIEXEC" -n "$$0" python -m pffbench "$$@"' $(RANKS) $(ARGS)
 
 study: ## redo a published study, its numbers beside; STUDY=file-format-testing RANKS=4 ARGS="…"

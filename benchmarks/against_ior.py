@@ -3,10 +3,8 @@
 A pair is a job of pffbench and one of IOR, one behind the other, the first of the two in turn; each
 gives the median of its repetitions. Both write a new file, read it back from the page cache and
 remove it, in every repetition. IOR's time (``wr/rd(s)``) runs from the first rank's start to the
-last one's end. pffbench's ``synced_max`` runs on until all ranks are behind the next
-barrier, which with more ranks than cores takes a while; ``own_max``, the time of the rank that
-took longest, leaves out that ranks begin one after the other. The truth is between the two: the
-ratio is that of the longer one, the other one is told beside.
+last one's end. Ours is the one that the tables have: that of the slowest rank where each rank has a
+core, and else the time until all have ended, less what an empty phase takes.
 """
 
 from __future__ import annotations
@@ -24,9 +22,8 @@ from script import Given
 BLOCK = 64 * 2**20
 #: Repetitions in each job, besides one that is left out.
 REPETITIONS = 5
-#: Seconds of each access; of ours with the wait behind the last rank and without.
+#: Seconds of each access.
 _Seconds = dict[str, float]
-_Both = dict[str, tuple[float, float]]
 _EXPERIMENT = """\
 name: against-ior
 repetitions: {repetitions}
@@ -92,7 +89,7 @@ def compare(given: Given, matches: Sequence[Match], *usual_ranks: int) -> list[R
 
 
 def _rows(given: Given, matches: Sequence[Match], ranks: int) -> Iterator[Row]:
-    pairs: dict[Match, list[tuple[_Both, _Seconds]]] = {match: [] for match in matches}
+    pairs: dict[Match, list[tuple[_Seconds, _Seconds]]] = {match: [] for match in matches}
     with given.directory() as place:
         for number in range(given.pairs):
             # A machine may change its speed within seconds, so the two of a pair are neighbours.
@@ -108,17 +105,13 @@ def _rows(given: Given, matches: Sequence[Match], ranks: int) -> Iterator[Row]:
             yield _row(match, access, ranks, [(our[access], their[access]) for our, their in found])
 
 
-def _ours(match: Match, ranks: int, place: Path) -> _Both:
+def _ours(match: Match, ranks: int, place: Path) -> _Seconds:
     """Run pffbench once and return the median seconds of a match's accesses."""
     (found,) = ours.run(ranks, experiment([match]), place)
     return {
-        access: (_median(found.synced, phases), _median(found.own, phases))
+        access: statistics.median(ours.summed(found, phases))
         for access, phases in match.phases.items()
     }
-
-
-def _median(times: ours.Times, phases: Sequence[str]) -> float:
-    return statistics.median(ours.summed(times, phases))
 
 
 def _iors(match: Match, ranks: int, place: Path) -> _Seconds:
@@ -127,19 +120,14 @@ def _iors(match: Match, ranks: int, place: Path) -> _Seconds:
     return {access: statistics.median(these) for access, these in times.items()}
 
 
-def _row(
-    match: Match, access: str, ranks: int, pairs: Sequence[tuple[tuple[float, float], float]]
-) -> Row:
-    synced = Ratio.of((their, our) for (our, _), their in pairs)
-    own = Ratio.of((their, our) for (_, our), their in pairs)
+def _row(match: Match, access: str, ranks: int, pairs: Sequence[tuple[float, float]]) -> Row:
     return Row(
         _what(match, access, ranks),
         f"ior {match.options}",
         _mark(match),
-        synced,
-        _rate(statistics.median(our for (our, _), _ in pairs), ranks),
+        Ratio.of((their, our) for our, their in pairs),
+        _rate(statistics.median(our for our, _ in pairs), ranks),
         _rate(statistics.median(their for _, their in pairs), ranks),
-        f"without the wait behind the last rank (own_max) {own}" if ranks > 1 else "",
     )
 
 

@@ -23,12 +23,20 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import ttest_ind
 
 from pffbench.phases import TOTALS
 from pffbench.results.samples import read_samples
 from pffbench.results.statistics import interval_of_median
 from pffbench.summary.headline import Answer, Design, answers, undecided_cases
-from pffbench.summary.inference import ALPHA, planned_looks, ratio, variance_inflation
+from pffbench.summary.inference import (
+    ALPHA,
+    Table,
+    decide,
+    planned_looks,
+    ratio,
+    variance_inflation,
+)
 
 MOST = 40
 LOOKS = planned_looks(MOST)
@@ -58,7 +66,7 @@ def two_modes(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) 
 
 
 def drift(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) -> Array:
-    """The machine becomes twice as slow during the run."""
+    """Lognormal times on a machine that becomes twice as slow during the run."""
     return normal(rng, shape, cv) + np.linspace(0, math.log(2), shape[2])
 
 
@@ -99,9 +107,9 @@ class Measured:
     residuals: tuple[float, ...]
 
     def __call__(
-        self, rng: np.random.Generator, shape: tuple[int, int, int], cv: float
+        self, rng: np.random.Generator, shape: tuple[int, int, int], _cv: float
     ) -> Array:
-        """Draw; the coefficient of variation is that of the run."""
+        """Draw; the coefficient of variation is that of the run, whatever is asked for."""
         return rng.choice(self.residuals, shape)
 
     @classmethod
@@ -173,8 +181,12 @@ def simulate(
             counts[case] = n
         found = answers(cases, times(), design, 0.0, ended=False)
         open_ = undecided_cases(found)
-        groups_open = {cases[case]["group"] for case in open_}
-        running = open_ | {c for c in running if cases[c]["raw"] and cases[c]["group"] in groups_open}
+        still = {cases[case]["group"] for case in open_}
+        running = {
+            case
+            for case in running
+            if case in open_ or (cases[case]["raw"] and cases[case]["group"] in still)
+        }
         if not open_:
             break
     else:
@@ -207,12 +219,11 @@ def _coverage(seed: int, noise: Noise, n: int) -> tuple[int, int, int]:
     """Say whether the intervals of a median, of a ratio in a run and of one of two runs hold."""
     rng = np.random.default_rng(seed)
     looks = planned_looks(n)
-    values = np.exp(noise(rng, (1, 4, n), 0.15))[0]
-    ways = [dict(enumerate(way.tolist())) for way in values]
-    inflation = variance_inflation([ways], n)
-    medians = interval_of_median(values[0], inflation)
-    in_run = ratio(values[0], values[1], ALPHA / len(looks), inflation)
-    two_runs = ratio(values[2], values[3], ALPHA, inflation)
+    one, other = (np.exp(noise(rng, (1, 4, n), 0.15))[0] for _ in range(2))
+    inflation = _inflation(one)
+    medians = interval_of_median(one[0], inflation)
+    in_run = ratio(one[0], one[1], ALPHA / len(looks), inflation)
+    two_runs = ratio(one[0], other[0], ALPHA, max(inflation, _inflation(other)))
     # Of noise with a median of the logarithms that is not 0 the true median is found by drawing.
     true = _true_median(noise)
     return (
@@ -220,6 +231,11 @@ def _coverage(seed: int, noise: Noise, n: int) -> tuple[int, int, int]:
         int(in_run.low <= 1 <= in_run.high),
         int(two_runs.low <= 1 <= two_runs.high),
     )
+
+
+def _inflation(run: Array) -> float:
+    ways = [dict(enumerate(way.tolist())) for way in run]
+    return variance_inflation([ways], run.shape[1])
 
 
 _MEDIANS: dict[int, float] = {}
@@ -251,7 +267,7 @@ def false_claims(pool: ProcessPoolExecutor, runs: int, kinds: dict[str, Noise]) 
 
 
 def power(pool: ProcessPoolExecutor, runs: int, noise: Noise) -> Iterator[str]:
-    """Yield a table: how often a true ratio is shown, in percent, and after how many repetitions."""
+    """Yield a table: how often a true ratio is shown, in percent; after how many repetitions."""
     cvs = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
     yield "| true ratio | " + " | ".join(f"CV {cv:g}" for cv in cvs) + " |"
     yield "| --- |" + " ---: |" * len(cvs)
@@ -278,8 +294,59 @@ def coverage(pool: ProcessPoolExecutor, runs: int, kinds: dict[str, Noise]) -> I
             continue
         cells = []
         for n in sizes:
-            held = list(pool.map(partial(_coverage, noise=noise, n=n), range(4 * runs), chunksize=50))
-            cells.append(" / ".join(f"{100 * sum(h) / len(held):.1f}" for h in zip(*held, strict=True)))
+            job = partial(_coverage, noise=noise, n=n)
+            held = zip(*pool.map(job, range(4 * runs), chunksize=50), strict=True)
+            cells.append(" / ".join(f"{100 * np.mean(kind):.1f}" for kind in held))
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def _by_intervals(one: Array, other: Array) -> bool:
+    """Decide as many reports do: five repetitions, percentile bootstrap of the median ratio."""
+    ratios = one[:5] / other[:5]
+    drawn = np.median(np.random.default_rng(0).choice(ratios, (1000, 5)), axis=1)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return not low <= 1 <= high
+
+
+def _by_t_test(one: Array, other: Array) -> bool:
+    """Decide by Welch's t test of the logarithms, at the same looks."""
+    return any(
+        ttest_ind(np.log(one[:n]), np.log(other[:n]), equal_var=False).pvalue < ALPHA / len(LOOKS)
+        for n in LOOKS
+    )
+
+
+def _by_rank_test(one: Array, other: Array) -> bool:
+    """Decide as pffbench does."""
+    times = {"one": dict(enumerate(one.tolist())), "other": dict(enumerate(other.tolist()))}
+    table = Table(times, (("one", "other"),))
+    return decide([table], LOOKS)[0, "one", "other"].different
+
+
+DESIGNS = {
+    "5 repetitions, bootstrap": _by_intervals,
+    "t test at each look": _by_t_test,
+    "rank test at each look": _by_rank_test,
+}
+
+
+def _found(seed: int, noise: Noise, true: float) -> tuple[bool, ...]:
+    """Say which designs tell two ways with a true ratio apart."""
+    one, other = np.exp(noise(np.random.default_rng(seed), (1, 2, LOOKS[-1]), 0.15))[0]
+    return tuple(design(one * true, other) for design in DESIGNS.values())
+
+
+def designs(pool: ProcessPoolExecutor, runs: int, kinds: dict[str, Noise]) -> Iterator[str]:
+    """Yield a table: how often designs tell two ways apart, in percent, by their true ratio."""
+    ratios = (1.0, 1.1, 1.25)
+    yield f"| noise | {' | '.join(DESIGNS)} |"
+    yield "| --- |" + " ---: |" * len(DESIGNS)
+    for name, noise in kinds.items():
+        parts = []
+        for true in ratios:
+            job = partial(_found, noise=noise, true=true)
+            parts.append(np.mean(list(pool.map(job, range(runs), chunksize=20)), axis=0))
+        cells = [" / ".join(f"{100 * part[i]:.0f}" for part in parts) for i in range(len(DESIGNS))]
         yield f"| {name} | {' | '.join(cells)} |"
 
 
@@ -287,7 +354,7 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=1000, help="simulated runs of each cell")
-    parser.add_argument("--only", choices=("false", "power", "coverage"))
+    parser.add_argument("--only", choices=("false", "power", "coverage", "designs"))
     parser.add_argument("--noise", type=Path, metavar="RUN", help="results directory")
     given = parser.parse_args()
     kinds = dict(KINDS)
@@ -307,6 +374,10 @@ def main() -> None:
         if given.only in (None, "coverage"):
             print("\nCoverage: median / ratio in a run / ratio of two runs, percent:\n")
             for line in coverage(pool, given.runs, kinds):
+                print(line, flush=True)
+        if given.only in (None, "designs"):
+            print("\nTwo ways told apart whose true ratio is 1 / 1.1 / 1.25, percent:\n")
+            for line in designs(pool, given.runs, kinds):
                 print(line, flush=True)
 
 

@@ -54,7 +54,7 @@ def _define(ranks: int, place: Path) -> tuple[float, float]:
     out = place / "results"
     arguments = ["run", str(experiment), "--out", str(out), "--scratch", str(place)]
     run_ranks(ranks, python("-m", "pffbench", *arguments, "--progress", "none"))
-    (passed,) = (row["own_max"] for row in _of_define(out / "samples.csv"))
+    (passed,) = (row["seconds"] for row in _of_define(out / "samples.csv"))
     counted = _of_define(out / "counters.csv")
     worked = sum(float(row["largest"]) for row in counted if row["counter"] == _COUNTED)
     return float(passed), worked

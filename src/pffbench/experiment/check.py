@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 #: Arrays of one case: each rank keeps a description of every one of them.
 MOST_ARRAYS = 10_000_000
-#: Repetitions of cases that another job reads, where the experiment leaves their number open: the job
-#: that writes cannot tell how many those that read will need.
+#: Repetitions of cases that another job reads, where the experiment leaves their number open: the
+#: job that writes cannot tell how many the one that reads will need.
 _STAGED_REPETITIONS = 10
 #: Parameters of which is remembered what was found out, for the next cases with other options.
 _REMEMBERED = 1024
