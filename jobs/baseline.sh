@@ -34,6 +34,8 @@ compare_with_baseline() {
         0) MEANING="all well, and nothing is slower than the baseline by more than $ALLOWED" ;;
         1) MEANING="slower than the baseline by more than $ALLOWED, see $out/compare.md" ;;
         2) MEANING="not comparable with the baseline $BASELINE" ;;
+        4) MEANING="too few repetitions to see a slowdown by more than $ALLOWED, see $out/compare.md" ;;
+        5) MEANING="the machine has changed since the baseline: raw transfers differ, see $out/compare.md" ;;
     esac
     # Python ends with 1 when it fails itself.
     if ((status == 1)) && [[ ! $out/compare.md -nt $1/run.json ]]; then MEANING="the comparison failed"; fi

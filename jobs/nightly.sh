@@ -8,8 +8,8 @@
 #SBATCH --requeue
 #SBATCH --signal=USR1@120
 #
-# A regression run: the default comparison, or any experiment, compared with a baseline. Something significantly slower
-# fails the job.
+# A regression run: the default comparison, or any experiment, compared with a baseline. The job fails when something
+# is slower, and when the repetitions are too few to see it.
 #
 #   jobs/submit --nodes 4 nightly [EXPERIMENT.yaml] [OPTION of `pffbench run` …]
 #   sbatch -N 4 jobs/nightly.sh [EXPERIMENT.yaml] [OPTION …]

@@ -30,7 +30,7 @@ def desk(slurm, shared):
     return Desk(slurm, shared)
 
 
-def night(desk, *options, repetitions=5, tasks=1, **variables):
+def night(desk, *options, repetitions=10, tasks=1, **variables):
     """Submit one night; return the number of its job."""
     (desk.directory / "sleeping.yaml").write_text(EXPERIMENT.format(repetitions=repetitions))
     return desk.sbatch(
@@ -50,7 +50,8 @@ def make_faster(run, factor):
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
-        row["own_max"] = repr(float(row["own_max"]) / factor)
+        for clock in ("own_max", "seconds"):
+            row[clock] = repr(float(row[clock]) / factor)
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -86,6 +87,13 @@ def test_a_slower_night_fails_and_says_what_got_slower(desk):
     # The run itself is a good one, and the baseline is still the first.
     assert set(verdicts(desk.records("pffbench-results")).values()) == {("finished", True)}
     assert kept.read_text().strip() == baseline.name
+
+
+def test_a_night_of_too_few_repetitions_is_no_success(desk):
+    desk.complete(night(desk, repetitions=3))
+    state, status, last = ended(desk, night(desk, repetitions=3))
+    assert (state, status) == ("FAILED", "4:0")
+    assert "exit status 4: too few repetitions to see a slowdown by more than 5%" in last
 
 
 def test_a_baseline_that_is_not_comparable_is_no_success(desk):
@@ -143,7 +151,7 @@ def test_a_warned_night_goes_on_and_becomes_the_baseline_when_it_is_whole(desk):
 
 
 def test_jobs_submit_keeps_the_nights_in_one_place(desk):
-    (desk.directory / "sleeping.yaml").write_text(EXPERIMENT.format(repetitions=5))
+    (desk.directory / "sleeping.yaml").write_text(EXPERIMENT.format(repetitions=10))
     told = desk.slurm.run(
         JOBS / "submit", "--dry-run", "nightly", "sleeping.yaml",
         cwd=desk.directory, **desk.environment,
