@@ -278,6 +278,8 @@ class _Bounds:
         best = self._fastest(self._keys[name], phase)
         if best is None:
             return None
+        if best == name:  # times compared with themselves would give an interval around 1
+            return Ratio(len(self._seconds[name][phase]), 1.0, 1.0, 1.0, 1.0)
         inflation = self.inflation(phase, len(self._seconds[name][phase]))
         mine, other = (self._seconds[case][phase] for case in (name, best))
         return ratio_of_times(mine, other, self._level, inflation)
