@@ -10,7 +10,7 @@ from datetime import datetime
 from pffbench.results.record import RunRecord
 from pffbench.results.samples import READ_PHASES
 from pffbench.results.summary import CaseSummary, Summary
-from pffbench.results.wording import comparisons_apart
+from pffbench.results.wording import comparisons_apart, parameters_apart
 from pffbench.storage.writeback import QUIET
 from pffbench.summary.headline import Answer, ComparisonKey, Contender
 from pffbench.summary.inference import Ratio
@@ -222,7 +222,11 @@ def comparison_names(summary: Summary) -> dict[ComparisonKey, str]:
         for key in keys
     }
     telling = [i for i in range(5) if len({told[i] for told in words.values()}) > 1]
-    return {key: " ".join(told[i] for i in telling if told[i]) for key, told in words.items()}
+    names = {key: " ".join(told[i] for i in telling if told[i]) for key, told in words.items()}
+    if len(set(names.values())) == len(names):
+        return names
+    more = parameters_apart(summary.record)
+    return {key: f"{name} {more[key.group]}".strip() for key, name in names.items()}
 
 
 def _where(summary: Summary, found: Sequence[Answer], total: str) -> str:
