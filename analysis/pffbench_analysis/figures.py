@@ -209,21 +209,23 @@ def show_ticks(ax: Axes, low: float, high: float, most: int) -> None:
 def log_ticks(low: float, high: float, most: int) -> list[float]:
     """Return round numbers between two bounds, to fit.
 
-    They are multiples of one step where the bounds are close, else 1-2-5, 1-3, decades or fewer.
+    They are 1-2-5, 1-3, decades or fewer; multiples of one step where the bounds are too close to
+    have three of these between them.
     """
-    if low < high < _CLOSE * low:
-        exponent = math.floor(math.log10(high - low)) - 1
-        for step in (f * 10.0**e for e in range(exponent, exponent + 3) for f in (1, 2, 5)):
-            numbers = range(math.ceil(low / step), math.floor(high / step) + 1)
-            if len(numbers) <= most:
-                return [n * step for n in numbers]
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for factors in ((1, 2, 5), (1, 3), (1,)):
         ticks = [f * 10.0**e for e in exponents for f in factors if low <= f * 10.0**e <= high]
         if len(ticks) <= most:
-            return ticks
-    return ticks[:: math.ceil(len(ticks) / most)]
+            break
+    ticks = ticks[:: math.ceil(len(ticks) / most) or 1]
+    return ticks if len(ticks) > 2 or low >= high else _steps(low, high, most)
 
 
-#: Bounds whose ratio is less than this have too few of the numbers 1-2-5 between them.
-_CLOSE = 4.0
+def _steps(low: float, high: float, most: int) -> list[float]:
+    """Return the multiples of the smallest round step that are few enough."""
+    exponent = math.floor(math.log10(high - low)) - 1
+    for step in (f * 10.0**e for e in range(exponent, exponent + 3) for f in (1, 2, 5)):
+        numbers = range(math.ceil(low / step), math.floor(high / step) + 1)
+        if len(numbers) <= most:
+            break
+    return [n * step for n in numbers]
