@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from pffbench.errors import UserError
 from pffbench.results.ranks import RanksFile
 from pffbench_analysis import saving
 from pffbench_analysis.charts import charts
-from pffbench_analysis.figures import LARGE_RANGE, draw, log_ticks
+from pffbench_analysis.figures import draw, log_ticks
 from pffbench_analysis.report import drawings, figures, file_names, readable, report, save
 from pffbench_analysis.style import colour, plain
 from pffbench_analysis.thinning import MOST_DOTS, dots_each
@@ -34,7 +35,8 @@ AS_USUAL = {"fom": False, "published": False, "published_csv": False, "join": Fa
 
 
 def drawn(run):
-    return dict(figures(readable(run)))
+    """Return the figures of comparisons; that of the answer has tests of its own."""
+    return {name: figure for name, figure in figures(readable(run)) if name != "answer"}
 
 
 def texts(figure):
@@ -50,7 +52,7 @@ def test_files_are_made_and_valid(run, capsys):
     (run / "summary.md").write_text("old")
     assert command.main(argparse.Namespace(**AS_USUAL, runs=[str(run)])) == 0
     printed = [Path(line) for line in capsys.readouterr().out.split()]
-    names = {f"hyperslab-shared-{what}" for what in ("metadata", "data", "totals")}
+    names = {f"hyperslab-shared-{what}" for what in ("metadata", "data", "totals")} | {"answer"}
     wanted = {run / "plots" / (name + suffix) for name in names for suffix in (".png", ".svg")}
     derived = {run / name for name in ("summary.csv", "summary.md", "fom.txt", "report.html")}
     assert set(printed) == wanted | derived
@@ -65,58 +67,93 @@ def test_files_are_made_and_valid(run, capsys):
 def test_svg_is_the_same_each_time(run, tmp_path):
     contents = []
     for where in ("a", "b"):
-        _, figure = next(figures(readable(run)))
-        _, svg = save(figure, tmp_path / where)
-        contents.append(svg.read_bytes())
+        files = [list(save(f, tmp_path / where)) for _, f in islice(figures(readable(run)), 2)]
+        contents.append([svg.read_bytes() for _, svg in files])
     assert contents[0] == contents[1]
-    assert b"dc:date" not in contents[0]
+    assert not any(b"dc:date" in content for content in contents[0])
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor draws alone")
 def test_several_processes_draw_the_same(run, tmp_path, monkeypatch):
     found = []
     for many in (0, 10**9):
-        monkeypatch.setattr(saving, "_MANY_BARS", many)
+        monkeypatch.setattr(saving, "_MANY_MARKS", many)
         place = tmp_path / str(many)
         place.mkdir()
         files = list(saving.save_all(list(drawings(readable(run))), place))
         found.append({path.name: path.read_bytes() for path in files})
-    assert len(found[0]) == 6
+    assert len(found[0]) == 8
     assert found[0] == found[1]
 
 
-def bars_of(ax):
-    """Return bars as (width, colour) and the ends of their whiskers."""
-    bars = [(p.get_width(), to_hex(p.get_facecolor()).upper()) for p in ax.patches]
-    whiskers = [
-        (segment[0][0], segment[1][0]) for c in ax.collections for segment in c.get_segments()
-    ]
-    return bars, whiskers
+def collection(ax, gid):
+    """Return what was drawn under a name, or nothing; what has two markers is there twice."""
+    return [c for c in ax.collections if c.get_gid() == gid]
 
 
-def test_bars_are_medians_and_whiskers_intervals(run):
-    summary = readable(run)
+def label_at(ax, place):
+    """Return the label of a row; only the first of several axes shows it."""
+    return ax.yaxis.get_major_formatter()(place)
+
+
+def marks_of(ax):
+    """Return value and colour of each median by its label."""
+    return {
+        label_at(ax, place): (value, to_hex(face).upper())
+        for c in collection(ax, "medians")
+        for (value, place), face in zip(c.get_offsets(), c.get_facecolors(), strict=True)
+    }
+
+
+def lines_of(ax, gid):
+    """Return the ends of the line of each label: ``intervals``, or ``ranges``."""
+    segments = [segment for c in collection(ax, gid) for segment in c.get_segments()]
+    return {label_at(ax, y): (low, high) for (low, y), (high, _) in segments}
+
+
+@pytest.mark.parametrize(("repetitions", "kind"), [(6, "intervals"), (4, "ranges")])
+def test_points_are_medians_and_lines_their_intervals(tmp_path, repetitions, kind):
+    run = a_run(tmp_path / "run", USUAL, repetitions=repetitions)
     by_label = {
         " ".join((c.sample.backend, "raw" if c.raw else "matched", c.sample.transfer)): c
-        for c in summary.cases
+        for c in readable(run).cases
     }
     found = drawn(run)
-    for ax in found["hyperslab-shared-metadata"].axes:
-        bars, whiskers = bars_of(ax)
-        order = [bar.get_label() for bar in ax.patches]
-        assert len(bars) == len(whiskers) == len(order) == 4
-        for label, (width, _), ends in zip(order, bars, whiskers, strict=True):
-            seconds = by_label[label].phases[ax.get_gid()].seconds
-            assert width == pytest.approx(1e3 * seconds.median)
-            assert ends == pytest.approx((1e3 * seconds.low, 1e3 * seconds.high))
+
+    def ends(seconds):
+        if kind == "intervals":
+            return seconds.low, seconds.high
+        return seconds.minimum, seconds.maximum
+
+    def check(ax, convert):
+        marks, lines = marks_of(ax), lines_of(ax, kind)
+        assert marks.keys() == lines.keys() == by_label.keys()
+        assert {"intervals": "ranges", "ranges": "intervals"}[kind] not in {
+            c.get_gid() for c in ax.collections
+        }
+        for label, (value, _) in marks.items():
+            seconds = by_label[label].phases[ax.get_gid().replace(" ", "_")].seconds
+            assert value == pytest.approx(convert(seconds.median))
+            assert lines[label] == pytest.approx(sorted(map(convert, ends(seconds))))
+
+    for name in ("metadata", "totals"):
+        for ax in found[f"hyperslab-shared-{name}"].axes:
+            check(ax, lambda seconds: 1e3 * seconds)
     for ax in found["hyperslab-shared-data"].axes:
-        bars, whiskers = bars_of(ax)
-        order = [bar.get_label() for bar in ax.patches]
-        for label, (width, _), ends in zip(order, bars, whiskers, strict=True):
-            phase = by_label[label].phases[ax.get_gid()]
-            assert width == pytest.approx(BYTES / 2**20 / phase.seconds.median)
-            low, high = (BYTES / 2**20 / s for s in (phase.seconds.high, phase.seconds.low))
-            assert ends == pytest.approx((low, high))
+        check(ax, lambda seconds: BYTES / 2**20 / seconds)
+
+
+def test_nothing_is_drawn_as_a_bar(run):
+    for figure in drawn(run).values():
+        assert [patch for ax in figure.axes for patch in ax.patches] == []
+        assert [ax.get_xscale() for ax in figure.axes] == ["log"] * len(figure.axes)
+
+
+def test_nothing_is_said_to_be_symmetric(run):
+    """No interval of times or ratios is, so none is written as one number behind ±."""
+    paths = [path for path in report([run]) if path.suffix not in (".png", ".svg")]
+    assert [path.name for path in paths if "\N{PLUS-MINUS SIGN}" in path.read_text()] == []
+    assert not any("\N{PLUS-MINUS SIGN}" in texts(figure) for figure in drawn(run).values())
 
 
 def test_totals_are_sums_and_dots_are_repetitions(run):
@@ -124,35 +161,66 @@ def test_totals_are_sums_and_dots_are_repetitions(run):
     ax = drawn(run)["hyperslab-shared-totals"].axes[0]
     assert ax.get_gid() == "write total"
     first = next(c for c in summary.cases if c.sample.transfer == "collective")
-    dots = next(line for line in ax.lines if line.get_marker() == "o")
-    across, down = dots.get_data()
-    across = across[down < 0.5]  # those of the uppermost bar
+    (dots,) = collection(ax, "repetitions")
+    across = [x for x, y in dots.get_offsets() if y < 0.5]  # those of the uppermost case
     written = [1e3 * s for s in first.phases["write_total"].by_block.values()]
-    assert list(across) == pytest.approx(written)
+    assert across == pytest.approx(written)
 
 
-def test_roofline_is_the_best_repetition_of_any_raw_transfer(tmp_path):
+@pytest.mark.parametrize("copy_rate", [1e12, 1e8])
+def test_the_dashed_line_is_what_roof_compares_with(tmp_path, copy_rate):
+    """The smallest median of raw bytes, but never less than it takes to copy them in memory."""
     cases = (*USUAL, a_case("mpiio", "collective"), a_case("null"))
-    speed = {cases[-1][0]: 1e-6}
-    run = a_run(tmp_path, cases, speed=speed)
+    floor = {"own": 1e-7, "synced": 1e-7, "tick": 1e-8, "memory_copy_bytes_per_second": copy_rate}
+    run = a_run(tmp_path, cases, speed={cases[-1][0]: 1e-6}, floor=floor)
     found = drawn(run)
     ax = found["hyperslab-shared-data"].axes[0]
     line = next(line for line in ax.lines if line.get_gid() == "roofline")
     summary = readable(run)
     least = min(
-        seconds
+        case.phases["write"].seconds.median
         for case in summary.cases
         if case.sample.backend == "mpiio"  # not null, which moves nothing
-        for seconds in case.phases["write"].by_block.values()
     )
-    assert line.get_xdata()[0] == pytest.approx(BYTES / 2**20 / least)
+    limit = max(least, BYTES / copy_rate)
+    assert (limit == least) == (copy_rate == 1e12)
+    assert line.get_xdata()[0] == pytest.approx(BYTES / 2**20 / limit)
     for case in summary.cases:
         phase = case.phases["write"]
         if not case.raw:
-            assert phase.roofline == pytest.approx(least / phase.seconds.median)
+            assert phase.roofline == pytest.approx(limit / phase.seconds.median)
     assert not any(
         ln.get_gid() for ax in found["hyperslab-shared-metadata"].axes for ln in ax.lines
     )
+
+
+def made_invalid(run, name, reason):
+    """Say of a case that it read wrong data."""
+    data = json.loads((run / "run.json").read_text())
+    data["cases"][name]["invalid"] = reason
+    (run / "run.json").write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize("name", [USUAL[2][0], USUAL[3][0]])
+def test_invalid_cases_are_named_and_not_drawn(run, name):
+    backend = name.partition(".")[0]
+    assert "roofline" in {ln.get_gid() for ln in drawn(run)["hyperslab-shared-data"].axes[0].lines}
+    made_invalid(run, name, "rank 1 read <7>")
+    for figure in drawn(run).values():
+        for ax in figure.axes:
+            assert not any(label.startswith(backend) for label in marks_of(ax))
+        assert f"Not drawn, INVALID: {backend}" in texts(figure)
+        assert "rank 1 read <7>" in texts(figure)
+    lines = drawn(run)["hyperslab-shared-data"].axes[0].lines
+    assert ("roofline" in {ln.get_gid() for ln in lines}) == (backend == "zarr")
+
+
+def test_a_comparison_of_invalid_cases_alone_has_no_figure(tmp_path):
+    run = a_run(tmp_path, USUAL[:1])
+    made_invalid(run, USUAL[0][0], "wrong")
+    assert drawn(run) == {}
+    page = next(path for path in report([run]) if path.name == "report.html")
+    assert 'id="figures"' not in page.read_text()
 
 
 def test_axes_have_units_and_the_figure_says_what_it_shows(run):
@@ -162,22 +230,24 @@ def test_axes_have_units_and_the_figure_says_what_it_shows(run):
         assert last
         assert {ax.get_xlabel().split(",")[0] for ax in last} == {units[name.split("-")[-1]]}
         for part in ("hyperslab, layout shared: 8 MiB", "2 ranks on 2 nodes", "2026-01-01",
-                     "some-20260101-120000-1", "95 % bootstrap interval"):  # fmt: skip
+                     "some-20260101-120000-1", "range of fewer than five repetitions"):  # fmt: skip
             assert part in texts(figure)
 
 
 def test_times_over_a_second_are_in_seconds(tmp_path):
     run = a_run(tmp_path, USUAL, speed={name: 1.0 for name, _ in USUAL})
-    assert drawn(run)["hyperslab-shared-totals"].axes[0].get_xlabel() == "seconds"
+    label = drawn(run)["hyperslab-shared-totals"].axes[0].get_xlabel()
+    assert label == "seconds, logarithmic axis"
 
 
 def test_datasets_are_timed_for_each(tmp_path):
     run = a_run(tmp_path, [a_case("hdf5", workload="datasets", layout="own")])
     figure = drawn(run)["datasets-own-metadata"]
     create = figure.axes[0]
-    assert "ms per dataset" in {ax.get_xlabel() for ax in figure.axes}
+    assert "ms per dataset, logarithmic axis" in {ax.get_xlabel() for ax in figure.axes}
     median = readable(run).cases[0].phases["create"].seconds.median
-    assert create.patches[0].get_width() == pytest.approx(1e3 * median / 4)
+    ((value, _),) = marks_of(create).values()
+    assert value == pytest.approx(1e3 * median / 4)
 
 
 def test_a_backend_has_one_colour_in_all_figures(tmp_path):
@@ -186,8 +256,8 @@ def test_a_backend_has_one_colour_in_all_figures(tmp_path):
     seen: dict[str, set[str]] = {}
     for figure in [*drawn(one).values(), *drawn(other).values()]:
         for ax in figure.axes:
-            for bar, (_, face) in zip(ax.patches, bars_of(ax)[0], strict=True):
-                seen.setdefault(bar.get_label().split()[0], set()).add(face)
+            for label, (_, face) in marks_of(ax).items():
+                seen.setdefault(label.split()[0], set()).add(face)
     assert seen == {b: {colour(b)} for b in ("hdf5", "zarr", "mpiio", "posix")}
 
 
@@ -196,23 +266,14 @@ def test_unknown_backends_have_a_stable_colour():
     assert colour("adios2").startswith("#")
 
 
-def test_collective_is_hatched_and_defaults_are_pale(tmp_path):
+def test_collective_is_a_square_and_defaults_are_pale(tmp_path):
     run = a_run(tmp_path, [*USUAL, a_case("zarr", settings="defaults")])
     ax = drawn(run)["hyperslab-shared-totals"].axes[0]
-    for patch in ax.patches:
-        text = patch.get_label()
-        assert bool(patch.get_hatch()) == ("collective" in text)
-        full = to_hex(patch.get_facecolor()).upper() == colour(text.split()[0])
-        assert full == ("defaults" not in text)
-
-
-@pytest.mark.parametrize(("factor", "scale"), [(2, "linear"), (LARGE_RANGE * 2, "log")])
-def test_axis_is_logarithmic_where_the_range_demands(tmp_path, factor, scale):
-    cases = USUAL[:1] + USUAL[2:3]
-    run = a_run(tmp_path, cases, speed={cases[0][0]: 1e-3, cases[1][0]: 1e-3 * factor})
-    ax = drawn(run)["hyperslab-shared-data"].axes[0]
-    assert ax.get_xscale() == scale
-    assert ("logarithmic" in ax.get_xlabel()) == (scale == "log")
+    squares, circles = sorted(collection(ax, "medians"), key=lambda c: len(c.get_paths()[0]))
+    assert len(squares.get_paths()[0]) < len(circles.get_paths()[0])
+    assert [label_at(ax, y) for _, y in squares.get_offsets()] == ["hdf5 matched collective"]
+    for label, (_, face) in marks_of(ax).items():
+        assert (face == colour(label.split()[0])) == ("defaults" not in label)
 
 
 def test_log_ticks_are_round_and_few():
@@ -220,25 +281,36 @@ def test_log_ticks_are_round_and_few():
     assert log_ticks(9e-7, 1e5, 5) == pytest.approx([1e-6, 1e-3, 1, 1e3])
 
 
+def test_log_ticks_of_a_small_range_are_multiples_of_a_step():
+    assert log_ticks(0.72, 1.62, 5) == pytest.approx([0.8, 1, 1.2, 1.4, 1.6])
+    assert log_ticks(40, 170, 6) == pytest.approx([50, 100, 150])
+    assert log_ticks(2, 2, 5) == [2]
+
+
 def test_one_repetition_has_no_interval_and_says_so(tmp_path):
     for figure in drawn(a_run(tmp_path, USUAL, repetitions=1)).values():
-        assert all(bars_of(ax) == ([], []) for ax in figure.axes)
-        shown = [ax for ax in figure.axes if ax.get_visible()]
-        assert all(sum(ln.get_gid() == "ring" for ln in ax.lines) == len(USUAL) for ax in shown)
-        assert "Rings in their place: one repetition, no interval" in texts(figure)
+        for ax in (ax for ax in figure.axes if ax.get_visible()):
+            assert {face for _, face in marks_of(ax).values()} == {"#FFFFFF"}  # hollow
+            assert len(marks_of(ax)) == len(USUAL)
+            assert {c.get_gid() for c in ax.collections} == {"medians"}
+        assert "Hollow: one repetition, no interval" in texts(figure)
         assert "95 %" not in texts(figure)
 
 
 def test_few_repetitions_are_named(run, tmp_path):
-    assert "their range" in texts(drawn(run)["hyperslab-shared-data"])
-    many = a_run(tmp_path / "many", USUAL[:2], repetitions=6)
-    assert "their range" not in texts(drawn(many)["hyperslab-shared-data"])
+    few = texts(drawn(run)["hyperslab-shared-data"])
+    assert "range of fewer than five repetitions" in few
+    assert "95 %" not in few
+    many = a_run(tmp_path / "many", USUAL[:2], repetitions=5)
+    enough = texts(drawn(many)["hyperslab-shared-data"])
+    assert "95 % interval of the median" in enough
+    assert "fewer than five" not in enough
 
 
 def test_of_many_repetitions_some_are_dots(tmp_path):
     figure = drawn(a_run(tmp_path, USUAL[:1], repetitions=300))["hyperslab-shared-data"]
-    dots = next(line for line in figure.axes[0].lines if line.get_marker() == "o")
-    assert len(dots.get_xdata()) <= MOST_DOTS
+    (dots,) = collection(figure.axes[0], "repetitions")
+    assert len(dots.get_offsets()) <= MOST_DOTS
     assert f"Dots: {MOST_DOTS} of 300 repetitions" in texts(figure)
     assert dots_each(400) < dots_each(100) < dots_each(1) == MOST_DOTS
 
@@ -290,7 +362,7 @@ def test_comparisons_of_one_workload_have_names_of_their_own(tmp_path):
 
 
 def test_phases_too_short_to_trust_are_marked(tmp_path):
-    figure = drawn(a_run(tmp_path, USUAL, floor={"barrier": 1e-3, "tick": 1e-8}))
+    figure = drawn(a_run(tmp_path, USUAL, floor={"own": 1e-3, "synced": 1e-3, "tick": 1e-8}))
     ax = figure["hyperslab-shared-data"].axes[0]
     assert all(t.get_text().endswith("†") for t in ax.texts)
     assert "†: under 100 times" in texts(figure["hyperslab-shared-data"])
@@ -325,13 +397,13 @@ def test_a_case_without_a_phase_keeps_its_place(tmp_path):
     (cases,) = summary.groups.values()
     chart = next(iter(charts(cases, summary)))
     flush = next(p for p in chart.panels if p.heading == "flush")
-    assert [bar is None for bar in flush.bars] == [
+    assert [estimate is None for estimate in flush.estimates] == [
         label.startswith("zarr") for label in chart.labels
     ]
     from pffbench_analysis.framing import Words
 
     ax = next(ax for ax in draw(chart, Words("t")).axes if ax.get_gid() == "flush")
-    assert len(ax.patches) == 3
+    assert len(marks_of(ax)) == 3
     assert "–" in [t.get_text() for t in ax.texts]
 
 
