@@ -102,7 +102,7 @@ class Summary:
     record : RunRecord
         What `run.json` says.
     groups : dict of str to list of CaseSummary
-        The cases of each comparison, in the order in which they ran.
+        The cases of each comparison, as they were planned.
     gaps : tuple of str
         What of the run is not there, or was left out: a summary can be of a part of it.
     answers : tuple of Answer
@@ -158,7 +158,8 @@ def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | P
         else:
             left_out.add(key)
     groups: dict[str, list[str]] = defaultdict(list)
-    for name, rows in by_case.items():
+    for name in record.cases:  # they ran in random order
+        rows = by_case.get(name, [])
         if any(not row.warmup for row in rows):
             groups[rows[0].group].append(name)
     counts = median_counts(directory)
