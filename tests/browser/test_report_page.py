@@ -25,7 +25,12 @@ CASES = (
     a_case("zarr", layout="own"),
     a_case("mpiio", layout="own"),
 )
-BARS = "document.querySelector('#bars .chart').innerHTML"
+MEDIANS = "document.querySelector('#medians .chart').innerHTML"
+#: Of a figure, its medians and its repetitions: marks tell their values to screen readers.
+LARGE_MARKS = "#{} .mark-symbol.role-mark path[aria-label*='shape:']"
+SMALL_MARKS = "#{} .mark-symbol.role-mark path[aria-label*='order:']"
+#: Names of the figures that follow the controls.
+FIGURES = ("medians", "roofline", "drift", "spread", "byrank")
 
 
 def page_of(directory):
@@ -34,7 +39,8 @@ def page_of(directory):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    return page_of(a_run(tmp_path_factory.mktemp("some") / "run", CASES))
+    place = tmp_path_factory.mktemp("some") / "run"
+    return page_of(a_run(place, CASES, repetitions=12, experiment={"repetitions": 12}))
 
 
 @pytest.fixture(scope="module")
@@ -67,20 +73,132 @@ def test_it_opens_from_a_file_with_the_verdict_and_figures(browser, page):
         "[...document.querySelectorAll('figure')].filter(f => !f.hidden && f.querySelector('svg'))"
         ".map(f => f.id)"
     )
-    assert shown == ["bars", "roofline", "drift", "spread", "byrank"]
+    assert shown == ["answer", "medians", "roofline", "drift", "spread", "byrank"]
     for figure in shown:
         axis = browser.js(
             f"[...document.querySelectorAll('#{figure} .role-axis-title')].map(t => t.textContent)"
         )
-        assert {"ms", "% of the best raw transfer"} & set(axis)
+        assert any(title.endswith(", logarithmic") for title in axis)
     assert browser.js("performance.getEntriesByType('resource').length") == 0
+
+
+def values_of(browser, selector):
+    """Return what marks tell screen readers, as names and values."""
+    told = browser.js(
+        f'[...document.querySelectorAll("{selector}")].map(m => m.getAttribute("aria-label"))'
+    )
+    return [dict(part.split(": ", 1) for part in text.split("; ")) for text in told]
+
+
+#: Names of axes and of attributes in pictures.
+RATIO = "time over the smallest median, logarithmic"
+KIND = "aria-roledescription"
+
+
+def test_the_answer_is_drawn_before_any_table(browser, page):
+    browser.open(page)
+    told = json.loads(text_of(browser, "#data"))
+    rows = [row for panel in told["answer"]["panels"] for row in panel["rows"]]
+    points = values_of(browser, LARGE_MARKS.format("answer"))
+    assert sorted(float(point[RATIO]) for point in points) == pytest.approx(
+        sorted(row["ratio"] for row in rows)
+    )
+    others = [row for row in rows if row["standing"] not in ("fastest", "ahead")]
+    lines = values_of(browser, "#answer .mark-rule.role-mark line[aria-label*='high:']")
+    assert sorted((float(line[RATIO]), float(line["high"])) for line in lines) == [
+        pytest.approx(ends) for ends in sorted((row["low"], row["high"]) for row in others)
+    ]
+    written = text_of(browser, "#answer .chart")
+    for row in others:
+        assert f"{row['ratio']:.2f} ({row['low']:.2f}–{row['high']:.2f})" in written
+    assert browser.js(
+        "document.querySelector('#answer').compareDocumentPosition(document.querySelector('table'))"
+        " & Node.DOCUMENT_POSITION_FOLLOWING"
+    )
+
+
+def test_a_band_is_the_only_area(browser, page):
+    """Nothing is drawn as a bar: its length would mean nothing on a logarithmic axis."""
+    browser.open(page)
+    for phase in ("*metadata", "write", "*totals"):
+        browser.choose("phase", phase)
+        for figure in FIGURES:
+            assert browser.js(f"document.querySelectorAll('#{figure} [{KIND}=bar]').length") == 0
+    assert browser.js(f"document.querySelectorAll('[{KIND}=bar]').length") == 0
+    bands = values_of(browser, f"[{KIND}='rect mark']")
+    assert [float(band["to"]) for band in bands] == [pytest.approx(1.1)] * 2
+
+
+def test_axes_are_logarithmic_until_linear_ones_are_chosen(browser, page):
+    def scales():
+        return {
+            label.split(" for a ")[1].split(" scale")[0]
+            for figure in FIGURES
+            for label in browser.js(
+                f"[...document.querySelectorAll('#{figure} .role-axis[aria-label]')]"
+                ".map(a => a.getAttribute('aria-label'))"
+            )
+            if " with values from " in label and "'re" not in label and "'rank" not in label
+        }
+
+    browser.open(page)
+    assert scales() == {"log"}
+    browser.choose("scale", "linear")
+    assert scales() == {"linear"}
+
+
+def test_invalid_cases_are_not_drawn(browser, tmp_path):
+    run = a_run(tmp_path / "run", USUAL, reasons=["zarr read wrong data"], valid=False)
+    record = json.loads((run / "run.json").read_text())
+    record["cases"][USUAL[2][0]]["invalid"] = "wrong data"
+    (run / "run.json").write_text(json.dumps(record))
+    browser.open(page_of(run))
+    assert "INVALID" in text_of(browser, "#tables tr.invalid")
+    for figure in (*FIGURES, "answer"):
+        assert "zarr" not in text_of(browser, f"#{figure} .chart")
+        assert "zarr" not in text_of(browser, f"#{figure} .values")
+    assert "Not drawn, INVALID: zarr matched independent" in text_of(browser, "#medians .notes")
+
+
+def test_a_run_without_a_valid_case_has_a_page(browser, tmp_path):
+    run = a_run(tmp_path / "run", USUAL[:1], reasons=["wrong"], valid=False)
+    record = json.loads((run / "run.json").read_text())
+    record["cases"][USUAL[0][0]]["invalid"] = "wrong"
+    (run / "run.json").write_text(json.dumps(record))
+    browser.open(page_of(run))
+    assert text_of(browser, ".badge") == "INVALID"
+    assert browser.js("document.querySelectorAll('figure').length") == 0
+
+
+def test_few_repetitions_have_lines_without_caps(browser, page, tmp_path):
+    def caps():
+        return browser.js(f"document.querySelectorAll('#medians [{KIND}=tick]').length")
+
+    def lines():
+        return len(values_of(browser, "#medians .mark-rule.role-mark line[aria-label*='high:']"))
+
+    browser.open(page)
+    assert "Lines with caps: 95 % interval" in text_of(browser, "#medians .notes")
+    assert caps() == 2 * lines() > 0
+    browser.open(page_of(a_run(tmp_path / "few", USUAL, repetitions=3)))
+    notes = text_of(browser, "#medians .notes")
+    assert "range of fewer than five repetitions" in notes
+    assert "95 %" not in notes
+    assert caps() == 0 < lines()
+
+
+def test_an_interval_without_bounds_is_told(browser, tmp_path):
+    browser.open(page_of(a_run(tmp_path / "few", USUAL, repetitions=3)))
+    assert "(0.00–∞)" in text_of(browser, "#answer .chart")
+    assert browser.js(f"document.querySelectorAll('#answer [{KIND}=tick]').length") == 0
 
 
 @pytest.fixture(scope="module")
 def default(tmp_path_factory):
     """The page of a real run of configs/default.yaml with small arrays: time is not of interest."""
     place = tmp_path_factory.mktemp("default")
-    small = ["--set", "shape_per_rank=[4, 16, 16]", "--set", "repetitions=2", "--set", "warmup=0"]
+    changes = ("shape_per_rank=[4, 16, 16]", "chunks=[2, 16, 16]", "repetitions=2", "warmup=0")
+    small = [word for change in changes for word in ("--set", change)]
     config = REPOSITORY / "configs" / "default.yaml"
     done = pffbench_cli(
         "run", config, *small, "--out", "run", "--scratch", place, ranks=2, cwd=place, timeout=180
@@ -100,11 +218,11 @@ def test_a_run_of_the_default_experiment_has_a_page_that_answers(browser, defaul
         "shared", "own", "file_per_process",
     ]  # fmt: skip
     for name, value in (("group", "1"), ("phase", "*metadata"), ("measure", "operations")):
-        before = browser.js(BARS)
+        before = browser.js(MEDIANS)
         browser.choose(name, value)
-        assert browser.js(BARS) != before
+        assert browser.js(MEDIANS) != before
     for backend in ("hdf5", "netcdf4", "zarr"):
-        assert f"{backend} matched" in text_of(browser, "#bars .values")
+        assert f"{backend} matched" in text_of(browser, "#medians .values")
     assert "2 ranks on 1 node" in text_of(browser, "footer")
 
 
@@ -164,17 +282,17 @@ def test_compression_against_speed_follows_its_choices(browser, tmp_path):
         ("measure", "rate", "MiB/s"),
         ("transfer", "collective", "hdf5 matched collective"),
         ("settings", "matched", "zarr matched independent"),
-        ("scale", "log", "logarithmic"),
+        ("scale", "linear", "ms"),
     ],
 )
 def test_figures_follow_the_controls(browser, page, name, value, seen):
     browser.open(page)
-    before = browser.js(BARS)
+    before = browser.js(MEDIANS)
     browser.choose(name, value)
-    after = browser.js(BARS)
+    after = browser.js(MEDIANS)
     assert after != before
-    assert seen in text_of(browser, "#bars")
-    charted = text_of(browser, "#bars .chart")
+    assert seen in text_of(browser, "#medians")
+    charted = text_of(browser, "#medians .chart")
     if name == "settings":
         assert "zarr defaults" not in charted
     if name == "transfer":
@@ -183,12 +301,12 @@ def test_figures_follow_the_controls(browser, page, name, value, seen):
 
 def test_repetitions_and_formats_can_be_taken_away(browser, page):
     browser.open(page)
-    dots = "document.querySelectorAll('#bars .mark-symbol path').length"
+    dots = f'document.querySelectorAll("{SMALL_MARKS.format("medians")}").length'
     assert browser.js(dots) >= 4 * len(USUAL)
     browser.click("#controls input[name=points]")
     browser.wait(f"{dots} === 0")
     browser.click("#controls input[value=zarr]")
-    browser.wait("!document.querySelector('#bars .chart').textContent.includes('zarr')")
+    browser.wait("!document.querySelector('#medians .chart').textContent.includes('zarr')")
 
 
 def test_a_case_can_be_chosen_among_the_ranks(browser, page):
@@ -203,15 +321,15 @@ def test_a_case_can_be_chosen_among_the_ranks(browser, page):
     )
 
 
-def test_pointing_at_a_bar_tells_its_values(browser, page):
+def test_pointing_at_a_median_tells_its_values(browser, page):
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.by import By
 
     browser.open(page)
     browser.choose("phase", "write")
-    bar = browser.driver.find_element(By.CSS_SELECTOR, "#bars .mark-rect.role-mark path")
-    browser.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", bar)
-    ActionChains(browser.driver).move_to_element(bar).perform()
+    median = browser.driver.find_element(By.CSS_SELECTOR, LARGE_MARKS.format("medians"))
+    browser.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", median)
+    ActionChains(browser.driver).move_to_element(median).perform()
     tip = browser.wait("document.querySelector('#vg-tooltip-element.visible')?.textContent")
     assert "median" in tip
     assert "slowest host" in tip
@@ -220,7 +338,7 @@ def test_pointing_at_a_bar_tells_its_values(browser, page):
 def test_the_data_of_a_figure_can_be_downloaded(browser, page):
     browser.open(page)
     browser.choose("phase", "write")
-    file = downloaded(browser, page.parent, "bars.csv", "#bars .download a")
+    file = downloaded(browser, page.parent, "medians.csv", "#medians .download a")
     with file.open(newline="") as rows:
         told = {row["case"]: row for row in csv.DictReader(rows)}
     assert USUAL[0][0] in told
@@ -244,7 +362,7 @@ def downloaded(browser, folder, name, selector):
     raise AssertionError(f"{name} was not downloaded: {browser.console()}")
 
 
-@pytest.mark.parametrize("figure", ["bars", "drift", "spread"])
+@pytest.mark.parametrize("figure", ["answer", "medians", "drift", "spread"])
 def test_a_figure_can_be_taken_away_as_it_is_seen(browser, page, tmp_path, figure):
     browser.media("dark")
     browser.open(page)
@@ -252,8 +370,14 @@ def test_a_figure_can_be_taken_away_as_it_is_seen(browser, page, tmp_path, figur
     text = svg.read_text(encoding="utf-8")
     root = ElementTree.fromstring(text)
     told = " ".join(node.text or "" for node in root.iter("{http://www.w3.org/2000/svg}text"))
-    for part in ("write total" if figure != "spread" else "write", "hdf5 matched collective"):
-        assert part in told or figure == "drift"
+    expected = {
+        "answer": ("Writing (to the device)", "netcdf4", "layout own"),
+        "medians": ("write total", "hdf5 matched collective"),
+        "drift": ("write total", "repetition"),
+        "spread": ("write", "hdf5 matched collective"),
+    }
+    for part in expected[figure]:
+        assert part in told
     assert text_of(browser, f"#{figure} h3") in told
     assert "currentColor" not in text
     assert "var(" not in text
@@ -310,7 +434,7 @@ def test_it_follows_the_preferred_colours_and_the_switch(browser, page, scheme):
     browser.media(scheme)
     browser.open(page)
     assert (brightness() > 128) == (scheme == "light")
-    ink = browser.js("getComputedStyle(document.querySelector('#bars svg text')).fill")
+    ink = browser.js("getComputedStyle(document.querySelector('#medians svg text')).fill")
     assert (int(ink.removeprefix("rgb(").split(",")[0]) < 128) == (scheme == "light")
     other = "dark" if scheme == "light" else "light"
     browser.click(f"#theme input[value={other}]")
@@ -345,7 +469,7 @@ def test_hostile_text_is_shown_and_never_run(browser, tmp_path):
     assert EVIL in text_of(browser, ".reasons")
     assert EVIL in text_of(browser, "#provenance")
     assert EVIL in text_of(browser, "#tables")
-    assert EVIL in browser.js("document.querySelector('#bars .values').textContent")
+    assert EVIL in browser.js("document.querySelector('#medians .values').textContent")
     assert browser.js("document.querySelectorAll('img').length") == 0
     browser.choose("phase", "write")
     assert browser.js("window.hit") is None
