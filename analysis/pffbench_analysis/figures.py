@@ -181,7 +181,7 @@ def _scale(chart: Chart, axes: Sequence[Axes], columns: int) -> None:
     drawn = [estimate for panel in chart.panels for estimate in panel.drawn]
     limits = [panel.limit for panel in chart.panels if panel.limit is not None]
     values = [v for e in drawn for v in (e.value, e.low, e.high, *e.repetitions)]
-    marks = [v for v in (*values, *limits) if v > 0]
+    marks = [v for v in (*values, *limits) if 0 < v < math.inf]
     shared = axes[0]  # the axis is shared: what is set on one holds for all
     if marks:
         for ax in axes:

@@ -9,7 +9,7 @@ from functools import partial
 from pffbench.results.conclusions import interval, number
 from pffbench.results.statistics import FEWEST_FOR_INTERVAL, Caveat, Spread
 from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
-from pffbench.results.tables import ordered, significant, stored_lines
+from pffbench.results.tables import Unit, ordered, significant, stored_lines, unit_of
 from pffbench_analysis.captions import heading
 from pffbench_analysis.charts import reach
 from pffbench_analysis.style import colour, plain
@@ -150,16 +150,18 @@ def _columns(cases: Sequence[CaseSummary]) -> list[NumberColumn]:
             ]
         else:
             found.append(NumberColumn(part, "data only MiB/s", partial(_of, part, _rate)))
+        unit = unit_of(cases, total)
         found += [
             NumberColumn(
                 part, f"{first} to {last or durable} MiB/s", partial(_of, total, _rate_of_total)
             ),
-            NumberColumn(part, "total s", partial(_of, total, _seconds)),
+            NumberColumn(part, f"total {unit.name}", partial(_of, total, partial(_time, unit))),
             NumberColumn(part, "×best", partial(_of, total, _ratio)),
             NumberColumn(part, "of raw", partial(_of, total, _roof)),
         ]
         if any(t.cpu_seconds is not None for case in cases if (t := case.phases.get(total))):
-            found.append(NumberColumn(part, "cpu s", partial(_of, total, _cpu)))
+            cpu = partial(_of, total, partial(_cpu, unit))
+            found.append(NumberColumn(part, f"cpu {unit.name}", cpu))
     return found
 
 
@@ -201,9 +203,13 @@ def _rate_of_total(found: PhaseSummary) -> Cell:
     return replace(_rate(found), marks=())
 
 
-def _seconds(found: PhaseSummary) -> Cell:
-    s = found.seconds
-    return Cell(significant(s.median), _between(s, lambda x: x), marks_of(found.warnings))
+def _time(unit: Unit, found: PhaseSummary) -> Cell:
+    between = _between(found.seconds, lambda s: s * unit.per_second)
+    return Cell(unit.seconds(found), between, marks_of(found.warnings))
+
+
+def _cpu(unit: Unit, found: PhaseSummary) -> Cell:
+    return Cell(unit.cpu(found))
 
 
 def _per_array(found: PhaseSummary) -> Cell:
@@ -226,10 +232,6 @@ def _roof(found: PhaseSummary) -> Cell:
     limit = 100 * found.roofline * found.seconds.median
     between = _between(found.seconds, lambda x: limit / x, "{:.0f}".format)
     return Cell(f"{100 * found.roofline:.0f} %", f"{between} %" if between else "")
-
-
-def _cpu(found: PhaseSummary) -> Cell:
-    return Cell() if found.cpu_seconds is None else Cell(significant(found.cpu_seconds))
 
 
 def _between(
