@@ -7,7 +7,7 @@ from typing import Any
 
 from pffbench.results.summary import TOTALS, CaseSummary, Summary
 from pffbench.results.tables import title
-from pffbench_analysis.charts import Chart, Estimate, keeps_data, label
+from pffbench_analysis.charts import CaseMedian, Chart, keeps_data, label
 from pffbench_analysis.style import plain
 from pffbench_analysis.thinning import dots_each
 
@@ -40,7 +40,7 @@ def stamp(summary: Summary) -> str:
 
 def how_to_read(chart: Chart, cases: Sequence[CaseSummary], summary: Summary) -> list[str]:
     """Explain the marks that occur in a chart."""
-    drawn = [estimate for panel in chart.panels for estimate in panel.drawn]
+    drawn = [median for panel in chart.panels for median in panel.drawn]
     texts = [f"{_medians(chart, cases)} {_whiskers(drawn)}"]
     marks = []
     if any(e.transfer == "collective" for e in drawn):
@@ -77,9 +77,9 @@ def _medians(chart: Chart, cases: Sequence[CaseSummary]) -> str:
     return f"Points: median of a sum of phases: {sums}."
 
 
-def _whiskers(drawn: Sequence[Estimate]) -> str:
+def _whiskers(drawn: Sequence[CaseMedian]) -> str:
     """Explain what stands around the medians, by how many repetitions there are."""
-    counts = sorted({len(estimate.repetitions) for estimate in drawn})
+    counts = sorted({len(median.repetitions) for median in drawn})
     texts = []
     if any(e.has_interval for e in drawn):
         texts.append("Lines with caps: 95 % interval of the median, by order statistics.")

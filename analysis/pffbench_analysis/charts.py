@@ -20,7 +20,7 @@ _ORDER = (
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CaseMedian:
     """One mark: the median of a case in a phase, how sure it is, and its repetitions.
 
     Parameters
@@ -66,20 +66,20 @@ class Panel:
     ----------
     heading : str
         The phase.
-    estimates : tuple of Estimate or None
+    medians : tuple of CaseMedian or None
         The cases.
     limit : float or None
         What raw bytes reach, in the unit of the chart.
     """
 
     heading: str
-    estimates: tuple[Estimate | None, ...]
+    medians: tuple[CaseMedian | None, ...]
     limit: float | None = None
 
     @property
-    def drawn(self) -> list[Estimate]:
-        """The estimates that there are."""
-        return [estimate for estimate in self.estimates if estimate is not None]
+    def drawn(self) -> list[CaseMedian]:
+        """The medians that there are."""
+        return [median for median in self.medians if median is not None]
 
 
 @dataclass(frozen=True)
@@ -269,17 +269,17 @@ def _panels(
 
 
 def _panel(cases: Sequence[CaseSummary], summary: Summary, phase: str, convert: Convert) -> Panel:
-    estimates = tuple(_estimate(case, phase, convert) for case in cases)
+    medians = tuple(_median(case, phase, convert) for case in cases)
     limit = raw_limit(cases, summary, phase)
     bound = None
     if limit is not None:
         some = next(case for case in cases if phase in case.phases)
         bound = convert(limit.seconds, some.phases[phase], some)
         bound = None if math.isnan(bound) else bound
-    return Panel(phase.replace("_total", " total"), estimates, bound)
+    return Panel(phase.replace("_total", " total"), medians, bound)
 
 
-def _estimate(case: CaseSummary, phase: str, convert: Convert) -> Estimate | None:
+def _median(case: CaseSummary, phase: str, convert: Convert) -> CaseMedian | None:
     found = case.phases.get(phase)
     if found is None:
         return None
@@ -289,7 +289,7 @@ def _estimate(case: CaseSummary, phase: str, convert: Convert) -> Estimate | Non
     if any(map(math.isnan, (value, *bounds, *repetitions))):
         return None
     s = case.sample
-    return Estimate(
+    return CaseMedian(
         label(case),
         s.backend,
         s.settings,

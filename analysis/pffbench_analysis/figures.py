@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from pffbench_analysis.charts import Chart, Estimate, Panel
+from pffbench_analysis.charts import CaseMedian, Chart, Panel
 from pffbench_analysis.framing import Words, page
 from pffbench_analysis.style import INK, RC, colour, pale, plain, short
 from pffbench_analysis.thinning import dots_each, kept
@@ -54,22 +54,22 @@ def row_places(chart: Chart) -> list[float]:
 
 
 def _backend_at(chart: Chart, place: int) -> str:
-    found = (panel.estimates[place] for panel in chart.panels)
-    return next((estimate.backend for estimate in found if estimate is not None), "")
+    found = (panel.medians[place] for panel in chart.panels)
+    return next((median.backend for median in found if median is not None), "")
 
 
 def _draw_panel(ax: Axes, panel: Panel, chart: Chart, places: Sequence[float]) -> None:
     prepare_rows(ax, panel.heading, [plain(label) for label in chart.labels], places)
-    rows = list(zip(panel.estimates, places, strict=True))
-    there = [(estimate, place) for estimate, place in rows if estimate is not None]
+    rows = list(zip(panel.medians, places, strict=True))
+    there = [(median, place) for median, place in rows if median is not None]
     _draw_repetitions(ax, there, dots_each(sum(len(panel.drawn) for panel in chart.panels)))
     _draw_whiskers(ax, there)
     for square in (False, True):
         alike = [one for one in there if (one[0].transfer == "collective") == square]
         _draw_medians(ax, alike, "s" if square else "o")
-    for estimate, place in rows:
-        mark = "" if estimate is None else "†" * estimate.below_resolution
-        say(ax, place, "–" if estimate is None else short(estimate.value) + mark)
+    for median, place in rows:
+        mark = "" if median is None else "†" * median.below_resolution
+        say(ax, place, "–" if median is None else short(median.value) + mark)
     if panel.limit is not None:
         line = ax.axvline(panel.limit, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=2)
         line.set_gid("roofline")
@@ -87,8 +87,8 @@ def prepare_rows(ax: Axes, heading: str, labels: Sequence[str], places: Sequence
     ax.set_axisbelow(True)
 
 
-#: Estimates and where they stand. One call draws all of a panel: hundreds would take seconds.
-Placed = Sequence[tuple[Estimate, float]]
+#: Medians and where they stand. One call draws all of a panel: hundreds would take seconds.
+Placed = Sequence[tuple[CaseMedian, float]]
 
 
 def _draw_medians(ax: Axes, placed: Placed, marker: str) -> None:
@@ -96,34 +96,33 @@ def _draw_medians(ax: Axes, placed: Placed, marker: str) -> None:
     if not placed:
         return
     ax.scatter(
-        [estimate.value for estimate, _ in placed],
+        [median.value for median, _ in placed],
         [place for _, place in placed],
         s=34,
         marker=marker,
-        color=[_face(estimate) for estimate, _ in placed],
+        color=[_face(median) for median, _ in placed],
         edgecolors=[
-            INK if len(estimate.repetitions) > 1 else colour(estimate.backend)
-            for estimate, _ in placed
+            INK if len(median.repetitions) > 1 else colour(median.backend) for median, _ in placed
         ],
-        linewidths=[0.7 if len(estimate.repetitions) > 1 else 1.5 for estimate, _ in placed],
+        linewidths=[0.7 if len(median.repetitions) > 1 else 1.5 for median, _ in placed],
         zorder=5,
         gid="medians",
     )
 
 
-def _face(estimate: Estimate) -> str | tuple[float, float, float]:
-    own = colour(estimate.backend)
-    if len(estimate.repetitions) == 1:
+def _face(median: CaseMedian) -> str | tuple[float, float, float]:
+    own = colour(median.backend)
+    if len(median.repetitions) == 1:
         return "white"
-    return pale(own) if estimate.settings == "defaults" and not estimate.raw else own
+    return pale(own) if median.settings == "defaults" and not median.raw else own
 
 
 def _draw_whiskers(ax: Axes, placed: Placed) -> None:
     """Draw intervals with caps, and thin lines for the range where there is no interval."""
-    sure = [(estimate, place) for estimate, place in placed if estimate.has_interval]
+    sure = [(median, place) for median, place in placed if median.has_interval]
     if sure:
         drawn = ax.errorbar(
-            [estimate.value for estimate, _ in sure],
+            [median.value for median, _ in sure],
             [place for _, place in sure],
             xerr=np.transpose([(e.value - e.low, e.high - e.value) for e, _ in sure]),
             ecolor=INK,
@@ -138,8 +137,8 @@ def _draw_whiskers(ax: Axes, placed: Placed) -> None:
     if few:
         ax.hlines(
             [place for _, place in few],
-            [estimate.low for estimate, _ in few],
-            [estimate.high for estimate, _ in few],
+            [median.low for median, _ in few],
+            [median.high for median, _ in few],
             colors=INK,
             linewidths=0.7,
             zorder=4,
@@ -148,16 +147,16 @@ def _draw_whiskers(ax: Axes, placed: Placed) -> None:
 
 
 def _draw_repetitions(ax: Axes, placed: Placed, most: int) -> None:
-    """Draw at most so many repetitions of each estimate, the first one uppermost."""
-    several = [(estimate, place) for estimate, place in placed if len(estimate.repetitions) > 1]
+    """Draw at most so many repetitions of each median, the first one uppermost."""
+    several = [(median, place) for median, place in placed if len(median.repetitions) > 1]
     if not several:
         return
     across, down, faces = [], [], []
-    for estimate, place in several:
-        points = [estimate.repetitions[i] for i in kept(estimate.repetitions, most)]
+    for median, place in several:
+        points = [median.repetitions[i] for i in kept(median.repetitions, most)]
         across.append(np.array(points))
         down.append(place + np.linspace(-0.3, 0.3, len(points)))
-        faces += [colour(estimate.backend)] * len(points)
+        faces += [colour(median.backend)] * len(points)
     ax.scatter(
         np.concatenate(across),
         np.concatenate(down),
@@ -178,7 +177,7 @@ def say(ax: Axes, place: float, text: str) -> None:
 
 def _scale(chart: Chart, axes: Sequence[Axes], columns: int) -> None:
     """Give all panels one logarithmic axis of values."""
-    drawn = [estimate for panel in chart.panels for estimate in panel.drawn]
+    drawn = [median for panel in chart.panels for median in panel.drawn]
     limits = [panel.limit for panel in chart.panels if panel.limit is not None]
     values = [v for e in drawn for v in (e.value, e.low, e.high, *e.repetitions)]
     marks = [v for v in (*values, *limits) if 0 < v < math.inf]
