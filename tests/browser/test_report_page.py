@@ -7,7 +7,7 @@ import json
 from xml.etree import ElementTree
 
 import pytest
-from chromium import Browser
+from chromium import MEDIANS_OF, REPETITIONS_OF
 from matplotlib.image import imread
 
 from drawn_codecs import WAYS, a_codecs_run
@@ -17,58 +17,16 @@ from pffbench_analysis.report import report
 
 pytestmark = pytest.mark.browser
 
-CASES = (
-    *USUAL,
-    a_case("netcdf4"),
-    a_case("zarr", settings="defaults"),
-    a_case("hdf5", layout="own"),
-    a_case("zarr", layout="own"),
-    a_case("mpiio", layout="own"),
-)
 MEDIANS = "document.querySelector('#medians .chart').innerHTML"
-#: Of a figure, its medians and its repetitions: marks tell their values to screen readers.
-LARGE_MARKS = "#{} .mark-symbol.role-mark path[aria-label*='shape:']"
-SMALL_MARKS = "#{} .mark-symbol.role-mark path[aria-label*='order:']"
-#: Names of the figures that follow the controls.
-FIGURES = ("medians", "roofline", "drift", "spread", "byrank")
 
 
 def page_of(directory):
     return next(path for path in report([directory]) if path.name == "report.html")
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    place = tmp_path_factory.mktemp("some") / "run"
-    return page_of(a_run(place, CASES, repetitions=12, experiment={"repetitions": 12}))
-
-
-@pytest.fixture(scope="module")
-def started(tmp_path_factory):
-    browser = Browser(tmp_path_factory.mktemp("downloads"))
-    yield browser
-    browser.driver.quit()
-
-
-@pytest.fixture
-def browser(started):
-    """The browser; afterwards neither its console nor the network may have got anything."""
-    started.media("light")
-    started.console()
-    started.requests()
-    yield started
-    assert started.console() == []
-    asked = [url for url in started.requests() if not url.startswith(("file:", "data:", "blob:"))]
-    assert asked == []
-
-
-def text_of(browser, selector):
-    return browser.js(f"document.querySelector({json.dumps(selector)}).textContent")
-
-
 def test_it_opens_from_a_file_with_the_verdict_and_figures(browser, page):
     browser.open(page)
-    assert text_of(browser, ".badge") == "VALID"
+    assert browser.text(".badge") == "VALID"
     shown = browser.js(
         "[...document.querySelectorAll('figure')].filter(f => !f.hidden && f.querySelector('svg'))"
         ".map(f => f.id)"
@@ -80,117 +38,6 @@ def test_it_opens_from_a_file_with_the_verdict_and_figures(browser, page):
         )
         assert any(title.endswith(", logarithmic") for title in axis)
     assert browser.js("performance.getEntriesByType('resource').length") == 0
-
-
-def values_of(browser, selector):
-    """Return what marks tell screen readers, as names and values."""
-    told = browser.js(
-        f'[...document.querySelectorAll("{selector}")].map(m => m.getAttribute("aria-label"))'
-    )
-    return [dict(part.split(": ", 1) for part in text.split("; ")) for text in told]
-
-
-#: Names of axes and of attributes in pictures.
-RATIO = "time over the smallest median, logarithmic"
-KIND = "aria-roledescription"
-
-
-def test_the_answer_is_drawn_before_any_table(browser, page):
-    browser.open(page)
-    told = json.loads(text_of(browser, "#data"))
-    rows = [row for panel in told["answer"]["panels"] for row in panel["rows"]]
-    points = values_of(browser, LARGE_MARKS.format("answer"))
-    assert sorted(float(point[RATIO]) for point in points) == pytest.approx(
-        sorted(row["ratio"] for row in rows)
-    )
-    others = [row for row in rows if row["standing"] not in ("fastest", "ahead")]
-    lines = values_of(browser, "#answer .mark-rule.role-mark line[aria-label*='high:']")
-    assert sorted((float(line[RATIO]), float(line["high"])) for line in lines) == [
-        pytest.approx(ends) for ends in sorted((row["low"], row["high"]) for row in others)
-    ]
-    written = text_of(browser, "#answer .chart")
-    for row in others:
-        assert f"{row['ratio']:.2f} ({row['low']:.2f}–{row['high']:.2f})" in written
-    assert browser.js(
-        "document.querySelector('#answer').compareDocumentPosition(document.querySelector('table'))"
-        " & Node.DOCUMENT_POSITION_FOLLOWING"
-    )
-
-
-def test_a_band_is_the_only_area(browser, page):
-    """Nothing is drawn as a bar: its length would mean nothing on a logarithmic axis."""
-    browser.open(page)
-    for phase in ("*metadata", "write", "*totals"):
-        browser.choose("phase", phase)
-        for figure in FIGURES:
-            assert browser.js(f"document.querySelectorAll('#{figure} [{KIND}=bar]').length") == 0
-    assert browser.js(f"document.querySelectorAll('[{KIND}=bar]').length") == 0
-    bands = values_of(browser, f"[{KIND}='rect mark']")
-    assert [float(band["to"]) for band in bands] == [pytest.approx(1.1)] * 2
-
-
-def test_axes_are_logarithmic_until_linear_ones_are_chosen(browser, page):
-    def scales():
-        return {
-            label.split(" for a ")[1].split(" scale")[0]
-            for figure in FIGURES
-            for label in browser.js(
-                f"[...document.querySelectorAll('#{figure} .role-axis[aria-label]')]"
-                ".map(a => a.getAttribute('aria-label'))"
-            )
-            if " with values from " in label and "'re" not in label and "'rank" not in label
-        }
-
-    browser.open(page)
-    assert scales() == {"log"}
-    browser.choose("scale", "linear")
-    assert scales() == {"linear"}
-
-
-def test_invalid_cases_are_not_drawn(browser, tmp_path):
-    run = a_run(tmp_path / "run", USUAL, reasons=["zarr read wrong data"], valid=False)
-    record = json.loads((run / "run.json").read_text())
-    record["cases"][USUAL[2][0]]["invalid"] = "wrong data"
-    (run / "run.json").write_text(json.dumps(record))
-    browser.open(page_of(run))
-    assert "INVALID" in text_of(browser, "#tables tr.invalid")
-    for figure in (*FIGURES, "answer"):
-        assert "zarr" not in text_of(browser, f"#{figure} .chart")
-        assert "zarr" not in text_of(browser, f"#{figure} .values")
-    assert "Not drawn, INVALID: zarr matched independent" in text_of(browser, "#medians .notes")
-
-
-def test_a_run_without_a_valid_case_has_a_page(browser, tmp_path):
-    run = a_run(tmp_path / "run", USUAL[:1], reasons=["wrong"], valid=False)
-    record = json.loads((run / "run.json").read_text())
-    record["cases"][USUAL[0][0]]["invalid"] = "wrong"
-    (run / "run.json").write_text(json.dumps(record))
-    browser.open(page_of(run))
-    assert text_of(browser, ".badge") == "INVALID"
-    assert browser.js("document.querySelectorAll('figure').length") == 0
-
-
-def test_few_repetitions_have_lines_without_caps(browser, page, tmp_path):
-    def caps():
-        return browser.js(f"document.querySelectorAll('#medians [{KIND}=tick]').length")
-
-    def lines():
-        return len(values_of(browser, "#medians .mark-rule.role-mark line[aria-label*='high:']"))
-
-    browser.open(page)
-    assert "Lines with caps: 95 % interval" in text_of(browser, "#medians .notes")
-    assert caps() == 2 * lines() > 0
-    browser.open(page_of(a_run(tmp_path / "few", USUAL, repetitions=3)))
-    notes = text_of(browser, "#medians .notes")
-    assert "range of fewer than five repetitions" in notes
-    assert "95 %" not in notes
-    assert caps() == 0 < lines()
-
-
-def test_an_interval_without_bounds_is_told(browser, tmp_path):
-    browser.open(page_of(a_run(tmp_path / "few", USUAL, repetitions=3)))
-    assert "(0.00–∞)" in text_of(browser, "#answer .chart")
-    assert browser.js(f"document.querySelectorAll('#answer [{KIND}=tick]').length") == 0
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +57,7 @@ def default(tmp_path_factory):
 @pytest.mark.parallel
 def test_a_run_of_the_default_experiment_has_a_page_that_answers(browser, default):
     browser.open(default)
-    assert text_of(browser, ".badge") == "VALID"
+    assert browser.text(".badge") == "VALID"
     groups = browser.js(
         "[...document.querySelector('select[name=group]').options].map(o => o.text)"
     )
@@ -222,8 +69,8 @@ def test_a_run_of_the_default_experiment_has_a_page_that_answers(browser, defaul
         browser.choose(name, value)
         assert browser.js(MEDIANS) != before
     for backend in ("hdf5", "netcdf4", "zarr"):
-        assert f"{backend} matched" in text_of(browser, "#medians .values")
-    assert "2 ranks on 1 node" in text_of(browser, "footer")
+        assert f"{backend} matched" in browser.text("#medians .values")
+    assert "2 ranks on 1 node" in browser.text("footer")
 
 
 def test_published_numbers_and_their_figure_are_in_the_page(browser, tmp_path):
@@ -249,7 +96,7 @@ def names_on_the_front(browser):
 def test_compression_against_speed_follows_its_choices(browser, tmp_path):
     browser.open(page_of(a_codecs_run(tmp_path / "run")))
     assert browser.js("document.querySelectorAll('#compression tbody tr').length") >= 8
-    assert "hdf5 zstd" in text_of(browser, "#compression table")
+    assert "hdf5 zstd" in browser.text("#compression table")
     points = "document.querySelectorAll('#pareto .chart .mark-symbol.role-mark path').length"
     assert browser.js(points) == sum(source == "image" for source, _, _ in WAYS)
     assert names_on_the_front(browser) == ["gzip", "none", "zstd"]
@@ -263,14 +110,14 @@ def test_compression_against_speed_follows_its_choices(browser, tmp_path):
         browser.choose(name, value)
         after = browser.js("document.querySelector('#pareto .chart').innerHTML")
         assert after != before
-        assert seen in text_of(browser, "#pareto")
+        assert seen in browser.text("#pareto")
         before = after
     assert browser.js(points) == 2 * sum(source == "sparse" for source, _, _ in WAYS)
     browser.choose("direction", "read")
     assert names_on_the_front(browser) == []  # rates of stored bytes have no front
     browser.choose("amount", "bytes")
     assert names_on_the_front(browser) == ["zstd"]
-    assert "zarr zstd" in text_of(browser, "#pareto .values")
+    assert "zarr zstd" in browser.text("#pareto .values")
 
 
 @pytest.mark.parametrize(
@@ -291,8 +138,8 @@ def test_figures_follow_the_controls(browser, page, name, value, seen):
     browser.choose(name, value)
     after = browser.js(MEDIANS)
     assert after != before
-    assert seen in text_of(browser, "#medians")
-    charted = text_of(browser, "#medians .chart")
+    assert seen in browser.text("#medians")
+    charted = browser.text("#medians .chart")
     if name == "settings":
         assert "zarr defaults" not in charted
     if name == "transfer":
@@ -301,7 +148,7 @@ def test_figures_follow_the_controls(browser, page, name, value, seen):
 
 def test_repetitions_and_formats_can_be_taken_away(browser, page):
     browser.open(page)
-    dots = f'document.querySelectorAll("{SMALL_MARKS.format("medians")}").length'
+    dots = f'document.querySelectorAll("{REPETITIONS_OF.format("medians")}").length'
     assert browser.js(dots) >= 4 * len(USUAL)
     browser.click("#controls input[name=points]")
     browser.wait(f"{dots} === 0")
@@ -327,7 +174,7 @@ def test_pointing_at_a_median_tells_its_values(browser, page):
 
     browser.open(page)
     browser.choose("phase", "write")
-    median = browser.driver.find_element(By.CSS_SELECTOR, LARGE_MARKS.format("medians"))
+    median = browser.driver.find_element(By.CSS_SELECTOR, MEDIANS_OF.format("medians"))
     browser.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", median)
     ActionChains(browser.driver).move_to_element(median).perform()
     tip = browser.wait("document.querySelector('#vg-tooltip-element.visible')?.textContent")
@@ -378,7 +225,7 @@ def test_a_figure_can_be_taken_away_as_it_is_seen(browser, page, tmp_path, figur
     }
     for part in expected[figure]:
         assert part in told
-    assert text_of(browser, f"#{figure} h3") in told
+    assert browser.text(f"#{figure} h3") in told
     assert "currentColor" not in text
     assert "var(" not in text
     png = imread(downloaded(browser, tmp_path, f"{figure}.png", f"#{figure} [data-picture=png]"))
@@ -465,10 +312,10 @@ def test_hostile_text_is_shown_and_never_run(browser, tmp_path):
     spoil(run)
     browser.open(page_of(run))
     assert browser.js("window.hit") is None
-    assert text_of(browser, "h1") == EVIL
-    assert EVIL in text_of(browser, ".reasons")
-    assert EVIL in text_of(browser, "#provenance")
-    assert EVIL in text_of(browser, "#tables")
+    assert browser.text("h1") == EVIL
+    assert EVIL in browser.text(".reasons")
+    assert EVIL in browser.text("#provenance")
+    assert EVIL in browser.text("#tables")
     assert EVIL in browser.js("document.querySelector('#medians .values').textContent")
     assert browser.js("document.querySelectorAll('img').length") == 0
     browser.choose("phase", "write")
