@@ -44,7 +44,9 @@ def a_run(directory, cases, repetitions=4, speed=None, **record):
         "ranks": RANKS, "started": "2026-01-01T12:00:00+00:00", "experiment": {},
         "experiment_file": "some.yaml", "cases": entries, "left_out": [], "scratch": "",
         "topology": {"hosts": ["a", "b"], "nodes": [0, 1], "ranks_per_node": [1, 1]},
-        "floor": {"barrier": 1e-7, "tick": 1e-8, "memory_copy_bytes_per_second": 1e9},
+        "floor": {
+            "own": 1e-7, "synced": 1e-7, "tick": 1e-8, "memory_copy_bytes_per_second": 1e9,
+        },
         "startup": {}, "provenance": {},
         "status": "finished", "valid": True,
     }  # fmt: skip
@@ -80,6 +82,7 @@ def a_sample(name, entry, repetition, phase, seconds):
         peak_memory=2**20, disk_bytes=BYTES if phase == "close" else None,
         disk_files=1 if phase == "close" else None, valid=True,
         started="2026-01-01T12:00:00.000+00:00",
+        cpu_seconds=0.75 * RANKS * seconds,
     )  # fmt: skip
 
 

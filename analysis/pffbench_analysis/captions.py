@@ -8,7 +8,7 @@ from typing import Any
 from pffbench.phases import TOTALS
 from pffbench.results.summary import CaseSummary, Summary
 from pffbench.results.tables import title
-from pffbench_analysis.charts import Bar, Chart, keeps_data
+from pffbench_analysis.charts import CaseMedian, Chart, keeps_data, label
 from pffbench_analysis.style import plain
 from pffbench_analysis.thinning import dots_each
 
@@ -21,8 +21,6 @@ _LIBRARIES = {
     "tensorstore": "",
     "mpi4py": "mpi_library",
 }
-#: The interval of fewer repetitions is their range, which covers less than 95 %.
-_ENOUGH = 6
 
 
 def heading(cases: Sequence[CaseSummary], summary: Summary, differs: Mapping[str, str]) -> str:
@@ -43,16 +41,19 @@ def stamp(summary: Summary) -> str:
 
 def how_to_read(chart: Chart, cases: Sequence[CaseSummary], summary: Summary) -> list[str]:
     """Explain the marks that occur in a chart."""
-    bars = [bar for panel in chart.panels for bar in panel.drawn]
-    texts = [f"{_bars(chart, cases)} {_repetitions(bars)}"]
+    drawn = [median for panel in chart.panels for median in panel.drawn]
+    texts = [f"{_medians(chart, cases)} {_whiskers(drawn)}"]
     marks = []
-    if any(bar.settings == "defaults" and not bar.raw for bar in bars):
+    if any(e.transfer == "collective" for e in drawn):
+        marks.append("Squares: collective.")
+    if any(e.settings == "defaults" and not e.raw for e in drawn):
         marks.append("Pale: the library's defaults.")
-    if any(bar.transfer == "collective" for bar in bars):
-        marks.append("Hatched: collective.")
-    if chart.roofline and any(bar.roofline for bar in bars):
-        marks.append("Dashed line: the best raw transfer of the same bytes, of any repetition.")
-    if any(bar.below_resolution for bar in bars):
+    if any(panel.limit is not None for panel in chart.panels):
+        marks.append(
+            "Dashed line: the fastest raw transfer of the same bytes, by its median and never "
+            "faster than memory is copied."
+        )
+    if any(e.below_resolution for e in drawn):
         marks.append("†: under 100 times what the harness itself takes; not to be relied on.")
     texts += [" ".join(marks)] if marks else []
     entries = summary.record.cases
@@ -61,41 +62,43 @@ def how_to_read(chart: Chart, cases: Sequence[CaseSummary], summary: Summary) ->
     return texts
 
 
-def _bars(chart: Chart, cases: Sequence[CaseSummary]) -> str:
+def _medians(chart: Chart, cases: Sequence[CaseSummary]) -> str:
     if chart.name == "metadata":
         if cases[0].sample.workload == "datasets":
-            return "Bars: median time of the slowest rank over the number of datasets of all ranks."
-        return "Bars: median time of the slowest rank."
+            return "Points: median job time over the number of datasets of all ranks."
+        return "Points: median job time."
     if chart.name == "data":
-        return "Bars: bytes of all ranks over the median time of the slowest rank."
+        return "Points: bytes of all ranks over the median job time."
     there = {name for case in cases for name in case.phases}
     sums = "; ".join(
         f"{total.replace('_total', ' total')} is {' + '.join(p for p in parts if p in there)}"
         for total, parts in TOTALS.items()
         if there.intersection(parts)
     )
-    return f"Bars: median of a sum of phases, each that of its slowest rank: {sums}."
+    return f"Points: median of a sum of phases: {sums}."
 
 
-def _repetitions(bars: Sequence[Bar]) -> str:
-    counts = sorted({len(bar.points) for bar in bars})
-    if counts == [1]:
-        return "Rings in their place: one repetition, no interval."
-    most = f"{counts[0]}–{counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
-    lone = " Rings: one repetition, no interval." if counts[0] == 1 else ""
-    dots = f"the {most} repetitions"
-    shown = dots_each(len(bars))
-    if counts[-1] > shown:
-        dots = f"{shown} of {most} repetitions, evenly spaced and with the extremes"
-    few = " (of so few: their range)" if counts[-1] < _ENOUGH else ""
-    return (
-        f"Whiskers: 95 % bootstrap interval of the median{few}. Dots: {dots}, the first "
-        f"uppermost.{lone}"
-    )
+def _whiskers(drawn: Sequence[CaseMedian]) -> str:
+    """Explain what stands around the medians, by how many repetitions there are."""
+    counts = sorted({len(median.repetitions) for median in drawn})
+    texts = []
+    if any(e.has_interval for e in drawn):
+        texts.append("Lines with caps: 95 % interval of the median, by order statistics.")
+    if any(not e.has_interval and len(e.repetitions) > 1 for e in drawn):
+        texts.append("Lines without caps: range of fewer than five repetitions, no interval.")
+    if counts[-1] > 1:
+        most = f"{counts[0]}–{counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
+        dots, shown = f"the {most} repetitions", dots_each(len(drawn))
+        if counts[-1] > shown:
+            dots = f"{shown} of {most} repetitions, evenly spaced and with the extremes"
+        texts.append(f"Dots: {dots}, the first uppermost.")
+    if counts[0] == 1:
+        texts.append("Hollow: one repetition, no interval.")
+    return " ".join(texts)
 
 
-def verdict(summary: Summary, group: str) -> list[str]:
-    """Say what is wrong with a run, and which cases of a comparison gave no result."""
+def alarms(summary: Summary) -> list[str]:
+    """Say what is wrong with a run."""
     record = summary.record
     texts = []
     if stamp(summary):
@@ -105,12 +108,20 @@ def verdict(summary: Summary, group: str) -> list[str]:
     if record.status != "finished":
         state = "is not at its end" if record.status == "running" else "was interrupted"
         texts.append(f"The run {state}: repetitions are missing.")
+    return [plain(text) for text in texts]
+
+
+def alarms_of_group(summary: Summary, group: str) -> list[str]:
+    """Say which cases of a comparison gave no result, or one that is not drawn."""
     there = {case.sample.case for case in summary.groups[group]}
-    missing = sorted(
-        name for name, e in record.cases.items() if e.get("group") == group and name not in there
-    )
-    if missing:
-        texts.append(f"No result: {', '.join(missing)}")
+    entries = summary.record.cases.items()
+    missing = sorted(name for name, e in entries if e.get("group") == group and name not in there)
+    texts = [f"No result: {', '.join(missing)}"] if missing else []
+    texts += [
+        f"Not drawn, INVALID: {label(case)}: {case.invalid}"
+        for case in summary.groups[group]
+        if case.invalid
+    ]
     return [plain(text) for text in texts]
 
 

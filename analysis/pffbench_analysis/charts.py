@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pffbench.phases import MOVING, TOTALS
+from pffbench.results.statistics import FEWEST_FOR_INTERVAL, Spread
 from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
 
 _MIB = 2**20
 #: The order of a cycle; phases that are not named here follow in the order in which they ran.
-_LADDER = (
+_ORDER = (
     "create", "define", "flush", "close", "sync", "reopen", "reopen_array", "extend",
     "flush_update", "close_update", "sync_update", "open", "open_array", "close_read", "remove",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Bar:
-    """One bar: a case in a phase.
+class CaseMedian:
+    """One mark: the median of a case in a phase, how sure it is, and its repetitions.
 
     Parameters
     ----------
@@ -30,11 +32,11 @@ class Bar:
         Of the case.
     raw : bool
         Whether it moves raw bytes.
-    roofline : bool
-        Whether it may serve as roofline: raw bytes that are really kept.
-    value, low, high : float
-        Median over the repetitions and the 95 % interval; NaN bounds for one repetition.
-    points : tuple of float
+    value : float
+        Median over the repetitions.
+    low, high : float
+        Its 95 % interval; of fewer than five repetitions, which allow none, their range.
+    repetitions : tuple of float
         The repetitions in their order.
     below_resolution : bool
         Whether the phase is too short to be told apart from the harness.
@@ -45,25 +47,40 @@ class Bar:
     settings: str
     transfer: str
     raw: bool
-    roofline: bool
     value: float
     low: float
     high: float
-    points: tuple[float, ...]
+    repetitions: tuple[float, ...]
     below_resolution: bool
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether `low` and `high` are an interval, not a range."""
+        return len(self.repetitions) >= FEWEST_FOR_INTERVAL
 
 
 @dataclass(frozen=True)
 class Panel:
-    """The bars of one phase; a case without that phase has None in its place."""
+    """One phase; a case without that phase has None in its place.
+
+    Parameters
+    ----------
+    heading : str
+        The phase.
+    medians : tuple of CaseMedian or None
+        The cases.
+    limit : float or None
+        What raw bytes reach, in the unit of the chart.
+    """
 
     heading: str
-    bars: tuple[Bar | None, ...]
+    medians: tuple[CaseMedian | None, ...]
+    limit: float | None = None
 
     @property
-    def drawn(self) -> list[Bar]:
-        """The bars that there are."""
-        return [bar for bar in self.bars if bar is not None]
+    def drawn(self) -> list[CaseMedian]:
+        """The medians that there are."""
+        return [median for median in self.medians if median is not None]
 
 
 @dataclass(frozen=True)
@@ -84,8 +101,6 @@ class Chart:
         The phases.
     labels : tuple of str
         The cases, one for each place in every panel.
-    roofline : bool
-        Whether the fastest raw transfer is marked.
     """
 
     name: str
@@ -94,13 +109,16 @@ class Chart:
     more_is_better: bool
     panels: tuple[Panel, ...]
     labels: tuple[str, ...]
-    roofline: bool
 
 
 def charts(cases: Sequence[CaseSummary], summary: Summary) -> Iterator[Chart]:
-    """Yield the charts of one comparison; those without any number are left out."""
-    entries = summary.record.cases
-    ordered = sorted(cases, key=place)
+    """Yield the charts of one comparison; those without any number are left out.
+
+    Cases that are INVALID are not drawn: whoever sees a mark compares it.
+    """
+    ordered = sorted((case for case in cases if not case.invalid), key=place)
+    if not ordered:
+        return
     labels = tuple(map(label, ordered))
     metadata, totals = _metadata(ordered), tuple(TOTALS)
     unit, convert = _times(ordered, metadata)
@@ -113,30 +131,69 @@ def charts(cases: Sequence[CaseSummary], summary: Summary) -> Iterator[Chart]:
             "Metadata: time of each phase without array data (less is better)",
             unit,
             False,
-            _panels(ordered, entries, metadata, convert),
+            _panels(ordered, summary, metadata, convert),
             labels,
-            False,
         ),
         Chart(
             "data",
             "Data: rate of all ranks together (more is better)",
             "MiB/s",
             True,
-            _panels(ordered, entries, ("write", "update", "read"), _rates),
+            _panels(ordered, summary, ("write", "update", "read"), _rates),
             labels,
-            True,
         ),
         Chart(
             "totals",
             "Totals: time to write everything, and to read it back (less is better)",
             unit_of_totals,
             False,
-            _panels(ordered, entries, totals, convert_totals),
+            _panels(ordered, summary, totals, convert_totals),
             labels,
-            True,
         ),
     )
     yield from (chart for chart in found if chart.panels)
+
+
+@dataclass(frozen=True)
+class RawLimit:
+    """What bounds the cases of a comparison in a phase.
+
+    Parameters
+    ----------
+    seconds : float
+        The smallest median of a raw transfer of the same bytes, never less than copying them in
+        memory takes.
+    nbytes : int
+        The bytes.
+    label : str
+        The raw transfer.
+    """
+
+    seconds: float
+    nbytes: int
+    label: str
+
+
+def raw_limit(cases: Sequence[CaseSummary], summary: Summary, phase: str) -> RawLimit | None:
+    """Return what bounds the cases of a comparison in a phase; None without raw transfers."""
+    found = [
+        (told.seconds.median, label(case), round((told.rate or 0.0) * told.seconds.median))
+        for case in cases
+        if case.raw and not case.invalid and keeps_data(case, summary.record.cases)
+        if phase in MOVING and (told := case.phases.get(phase)) is not None
+    ]
+    if not found:
+        return None
+    seconds, name, nbytes = min(found)
+    copy_rate = summary.record.floor.get("memory_copy_bytes_per_second", 0.0)
+    return RawLimit(max(seconds, nbytes / copy_rate if copy_rate else 0.0), nbytes, name)
+
+
+def reach(found: Spread) -> tuple[float, float]:
+    """Return the interval of a median; of fewer than five repetitions their range."""
+    if found.n < FEWEST_FOR_INTERVAL:
+        return found.minimum, found.maximum
+    return found.low, found.high
 
 
 def label(case: CaseSummary) -> str:
@@ -176,14 +233,13 @@ def place(case: CaseSummary) -> tuple[object, ...]:
 
 
 def _metadata(cases: Sequence[CaseSummary]) -> tuple[str, ...]:
-    """Return the phases that move no data: the ladder first, then what a workload adds."""
+    """Return the phases that move no data: the usual ones first, then what a workload adds."""
     names = dict.fromkeys(name for case in cases for name in case.phases if name not in MOVING)
-    return tuple(n for n in _LADDER if n in names) + tuple(n for n in names if n not in _LADDER)
+    return tuple(n for n in _ORDER if n in names) + tuple(n for n in names if n not in _ORDER)
 
 
-#: Median, bounds of its interval and the repetitions, in the unit of a chart.
-Converted = tuple[float, float, float, tuple[float, ...]]
-Convert = Callable[[PhaseSummary, CaseSummary], Converted | None]
+#: Converts seconds of a phase of a case to the unit of a chart; NaN where nothing is moved.
+Convert = Callable[[float, PhaseSummary, CaseSummary], float]
 
 
 def _times(cases: Sequence[CaseSummary], phases: Sequence[str]) -> tuple[str, Convert]:
@@ -191,63 +247,63 @@ def _times(cases: Sequence[CaseSummary], phases: Sequence[str]) -> tuple[str, Co
     found = [case.phases[name].seconds.median for case in cases for name in phases
              if name in case.phases]  # fmt: skip
     if max(found, default=1.0) >= 1.0:
-        return "seconds", lambda phase, _: _scaled(phase, 1.0)
-    return "ms", lambda phase, _: _scaled(phase, 1e3)
+        return "seconds", lambda seconds, *_: seconds
+    return "ms", lambda seconds, *_: 1e3 * seconds
+
+
+def _per_array_ms(seconds: float, _: PhaseSummary, case: CaseSummary) -> float:
+    return 1e3 * seconds / case.sample.arrays
+
+
+def _rates(seconds: float, phase: PhaseSummary, _: CaseSummary) -> float:
+    """Convert to MiB/s; the longest time is the lowest rate."""
+    if phase.rate is None or seconds <= 0:
+        return math.nan
+    return phase.rate * phase.seconds.median / _MIB / seconds
 
 
 def _panels(
-    cases: Sequence[CaseSummary],
-    entries: Mapping[str, Any],
-    phases: Sequence[str],
-    convert: Convert,
+    cases: Sequence[CaseSummary], summary: Summary, phases: Sequence[str], convert: Convert
 ) -> tuple[Panel, ...]:
-    def bar(case: CaseSummary, phase: str) -> Bar | None:
-        found = case.phases.get(phase)
-        numbers = None if found is None else convert(found, case)
-        if found is None or numbers is None:
-            return None
-        s = case.sample
-        return Bar(
-            label(case),
-            s.backend,
-            s.settings,
-            s.transfer,
-            case.raw,
-            case.raw and keeps_data(case, entries),
-            *numbers,
-            any(w.code == "below_resolution" for w in found.warnings),
-        )
-
-    found = (
-        Panel(
-            phase.replace("_total", " total"),
-            tuple(bar(case, phase) for case in cases),
-        )
-        for phase in phases
-    )
+    found = (_panel(cases, summary, phase, convert) for phase in phases)
     return tuple(panel for panel in found if panel.drawn)
+
+
+def _panel(cases: Sequence[CaseSummary], summary: Summary, phase: str, convert: Convert) -> Panel:
+    medians = tuple(_median(case, phase, convert) for case in cases)
+    limit = raw_limit(cases, summary, phase)
+    bound = None
+    if limit is not None:
+        some = next(case for case in cases if phase in case.phases)
+        bound = convert(limit.seconds, some.phases[phase], some)
+        bound = None if math.isnan(bound) else bound
+    return Panel(phase.replace("_total", " total"), medians, bound)
+
+
+def _median(case: CaseSummary, phase: str, convert: Convert) -> CaseMedian | None:
+    found = case.phases.get(phase)
+    if found is None:
+        return None
+    value = convert(found.seconds.median, found, case)
+    bounds = [convert(seconds, found, case) for seconds in reach(found.seconds)]
+    repetitions = tuple(convert(seconds, found, case) for seconds in found.by_block.values())
+    if any(map(math.isnan, (value, *bounds, *repetitions))):
+        return None
+    s = case.sample
+    return CaseMedian(
+        label(case),
+        s.backend,
+        s.settings,
+        s.transfer,
+        case.raw,
+        value,
+        min(bounds),
+        max(bounds),
+        repetitions,
+        any(w.code == "below_resolution" for w in found.warnings),
+    )
 
 
 def keeps_data(case: CaseSummary, entries: Mapping[str, Any]) -> bool:
     """Whether what a case writes can be read back; without that it bounds nothing."""
     return bool(entries.get(case.sample.case, {}).get("verified", True))
-
-
-def _scaled(phase: PhaseSummary, factor: float) -> Converted:
-    s = phase.seconds
-    points = tuple(factor * seconds for seconds in phase.by_block.values())
-    return factor * s.median, factor * s.low, factor * s.high, points
-
-
-def _per_array_ms(phase: PhaseSummary, case: CaseSummary) -> Converted:
-    return _scaled(phase, 1e3 / case.sample.arrays)
-
-
-def _rates(phase: PhaseSummary, case: CaseSummary) -> Converted | None:  # noqa: ARG001
-    """Convert times to MiB/s; the longest time is the lowest rate."""
-    s = phase.seconds
-    if phase.rate is None or min(phase.by_block.values()) <= 0:
-        return None
-    amount = phase.rate * s.median / _MIB
-    points = tuple(amount / seconds for seconds in phase.by_block.values())
-    return amount / s.median, amount / s.high, amount / s.low, points

@@ -13,19 +13,15 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from pffbench_analysis.charts import Bar, Chart, Panel
+from pffbench_analysis.charts import CaseMedian, Chart, Panel
 from pffbench_analysis.framing import Words, page
-from pffbench_analysis.style import INK, RC, colour, hatch, pale, plain, short
+from pffbench_analysis.style import INK, RC, colour, pale, plain, short
 from pffbench_analysis.thinning import dots_each, kept
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _PITCH = 0.19
-#: Values that lie further apart than this need a logarithmic axis.
-LARGE_RANGE = 30.0
-#: Height of a bar as a part of the room that it has.
-_THICKNESS = 0.74
 
 
 def draw(chart: Chart, words: Words) -> Figure:
@@ -33,7 +29,7 @@ def draw(chart: Chart, words: Words) -> Figure:
     with mpl.rc_context(RC):
         columns = _columns(len(chart.panels))
         rows = math.ceil(len(chart.panels) / columns)
-        places = bar_places(chart)
+        places = row_places(chart)
         panel_height = _PITCH * (places[-1] + 1.6) + 0.3
         figure = page(chart.heading, words, rows * panel_height + 0.45)
         grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
@@ -50,7 +46,7 @@ def _columns(panels: int) -> int:
     return min(panels, 2 if panels <= 2 else 3)
 
 
-def bar_places(chart: Chart) -> list[float]:
+def row_places(chart: Chart) -> list[float]:
     """Return where each case stands, from the top; another backend begins after a gap."""
     names = [_backend_at(chart, i) for i in range(len(chart.labels))]
     gaps = np.cumsum([0.0] + [0.35 * (a != b) for a, b in pairwise(names)])
@@ -58,143 +54,177 @@ def bar_places(chart: Chart) -> list[float]:
 
 
 def _backend_at(chart: Chart, place: int) -> str:
-    found = (panel.bars[place] for panel in chart.panels)
-    return next((bar.backend for bar in found if bar is not None), "")
+    found = (panel.medians[place] for panel in chart.panels)
+    return next((median.backend for median in found if median is not None), "")
 
 
 def _draw_panel(ax: Axes, panel: Panel, chart: Chart, places: Sequence[float]) -> None:
-    ax.set_gid(panel.heading)
-    ax.set_title(panel.heading, loc="left", fontsize=8.5, fontweight="bold", pad=4)
-    ax.set_yticks(list(places), [plain(label) for label in chart.labels])
+    prepare_rows(ax, panel.heading, [plain(label) for label in chart.labels], places)
+    rows = list(zip(panel.medians, places, strict=True))
+    there = [(median, place) for median, place in rows if median is not None]
+    _draw_repetitions(ax, there, dots_each(sum(len(panel.drawn) for panel in chart.panels)))
+    _draw_whiskers(ax, there)
+    for square in (False, True):
+        alike = [one for one in there if (one[0].transfer == "collective") == square]
+        _draw_medians(ax, alike, "s" if square else "o")
+    for median, place in rows:
+        mark = "" if median is None else "†" * median.below_resolution
+        say(ax, place, "–" if median is None else short(median.value) + mark)
+    if panel.limit is not None:
+        line = ax.axvline(panel.limit, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=2)
+        line.set_gid("roofline")
+
+
+def prepare_rows(ax: Axes, heading: str, labels: Sequence[str], places: Sequence[float]) -> None:
+    """Make axes with a heading and a labelled row for each case, from the top."""
+    ax.set_gid(heading)
+    ax.set_title(heading, loc="left", fontsize=8.5, fontweight="bold", pad=4)
+    ax.set_yticks(list(places), list(labels))
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(places[-1] + 0.7, -0.7)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="x", color="#E2E2E2", linewidth=0.6)
     ax.set_axisbelow(True)
-    there = [(bar, place) for bar, place in zip(panel.bars, places, strict=True) if bar is not None]
-    sure = [(bar, place) for bar, place in there if not math.isnan(bar.low)]
-    _draw_bars(ax, sure)
-    _draw_whiskers(ax, sure)
-    _draw_dots(ax, sure, dots_each(sum(len(panel.drawn) for panel in chart.panels)))
-    for lone in there:
-        if lone not in sure:
-            _draw_ring(ax, *lone)
-    for bar, place in zip(panel.bars, places, strict=True):
-        _say(ax, place, "–" if bar is None else short(bar.value) + "†" * bar.below_resolution)
-    raw = [point for bar in panel.drawn if bar.roofline for point in bar.points]
-    if chart.roofline and raw:
-        best = max(raw) if chart.more_is_better else min(raw)
-        line = ax.axvline(best, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=2.5)
-        line.set_gid("roofline")
 
 
-#: Bars and where they stand. One call draws all of a panel: hundreds would take seconds.
-Placed = Sequence[tuple[Bar, float]]
+#: Medians and where they stand. One call draws all of a panel: hundreds would take seconds.
+Placed = Sequence[tuple[CaseMedian, float]]
 
 
-def _draw_bars(ax: Axes, placed: Placed) -> None:
-    bars = [bar for bar, _ in placed]
-    weak = [bar.settings == "defaults" and not bar.raw for bar in bars]
-    own = [colour(bar.backend) for bar in bars]
-    ax.barh(
+def _draw_medians(ax: Axes, placed: Placed, marker: str) -> None:
+    """Draw medians; hollow where there is but one repetition, which tells nothing of noise."""
+    if not placed:
+        return
+    ax.scatter(
+        [median.value for median, _ in placed],
         [place for _, place in placed],
-        [bar.value for bar in bars],
-        height=_THICKNESS,
-        color=[pale(c) if w else c for c, w in zip(own, weak, strict=True)],
-        edgecolor=INK,
-        linewidth=0.5,
-        hatch=[hatch(bar.transfer) for bar in bars],
-        label=[bar.label for bar in bars],
-        zorder=2,
+        s=34,
+        marker=marker,
+        color=[_face(median) for median, _ in placed],
+        edgecolors=[
+            INK if len(median.repetitions) > 1 else colour(median.backend) for median, _ in placed
+        ],
+        linewidths=[0.7 if len(median.repetitions) > 1 else 1.5 for median, _ in placed],
+        zorder=5,
+        gid="medians",
     )
+
+
+def _face(median: CaseMedian) -> str | tuple[float, float, float]:
+    own = colour(median.backend)
+    if len(median.repetitions) == 1:
+        return "white"
+    return pale(own) if median.settings == "defaults" and not median.raw else own
 
 
 def _draw_whiskers(ax: Axes, placed: Placed) -> None:
-    if not placed:
+    """Draw intervals with caps, and thin lines for the range where there is no interval."""
+    sure = [(median, place) for median, place in placed if median.has_interval]
+    if sure:
+        drawn = ax.errorbar(
+            [median.value for median, _ in sure],
+            [place for _, place in sure],
+            xerr=np.transpose([(e.value - e.low, e.high - e.value) for e, _ in sure]),
+            ecolor=INK,
+            elinewidth=1.2,
+            capsize=3,
+            capthick=1.2,
+            fmt="none",
+            zorder=4,
+        )
+        drawn[2][0].set_gid("intervals")
+    few = [(e, place) for e, place in placed if not e.has_interval and len(e.repetitions) > 1]
+    if few:
+        ax.hlines(
+            [place for _, place in few],
+            [median.low for median, _ in few],
+            [median.high for median, _ in few],
+            colors=INK,
+            linewidths=0.7,
+            zorder=4,
+            gid="ranges",
+        )
+
+
+def _draw_repetitions(ax: Axes, placed: Placed, most: int) -> None:
+    """Draw at most so many repetitions of each median, the first one uppermost."""
+    several = [(median, place) for median, place in placed if len(median.repetitions) > 1]
+    if not several:
         return
-    ax.errorbar(
-        [bar.value for bar, _ in placed],
-        [place for _, place in placed],
-        xerr=np.transpose([(bar.value - bar.low, bar.high - bar.value) for bar, _ in placed]),
-        ecolor="black",
-        elinewidth=1.1,
-        capsize=2.5,
-        capthick=1.1,
-        fmt="none",
-        zorder=4,
-    )
-
-
-def _draw_ring(ax: Axes, bar: Bar, place: float) -> None:
-    """Draw the one repetition that there is: a bar would look as sure as one with an interval."""
-    ax.plot(
-        bar.value, place, "o", markersize=6.5, markerfacecolor="white",
-        markeredgecolor=colour(bar.backend), markeredgewidth=1.6, zorder=3, gid="ring",
-        label=bar.label,
-    )  # fmt: skip
-
-
-def _draw_dots(ax: Axes, placed: Placed, most: int) -> None:
-    """Draw at most so many repetitions of each bar, the first one uppermost."""
-    if not placed:
-        return
-    across, down = [], []
-    for bar, place in placed:
-        points = [bar.points[i] for i in kept(bar.points, most)]
+    across, down, faces = [], [], []
+    for median, place in several:
+        points = [median.repetitions[i] for i in kept(median.repetitions, most)]
         across.append(np.array(points))
-        spread = np.linspace(-0.24, 0.24, len(points)) if len(points) > 1 else np.zeros(1)
-        down.append(place + spread)
-    ax.plot(
+        down.append(place + np.linspace(-0.3, 0.3, len(points)))
+        faces += [colour(median.backend)] * len(points)
+    ax.scatter(
         np.concatenate(across),
         np.concatenate(down),
-        linestyle="none",
-        marker="o",
-        markersize=2.9,
-        markerfacecolor="white",
-        markeredgecolor="black",
-        markeredgewidth=0.5,
+        s=5,
+        color=faces,
+        alpha=0.6,
+        linewidths=0,
         zorder=3,
+        gid="repetitions",
     )
 
 
-def _say(ax: Axes, place: float, text: str) -> None:
-    """Write a bar's value in the margin on the right."""
+def say(ax: Axes, place: float, text: str) -> None:
+    """Write the value of a row in the margin on the right."""
     right = ax.get_yaxis_transform() + ScaledTranslation(3 / 72, 0, ax.figure.dpi_scale_trans)
     ax.text(1.0, place, text, transform=right, va="center", fontsize=7, color=INK)
 
 
 def _scale(chart: Chart, axes: Sequence[Axes], columns: int) -> None:
-    """Give all panels one axis of values, a logarithmic one where the range demands it."""
-    bars = [bar for panel in chart.panels for bar in panel.drawn]
-    medians = [bar.value for bar in bars if bar.value > 0]
-    marks = [v for b in bars for v in (b.value, b.low, b.high, *b.points) if v > 0]
-    logarithmic = bool(medians) and max(medians) > LARGE_RANGE * min(medians)
-    high = max(marks, default=1.0)
-    for ax in axes:
-        if logarithmic:
-            ax.set_xscale("log", nonpositive="clip")
+    """Give all panels one logarithmic axis of values."""
+    drawn = [median for panel in chart.panels for median in panel.drawn]
+    limits = [panel.limit for panel in chart.panels if panel.limit is not None]
+    values = [v for e in drawn for v in (e.value, e.low, e.high, *e.repetitions)]
+    marks = [v for v in (*values, *limits) if 0 < v < math.inf]
     shared = axes[0]  # the axis is shared: what is set on one holds for all
-    if logarithmic:
-        low = min(marks) / 1.8
-        shared.set_xlim(low, high * 1.25)
-        shared.xaxis.set_major_locator(FixedLocator(log_ticks(low, high * 1.25, 5)))
-        shared.xaxis.set_minor_locator(NullLocator())
-    else:
-        shared.set_xlim(0, high * 1.05)
+    if marks:
+        for ax in axes:
+            ax.set_xscale("log", nonpositive="clip")
+        low, high = min(marks), max(marks)
+        room = max((high / low) ** 0.04, 1.04)
+        show_ticks(shared, low / room, high * room, 5)
+    else:  # a clock that moves in steps longer than every phase
+        shared.set_xlim(0, 1)
         shared.xaxis.set_major_locator(MaxNLocator(5))
-    shared.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    note = ", logarithmic axis" if logarithmic else ""
     for i, ax in enumerate(axes[: len(chart.panels)]):
         if i + columns >= len(chart.panels):
-            ax.set_xlabel(f"{chart.unit}{note}", fontsize=8)
+            ax.set_xlabel(f"{chart.unit}, logarithmic axis" if marks else chart.unit, fontsize=8)
             ax.tick_params(axis="x", labelbottom=True)
 
 
+def show_ticks(ax: Axes, low: float, high: float, most: int) -> None:
+    """Bound the logarithmic axis of values and mark round numbers on it."""
+    ax.set_xlim(low, high)
+    ax.xaxis.set_major_locator(FixedLocator(log_ticks(low, high, most)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
 def log_ticks(low: float, high: float, most: int) -> list[float]:
-    """Return round numbers between two bounds: 1-2-5, 1-3, decades or fewer, to fit."""
+    """Return round numbers between two bounds, to fit.
+
+    They are 1-2-5, 1-3, decades or fewer; multiples of one step where the bounds are too close to
+    have three of these between them.
+    """
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for factors in ((1, 2, 5), (1, 3), (1,)):
         ticks = [f * 10.0**e for e in exponents for f in factors if low <= f * 10.0**e <= high]
         if len(ticks) <= most:
-            return ticks
-    return ticks[:: math.ceil(len(ticks) / most)]
+            break
+    ticks = ticks[:: math.ceil(len(ticks) / most) or 1]
+    return ticks if len(ticks) > 2 or low >= high else _steps(low, high, most)
+
+
+def _steps(low: float, high: float, most: int) -> list[float]:
+    """Return the multiples of the smallest round step that are few enough."""
+    exponent = math.floor(math.log10(high - low)) - 1
+    for step in (f * 10.0**e for e in range(exponent, exponent + 3) for f in (1, 2, 5)):
+        numbers = range(math.ceil(low / step), math.floor(high / step) + 1)
+        if len(numbers) <= most:
+            break
+    return [n * step for n in numbers]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,18 @@ from pffbench.results.exports import write_summary
 from pffbench.results.fom import write_fom
 from pffbench.results.joining import joined
 from pffbench.results.summary import Summary, summarise
-from pffbench_analysis.captions import footnote, heading, how_to_read, stamp, verdict
+from pffbench_analysis.answer import answer_notes, answer_panels, margin_of
+from pffbench_analysis.captions import (
+    alarms,
+    alarms_of_group,
+    footnote,
+    heading,
+    how_to_read,
+    stamp,
+)
 from pffbench_analysis.charts import charts, differences
+from pffbench_analysis.figures import draw
+from pffbench_analysis.forest import draw_answer
 from pffbench_analysis.framing import Words
 from pffbench_analysis.page import write_page
 from pffbench_analysis.pareto.output import write_pareto
@@ -122,12 +133,25 @@ def _report(directory: Path, summary: Summary) -> Iterator[Path]:
 
 
 def figures(summary: Summary) -> Iterator[tuple[str, Figure]]:
-    """Draw a figure for each group of phases of each comparison, and name it."""
+    """Draw all figures, and name them."""
     return ((drawing.name, drawing.figure()) for drawing in drawings(summary))
 
 
 def drawings(summary: Summary) -> Iterator[Drawing]:
-    """Yield what is to be drawn: a figure for each group of phases of each comparison."""
+    """Yield what is to be drawn.
+
+    First the answer of the run, then a figure for each group of phases of each comparison.
+    """
+    if panels := answer_panels(summary):
+        words = Words(
+            title=summary.record.question or summary.record.name,
+            notes=answer_notes(summary),
+            alarms=alarms(summary),
+            footnote=footnote(summary),
+            stamp=stamp(summary),
+        )
+        marks = sum(len(panel.rows) for panel in panels)
+        yield Drawing("answer", partial(draw_answer, panels, margin_of(summary), words), marks)
     differs = differences(_common(summary))
     names = file_names(summary)
     for group, cases in summary.groups.items():
@@ -135,11 +159,12 @@ def drawings(summary: Summary) -> Iterator[Drawing]:
             words = Words(
                 title=heading(cases, summary, differs.get(group, {})),
                 notes=how_to_read(chart, cases, summary),
-                alarms=verdict(summary, group),
+                alarms=[*alarms(summary), *alarms_of_group(summary, group)],
                 footnote=footnote(summary),
                 stamp=stamp(summary),
             )
-            yield Drawing(f"{names[group]}-{chart.name}", chart, words)
+            marks = sum(len(panel.drawn) for panel in chart.panels)
+            yield Drawing(f"{names[group]}-{chart.name}", partial(draw, chart, words), marks)
 
 
 def _common(summary: Summary) -> dict[str, dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
@@ -13,30 +13,33 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from pffbench_analysis.charts import Chart
-from pffbench_analysis.figures import draw
-from pffbench_analysis.framing import Words
 from pffbench_analysis.style import RC
 
 #: Twice as fine as a figure of nine inches is shown on a page of 900 pixels.
 _DOTS_PER_INCH = 200
-#: With fewer bars in all, other processes are not worth starting.
-_MANY_BARS = 300
+#: With fewer marks in all, other processes are not worth starting.
+_MANY_MARKS = 300
 #: More processes than this hardly help, and a login node is shared.
 _MOST_PROCESSES = 4
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure that is still to be drawn: its name, its numbers and its words."""
+    """A figure that is still to be drawn.
+
+    Parameters
+    ----------
+    name : str
+        Its name, as of a file.
+    figure : callable
+        Draws it; another process may be asked to, so it can be pickled.
+    marks : int
+        How much there is to draw.
+    """
 
     name: str
-    chart: Chart
-    words: Words
-
-    def figure(self) -> Figure:
-        """Draw it."""
-        return draw(self.chart, self.words)
+    figure: Callable[[], Figure]
+    marks: int
 
 
 def save_all(drawings: Sequence[Drawing], directory: Path) -> Iterator[Path]:
@@ -50,9 +53,9 @@ def save_all(drawings: Sequence[Drawing], directory: Path) -> Iterator[Path]:
     OSError
         A file cannot be written; raised when that file is asked for.
     """
-    bars = sum(len(panel.drawn) for drawing in drawings for panel in drawing.chart.panels)
+    marks = sum(drawing.marks for drawing in drawings)
     processes = min(len(os.sched_getaffinity(0)), _MOST_PROCESSES, len(drawings))
-    if bars < _MANY_BARS or processes < 2:
+    if marks < _MANY_MARKS or processes < 2:
         return chain.from_iterable(_draw_and_save(drawing, directory) for drawing in drawings)
     pool = ProcessPoolExecutor(processes, mp_context=get_context("fork"))
     return _collected(pool, pool.map(_draw_and_save, drawings, [directory] * len(drawings)))
@@ -73,7 +76,7 @@ def save(figure: Figure, path: Path) -> Iterator[Path]:
     Parameters
     ----------
     figure : Figure
-        What `pffbench_analysis.figures.draw` made.
+        What a `Drawing` made.
     path : Path
         Where to, without the suffix.
 

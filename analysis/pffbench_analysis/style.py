@@ -46,7 +46,6 @@ RC: Any = {
     "axes.labelcolor": INK,
     "xtick.color": INK,
     "ytick.color": INK,
-    "hatch.linewidth": 0.7,
     "axes.unicode_minus": False,
 }
 
@@ -63,11 +62,6 @@ def pale(colour_: str) -> tuple[float, float, float]:
     """Return a colour mixed with white, which stands for a library's defaults."""
     red, green, blue = (int(colour_[i : i + 2], 16) / 255 for i in (1, 3, 5))
     return (red + 1.2) / 2.2, (green + 1.2) / 2.2, (blue + 1.2) / 2.2
-
-
-def hatch(transfer: str) -> str:
-    """Return the hatch of a transfer: collective ones are hatched."""
-    return "////" if transfer == "collective" else ""
 
 
 def plain(text: str) -> str:

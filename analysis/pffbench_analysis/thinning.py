@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-#: So many repetitions of one bar can be told apart in a figure that stands still.
+#: So many repetitions of one mark can be told apart in a figure that stands still.
 MOST_DOTS = 200
-#: So many dots a figure has in all, unless that leaves too few for a bar: SVG keeps each of them.
+#: So many dots a figure has in all, unless that leaves too few for one: SVG keeps each of them.
 _MOST_IN_ALL = 4000
 _FEWEST_DOTS = 20
 
 
-def dots_each(bars: int) -> int:
-    """Return how many repetitions a figure of so many bars shows of each at most."""
-    return min(MOST_DOTS, max(_FEWEST_DOTS, _MOST_IN_ALL // max(1, bars)))
+def dots_each(medians: int) -> int:
+    """Return how many repetitions a figure of so many medians shows of each at most."""
+    return min(MOST_DOTS, max(_FEWEST_DOTS, _MOST_IN_ALL // max(1, medians)))
 
 
 def kept(values: Sequence[float], most: int) -> list[int]:

@@ -17,6 +17,10 @@ _ARGUMENTS = (
     "--window-size=1300,1000",
 )  # fmt: skip
 
+#: Selectors of the medians and of the repetitions in a figure, whose marks have these labels.
+MEDIANS_OF = "#{} .mark-symbol.role-mark path[aria-label*='shape:']"
+REPETITIONS_OF = "#{} .mark-symbol.role-mark path[aria-label*='order:']"
+
 
 def programs() -> tuple[str, str]:
     """Return Chromium and its driver; without them fail in CI, and say so loudly elsewhere."""
@@ -77,6 +81,20 @@ class Browser:
                 return found
             time.sleep(0.05)
         raise AssertionError(f"never came true: {text}; console: {self.console()}")
+
+    def text(self, selector: str) -> str:
+        """Return the text of what a selector finds, folded up or not."""
+        return str(self.js(f"document.querySelector({json.dumps(selector)}).textContent"))
+
+    def marks(self, selector: str) -> list[dict[str, str]]:
+        """Return what marks of a figure tell screen readers, as names and values."""
+        found = f"[...document.querySelectorAll({json.dumps(selector)})]"
+        labels = self.js(f"{found}.map(mark => mark.getAttribute('aria-label'))")
+        return [dict(part.split(": ", 1) for part in label.split("; ")) for label in labels]
+
+    def count(self, selector: str) -> int:
+        """Return how many elements a selector finds."""
+        return int(self.js(f"document.querySelectorAll({json.dumps(selector)}).length"))
 
     def choose(self, name: str, value: str) -> None:
         """Choose in a control as a user does, and wait until the figures have followed."""

@@ -79,7 +79,7 @@ def test_nothing_is_made_up(ior):
     assert samples[["own_median", "own_min", "synced_max", "resident"]].isna().all(axis=None)
     assert set(samples.loc[samples.phase == "read", "cache"]) == {"unproved"}
     assert all(phase.ranks is None for case in summary.cases for phase in case.phases.values())
-    assert "measured by IOR 4.1.0+dev: pffbench has verified nothing" in (
+    assert "IMPORTED: measured by IOR 4.1.0+dev; pffbench has verified nothing" in (
         (ior / "summary.md").read_text()
     )
     assert (ior / "fom.txt").read_text().startswith("FOM valid=0 bool\n")

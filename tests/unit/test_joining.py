@@ -254,7 +254,7 @@ def test_numbers_of_ior_stand_in_the_report_of_a_run(tmp_path):
     list(report_joined([a_run(tmp_path / "own", [a_case("hdf5")], ranks=2), ior], place))
     page = (place / "report.html").read_text()
     assert "IMPORTED" in page
-    assert "Measured by another program, IOR 4.1.0+dev (run ior)" in page
+    assert "measured by IOR 4.1.0+dev (run ior); pffbench has verified nothing" in page
     rows = (place / "summary.csv").read_text()
     assert {line.split(".")[0] for line in rows.splitlines()[1:]} == {"hdf5", "ior-posix"}
     assert {path.name for path in (place / "plots").glob("*.svg")} >= {

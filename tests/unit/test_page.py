@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import math
 import re
 from html import unescape
 
 import h5py
 import pytest
+from rich.console import Console
 
 from drawn_runs import PHASES, USUAL, a_case, a_run
 from pffbench.errors import UserError
+from pffbench.results.conclusions import cautions, verdict_lines
+from pffbench.results.terminal import print_summary
 from pffbench_analysis.page import numbers
 from pffbench_analysis.page.ranks import MOST_RANKS, read_ranks
 from pffbench_analysis.report import readable, report
@@ -35,14 +40,125 @@ def run(tmp_path):
     return a_run(tmp_path / "run", USUAL)
 
 
+def section(page, name):
+    """Return a section of a page."""
+    return re.search(rf'<section id="{name}".*?</section>', page, re.DOTALL)[0]
+
+
+def items(text, kind):
+    """Return the items of a list as they are read."""
+    found = re.search(rf'<ul class="{kind}">(.*?)</ul>', text, re.DOTALL)
+    return [unescape(item) for item in re.findall("<li>(.*?)</li>", found[1])] if found else []
+
+
+def verdict_on(page):
+    """Return the lines of the verdict: the word with its meaning, and the list below."""
+    text = section(page, "verdict")
+    word, meaning = (
+        unescape(re.search(rf'<span class="{part}">(.*?)</span>', text)[1])
+        for part in ("badge", "meaning")
+    )
+    return [f"{word}: {meaning}", *items(text, "conclusions")]
+
+
+def printed(summary):
+    """Return the lines that end what a terminal shows, one of them to a line."""
+    file = io.StringIO()
+    print_summary(summary, Console(file=file, width=1000))
+    return file.getvalue().splitlines()
+
+
+def made(run, **changes):
+    """Change what `run.json` says."""
+    data = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(data | changes))
+
+
 def test_the_verdict_comes_first(run, tmp_path):
     page = page_of(run)
     body = page[page.index("<main>") :]
-    assert body.index('class="badge">VALID') < body.index("<table")
+    assert body.index('class="badge">VALID') < body.index('id="answer"') < body.index("<table")
     invalid = page_of(a_run(tmp_path / "bad", USUAL, valid=False, reasons=["rank 3 read 7"]))
     assert 'class="badge">INVALID' in invalid
-    assert "rank 3 read 7" in invalid
-    assert "if they could be trusted" in invalid or "No comparison of formats" in invalid
+    assert "rank 3 read 7" in verdict_on(invalid)[0]
+    assert "if they could be trusted" in section(invalid, "verdict")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"status": "interrupted"},
+        {"status": "running", "valid": None},
+        {"valid": False, "reasons": ["rank 3 read 7", "and rank 4 <too>"]},
+        {"status": "written", "valid": None},
+    ],
+)
+@pytest.mark.parametrize("layouts", [["shared"], ["shared", "own", "file_per_process"]])
+def test_the_verdict_is_that_of_the_terminal_in_five_lines(tmp_path, changes, layouts):
+    cases = [a_case(b, layout=layout) for b in ("hdf5", "zarr", "posix") for layout in layouts]
+    run = a_run(tmp_path, cases)
+    made(run, **changes)
+    summary = readable(run)
+    lines = verdict_lines(summary)
+    first, *rest = verdict_on(page_of(run))
+    assert 2 <= len(lines) <= 5
+    assert [*rest, first] == lines
+    assert printed(summary)[-len(lines) :] == lines
+
+
+def test_cautions_stand_below_the_verdict_and_details_are_folded_up(tmp_path):
+    floor = {"own": 1e-3, "synced": 1e-3, "tick": 1e-8, "memory_copy_bytes_per_second": 1e9}
+    cases = [a_case(b, layout=layout) for layout in ("shared", "own") for b in ("hdf5", "zarr")]
+    speed = {name: 10.0 for name, entry in cases if entry["parameters"]["layout"] == "own"}
+    run = a_run(tmp_path, cases, speed=speed, floor=floor, remarks=["a remark", "another"])
+    summary = readable(run)
+    text = section(page_of(run), "verdict")
+    assert items(text, "cautions") == cautions(summary) != []
+    assert printed(summary)[-len(verdict_lines(summary)) - 1] == cautions(summary)[-1]
+    shown, folded = text.split("<details")
+    assert "a remark" not in shown
+    assert "floor: " not in shown
+    assert {"a remark", "another"} <= set(items(folded, "remarks"))
+    assert "<details open" not in text
+
+
+def test_what_makes_a_run_invalid_is_unfolded(tmp_path):
+    run = a_run(tmp_path, USUAL, valid=False, reasons=["one", "two"])
+    text = section(page_of(run), "verdict")
+    assert "<details open>" in text
+    assert items(text, "reasons") == ["one", "two"]
+
+
+def test_the_picture_of_the_answer_has_the_intervals_of_the_verdict(tmp_path):
+    cases = [a_case(b, layout=layout) for layout in ("shared", "own") for b in ("hdf5", "zarr")]
+    run = a_run(tmp_path, cases, repetitions=8, experiment={"repetitions": 8, "margin": 0.2})
+    told = data_of(page_of(run))["answer"]
+    assert told["margin"] == 0.2
+    answers = readable(run).answers
+    found = {}
+    for panel in told["panels"]:
+        for row in panel["rows"]:
+            found[panel["total"], row["comparison"], row["name"]] = row
+    assert len(found) == sum(1 + len(answer.others) for answer in answers)
+    for answer in answers:
+        comparison = f"layout {answer.key.group.split('.')[1]}"
+        first = found[answer.total, comparison, answer.name]
+        assert (first["ratio"], first["low"], first["high"]) == (1.0, 1.0, 1.0)
+        for other in answer.others:
+            row = found[answer.total, comparison, other.name]
+            assert row["standing"] == other.standing
+            ratio = other.ratio
+            assert [row[k] for k in ("ratio", "low", "high")] == pytest.approx(
+                [ratio.value, ratio.low, ratio.high], rel=1e-4
+            )
+
+
+def test_without_a_comparison_there_is_no_picture_of_an_answer(tmp_path):
+    page = page_of(a_run(tmp_path, USUAL[:1]))
+    assert data_of(page)["answer"] is None
+    assert 'id="answer"' not in page
+    assert "No comparison of formats" in section(page, "verdict")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +182,9 @@ def test_it_names_no_address(run):
     assert len(page) < 6_000_000
 
 
-def test_its_numbers_are_those_of_the_summary(run):
+@pytest.mark.parametrize("repetitions", [4, 6])
+def test_its_numbers_are_those_of_the_summary(tmp_path, repetitions):
+    run = a_run(tmp_path / "run", USUAL, repetitions=repetitions)
     data = data_of(page_of(run))
     with (run / "summary.csv").open(newline="") as file:
         rows = {(row["case"], row["phase"]): row for row in csv.DictReader(file)}
@@ -74,11 +192,72 @@ def test_its_numbers_are_those_of_the_summary(run):
     for case in data["groups"][0]["cases"]:
         for phase, told in case["phases"].items():
             row = rows[case["case"], phase]
-            for name, column in (("median", "median_s"), ("low", "low_s"), ("high", "high_s")):
-                assert told[name] == pytest.approx(float(row[column]), rel=1e-4)
+            assert math.isnan(float(row["low_s"])) == (repetitions < 5)
+            for name, column in (
+                ("median", "median_s"), ("low", "low_s"), ("high", "high_s"), ("cpu", "cpu_s"),
+            ):  # fmt: skip
+                number = math.nan if told[name] is None else told[name]
+                assert number == pytest.approx(float(row[column]), rel=1e-4, nan_ok=True)
             assert [w["code"] for w in told["warnings"]] == row["warning_codes"].split()
             seen += 1
     assert seen == len(rows)
+
+
+def rows_of(page):
+    """Return the rows of the first table of numbers, as lists of texts."""
+    table = re.search(r'<table class="numbers">(.*?)</table>', page, re.DOTALL)[1]
+    rows = re.findall("<tr.*?>(.*?)</tr>", table, re.DOTALL)
+    cells = [re.findall(r"<t[dh].*?>(.*?)</t[dh]>", row, re.DOTALL) for row in rows]
+    return [[" ".join(re.sub("<.*?>", " ", cell).split()) for cell in row] for row in cells]
+
+
+def test_the_table_has_repetitions_and_processor_time(tmp_path):
+    run = a_run(tmp_path / "run", USUAL, repetitions=6)
+    page = page_of(run)
+    first, second, *rows = rows_of(page)
+    assert first[3] == "n"
+    assert second.count("cpu ms") == 2
+    by_transfer = {tuple(row[:3]): row for row in rows}
+    case = next(c for c in readable(run).cases if c.sample.transfer == "collective")
+    row = by_transfer["hdf5", "matched", "collective"]
+    total = case.phases["write_total"]
+    assert row[3] == "6"
+    assert row[4 + second.index("cpu ms")] == f"{1e3 * total.cpu_seconds:.3g}"
+    low, high = (f"{1e3 * s:.3g}" for s in (total.seconds.low, total.seconds.high))
+    assert f"{low}–{high}" in row[4 + second.index("total ms")]
+
+
+def test_of_few_repetitions_the_range_stands_in_brackets(run):
+    _, second, *rows = rows_of(page_of(run))
+    seconds = readable(run).cases[0].phases["write_total"].seconds
+    told = f"({1e3 * seconds.minimum:.3g}–{1e3 * seconds.maximum:.3g})"
+    assert any(told in row[4 + second.index("total ms")] for row in rows)
+
+
+def test_processor_time_that_nobody_recorded_has_no_column(run):
+    text = (run / "samples.csv").read_text()
+    header, *lines = text.splitlines()
+    place = header.split(",").index("cpu_seconds")
+    lines = [",".join([*(c := line.split(","))[:place], "nan", *c[place + 1 :]]) for line in lines]
+    (run / "samples.csv").write_text("\n".join([header, *lines]) + "\n")
+    assert not any("cpu ms" in row for row in rows_of(page_of(run)))
+
+
+def test_invalid_cases_stand_in_the_table_with_the_reason_and_nowhere_else(run):
+    data = json.loads((run / "run.json").read_text())
+    name = USUAL[2][0]
+    data["cases"][name]["invalid"] = "rank 1 read <7>"
+    made(run, cases=data["cases"], valid=False, reasons=["rank 1 read <7>"])
+    page = page_of(run)
+    (row,) = (row for row in rows_of(page) if row[0] == "zarr")
+    assert row[:4] == ["zarr", "matched", "independent", "4"]
+    assert row[4:] == ["INVALID , takes part in nothing: rank 1 read &lt;7&gt;"]
+    (group,) = data_of(page)["groups"]
+    assert name not in {case["case"] for case in group["cases"]}
+    assert group["invalid"] == ["zarr matched independent"]
+    panels = data_of(page)["answer"]["panels"]
+    assert {row["case"].split()[0] for panel in panels for row in panel["rows"]} == {"hdf5"}
+    assert not any("zarr" in line for line in verdict_on(page))
 
 
 def test_hostile_text_is_escaped_everywhere(tmp_path):
@@ -90,8 +269,8 @@ def test_hostile_text_is_escaped_everywhere(tmp_path):
 
 
 def test_warnings_stand_beside_their_numbers(tmp_path):
-    page = page_of(a_run(tmp_path, USUAL, floor={"barrier": 1e-3, "tick": 1e-8,
-                                                 "memory_copy_bytes_per_second": 1e9}))  # fmt: skip
+    floor = {"own": 1e-3, "synced": 1e-3, "tick": 1e-8, "memory_copy_bytes_per_second": 1e9}
+    page = page_of(a_run(tmp_path, USUAL, floor=floor))
     table = page[page.index("<tbody>") : page.index("</tbody>")]
     assert re.search(r'<abbr title="[^"]*under 100 times the floor">r</abbr>', table)
 

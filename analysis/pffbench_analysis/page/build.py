@@ -34,7 +34,7 @@ from pffbench_analysis.style import plain
 _ASSETS = files("pffbench_analysis.page") / "assets"
 #: In the order in which they build on each other.
 _SCRIPTS = (
-    "data.js", "specs.js", "tables.js", "controls.js", "figures.js", "compression.js",
+    "data.js", "specs.js", "tables.js", "controls.js", "figures.js", "answer.js", "compression.js",
     "pictures.js", "page.js",
 )  # fmt: skip
 #: What lies beside the page; links to what is not there are not made.

@@ -13,8 +13,9 @@ from typing import Any
 from pffbench.phases import MOVING, TOTALS
 from pffbench.results.joining import repetition
 from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
+from pffbench_analysis.answer import AnswerPanel, AnswerRow, answer_notes, answer_panels, margin_of
 from pffbench_analysis.captions import stamp
-from pffbench_analysis.charts import differences, keeps_data, label, place
+from pffbench_analysis.charts import differences, label, place, raw_limit
 from pffbench_analysis.page.ranks import RankTimes
 from pffbench_analysis.style import colour, plain
 from pffbench_analysis.thinning import kept
@@ -49,7 +50,7 @@ def figure_data(summary: Summary, ranks: RankTimes, common: Mapping[str, Plain])
     series = sum(len(case.phases) for case in summary.cases)
     most = max(_FEWEST_POINTS, MOST_POINTS // max(1, series))
     told = differences(common)
-    found = {name for case in summary.cases for name in case.phases}
+    found = {name for case in summary.cases if not case.invalid for name in case.phases}
     return {
         "run": plain(summary.record.run_id),
         "stamp": stamp(summary),
@@ -60,10 +61,46 @@ def figure_data(summary: Summary, ranks: RankTimes, common: Mapping[str, Plain])
         "totals": {name: list(parts) for name, parts in TOTALS.items()},
         "moving": list(MOVING),
         "mostPoints": most,
+        "answer": _answer(summary),
         "groups": [
             _group(cases, summary, ranks, told.get(name, {}), most)
             for name, cases in summary.groups.items()
+            if not all(case.invalid for case in cases)
         ],
+    }
+
+
+def _answer(summary: Summary) -> Plain | None:
+    """Return the numbers of the picture of the answer; None where nothing is compared."""
+    panels = answer_panels(summary)
+    if not panels:
+        return None
+    return {
+        "margin": margin_of(summary),
+        "notes": answer_notes(summary),
+        "panels": [_answer_panel(panel) for panel in panels],
+    }
+
+
+def _answer_panel(panel: AnswerPanel) -> Plain:
+    rows = [_answer_row(row) for row in panel.rows]
+    return {"total": panel.total, "heading": panel.heading, "rows": rows}
+
+
+def _answer_row(row: AnswerRow) -> Plain:
+    return {
+        "number": row.key[0],
+        "comparison": row.comparison,
+        "name": row.name,
+        "case": row.case,
+        "colour": colour(row.backend),
+        "standing": row.standing,
+        "seconds": short(row.seconds),
+        "ratio": short(row.ratio.value),
+        "low": short(row.ratio.low),
+        "high": short(row.ratio.high),
+        "n": row.ratio.n,
+        "needed": row.needed,
     }
 
 
@@ -74,37 +111,30 @@ def _group(
     differs: Mapping[str, str],
     most: int,
 ) -> Plain:
+    """Return a comparison; cases that are INVALID are named and have no numbers."""
     s = cases[0].sample
     ordered = sorted(cases, key=place)
+    limits = {phase: raw_limit(cases, summary, phase) for phase in MOVING}
     return {
         "name": plain(_name(s.workload, s.layout, differs)),
-        "workload": plain(s.workload),
-        "layout": plain(s.layout),
         "arrays": s.arrays,
-        "limits": {phase: limit for phase in MOVING if (limit := _limit(cases, summary, phase))},
-        "cases": [_case(case, ranks, most) for case in ordered],
+        "limits": {
+            phase: {
+                "seconds": short(limit.seconds),
+                "bytes": limit.nbytes,
+                "case": plain(limit.label),
+            }
+            for phase, limit in limits.items()
+            if limit is not None
+        },
+        "cases": [_case(case, ranks, most) for case in ordered if not case.invalid],
+        "invalid": [plain(label(case)) for case in ordered if case.invalid],
     }
 
 
 def _name(workload: str, layout: str, differs: Mapping[str, str]) -> str:
     more = [f"{k} {v}" for k, v in differs.items() if k not in ("workload", "layout")]
     return ", ".join([workload, f"layout {layout}", *more])
-
-
-def _limit(cases: Sequence[CaseSummary], summary: Summary, phase: str) -> Plain | None:
-    """Return the best repetition of any raw transfer: its seconds and bytes, and what it was."""
-    found = [
-        (min(told.by_block.values()), label(case), told)
-        for case in cases
-        if case.raw
-        and keeps_data(case, summary.record.cases)
-        and (told := case.phases.get(phase)) is not None
-    ]
-    if not found:
-        return None
-    seconds, name, told = min(found, key=lambda one: one[:2])
-    moved = round((told.rate or 0.0) * told.seconds.median)
-    return {"seconds": short(seconds), "bytes": moved, "case": plain(name)}
 
 
 def _case(case: CaseSummary, ranks: RankTimes, most: int) -> Plain:
@@ -143,6 +173,7 @@ def _phase(found: PhaseSummary, most: int) -> Plain:
         if ratio is None
         else [short(v) for v in (ratio.value, ratio.low, ratio.high)],
         "roof": short(found.roofline),
+        "cpu": short(found.cpu_seconds),
         "warnings": [{"code": w.code, "message": plain(w.message)} for w in found.warnings],
         "spread": None
         if ranks is None

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pffbench.results.conclusions import interval, number
-from pffbench.results.statistics import Caveat
+from pffbench.results.statistics import FEWEST_FOR_INTERVAL, Caveat, Spread
 from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
-from pffbench.results.tables import ordered, stored_lines
+from pffbench.results.tables import Unit, ordered, significant, stored_lines, unit_of
 from pffbench_analysis.captions import heading
+from pffbench_analysis.charts import reach
 from pffbench_analysis.style import colour, plain
 
 _MIB = 2**20
@@ -45,7 +46,21 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A case."""
+    """A case.
+
+    Parameters
+    ----------
+    backend, colour, settings, transfer, variant : str
+        The case.
+    raw : bool
+        Whether it moves raw bytes.
+    n : int
+        Repetitions that count.
+    invalid : str
+        Why it takes part in nothing; such a row has no numbers.
+    cells : list of Cell
+        Its numbers.
+    """
 
     backend: str
     colour: str
@@ -53,6 +68,8 @@ class Row:
     transfer: str
     variant: str
     raw: bool
+    n: int
+    invalid: str
     cells: list[Cell]
 
 
@@ -84,15 +101,23 @@ class Table:
     legend: list[tuple[str, str]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class NumberColumn:
+    """A column of numbers: its part, its heading, and how to tell the number of a case."""
+
+    part: str
+    heading: str
+    cell: Callable[[CaseSummary], Cell]
+
+
 def table_of(cases: Sequence[CaseSummary], summary: Summary, differs: dict[str, str]) -> Table:
     """Make the table of a comparison."""
-    small = cases[0].sample.workload == "datasets"
-    parts = _parts(cases)
-    rows = [_row(case, parts, small) for case in ordered(cases)]
+    columns = _columns(cases)
+    rows = [_row(case, columns) for case in ordered(cases)]
     letters = {mark.letter for row in rows for cell in row.cells for mark in cell.marks}
     return Table(
         heading(cases, summary, differs),
-        [(part, name) for part in parts for name in _headings(part, cases, small)],
+        [(column.part, column.heading) for column in columns],
         any(case.variant for case in cases),
         rows,
         [plain(line) for line in stored_lines(cases)],
@@ -100,39 +125,53 @@ def table_of(cases: Sequence[CaseSummary], summary: Summary, differs: dict[str, 
     )
 
 
-def _parts(cases: Sequence[CaseSummary]) -> list[str]:
-    """Return what the columns tell of: writing, changing where that was measured, reading."""
-    changes = any("update" in case.phases for case in cases)
-    return ["write", *(["update"] if changes else []), "read"]
+#: The phase that begins a part, the one that makes or finds its arrays, and where the part ends.
+_PARTS = {
+    "write": ("create", "define", ""),
+    "update": ("reopen", "reopen_array", ""),
+    "read": ("open", "open_array", "close"),
+}
 
 
-def _headings(part: str, cases: Sequence[CaseSummary], small: bool) -> list[str]:
-    """Return the headings of a part; with many arrays the time of one is what matters."""
-    durable = "sync" if "sync" in cases[0].phases else "close"
-    first, span = {
-        "write": ("define", f"create to {durable}"),
-        "update": ("reopen", f"reopen to {durable}"),
-        "read": ("open", "open to close"),
-    }[part]
-    moved = [f"{first} ms/dataset", f"{part} ms/dataset"] if small else ["data only MiB/s"]
-    return [*moved, f"{span} MiB/s", "total s", "×best", "of raw"]
-
-
-#: The phase that makes or finds the arrays of a part.
-_OPENING = {"write": "define", "update": "reopen_array", "read": "open_array"}
-
-
-def _row(case: CaseSummary, parts: Sequence[str], small: bool) -> Row:
-    s = case.sample
-    cells = []
-    for part in parts:
-        total = case.phases.get(f"{part}_total")
-        moving = case.phases.get(part)
-        if small:
-            cells += [_per_array(case.phases.get(_OPENING[part])), _per_array(moving)]
+def _columns(cases: Sequence[CaseSummary]) -> list[NumberColumn]:
+    """Return the columns of writing, changing where that was measured, and reading."""
+    durable = "sync" if any("sync" in case.phases for case in cases) else "close"
+    found = []
+    for part, (first, opening, last) in _PARTS.items():
+        total = f"{part}_total"
+        if part == "update" and not any(part in case.phases for case in cases):
+            continue
+        # With many arrays the time of one is what matters, not the rate.
+        if cases[0].sample.workload == "datasets":
+            name = opening.partition("_")[0]
+            found += [
+                NumberColumn(part, f"{name} ms/dataset", partial(_of, opening, _per_array)),
+                NumberColumn(part, f"{part} ms/dataset", partial(_of, part, _per_array)),
+            ]
         else:
-            cells.append(_rate(moving))
-        cells += [_rate(total, marked=False), _seconds(total), _ratio(total), _roof(total)]
+            found.append(NumberColumn(part, "data only MiB/s", partial(_of, part, _rate)))
+        unit = unit_of(cases, total)
+        found += [
+            NumberColumn(
+                part, f"{first} to {last or durable} MiB/s", partial(_of, total, _rate_of_total)
+            ),
+            NumberColumn(part, f"total {unit.name}", partial(_of, total, partial(_time, unit))),
+            NumberColumn(part, "×best", partial(_of, total, _ratio)),
+            NumberColumn(part, "of raw", partial(_of, total, _roof)),
+        ]
+        if any(t.cpu_seconds is not None for case in cases if (t := case.phases.get(total))):
+            cpu = partial(_of, total, partial(_cpu, unit))
+            found.append(NumberColumn(part, f"cpu {unit.name}", cpu))
+    return found
+
+
+def _of(phase: str, tell: Callable[[PhaseSummary], Cell], case: CaseSummary) -> Cell:
+    found = case.phases.get(phase)
+    return Cell() if found is None else tell(found)
+
+
+def _row(case: CaseSummary, columns: Sequence[NumberColumn]) -> Row:
+    s = case.sample
     return Row(
         plain(s.backend),
         colour(s.backend),
@@ -140,7 +179,9 @@ def _row(case: CaseSummary, parts: Sequence[str], small: bool) -> Row:
         plain(s.transfer),
         plain(case.variant),
         case.raw,
-        cells,
+        case.repetitions,
+        plain(case.invalid),
+        [] if case.invalid else [column.cell(case) for column in columns],
     )
 
 
@@ -149,58 +190,57 @@ def marks_of(warnings: Sequence[Caveat]) -> tuple[Mark, ...]:
     return tuple(Mark(MARKS.get(w.code, ("!", ""))[0], plain(w.message)) for w in warnings)
 
 
-
-def _rate(found: PhaseSummary | None, marked: bool = True) -> Cell:
-    """Return a rate; that of a total is not marked, since the time beside it is."""
-    if found is None or found.rate is None:
+def _rate(found: PhaseSummary) -> Cell:
+    if found.rate is None:
         return Cell()
-    s = found.seconds
-    amount = found.rate * s.median / _MIB
-    between = _between(amount / s.high, amount / s.low) if s.low > 0 else ""
-    marks = marks_of(found.warnings) if marked else ()
-    return Cell(_number(found.rate / _MIB), between, marks)
+    amount = found.rate * found.seconds.median / _MIB
+    between = _between(found.seconds, lambda s: amount / s)
+    return Cell(significant(found.rate / _MIB), between, marks_of(found.warnings))
 
 
-def _seconds(found: PhaseSummary | None) -> Cell:
-    if found is None:
-        return Cell()
-    s = found.seconds
-    marks = marks_of(found.warnings)
-    return Cell(_number(s.median), _between(s.low, s.high), marks)
+def _rate_of_total(found: PhaseSummary) -> Cell:
+    """Return a rate without marks: the time beside it has them."""
+    return replace(_rate(found), marks=())
 
 
-def _per_array(found: PhaseSummary | None) -> Cell:
-    if found is None:
-        return Cell()
+def _time(unit: Unit, found: PhaseSummary) -> Cell:
+    between = _between(found.seconds, lambda s: s * unit.per_second)
+    return Cell(unit.seconds(found), between, marks_of(found.warnings))
+
+
+def _cpu(unit: Unit, found: PhaseSummary) -> Cell:
+    return Cell(unit.cpu(found))
+
+
+def _per_array(found: PhaseSummary) -> Cell:
     s = found.seconds
     factor = 1e3 * found.per_array / s.median if s.median else float("nan")
-    between = _between(factor * s.low, factor * s.high)
-    return Cell(_number(1e3 * found.per_array), between, marks_of(found.warnings))
+    between = _between(s, lambda x: factor * x)
+    return Cell(significant(1e3 * found.per_array), between, marks_of(found.warnings))
 
 
-def _ratio(found: PhaseSummary | None) -> Cell:
-    if found is None or found.ratio is None:
-        return Cell()
+def _ratio(found: PhaseSummary) -> Cell:
     r = found.ratio
+    if r is None:
+        return Cell()
     return Cell(number(r.value), interval(r) if r.low != r.high else "")
 
 
-def _roof(found: PhaseSummary | None) -> Cell:
-    if found is None or found.roofline is None:
+def _roof(found: PhaseSummary) -> Cell:
+    if found.roofline is None:
         return Cell()
-    s = found.seconds
-    least = found.roofline * s.median
-    low, high = least / s.high, least / s.low if s.low else float("nan")
-    between = "" if math.isnan(low) or math.isnan(high) else f"{100 * low:.0f}–{100 * high:.0f} %"
-    return Cell(f"{100 * found.roofline:.0f} %", between)
+    limit = 100 * found.roofline * found.seconds.median
+    between = _between(found.seconds, lambda x: limit / x, "{:.0f}".format)
+    return Cell(f"{100 * found.roofline:.0f} %", f"{between} %" if between else "")
 
 
-def _between(low: float, high: float) -> str:
-    return "" if math.isnan(low) or math.isnan(high) else f"{_number(low)}–{_number(high)}"
-
-
-def _number(value: float) -> str:
-    """Return three digits, never an exponent where digits will do."""
-    if not math.isfinite(value):
-        return "–"
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+def _between(
+    found: Spread, convert: Callable[[float], float], write: Callable[[float], str] = significant
+) -> str:
+    """Return the interval of what is made of seconds; in brackets the range of few repetitions."""
+    seconds = reach(found)
+    if found.n == 1 or min(seconds) <= 0:
+        return ""
+    low, high = sorted(map(convert, seconds))
+    text = f"{write(low)}–{write(high)}"
+    return text if found.n >= FEWEST_FOR_INTERVAL else f"({text})"

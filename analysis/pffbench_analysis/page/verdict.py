@@ -1,19 +1,23 @@
-"""What stands first on a page: the verdict, what was concluded, and what is missing."""
+"""What stands first on a page: the verdict in five lines, cautions, and details to unfold."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from pffbench.results.conclusions import cautions, sentences, undecided
+from pffbench.results.conclusions import cautions, sentences, undecided, validity
 from pffbench.results.summary import Summary
 from pffbench.results.tables import details
-from pffbench_analysis.captions import stamp
 from pffbench_analysis.style import plain
+
+Kind = Literal["good", "bad", "open"]
 
 
 @dataclass(frozen=True)
 class Verdict:
     """What a reader must know before any number.
+
+    Word, meaning and conclusions are the lines that the terminal prints; they are five at most.
 
     Parameters
     ----------
@@ -22,13 +26,13 @@ class Verdict:
     kind : {"good", "bad", "open"}
         Which of three it is.
     meaning : str
-        What the word means, in a sentence.
-    reasons : list of str
-        Why a run is not valid.
+        The rest of the line that begins with the word.
     conclusions : list of str
         What is fastest, how sure that is, and what is not decided.
     cautions : list of str
-        What that rests on and a reader must know.
+        What that rests on and a reader must know, each with what to do.
+    reasons : list of str
+        Why a run is not valid.
     gaps : list of str
         What is not there: this is a report of a part of the run.
     remarks : list of str
@@ -36,11 +40,11 @@ class Verdict:
     """
 
     word: str
-    kind: str
+    kind: Kind
     meaning: str
-    reasons: list[str]
     conclusions: list[str]
     cautions: list[str]
+    reasons: list[str]
     gaps: list[str]
     remarks: list[str]
 
@@ -56,7 +60,7 @@ def verdict_of(summary: Summary, gaps: list[str]) -> Verdict:
         What is missing beside what the summary knows of.
     """
     record = summary.record
-    word, kind, meaning = _word(summary)
+    word, _, meaning = validity(summary).partition(": ")
     found = [*summary.gaps, *gaps]
     if nothing := sorted(set(record.cases) - {case.sample.case for case in summary.cases}):
         some = ", ".join(nothing[:3]) + (" and others" if len(nothing) > 3 else "")
@@ -70,45 +74,14 @@ def verdict_of(summary: Summary, gaps: list[str]) -> Verdict:
         )
     return Verdict(
         word,
-        kind,
-        meaning,
-        [plain(reason) for reason in record.reasons],
+        _KINDS.get(word, "open"),
+        plain(meaning),
         [plain(text) for text in (*sentences(summary), *undecided(summary))],
         [plain(text) for text in cautions(summary)],
+        [plain(reason) for reason in record.reasons],
         [plain(text) for text in found],
         [plain(text.removeprefix("remark: ")) for text in told],
     )
 
 
-def _word(summary: Summary) -> tuple[str, str, str]:
-    record = summary.record
-    if stamp(summary):
-        return "INVALID", "bad", "These numbers must not be used: something was wrong in this run."
-    if record.status == "written":
-        return "WRITTEN", "open", "The data are written; nothing has been read and verified yet."
-    if record.status == "interrupted":
-        return (
-            "INTERRUPTED",
-            "open",
-            "What was measured is valid so far, but repetitions are missing.",
-        )
-    if record.imported and record.valid is None:
-        return (
-            "IMPORTED",
-            "open",
-            f"Measured by another program, {plain(record.imported)}: pffbench has verified nothing "
-            "of that.",
-        )
-    if record.status == "running" or record.valid is None:
-        return (
-            "NOT FINISHED",
-            "open",
-            "The run is still going on or was killed: repetitions are missing, and no verdict was "
-            "given.",
-        )
-    return (
-        "VALID",
-        "good",
-        "Every byte read was what had been written, and every cache state that can be enforced "
-        "was proved.",
-    )
+_KINDS: dict[str, Kind] = {"VALID": "good", "INVALID": "bad"}

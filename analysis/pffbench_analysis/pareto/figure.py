@@ -13,7 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from pffbench.results.summary import Summary
 from pffbench_analysis.captions import footnote, stamp
-from pffbench_analysis.figures import LARGE_RANGE, log_ticks
+from pffbench_analysis.figures import log_ticks
 from pffbench_analysis.framing import Words, page
 from pffbench_analysis.pareto.front import Placed, Standing
 from pffbench_analysis.pareto.points import DIRECTIONS, Direction, Kind, Point, family, mark_of
@@ -33,6 +33,8 @@ _ROOM, _ROOM_FOR_NAMES = 0.08, 0.42
 #: By which part of the axis backends stand beside each other at the same ratio.
 _ASIDE = 0.013
 _LINE = 8.0
+#: Ratios further apart than this are shown on a logarithmic axis.
+_LARGE_RANGE = 30.0
 
 
 def draw_kind(kind: Kind, summary: Summary) -> Figure:
@@ -97,7 +99,7 @@ def _rate(point: Point, direction: Direction) -> tuple[float, float, float]:
 def _axes(ax: Axes, placed: Sequence[tuple[Point, Placed]], direction: Direction) -> None:
     ratios = [point.shown_ratio for point, _ in placed]
     rates = [v for point, _ in placed for v in _rate(point, direction) if v > 0]
-    wide = max(ratios) > LARGE_RANGE * min(ratios)
+    wide = max(ratios) > _LARGE_RANGE * min(ratios)
     ax.set_yscale("log")
     low, high = _stretched(min(rates), max(rates))
     ax.set_ylim(low, high)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pffbench.results.statistics import FEWEST_FOR_INTERVAL
 from pffbench.results.summary import Summary
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.framing import Words
@@ -23,16 +24,16 @@ def figure_words(series: Series, fitted: Sequence[Fitted]) -> Words:
     )
     until = f", written until {parameters['durability']}" if "durability" in parameters else ""
     notes = [
-        "Points: bytes of all ranks over the median time of the slowest rank, with its 95 % "
-        "bootstrap interval. Dotted: the ideal, from the smallest job.",
+        "Points: bytes of all ranks over the median job time, with its 95 % interval. Dotted: the "
+        "ideal, from the smallest job.",
     ]
-    if any(point.time.n == 1 for one in fitted for point in one.curve.points):
-        notes.append("Hollow: one repetition, no interval.")
+    if any(point.time.n < FEWEST_FOR_INTERVAL for one in fitted for point in one.curve.points):
+        notes.append("Hollow: fewer than five repetitions, no interval.")
     if any(one.fits.chosen for one in fitted):
         notes.append(
             "Line: the law that predicts the largest size best from the others; × is that "
             "prediction, to the right of what was measured. Diamond: a size that was not measured. "
-            f"Pale bars: their 95 % intervals; none is drawn that spans a factor of {WIDE:g}."
+            f"Pale lines: their 95 % intervals; none is drawn that spans a factor of {WIDE:g}."
         )
     elif len(series.sizes) > 1:
         notes.append(f"No law: {fitted[0].fits.reason}.")

@@ -184,13 +184,13 @@ def _points(
     ax: Axes, sizes: Sequence[int], found: Sequence[Estimate], one: Fitted, mark: str, aside: float
 ) -> None:
     """Draw measured points with their intervals; hollow where there is none."""
-    for size, value, point in zip(sizes, found, one.curve.points, strict=True):
-        known = point.time.n > 1
-        bars = [[value.value - value.low], [value.high - value.value]] if known else None
+    for size, value in zip(sizes, found, strict=True):
+        known = not math.isnan(value.low)
+        reach = [[value.value - value.low], [value.high - value.value]] if known else None
         ax.errorbar(
             [size * aside],
             [value.value],
-            yerr=bars,
+            yerr=reach,
             fmt=mark,
             color=_tint(one),
             markersize=5.5,

@@ -23,7 +23,7 @@ _RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95 % interval; the bounds are NaN where one repetition allows none."""
+    """A number with its 95 % interval; the bounds are NaN where repetitions are too few."""
 
     value: float
     low: float

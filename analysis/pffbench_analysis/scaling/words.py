@@ -173,9 +173,9 @@ def summary_lines(series: Series, fitted: Sequence[Fitted]) -> list[str]:
 
 #: How the numbers come about, below the tables and the figures.
 HOW_TO_READ = (
-    "Rate: bytes of all ranks over the median time of the slowest rank; in brackets the 95 % "
-    "bootstrap interval of the median. Efficiency: the rate over that of the smallest size, as a "
-    "part of how much larger the job is.",
+    "Rate: bytes of all ranks over the median job time; in brackets the 95 % interval of the "
+    "median. Efficiency: the rate over that of the smallest size, as a part of how much larger the "
+    "job is.",
     "Laws are fitted to the medians, chosen by their error in predicting the largest size (two of "
     "them from six sizes on) from the others. Intervals of parameters and predictions are from a "
     "bootstrap over repetitions, with the scatter about the law that repetitions do not explain.",

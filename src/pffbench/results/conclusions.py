@@ -10,7 +10,7 @@ from datetime import datetime
 from pffbench.phases import READ_PHASES
 from pffbench.results.record import RunRecord
 from pffbench.results.summary import CaseSummary, Summary
-from pffbench.results.wording import comparisons_apart
+from pffbench.results.wording import comparisons_apart, parameters_apart
 from pffbench.storage.writeback import QUIET
 from pffbench.summary.headline import Answer, ComparisonKey, Contender
 from pffbench.summary.inference import Ratio
@@ -50,27 +50,30 @@ def sentences(summary: Summary) -> list[str]:
 
 
 def validity(summary: Summary) -> str:
-    """Say whether the run is valid, in a line."""
+    """Say whether the run is valid, in a line that begins with the verdict, a colon behind it."""
     record = summary.record
-    if record.imported and record.valid is None:
-        return f"measured by {record.imported}: pffbench has verified nothing of that"
-    if record.reasons:
+    if record.reasons or record.valid is False:
+        reason = record.reasons[0] if record.reasons else "see run.json"
         more = f" (and {len(record.reasons) - 1} more reasons)" if len(record.reasons) > 1 else ""
-        return f"INVALID: {record.reasons[0]}{more}"
+        return f"INVALID: {reason}{more}"
     if record.valid is None:
-        if record.status == "written":
-            return "written; the verdict comes with reading"
-        return "unfinished"
+        return _without_verdict(record)
+    word = "VALID" if record.status == "finished" else "INTERRUPTED"
     counts = [case.repetitions for case in summary.cases]
+    text = f"{word}: every byte read was verified"
     if not counts:
-        return "VALID"
+        return text
     number = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{counts[0]}"
-    plural = "" if counts == [1] else "s"
-    text = (
-        f"VALID: every byte read was verified; {len(counts)} cases, {number} repetition{plural} "
-        f"each{_duration(record)}"
-    )
-    return text if record.status == "finished" else f"{text}; interrupted"
+    plural = "s" if max(counts) > 1 else ""
+    return f"{text}; {len(counts)} cases, {number} repetition{plural} each{_duration(record)}"
+
+
+def _without_verdict(record: RunRecord) -> str:
+    if record.imported:
+        return f"IMPORTED: measured by {record.imported}; pffbench has verified nothing of that"
+    if record.status == "written":
+        return "WRITTEN: nothing has been read and verified yet"
+    return "NOT FINISHED: the run goes on or was killed, and repetitions are missing"
 
 
 def _duration(record: RunRecord) -> str:
@@ -93,24 +96,28 @@ def _rounded(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+def subject(summary: Summary, total: str) -> str:
+    """Say what a total of the headline is about, such as ``Writing (to the device)``."""
+    found = [answer for answer in summary.answers if answer.total == total]
+    return f"{_VERBS[total]} ({_where(summary, found, total)})"
+
+
 def _sentence(summary: Summary, total: str) -> str | None:
     found = [answer for answer in summary.answers if answer.total == total]
     if not found:
         return None
-    head = f"{_VERBS[total]} ({_where(summary, found, total)})"
+    head = subject(summary, total)
     long_enough = [answer for answer in found if not answer.too_short]
     if not long_enough:
         return f"{head}: too short to be told apart from the harness; take larger arrays."
-    names = _names(summary)
+    names = comparison_names(summary)
     clusters: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Answer]] = defaultdict(list)
     for answer in long_enough:
         clusters[answer.fastest, _open(answer)].append(answer)
     ordered = sorted(clusters.items(), key=lambda item: -len(item[1]))
     several = len(clusters) > 1
-    parts = [
-        _part(members, names, len(found), several, summary) for _, members in ordered
-    ]
-    return f"{head}: {'. '.join(part[0].upper() + part[1:] if i else part for i, part in enumerate(parts))}."
+    first, *more = (_part(members, names, len(found), several, summary) for _, members in ordered)
+    return ". ".join([f"{head}: {first}", *(part[0].upper() + part[1:] for part in more)]) + "."
 
 
 def _open(answer: Answer) -> tuple[str, ...]:
@@ -127,12 +134,12 @@ def _part(
     """Say of comparisons with the same outcome what is fastest, and how much slower others are."""
     first = members[0]
     where = _among(members, names, count, several)
-    label = _Labels(summary)
-    fastest = [label.of(first, name) for name in first.fastest]
+    label = contender_labels(summary)
+    fastest = [label[name] for name in first.fastest]
     open_ = [o for answer in members for o in answer.others if o.standing == "undecided"]
     slower = [o for answer in members for o in answer.others if o.standing == "slower"]
     if open_:
-        who = [*fastest, *dict.fromkeys(label.of(first, o.name) for o in open_)]
+        who = [*fastest, *dict.fromkeys(label[o.name] for o in open_)]
         text = f"{_list(who, 'or')} is fastest{where}, not decided ({_times(open_)})"
     elif len(fastest) > 1:
         margin = float(summary.record.experiment.get("margin") or 0.1)
@@ -141,7 +148,7 @@ def _part(
         text = f"{fastest[0]} is fastest{where}"
     by_name: dict[str, list[Contender]] = defaultdict(list)
     for other in slower:
-        by_name[label.of(first, other.name)].append(other)
+        by_name[label[other.name]].append(other)
     told = [
         f"{name} takes {_times(some)}" + (" as long" if i == 0 else "")
         for i, (name, some) in enumerate(by_name.items())
@@ -149,17 +156,16 @@ def _part(
     return "; ".join(filter(None, [text, ", ".join(told)]))
 
 
-class _Labels:
-    """Names of contenders for people: formats, or what sets cases of one format apart."""
-
-    def __init__(self, summary: Summary) -> None:
-        self._cases = {case.sample.case: case for case in summary.cases}
-
-    def of(self, answer: Answer, name: str) -> str:
-        case = self._cases.get(name)
-        if case is None:
-            return name
-        return " ".join(filter(None, [case.sample.backend, case.sample.transfer, case.variant]))
+def contender_labels(summary: Summary) -> dict[str, str]:
+    """Name contenders for people: formats, or what sets cases of one format apart."""
+    cases = {case.sample.case: case for case in summary.cases}
+    return {
+        name: " ".join(filter(None, [case.sample.backend, case.sample.transfer, case.variant]))
+        if (case := cases.get(name))
+        else name
+        for answer in summary.answers
+        for name in (answer.name, *(other.name for other in answer.others))
+    }
 
 
 def _times(others: Sequence[Contender]) -> str:
@@ -172,12 +178,13 @@ def _times(others: Sequence[Contender]) -> str:
 
 def interval(ratio: Ratio) -> str:
     """Write the interval of a ratio."""
-    high = "∞" if math.isinf(ratio.high) else number(ratio.high)
-    return f"{number(ratio.low)}–{high}"
+    return f"{number(ratio.low)}–{number(ratio.high)}"
 
 
 def number(value: float) -> str:
     """Write a ratio with three digits, two behind the point at most."""
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "–"
     return f"{value:.2f}" if value < 10 else f"{value:.3g}"
 
 
@@ -199,8 +206,8 @@ def _list(names: Sequence[str], word: str) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
-def _names(summary: Summary) -> dict[ComparisonKey, str]:
-    """Name the comparisons of the headline by what sets them apart."""
+def comparison_names(summary: Summary) -> dict[ComparisonKey, str]:
+    """Name the comparisons of the headline by what sets them apart; empty where it is one."""
     keys = list(dict.fromkeys(answer.key for answer in summary.answers))
     apart = comparisons_apart(summary.record)
     entries = {entry["group"]: entry["parameters"] for entry in summary.record.cases.values()}
@@ -215,7 +222,11 @@ def _names(summary: Summary) -> dict[ComparisonKey, str]:
         for key in keys
     }
     telling = [i for i in range(5) if len({told[i] for told in words.values()}) > 1]
-    return {key: " ".join(told[i] for i in telling if told[i]) for key, told in words.items()}
+    names = {key: " ".join(told[i] for i in telling if told[i]) for key, told in words.items()}
+    if len(set(names.values())) == len(names):
+        return names
+    more = parameters_apart(summary.record)
+    return {key: f"{name} {more[key.group]}".strip() for key, name in names.items()}
 
 
 def _where(summary: Summary, found: Sequence[Answer], total: str) -> str:
@@ -233,7 +244,7 @@ def _cases_of(summary: Summary, found: Sequence[Answer]) -> list[CaseSummary]:
 
 
 def undecided(summary: Summary) -> Iterator[str]:
-    """Say how many comparisons are not decided, and what would decide them; nothing where all are."""
+    """Say how many comparisons are not decided and what would decide them, if there are any."""
     open_ = [(a, o) for a in summary.answers for o in a.others if o.standing == "undecided"]
     open_ = [(a, o) for a, o in open_ if not a.too_short]
     if not open_:
@@ -340,5 +351,3 @@ def _unsettled(summary: Summary) -> Iterator[str]:
             f"{load.unsettled} of {load.repetitions} repetitions began; give them more time "
             "(--set settle=10s)"
         )
-
-

@@ -11,7 +11,14 @@ from typing import Any
 from pffbench.results.conclusions import cautions, verdict_lines
 from pffbench.results.record import RunRecord
 from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
-from pffbench.results.tables import columns_of, details, ordered, stored_lines, title
+from pffbench.results.tables import (
+    columns_of,
+    details,
+    invalid_lines,
+    ordered,
+    stored_lines,
+    title,
+)
 
 _MIB = 2**20
 _CSV_COLUMNS = (
@@ -138,7 +145,7 @@ def _markdown(summary: Summary) -> Iterable[str]:
         yield _row("---" if c.is_text else "---:" for c in columns)
         yield from (_row(c.cell(case) for c in columns) for case in ordered(cases))
         yield ""
-        yield from (f"- {text}" for text in stored_lines(cases))
+        yield from (f"- {text}" for text in (*stored_lines(cases), *invalid_lines(cases)))
         yield from ("", "Every phase, median seconds (95 % interval):", "")
         yield from _phase_table(ordered(cases))
     yield from ("", "## Details", "", *(f"- {text}" for text in details(summary)))

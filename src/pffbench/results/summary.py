@@ -103,7 +103,7 @@ class Summary:
     record : RunRecord
         What `run.json` says.
     groups : dict of str to list of CaseSummary
-        The cases of each comparison, in the order in which they ran.
+        The cases of each comparison, as they were planned.
     gaps : tuple of str
         What of the run is not there, or was left out: a summary can be of a part of it.
     answers : tuple of Answer
@@ -159,7 +159,8 @@ def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | P
         else:
             left_out.add(key)
     groups: dict[str, list[str]] = defaultdict(list)
-    for name, rows in by_case.items():
+    for name in record.cases:  # they ran in random order
+        rows = by_case.get(name, [])
         if any(not row.warmup for row in rows):
             groups[rows[0].group].append(name)
     counts = median_counts(directory)
@@ -279,6 +280,8 @@ class _Bounds:
         best = self._fastest(self._keys[name], phase)
         if best is None:
             return None
+        if best == name:  # times compared with themselves would give an interval around 1
+            return Ratio(len(self._seconds[name][phase]), 1.0, 1.0, 1.0, 1.0)
         inflation = self.inflation(phase, len(self._seconds[name][phase]))
         mine, other = (self._seconds[case][phase] for case in (name, best))
         return ratio_of_times(mine, other, self._level, inflation)

@@ -91,9 +91,7 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
     ]
     if any("repack" in case.phases for case in cases):
         unit = unit_of(cases, "repack")
-        found.append(
-            Column(f"repack {unit.name}", "write", partial(_told, unit.seconds, "repack"))
-        )
+        found.append(Column(f"repack {unit.name}", "write", partial(_told, unit.seconds, "repack")))
     if any(("read", "decodes_counted") in case.counts for case in cases):
         found.append(Column("decodes", "read", _decodes))
     return found
@@ -189,19 +187,21 @@ def stored_lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Say, once for each way that occurs, how the arrays of the formats lie on disk."""
     found: dict[str, str] = {}
     for case in ordered(cases):
-        if case.raw or not case.stored_as:
+        if case.raw or case.invalid or not case.stored_as:
             continue
         plural = "" if case.disk_files == 1 else "s"
         size = f"{Size(case.disk_bytes or 0)} in {case.disk_files} file{plural}"
-        if case.invalid:
-            continue
         found.setdefault(f"{case.sample.backend} {case.sample.settings}: {case.stored_as}", size)
-    lines = [f"{text}, {size}" for text, size in found.items()]
-    invalid = [case for case in ordered(cases) if case.invalid]
-    return lines + [
-        f"INVALID, takes part in nothing: {c.sample.backend} {c.sample.settings} "
-        f"{c.sample.transfer}: {c.invalid}"
-        for c in invalid
+    return [f"{text}, {size}" for text, size in found.items()]
+
+
+def invalid_lines(cases: Sequence[CaseSummary]) -> list[str]:
+    """Say which cases take part in nothing, and why."""
+    return [
+        f"INVALID, takes part in nothing: {case.sample.backend} {case.sample.settings} "
+        f"{case.sample.transfer}: {case.invalid}"
+        for case in ordered(cases)
+        if case.invalid
     ]
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from pffbench.results.conclusions import cautions, verdict_lines
 from pffbench.results.summary import CaseSummary, Summary
-from pffbench.results.tables import Column, columns_of, ordered, stored_lines, title
+from pffbench.results.tables import Column, columns_of, invalid_lines, ordered, stored_lines, title
 
 
 def print_summary(summary: Summary, console: Console) -> None:
@@ -21,6 +21,8 @@ def print_summary(summary: Summary, console: Console) -> None:
             console.print(table)
         for text in stored_lines(cases):
             console.print(f"  {text}", style="dim", highlight=False)
+        for text in invalid_lines(cases):
+            console.print(f"  {text}", style="red", highlight=False)
         console.print()
     for text in cautions(summary):
         console.print(text, highlight=False)

@@ -51,6 +51,28 @@ def comparisons_apart(record: RunRecord) -> dict[str, str]:
     }
 
 
+def parameters_apart(record: RunRecord) -> dict[str, str]:
+    """Return, for each comparison, all parameters that its cases share and others have not.
+
+    Such as ``cache dropped``; layout, workload and the places that are read have names of their
+    own.
+    """
+    groups: dict[str, list[Mapping[str, object]]] = defaultdict(list)
+    for entry in record.cases.values():
+        groups[entry["group"]].append(entry["parameters"])
+    shared = {
+        group: {k: v for k, v in cases[0].items() if all(c.get(k) == v for c in cases)}
+        for group, cases in groups.items()
+    }
+    named = {"workload", "layout", *_OWN_COLUMNS, *_PLACES}
+    keys = dict.fromkeys(k for p in shared.values() for k in p if k not in named)
+    telling = [k for k in keys if len({_short(p.get(k)) for p in shared.values()}) > 1]
+    return {
+        group: " ".join(f"{k} {_short(p[k])}" for k in telling if p.get(k) is not None)
+        for group, p in shared.items()
+    }
+
+
 def _short(value: object) -> str:
     return "×".join(map(str, value)) if isinstance(value, list) else str(value)
 

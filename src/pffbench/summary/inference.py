@@ -282,7 +282,9 @@ def variance_inflation(tables: Sequence[Sequence[Times]], n: int) -> float:
     if not squares:
         return 1.0
     mean_length = length / squares
-    if mean_length <= 5:
+    # A weighted mean of fives is not exactly five, and dividing by what is left over 4 would then
+    # make an inflation of noise.
+    if mean_length < 5.5:
         return 1.0
     correlation = (mean_length * products / squares + 1) / (mean_length - 4)
     return inflation_of(correlation, n)

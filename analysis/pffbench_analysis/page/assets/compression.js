@@ -2,6 +2,8 @@
 const MARKS = ["cross", "triangle-up", "square", "circle", "diamond", "triangle-down", "triangle-left", "triangle-right", "arrow", "wedge"];
 const DIRECTIONS = { write: ["write"], read: ["read"], both: ["write", "read"] };
 const PARETO_HEIGHT = 340;
+// Ratios further apart than this are shown on a logarithmic axis, as in the figure under plots/.
+const LARGE_RANGE = 30;
 // By which part of the axis backends stand beside each other at the same ratio.
 const ASIDE = 0.011;
 
@@ -31,7 +33,7 @@ function drawPareto() {
       "Filled: on the front by the medians. Hollow: not told apart from it. Pale: shown to be off it.",
       choice === "both" && "The front is that of ratio, writing and reading together, which has no line.",
       amount === "stored" && "Who is on the front is judged by bytes of the arrays; in bytes of the files what compresses well writes little.",
-      rows.some((r) => r.low !== null) && "Whiskers: 95 % bootstrap interval of the median (of fewer than six repetitions: their range).",
+      rows.some((r) => r.low !== null) && "Lines: 95 % interval of the median, where there are five repetitions or more.",
       "Backends stand a little beside each other at the same ratio.",
       rows.some((r) => r.unsure) && "†: under 100 times what the harness itself takes; not to be relied on.",
     ],
@@ -69,15 +71,15 @@ function roomy(values, log, before, after) {
 }
 
 function paretoSpec({ rows, kind, width, hasLine, unit, name }) {
-  const log = isLog("auto", rows.map((r) => r.ratio));
+  const log = Math.max(...rows.map((r) => r.ratio)) > LARGE_RANGE * Math.min(...rows.map((r) => r.ratio));
   // Names stand right of the front, where nothing else is.
   const xDomain = roomy(rows.map((r) => r.ratio), log, 0.07, Math.min(0.6, 150 / Math.max(60, width - 200)));
   const yDomain = roomy(rows.flatMap((r) => [r.value, r.low, r.high]).filter((v) => v > 0), true, 0.05, 0.1);
   const aside = (r) => ASIDE * (kind.backends.indexOf(r.backend) - (kind.backends.length - 1) / 2);
   const moved = (r) => (log ? r.ratio * (xDomain[1] / xDomain[0]) ** aside(r) : r.ratio + aside(r) * (xDomain[1] - xDomain[0]));
   const values = rows.map((r) => ({ x: moved(r), value: r.value, low: r.low, high: r.high, family: r.family, colour: r.colour, fill: r.onFront ? r.colour : "var(--page)", stroke: r.onFront ? INK : r.colour, opacity: r.standing === "off" ? 0.4 : 1, weight: r.onFront ? 1 : 2.2, order: r.onFront ? 1 : 0, told: r.told }));
-  const x = { field: "x", type: "quantitative", title: `compression ratio${log ? ", logarithmic" : ""}`, scale: log ? { type: "log", domain: xDomain, nice: false } : { domain: xDomain, nice: false, zero: false }, axis: { ...(log ? { values: roundNumbers(xDomain, 8) } : { tickCount: 6 }), format: ",~r" } };
-  const y = (field) => ({ field, type: "quantitative", title: `${unit}, logarithmic`, scale: { type: "log", domain: yDomain, nice: false }, axis: { values: roundNumbers(yDomain, 8), format: ",~r" } });
+  const x = { field: "x", type: "quantitative", title: `compression ratio${log ? ", logarithmic" : ""}`, scale: log ? { type: "log", domain: xDomain, nice: false } : { domain: xDomain, nice: false, zero: false }, axis: { ...(log ? { values: logTicks(xDomain, 8) } : { tickCount: 6 }), format: ",~r" } };
+  const y = (field) => ({ field, type: "quantitative", title: `${unit}, logarithmic`, scale: { type: "log", domain: yDomain, nice: false }, axis: { values: logTicks(yDomain, 8), format: ",~r" } });
   const shape = { field: "family", type: "nominal", scale: { domain: kind.codecs.map(([name]) => name), range: kind.codecs.map(([, mark]) => MARKS[mark]) }, legend: { orient: "bottom", title: null, columns: Math.max(2, Math.floor(width / 110)), labelColor: INK, labelFontSize: 12, symbolStrokeColor: INK, symbolFillColor: "transparent", symbolOpacity: 1 } };
   const as = (field, kind_ = "nominal") => ({ field, type: kind_, scale: null, legend: null });
   const opacity = as("opacity", "quantitative");
@@ -86,13 +88,6 @@ function paretoSpec({ rows, kind, width, hasLine, unit, name }) {
   const front = hasLine ? [staircase(rows, xDomain, yDomain, x, y)] : [];
   const layers = [...front, whisker, ...marks, ...(hasLine ? namesOfFront(rows, yDomain, x, y) : [])];
   return spec(name, width, PARETO_HEIGHT, layers, { data: { values } });
-}
-
-// Ticks of a logarithmic axis: 1-2-5, 1-3 or decades, to fit.
-function roundNumbers([low, high], most) {
-  const decades = Array.from({ length: Math.ceil(Math.log10(high)) - Math.floor(Math.log10(low)) + 1 }, (_, i) => Math.floor(Math.log10(low)) + i);
-  const some = [[1, 2, 5], [1, 3], [1]].map((factors) => decades.flatMap((e) => factors.map((f) => f * 10 ** e)).filter((v) => v >= low && v <= high));
-  return some.find((ticks) => ticks.length <= most) ?? some.at(-1);
 }
 
 function staircase(rows, xDomain, yDomain, x, y) {

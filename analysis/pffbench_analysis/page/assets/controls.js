@@ -1,6 +1,5 @@
 // The controls: what can be chosen, and what has been.
 const form = document.getElementById("controls");
-const hatches = new Map();
 
 function options(select, entries) {
   const before = select.value;
@@ -14,23 +13,6 @@ function unique(values) {
 
 const allCases = DATA.groups.flatMap((g) => g.cases);
 const formats = unique(allCases.map((c) => c.backend));
-
-// A pattern of each colour, for collective transfers.
-function makeHatches() {
-  const SVG = "http://www.w3.org/2000/svg";
-  const make = (name, attributes) => {
-    const node = document.createElementNS(SVG, name);
-    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-    return node;
-  };
-  formats.forEach((backend, i) => {
-    const { colour } = allCases.find((c) => c.backend === backend);
-    const pattern = make("pattern", { id: `hatch-${i}`, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
-    pattern.append(make("rect", { width: 6, height: 6, fill: colour }), make("line", { x1: 1, y1: 0, x2: 1, y2: 6, stroke: "#fff", "stroke-width": 1.6 }));
-    document.getElementById("hatches").append(pattern);
-    hatches.set(backend, `hatch-${i}`);
-  });
-}
 
 function makeControls() {
   options(form.elements.group, DATA.groups.map((g, i) => [String(i), g.name]));

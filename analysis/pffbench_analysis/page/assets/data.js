@@ -44,14 +44,19 @@ function rowsOf(state, phase, measure) {
   return cases.map((c) => {
     const p = c.phases[phase];
     const to = conversion(measure, p, group, medians);
-    const [low, high] = to.inverse ? [p.high, p.low] : [p.low, p.high];
     return {
-      label: c.label, case: c, phase, p, unit: to.unit, of: to.of,
-      value: to.of(p.median), low: to.of(low), high: to.of(high),
-      least: to.of(to.inverse ? p.max : p.min), most: to.of(to.inverse ? p.min : p.max),
+      label: c.label, case: c, phase, p, unit: to.unit, of: to.of, value: to.of(p.median), ...reachOf(p, to.of, to.inverse),
       unsure: p.warnings.some((w) => w.code === "below_resolution"),
     };
   });
+}
+
+// The interval of a median, of few repetitions their range, of one neither; and the extremes.
+function reachOf(p, of, inverse) {
+  const ends = (low, high) => (inverse ? [of(high), of(low)] : [of(low), of(high)]);
+  const [least, most] = ends(p.min, p.max);
+  const [low, high] = p.low !== null ? ends(p.low, p.high) : p.n > 1 ? [least, most] : [null, null];
+  return { low, high, least, most, sure: p.low !== null };
 }
 
 function isChosen(c, state) {
@@ -71,13 +76,17 @@ function digits(x) {
   return Number(x.toPrecision(3)).toString();
 }
 
+function secondsInWords(seconds) {
+  return seconds >= 1 ? `${digits(seconds)} s` : `${digits(seconds * 1e3)} ms`;
+}
+
 function percent(x) {
   return x === null || x === undefined ? "–" : `${Math.round(100 * x)} %`;
 }
 
-// A number and its interval in words.
+// An interval in words.
 function between(low, high, unit = "") {
-  return low === null || high === null ? "one repetition, no interval" : `${digits(low)} to ${digits(high)} ${unit}`.trim();
+  return low === null || high === null ? "none of fewer than five repetitions" : `${digits(low)} to ${digits(high)} ${unit}`.trim();
 }
 
 // What a row says when it is pointed at, or read in the table below its figure.
@@ -87,13 +96,14 @@ function told(row) {
     case: row.label,
     phase: phaseName(row.phase),
     median: `${digits(row.value)} ${unit}`,
-    "95 % interval": between(row.low, row.high, unit),
+    "95 % interval": row.sure ? between(row.low, row.high, unit) : between(null, null),
     "least to most": `${digits(row.least)} to ${digits(row.most)} ${unit}`,
     repetitions: `${p.n}`,
     CV: percent(p.cv),
   };
-  if (p.ratio) words["×best"] = p.ratio[1] === null ? digits(p.ratio[0]) : `${digits(p.ratio[0])} (${between(p.ratio[1], p.ratio[2])})`;
-  if (p.roof !== null) words["of best raw"] = percent(p.roof);
+  if (p.ratio) words["×best"] = p.ratio[1] === p.ratio[2] ? digits(p.ratio[0]) : `${digits(p.ratio[0])} (${digits(p.ratio[1])} to ${p.ratio[2] === null ? "∞" : digits(p.ratio[2])})`;
+  if (p.cpu !== null) words["processor time"] = secondsInWords(p.cpu);
+  if (p.roof !== null) words["of raw"] = percent(p.roof);
   if (p.spread) Object.assign(words, toldOfRanks(p.spread));
   if (p.warnings.length) words.warnings = p.warnings.map((w) => w.message).join("; ");
   return words;

@@ -26,7 +26,7 @@ async function draw(id, { what, notes, panels, values, numbers }) {
 function marksUsed(cases) {
   return [
     cases.some((c) => c.settings === "defaults") && "Pale: the library's defaults.",
-    cases.some((c) => c.transfer === "collective") && "Hatched or dashed: collective.",
+    cases.some((c) => c.transfer === "collective") && "Squares or dashed lines: collective.",
   ];
 }
 
@@ -39,36 +39,48 @@ function axisTitle(rows, log) {
   return rows[0].unit + (log ? ", logarithmic" : "");
 }
 
-function drawBars(state) {
+// What stands around medians, by how many repetitions there are.
+function whiskers(rows) {
+  return [
+    rows.some((r) => r.sure) && "Lines with caps: 95 % interval of the median, by order statistics.",
+    rows.some((r) => !r.sure && r.low !== null) && "Lines without caps: range of fewer than five repetitions, no interval.",
+    rows.some((r) => r.low === null) && "Hollow: one repetition, no interval.",
+  ];
+}
+
+function notDrawn(group) {
+  return group.invalid.length > 0 && `Not drawn, INVALID: ${group.invalid.join(", ")}.`;
+}
+
+function drawMedians(state) {
   const { group, measure } = state;
   const found = state.phases.map((phase) => rowsOf(state, phase, measure)).filter((rows) => rows.length);
   const rows = found.flat();
   const log = isLog(state.scale, rows.map((r) => r.value));
   const labels = group.cases.map((c) => c.label).filter((l) => rows.some((r) => r.label === l));
   const limits = rows.some((r) => r.unsure) && "†: under 100 times what the harness itself takes; not to be relied on.";
-  return draw("bars", {
+  return draw("medians", {
     what: `${group.name}: ${MEASURES[measure].text}, ${MEASURES[measure].more ? "more" : "less"} is better.`,
     notes: [
-      log ? "Points: medians." : "Bars: medians.", "Whiskers: 95 % bootstrap interval of the median (of fewer than six repetitions: their range).",
-      state.points && "Dots: repetitions, the first uppermost.", ...marksUsed(rows.map((r) => r.case)), limits,
-      rows.some((r) => r.low === null) && "Rings: one repetition, no interval.", state.points && thinning(rows),
+      "Points: medians.", ...whiskers(rows), state.points && "Dots: repetitions, the first uppermost.", ...marksUsed(rows.map((r) => r.case)), limits,
+      state.points && thinning(rows), notDrawn(group),
       measure === "perArray" && "Time per dataset is job time over the datasets of all ranks: inverse throughput, not latency.",
     ],
     panels: found.map((some) => ({
       heading: phaseName(some[0].phase),
-      spec: (width) => barSpec({ rows: some, labels, title: axisTitle(some, log), log, points: state.points, limit: limitOf(group, some, measure), width, hatches, name: `${phaseName(some[0].phase)} of ${group.name}: ${some.map((r) => `${r.label} ${digits(r.value)} ${r.unit}`).join(", ")}` }),
+      spec: (width) => mediansSpec({ rows: some, labels, title: axisTitle(some, log), log, points: state.points, limit: limitOf(group, some, measure), width, name: `${phaseName(some[0].phase)} of ${group.name}: ${some.map((r) => `${r.label} ${digits(r.value)} ${r.unit}`).join(", ")}` }),
     })),
     values: rows.map(told),
     numbers: rows.map(numbersOf),
   });
 }
 
-// The best raw transfer in the unit of some rows; none for what is not about moving data.
+// What bounds some rows, in their unit; none for what is not about moving data.
 function limitOf(group, rows, measure) {
   const limit = group.limits[rows[0].phase];
   if (!limit || measure === "operations") return null;
   const value = measure === "rate" ? limit.bytes / limit.seconds / MIB : rows[0].of(limit.seconds);
-  return { value, word: "best raw", told: { "best raw transfer": `${digits(value)} ${rows[0].unit}, ${limit.case}` } };
+  return { value, word: "raw", told: { "raw bytes": `${digits(value)} ${rows[0].unit}, ${limit.case}` } };
 }
 
 function rateOf(limit) {
@@ -85,9 +97,9 @@ function drawRoofline(state) {
     return Promise.resolve();
   }
   const rows = found.flat().map((r) => {
-    const limit = group.limits[r.phase].seconds;
-    const of = (s) => (s ? (100 * limit) / s : null);
-    return { ...r, of, unit: "% of the best raw transfer", value: of(r.p.median), low: of(r.p.high), high: of(r.p.low), least: of(r.p.max), most: of(r.p.min) };
+    const whole = 100 * r.p.roof * r.p.median;
+    const of = (s) => (s ? whole / s : null);
+    return { ...r, of, unit: "% of raw bytes", value: of(r.p.median), ...reachOf(r.p, of, true) };
   });
   const log = isLog(state.scale, rows.map((r) => r.value));
   const labels = group.cases.map((c) => c.label).filter((l) => rows.some((r) => r.label === l));
@@ -95,13 +107,13 @@ function drawRoofline(state) {
   return draw("roofline", {
     what: `${group.name}: part of the speed of raw bytes that was reached, more is better.`,
     notes: [
-      `100 % is the best repetition of any raw transfer of the same bytes: ${best.join("; ")}.`,
-      "Raw bytes are subject to noise as well, so 100 % can be passed.",
-      DATA.memoryCopy && `All ranks together copy ${digits(DATA.memoryCopy / MIB)} MiB/s in memory.`, phases.length ? "" : "The phase that is chosen moves no data: the totals are shown.",
+      `100 % is the fastest raw transfer of the same bytes by its median, never faster than memory is copied: ${best.join("; ")}.`,
+      "Raw bytes are subject to noise as well, so 100 % can be passed.", ...whiskers(rows),
+      DATA.memoryCopy && `All ranks together copy ${digits(DATA.memoryCopy / MIB)} MiB/s in memory.`, phases.length ? "" : "The phase that is chosen moves no data: the totals are shown.", notDrawn(group),
     ],
     panels: shown.map((phase) => rows.filter((r) => r.phase === phase)).filter((some) => some.length).map((some) => ({
       heading: phaseName(some[0].phase),
-      spec: (width) => barSpec({ rows: some, labels, title: axisTitle(some, log), log, points: state.points, limit: { value: 100, word: "", told: { "best raw transfer": `${rateOf(group.limits[some[0].phase])}, ${group.limits[some[0].phase].case}` } }, width, hatches, name: `${phaseName(some[0].phase)} of ${group.name} against raw bytes` }),
+      spec: (width) => mediansSpec({ rows: some, labels, title: axisTitle(some, log), log, points: state.points, limit: { value: 100, word: "", told: { "raw bytes": `${rateOf(group.limits[some[0].phase])}, ${group.limits[some[0].phase].case}` } }, width, name: `${phaseName(some[0].phase)} of ${group.name} against raw bytes` }),
     })),
     values: rows.map(told),
     numbers: rows.map(numbersOf),
@@ -115,7 +127,7 @@ function drawDrift(state) {
   const log = isLog(state.scale, rows.map((r) => r.value));
   return draw("drift", {
     what: `${group.name}: ${MEASURES[measure].text} of each repetition that counts, in their order.`,
-    notes: ["A slope is drift, a spike a disturbance; lines that move together share it.", ...marksUsed(rows.map((r) => r.case)), thinning(rows)],
+    notes: ["A slope is drift, a spike a disturbance; lines that move together share it.", ...marksUsed(rows.map((r) => r.case)), thinning(rows), notDrawn(group)],
     panels: found.map((some) => ({ heading: phaseName(some[0].phase), spec: (width) => driftSpec({ rows: some, title: axisTitle(some, log), log, width, name: `${phaseName(some[0].phase)} of ${group.name}, by repetition` }) })),
     values: [],
     numbers: rows.flatMap((r) => r.p.seconds.map((s, i) => ({ case: r.case.case, label: r.label, phase: r.phase, repetition: r.p.repetitions[i], seconds: s, value: r.of(s), unit: r.unit }))),
@@ -143,10 +155,10 @@ function drawSpread(state) {
   return draw("spread", {
     what: `${group.name}: time of the ranks, from the fastest to the slowest.`,
     notes: [
-      rows.some((r) => r.box.q1 !== null) ? "Each rank by its median over the repetitions: boxes from the lower to the upper quartile, long ticks the middle rank, lines from the fastest to the slowest." : "Lines from the fastest to the slowest rank, ticks the middle one: medians over the repetitions.",
+      rows.some((r) => r.box.q1 !== null) ? "Each rank by its median over the repetitions: points are the middle rank, thick lines go from the lower to the upper quartile, thin ones from the fastest to the slowest." : "Lines from the fastest to the slowest rank, points the middle one: medians over the repetitions.",
       state.phases.some((p) => TOTALS.includes(p)) && "Ranks are timed phase by phase: of the totals the transfers are shown.", DATA.noRanks && `${DATA.noRanks}.`,
     ],
-    panels: found.map((some) => ({ heading: phaseName(some[0].phase), spec: (width) => spreadSpec({ rows: some, labels, title: axisTitle(some, log), log, width, hatches, name: `${phaseName(some[0].phase)} of ${group.name}: spread of ranks` }) })),
+    panels: found.map((some) => ({ heading: phaseName(some[0].phase), spec: (width) => spreadSpec({ rows: some, labels, title: axisTitle(some, log), log, width, name: `${phaseName(some[0].phase)} of ${group.name}: spread of ranks` }) })),
     values: rows.map((r) => r.told),
     numbers: rows.map((r) => ({ case: r.case.case, label: r.label, phase: r.phase, ...r.p.spread, unit: r.unit, ...r.box })),
   });

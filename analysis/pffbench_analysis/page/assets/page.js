@@ -4,8 +4,12 @@ let turn = Promise.resolve();
 // Draw everything, one after the other: a choice made meanwhile waits for its turn.
 function redraw() {
   turn = turn.then(async () => {
-    const state = stateOf();
-    for (const part of [drawBars, drawRoofline, drawDrift, drawSpread, drawByRank, drawPareto]) await part(state);
+    await drawAnswer();
+    if (form) {
+      const state = stateOf();
+      for (const part of [drawMedians, drawRoofline, drawDrift, drawSpread, drawByRank]) await part(state);
+    }
+    await drawPareto();
     document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn ?? 0) + 1);
   });
   return turn;
@@ -34,7 +38,7 @@ function followWidth() {
 
 // What lies folded up below a table is printed with it.
 function unfoldForPrint() {
-  const closed = () => document.querySelectorAll("#tables details:not([open]), #compression > details:not([open]), #published details:not([open])");
+  const closed = () => document.querySelectorAll("#verdict details:not([open]), #tables details:not([open]), #compression > details:not([open]), #published details:not([open])");
   let opened = [];
   addEventListener("beforeprint", () => {
     opened = [...closed()];
@@ -43,14 +47,18 @@ function unfoldForPrint() {
   addEventListener("afterprint", () => opened.forEach((part) => { part.open = false; }));
 }
 
-makeHatches();
-makeControls();
+// A run of which no case is valid has nothing to choose from.
+function startControls() {
+  makeControls();
+  refit();
+  form.hidden = false;
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("change", () => { refit(); redraw(); });
+  document.querySelector("#byrank select").addEventListener("change", () => drawByRank(stateOf()));
+}
+
+if (form) startControls();
 if (DATA.compression) makePareto();
-refit();
-form.hidden = false;
-form.addEventListener("submit", (event) => event.preventDefault());
-form.addEventListener("change", () => { refit(); redraw(); });
-document.querySelector("#byrank select").addEventListener("change", () => drawByRank(stateOf()));
 followTheme();
 makePictures();
 unfoldForPrint();

@@ -31,7 +31,6 @@ function pictureOf(figure) {
   const top = LINE * (head.length + 2);
   const [width, height] = [Math.ceil(chart.width) + 20, Math.ceil(top + chart.height + LINE * (foot.length + 1))];
   const picture = svgNode("svg", { xmlns: SVG, width, height, viewBox: `-10 0 ${width} ${height}` });
-  picture.append(document.getElementById("hatches").cloneNode(true));
   picture.append(svgNode("rect", { x: -10, width, height, fill: "var(--page)" }));
   picture.append(written(title, 0, LINE, 17, 650), ...head.map((line, i) => written(line, 0, LINE * (i + 2), 13)));
   for (const panel of figure.querySelectorAll(".panel")) {

@@ -42,14 +42,14 @@ function offer(link, rows) {
   };
 }
 
-// Numbers of a row of bars, in the unit of the figure and in seconds.
+// Numbers of a median, in the unit of the figure and in seconds.
 function numbersOf(row) {
   const { p, unit } = row;
   const s = p.spread ?? {};
   return {
     case: row.case.case, label: row.label, backend: row.case.backend, settings: row.case.settings, transfer: row.case.transfer, phase: row.phase,
-    unit, median: row.value, low: row.low, high: row.high, least: row.least, most: row.most, repetitions: p.n, cv: p.cv,
-    median_s: p.median, low_s: p.low, high_s: p.high, ratio: p.ratio?.[0], ratio_low: p.ratio?.[1], ratio_high: p.ratio?.[2], of_best_raw: p.roof,
+    unit, median: row.value, low: row.sure ? row.low : null, high: row.sure ? row.high : null, least: row.least, most: row.most, repetitions: p.n, cv: p.cv,
+    median_s: p.median, low_s: p.low, high_s: p.high, ratio: p.ratio?.[0], ratio_low: p.ratio?.[1], ratio_high: p.ratio?.[2], of_raw: p.roof, cpu_s: p.cpu,
     slowest_rank: s.rank, slowest_host: s.host, imbalance: s.imbalance, warnings: p.warnings.map((w) => w.message).join("; "),
   };
 }

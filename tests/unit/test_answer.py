@@ -1,0 +1,201 @@
+"""The picture of the answer: what `Summary.answers` says, a point for each contender."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from drawn_runs import USUAL, a_case, a_run
+
+pytest.importorskip("matplotlib")
+
+from matplotlib.colors import to_hex
+
+from pffbench.results.conclusions import comparison_names
+from pffbench_analysis.answer import answer_panels
+from pffbench_analysis.report import drawings, readable, report
+from pffbench_analysis.style import colour
+
+TOTALS = ("write_total", "read_total")
+#: How many times as long as HDF5 the cases of each format take.
+FACTORS = {"hdf5": 1.0, "netcdf4": 1.02, "zarr": 1.6, "mpiio": 0.9}
+
+
+def a_contest(directory, repetitions=20, layouts=("shared", "own"), margin=0.2, **record):
+    """Write a run in which netCDF-4 is as fast as HDF5 and Zarr is slower."""
+    cases = [a_case(backend, layout=layout) for layout in layouts for backend in FACTORS]
+    cases += [a_case("hdf5", "collective", layout=layout) for layout in layouts]
+    speed = {
+        name: 0.01 * FACTORS[entry["parameters"]["backend"]]
+        for name, entry in cases
+        if entry["parameters"]["transfer"] == "independent"
+    }
+    speed |= {name: 0.015 for name, _ in cases if name not in speed}
+    experiment = {"repetitions": repetitions, "margin": margin}
+    return a_run(directory, cases, repetitions, speed, experiment=experiment, **record)
+
+
+@pytest.fixture(scope="module")
+def contest(tmp_path_factory):
+    return a_contest(tmp_path_factory.mktemp("contest"))
+
+
+def drawn_answer(run):
+    return next(d.figure() for d in drawings(readable(run)) if d.name == "answer")
+
+
+def points_of(ax):
+    """Return standing, value, place and face of the contenders that are drawn."""
+    return [
+        (c.get_gid(), *c.get_offsets()[0], to_hex(c.get_facecolors()[0]).upper())
+        for c in ax.collections
+        if c.get_gid() in ("fastest", "ahead", "slower", "equal", "undecided")
+    ]
+
+
+def intervals_of(ax):
+    segments = [s for c in ax.collections if c.get_gid() == "intervals" for s in c.get_segments()]
+    return {y: (low, high) for (low, y), (high, _) in segments}
+
+
+def texts(figure):
+    return " ".join(" ".join(t.get_text() for t in figure.texts).split())
+
+
+def test_each_contender_has_one_point_and_its_interval(contest):
+    summary = readable(contest)
+    names = list(comparison_names(summary).values())
+    for ax in (axes := drawn_answer(contest).axes):
+        found = [answer for answer in summary.answers if answer.total == ax.get_gid()]
+        points = sorted(points_of(ax), key=lambda point: point[2])
+        assert len(points) == sum(1 + len(answer.others) for answer in found) == 6
+        label = ax.yaxis.get_major_formatter()
+        intervals = intervals_of(ax)
+        for answer in sorted(found, key=lambda a: names.index(comparison_names(summary)[a.key])):
+            others = {other.name: other for other in answer.others}
+            for name in sorted([answer.name, *others]):
+                standing, value, place, _ = points.pop(0)
+                assert label(place) == name
+                if name == answer.name:
+                    assert (standing, value) == ("fastest", 1.0)
+                    assert place not in intervals
+                    continue
+                other = others[name]
+                assert (standing, value) == (other.standing, pytest.approx(other.ratio.value))
+                assert intervals[place] == pytest.approx((other.ratio.low, other.ratio.high))
+    assert [ax.get_gid() for ax in axes] == list(TOTALS)
+
+
+def test_standings_are_seen(contest):
+    for ax in drawn_answer(contest).axes:
+        standings = {standing: face for standing, _, _, face in points_of(ax)}
+        assert standings == {
+            "fastest": colour("hdf5"), "equal": colour("netcdf4"), "slower": colour("zarr"),
+        }  # fmt: skip
+
+
+def test_what_is_not_decided_is_hollow(tmp_path):
+    figure = drawn_answer(a_contest(tmp_path, repetitions=5))
+    for ax in figure.axes:
+        assert {(standing, face) for standing, _, _, face in points_of(ax)} == {
+            ("ahead", "#FFFFFF"), ("undecided", "#FFFFFF"),
+        }  # fmt: skip
+    assert "Hollow: not decided" in texts(figure)
+
+
+@pytest.mark.parametrize("margin", [None, 0.25])
+def test_the_band_is_as_wide_as_the_margin(tmp_path, margin):
+    figure = drawn_answer(a_contest(tmp_path, margin=margin))
+    for ax in figure.axes:
+        (band,) = ax.patches
+        width = margin or 0.1
+        assert band.get_gid() == "band"
+        ends = (band.get_x(), band.get_x() + band.get_width())
+        assert ends == pytest.approx((1 / (1 + width), 1 + width))
+    assert f"within {100 * (margin or 0.1):g} %" in texts(figure)
+
+
+def test_axes_are_logarithmic_and_shared(contest):
+    axes = drawn_answer(contest).axes
+    assert {ax.get_xscale() for ax in axes} == {"log"}
+    assert len({ax.get_xlim() for ax in axes}) == 1
+    assert {"logarithmic axis" in ax.get_xlabel() for ax in axes} == {True}
+
+
+def test_comparisons_are_named_where_there_are_several(contest, tmp_path):
+    def headings(run):
+        return [
+            t.get_text()
+            for ax in drawn_answer(run).axes
+            for t in ax.texts
+            if t.get_fontweight() == "bold"
+        ]
+
+    assert headings(contest) == 2 * ["layout shared", "layout own"]
+    assert "".join(headings(a_contest(tmp_path, layouts=["shared"]))) == ""
+
+
+def test_comparisons_that_differ_in_no_name_are_told_apart_by_their_parameters(tmp_path):
+    cases = [a_case(b, cache=cache) for cache in ("warm", "copied") for b in ("hdf5", "zarr")]
+    summary = readable(a_run(tmp_path, cases))
+    assert list(comparison_names(summary).values()) == ["cache warm", "cache copied"]
+    assert [len(panel.rows) for panel in answer_panels(summary)] == [4, 4]
+
+
+def test_an_interval_without_bounds_ends_with_arrows(tmp_path):
+    run = a_contest(tmp_path, repetitions=3, layouts=["shared"])
+    summary = readable(run)
+    others = [other for answer in summary.answers for other in answer.others]
+    assert {(other.ratio.low, other.ratio.high) for other in others} == {(0.0, math.inf)}
+    for ax in drawn_answer(run).axes:
+        assert set(intervals_of(ax).values()) == {ax.get_xlim()}
+        assert [line.get_marker() for line in ax.lines].count(">") == 2
+        assert any("∞" in t.get_text() for t in ax.texts)
+
+
+def test_invalid_cases_are_no_contenders(tmp_path):
+    run = a_contest(tmp_path)
+    data = json.loads((run / "run.json").read_text())
+    fastest = next(name for name in data["cases"] if name.startswith("hdf5") and ".shared." in name)
+    data["cases"][fastest]["invalid"] = "wrong bytes"
+    (run / "run.json").write_text(json.dumps(data))
+    panels = answer_panels(readable(run))
+    shared = [row for panel in panels for row in panel.rows if row.comparison == "layout shared"]
+    # The collective case is valid: it is the best that HDF5 has, and not the best of all.
+    assert {row.case for row in shared if row.name == "hdf5"} == {"hdf5 matched collective"}
+    assert {row.name for row in shared if row.is_first} == {"netcdf4"}
+
+
+def test_cases_of_one_format_are_contenders_themselves(tmp_path):
+    run = a_run(tmp_path, USUAL[:2], repetitions=12, experiment={"repetitions": 12})
+    (panel, _) = answer_panels(readable(run))
+    assert [row.name for row in panel.rows] == ["hdf5 collective", "hdf5 independent"]
+
+
+def test_too_short_comparisons_are_counted_and_not_drawn(tmp_path):
+    speed = {name: 1e-3 if layout == "shared" else 10.0
+             for layout in ("shared", "own")
+             for name, _ in (a_case(b, layout=layout) for b in ("hdf5", "zarr"))}  # fmt: skip
+    cases = [a_case(b, layout=layout) for layout in ("shared", "own") for b in ("hdf5", "zarr")]
+    floor = {"own": 1e-3, "synced": 1e-3, "tick": 1e-8}
+    run = a_run(tmp_path, cases, speed=speed, floor=floor)
+    figure = drawn_answer(run)
+    assert [len(points_of(ax)) for ax in figure.axes] == [2, 2]
+    assert "2 of 4 comparisons are too short" in texts(figure)
+
+
+def test_without_a_comparison_there_is_no_picture(tmp_path):
+    run = a_run(tmp_path, [USUAL[0], USUAL[3]])
+    written = {path.name for path in report([run])}
+    assert "report.html" in written
+    assert not any(name.startswith("answer") for name in written)
+
+
+def test_it_is_stamped_and_says_where_it_comes_from(tmp_path):
+    run = a_contest(tmp_path, valid=False, reasons=["rank 3 read 7"], question="Which?")
+    figure = drawn_answer(run)
+    for part in ("Which?", "INVALID: rank 3 read 7", "some-20260101-120000-1", "2 ranks"):
+        assert part in texts(figure)
+    assert any(t.get_gid() == "stamp" for t in figure.texts)
