@@ -17,7 +17,8 @@ from launch import PROGRAMS
 def library():
     """Compile the library once for all tests of a process; return its path."""
     target = Path(mkdtemp(prefix="pffbench-planted-")) / "planted.so"
-    command = ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-o", target, PROGRAMS / "planted.c", "-ldl"]
+    source = PROGRAMS / "planted.c"
+    command = ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-o", target, source, "-ldl"]
     subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
     return target
 

@@ -38,7 +38,7 @@ EXPERIMENTS = {
     "unknown workload": (case(workload="slabs"), r"unknown workload 'slabs' .*hyperslab"),
     "unknown word": (case(durability="forever"), r"durability.*'forever'.*close, flush, sync"),
     "bad unit": ({**case(), "memory": "64 MiX"}, r"memory: .*unknown unit 'MiX' \(allowed: .*MiB"),
-    "wrong type": ({**case(), "repetitions": "five"}, r"repetitions: .*'five'.*auto, whole numbers"),
+    "wrong type": ({**case(), "repetitions": "five"}, r"repetitions: .*'five'.*auto, whole"),
     "no repetitions": ({**case(), "repetitions": 0}, r"repetitions: .*>= 1"),
     "both shapes": (case(shape=[4, 4]), r"give either shape .* or shape_per_rank"),
     "no shape": ({"cases": [{k: v for k, v in GOOD.items() if k != "shape_per_rank"}]},

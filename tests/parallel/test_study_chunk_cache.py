@@ -194,7 +194,8 @@ def stores(left, backend, **wanted):
 def generated(first, count):
     shape = (GRANULE[0] * GRANULES, *GRANULE[1:])
     values = np.empty((GRANULE[0] * count, *GRANULE[1:]), "float32")
-    make_source("cris", "float32", seed=seed_of_repetition(1, 0)).fill(values, 0, (GRANULE[0] * first, 0, 0, 0), shape)
+    source = make_source("cris", "float32", seed=seed_of_repetition(1, 0))
+    source.fill(values, 0, (GRANULE[0] * first, 0, 0, 0), shape)
     return values
 
 

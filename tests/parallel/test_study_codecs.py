@@ -168,7 +168,8 @@ def kept(tmp_path_factory):
         key = (p["backend"], p["codec"], options.get("format"), bool(options.get("shards")))
         (files[key],) = place.iterdir()
     values = np.empty(SHAPE, "u2")
-    make_source("image", None, seed=seed_of_repetition(1, 0)).fill(values, 0, (0, 0, 0), tuple(SHAPE))
+    source = make_source("image", None, seed=seed_of_repetition(1, 0))
+    source.fill(values, 0, (0, 0, 0), tuple(SHAPE))
     return files, values
 
 

@@ -108,7 +108,8 @@ def kept(python, tmp_path_factory):
 
 def test_zarr_python_3_reads_what_2_wrote(kept):
     values = np.empty(SHAPE, "u2")
-    make_source("image", None, seed=seed_of_repetition(1, 0)).fill(values, 0, (0, 0, 0), tuple(SHAPE))
+    source = make_source("image", None, seed=seed_of_repetition(1, 0))
+    source.fill(values, 0, (0, 0, 0), tuple(SHAPE))
     assert zarr.__version__.startswith("3.")
     for codec, path in kept.items():
         array = zarr.open_group(path, mode="r")["array_000"]

@@ -43,7 +43,7 @@ def run_small(cluster, shared, launch, *arguments, scratch=None, cases=None, **v
 def test_a_run_on_four_nodes_is_valid_and_records_them(slurm, shared):
     done = run_small(slurm, shared, FOUR_BY_FOUR)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "VALID" in done.stdout
+    assert "\nVALID: " in done.stdout
     record = json.loads((shared / "out" / "run.json").read_text())
     assert record["valid"] is True
     topology = record["topology"]

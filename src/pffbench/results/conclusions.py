@@ -65,7 +65,8 @@ def validity(summary: Summary) -> str:
         return text
     number = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{counts[0]}"
     plural = "s" if max(counts) > 1 else ""
-    return f"{text}; {len(counts)} cases, {number} repetition{plural} each{_duration(record)}"
+    cases = f"{len(counts)} case{'s' * (len(counts) > 1)}"
+    return f"{text}; {cases}, {number} repetition{plural} each{_duration(record)}"
 
 
 def _without_verdict(record: RunRecord) -> str:
@@ -117,7 +118,7 @@ def _sentence(summary: Summary, total: str) -> str | None:
     ordered = sorted(clusters.items(), key=lambda item: -len(item[1]))
     several = len(clusters) > 1
     first, *more = (_part(members, names, len(found), several, summary) for _, members in ordered)
-    return ". ".join([f"{head}: {first}", *(part[0].upper() + part[1:] for part in more)]) + "."
+    return ". ".join([f"{head}: {first}", *more]) + "."
 
 
 def _open(answer: Answer) -> tuple[str, ...]:

@@ -116,7 +116,7 @@ class Summary:
     groups: Mapping[str, Sequence[CaseSummary]]
     gaps: tuple[str, ...] = ()
     answers: tuple[Answer, ...] = ()
-    load: LoadSummary = LoadSummary()
+    load: LoadSummary = field(default_factory=LoadSummary)
 
     @property
     def cases(self) -> list[CaseSummary]:
