@@ -152,7 +152,7 @@ def pffbench_cli(*arguments, **how):
 
 
 def write_experiment(directory, **content):
-    """Write an experiment file: one repetition of each case in turn, no warm-up, and what is given."""
+    """Write an experiment file: one repetition of each case in turn unless told otherwise."""
     base = {"name": "test", "repetitions": 1, "warmup": 0, "impossible": "skip",
             "roofline": False, "order": "listed"}  # fmt: skip
     path = Path(directory) / "experiment.yaml"

@@ -150,7 +150,7 @@ def test_the_library_fetches_as_many_chunks_as_expected(case, tmp_path_factory):
     for number in range(dataset.get_num_chunks()):
         dataset.get_chunk_info(number)  # the index is in memory then, and only chunks are read
     reads = prepared(dataset, boxes, np.zeros_like(data))
-    meter = Meter()
+    meter = Meter(io=True)
     before = meter.begin()
     for call in reads:
         dataset.read(*call)
@@ -175,7 +175,7 @@ def test_the_library_fetches_and_stores_as_expected_while_writing(case, tmp_path
     space = h5py.h5s.create_simple(one.shape)
     dataset = h5py.h5d.create(file, b"d", h5py.h5t.NATIVE_DOUBLE, space, creation)
     writes = prepared(dataset, boxes, data)
-    meter = Meter()
+    meter = Meter(io=True)
     before = meter.begin()
     for call in writes:
         dataset.write(*call)

@@ -521,7 +521,7 @@ def test_an_environment_without_such_variables_is_well():
 
 @pytest.mark.parametrize(("barrier", "status"), [(1e-5, "ok"), (0.15, "warning")])
 def test_a_slow_barrier_is_warned_of(barrier, status):
-    found = clock.judge_floor(Floor(barrier, 5e-8), 16)
+    found = clock.judge_floor(Floor(1e-7, barrier, 5e-8), 16)
     assert found.status == status
     assert "50 ns" in found.text
 

@@ -17,7 +17,6 @@ from pffbench.experiment.check import make_plan
 from pffbench.experiment.cost import Room, check_room, cost_of
 from pffbench.experiment.load import from_data, load_experiment, to_plain
 from pffbench.experiment.sweep import expand
-from pffbench.runner import rotated
 from pffbench.workloads.registry import workload, workload_names
 
 ENTRY = {"workload": "hyperslab", "backend": "hdf5", "shape": [8, 8]}
@@ -265,25 +264,6 @@ def test_what_does_not_fit_is_refused(room, expected):
     found = plan(ENTRY | {"backend": "zarr", "shape": [1024, 1024]})
     with pytest.raises(UserError, match=expected):
         check_room(found, room)
-
-
-# Order
-
-
-@given(st.integers(1, 6), st.integers(1, 5), st.integers(0, 30))
-def test_a_block_runs_every_case_once_and_begins_each_group_one_further_on(ways, works, block):
-    cases = [
-        case
-        for shape in range(works)
-        for case in expanded(shape=[shape + 1, 8], arrays=1, backend="zarr",
-                             zarr={"concurrency": list(range(1, ways + 1))})
-    ]  # fmt: skip
-    order = list(rotated(cases, block))
-    assert sorted(c.id for c in order) == sorted(c.id for c in cases)
-    groups = [order[i * ways : (i + 1) * ways] for i in range(works)]
-    for group, start in zip(groups, range(0, len(cases), ways), strict=True):
-        assert len({c.group for c in group}) == 1
-        assert group[0] == cases[start + block % ways]
 
 
 # What ships
