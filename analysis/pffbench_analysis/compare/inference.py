@@ -43,7 +43,8 @@ class Estimate:
         The ratio that so many repetitions show, in view of all comparisons of the family, with a
         probability of 80 %; infinite where they show no difference, however large.
     unit : float
-        Standard error of the logarithm of the ratio, times the root of the repetitions.
+        Standard error of the logarithm of the ratio, times the root of the repetitions, as it is
+        to be expected of more of them.
     number : int
         Number of comparisons of the family.
     """
@@ -77,7 +78,13 @@ class Estimate:
         return repetitions_for(abs(distance), self.unit, level) if distance else None
 
 
-def estimate(base: Values, new: Values, inflation: float = 1.0, number: int = 1) -> Estimate:
+def estimate(
+    base: Values,
+    new: Values,
+    inflation: float = 1.0,
+    number: int = 1,
+    expected_inflation: float | None = None,
+) -> Estimate:
     """Compare positive times of a base and a new run.
 
     Parameters
@@ -88,16 +95,20 @@ def estimate(base: Values, new: Values, inflation: float = 1.0, number: int = 1)
         Variance inflation by dependent repetitions, see `dependence`.
     number : int
         Number of comparisons in view of which a difference is claimed.
+    expected_inflation : float, optional
+        That of more repetitions; the same when not given.
     """
     both = ratio(new, base, ALPHA, inflation)
     upper = ratio(new, base, 2 * ALPHA, inflation).high
     lower = ratio(new, base, 2 * ALPHA / number, inflation).low
-    unit = unit_error(base, new, inflation)
-    shown = smallest_ratio(both.n, unit, ALPHA / number)
+    shown = smallest_ratio(both.n, unit_error(base, new, inflation), ALPHA / number)
+    unit = unit_error(base, new, expected_inflation or inflation)
     return Estimate(both.value, both.low, both.high, both.p, lower, upper, shown, unit, number)
 
 
-def dependence(runs: Sequence[Sequence[Mapping[str, Times]]], n: int) -> float:
+def dependence(
+    runs: Sequence[Sequence[Mapping[str, Times]]], n: int, *, cautious: bool = True
+) -> float:
     """Return the variance inflation in the comparison of two runs: that of the worse one.
 
     What all cases of a run share, such as the load of its machine, does not cancel here, so its
@@ -109,9 +120,13 @@ def dependence(runs: Sequence[Sequence[Mapping[str, Times]]], n: int) -> float:
         For each run its tables: the seconds by repetition of all cases of a group in a total.
     n : int
         Number of repetitions of the run that has fewer.
+    cautious : bool
+        See `variance_inflation`.
     """
     return max(
-        variance_inflation([list(ways.values()) for ways in tables], n, shared_cancels=False)
+        variance_inflation(
+            [list(ways.values()) for ways in tables], n, shared_cancels=False, cautious=cautious
+        )
         for tables in runs
     )
 

@@ -127,8 +127,14 @@ def _judged(
 ) -> list[Pair]:
     """Give a verdict on each pair, in view of how many there are."""
     tables = [base.tables, new.tables]
-    inflations = {n: dependence(tables, n) for n in {min(a.size, b.size) for a, b in seconds}}
-    estimates = [estimate(a, b, inflations[min(a.size, b.size)], len(pairs)) for a, b in seconds]
+    inflations = {
+        n: (dependence(tables, n), dependence(tables, n, cautious=False))
+        for n in {min(a.size, b.size) for a, b in seconds}
+    }
+    estimates = []
+    for a, b in seconds:
+        now, later = inflations[min(a.size, b.size)]
+        estimates.append(estimate(a, b, now, len(pairs), later))
     adjusted = holm([found.p for found in estimates])
     numbers = [
         replace(

@@ -22,8 +22,8 @@ def judge_floor(floor: Floor, ranks: int) -> Finding:
     """
     text = (
         f"an empty phase costs {_seconds(floor.synced)} on {ranks} rank{'s' * (ranks > 1)}, the "
-        f"clock ticks every {_seconds(floor.tick)}: phases under {_seconds(floor.resolution('synced'))} are "
-        "marked as below resolution"
+        f"clock ticks every {_seconds(floor.tick)}: phases under "
+        f"{_seconds(floor.resolution('synced'))} are marked as below resolution"
     )
     if floor.synced <= _SLOW_BARRIER:
         return Finding(TOPIC, "ok", text)

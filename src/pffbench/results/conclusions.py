@@ -107,10 +107,11 @@ def _sentence(summary: Summary, total: str) -> str | None:
         clusters[answer.fastest, _open(answer)].append(answer)
     ordered = sorted(clusters.items(), key=lambda item: -len(item[1]))
     several = len(clusters) > 1
-    parts = [
+    first, *others = [
         _part(members, names, len(found), several, summary) for _, members in ordered
     ]
-    return f"{head}: {'. '.join(part[0].upper() + part[1:] if i else part for i, part in enumerate(parts))}."
+    parts = [first, *(part[0].upper() + part[1:] for part in others)]
+    return f"{head}: {'. '.join(parts)}."
 
 
 def _open(answer: Answer) -> tuple[str, ...]:
@@ -128,11 +129,11 @@ def _part(
     first = members[0]
     where = _among(members, names, count, several)
     label = _Labels(summary)
-    fastest = [label.of(first, name) for name in first.fastest]
+    fastest = [label.of(name) for name in first.fastest]
     open_ = [o for answer in members for o in answer.others if o.standing == "undecided"]
     slower = [o for answer in members for o in answer.others if o.standing == "slower"]
     if open_:
-        who = [*fastest, *dict.fromkeys(label.of(first, o.name) for o in open_)]
+        who = [*fastest, *dict.fromkeys(label.of(o.name) for o in open_)]
         text = f"{_list(who, 'or')} is fastest{where}, not decided ({_times(open_)})"
     elif len(fastest) > 1:
         margin = float(summary.record.experiment.get("margin") or 0.1)
@@ -141,7 +142,7 @@ def _part(
         text = f"{fastest[0]} is fastest{where}"
     by_name: dict[str, list[Contender]] = defaultdict(list)
     for other in slower:
-        by_name[label.of(first, other.name)].append(other)
+        by_name[label.of(other.name)].append(other)
     told = [
         f"{name} takes {_times(some)}" + (" as long" if i == 0 else "")
         for i, (name, some) in enumerate(by_name.items())
@@ -155,7 +156,8 @@ class _Labels:
     def __init__(self, summary: Summary) -> None:
         self._cases = {case.sample.case: case for case in summary.cases}
 
-    def of(self, answer: Answer, name: str) -> str:
+    def of(self, name: str) -> str:
+        """Return the name of a contender."""
         case = self._cases.get(name)
         if case is None:
             return name
@@ -233,7 +235,7 @@ def _cases_of(summary: Summary, found: Sequence[Answer]) -> list[CaseSummary]:
 
 
 def undecided(summary: Summary) -> Iterator[str]:
-    """Say how many comparisons are not decided, and what would decide them; nothing where all are."""
+    """Say how many comparisons are not decided, if any, and what would decide them."""
     open_ = [(a, o) for a in summary.answers for o in a.others if o.standing == "undecided"]
     open_ = [(a, o) for a, o in open_ if not a.too_short]
     if not open_:
@@ -245,10 +247,9 @@ def undecided(summary: Summary) -> Iterator[str]:
         yield f"{text}; more than {_MANY} repetitions would be needed, or larger arrays."
         return
     minutes = _minutes_for(summary, open_)
-    yield (
-        f"{text}; about {needed} repetitions{minutes} would decide them "
-        f"(--set max_repetitions={needed} --set time_budget=…)."
-    )
+    auto = summary.record.experiment.get("repetitions") == "auto"
+    how = f"max_repetitions={needed} --set time_budget=…" if auto else f"repetitions={needed}"
+    yield f"{text}; about {needed} repetitions{minutes} would decide them (--set {how})."
 
 
 def _minutes_for(summary: Summary, open_: Sequence[tuple[Answer, Contender]]) -> str:

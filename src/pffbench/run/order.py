@@ -65,4 +65,4 @@ def williams_square(count: int) -> list[list[int]]:
 
 def _generator(*parts: object) -> random.Random:
     """Return random numbers that depend on the parts alone; the same in each process."""
-    return random.Random("/".join(map(str, parts)))  # noqa: S311 -- no secret
+    return random.Random("/".join(map(str, parts)))

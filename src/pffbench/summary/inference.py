@@ -295,16 +295,18 @@ _LARGEST_CORRELATION = 0.8
 
 
 def variance_inflation(
-    tables: Sequence[Sequence[Times]], n: int, *, shared_cancels: bool = True
+    tables: Sequence[Sequence[Times]],
+    n: int,
+    *,
+    shared_cancels: bool = True,
+    cautious: bool = True,
 ) -> float:
     """Estimate by how much dependence of successive repetitions inflates the variance of means.
 
     The first-order autocorrelation is estimated over all ways together, since a single series of
     ten numbers says next to nothing of it. Times enter as normal scores of their ranks, so that
     outliers do not decide. The estimate is corrected for its bias in short series (Kendall, 1954).
-    One and a half times the square of its standard error is added, since an estimate that is too
-    small makes more false claims than one that is too large prevents; with many ways that is
-    nothing. Correlations under 0 count as none, those over 0.8 as 0.8.
+    Correlations under 0 count as none, those over 0.8 as 0.8.
 
     Parameters
     ----------
@@ -316,6 +318,10 @@ def variance_inflation(
         Whether what the ways of a table have in common in a block, such as the load of the
         machine, cancels in what is compared and is left out of the estimate. So it does between
         ways of a run; it does not between two runs, nor in the median of a single way.
+    cautious : bool
+        Whether one and a half times the square of its standard error is added to the correlation:
+        one that is underestimated makes more false claims than one that is overestimated
+        prevents. It is next to nothing with many ways, and becomes so with many repetitions.
 
     Returns
     -------
@@ -340,7 +346,7 @@ def variance_inflation(
     slope = max(1 - 4 / length, 0.3)
     correlation = (products / squares + 1 / length) / slope
     squared_error = 1 / (series * length * slope**2)
-    return inflation_of(correlation + _CAUTION * squared_error, n)
+    return inflation_of(correlation + cautious * _CAUTION * squared_error, n)
 
 
 def inflation_of(correlation: float, n: int) -> float:
@@ -665,7 +671,7 @@ class _Family:
         self._alpha = alpha
         self._margin = margin
         self._looks = looks
-        self._inflations: dict[tuple[int, int, bool], float] = {}
+        self._inflations: dict[tuple[int, int, bool, bool], float] = {}
         self.decisions: Decisions = {}
 
     def look(self, pairs: Sequence[tuple[int, str, str]], n: int | None) -> None:
@@ -726,24 +732,28 @@ class _Family:
         times = self._tables[i].times
         return self._common[pair].values(times[a], times[b], n)
 
-    def _inflation(self, pair: tuple[int, str, str], n: int | None, size: int) -> float:
+    def _inflation(
+        self, pair: tuple[int, str, str], n: int | None, size: int, *, cautious: bool = True
+    ) -> float:
         """Return the variance inflation by the dependence seen in the first n blocks of a pair."""
         blocks = self._common[pair]
         last = blocks.last(n)
-        key = (last, size, blocks.are_shared)
+        key = (last, size, blocks.are_shared, cautious)
         if key not in self._inflations:
             cut = [
                 [{b: s for b, s in way.items() if b <= last} for way in table.times.values()]
                 for table in self._tables
             ]
-            found = variance_inflation(cut, size, shared_cancels=blocks.are_shared)
-            self._inflations[key] = found
+            self._inflations[key] = variance_inflation(
+                cut, size, shared_cancels=blocks.are_shared, cautious=cautious
+            )
         return self._inflations[key]
 
     def _needed(self, pair: tuple[int, str, str], ratio_: Ratio) -> int:
         """Return how many repetitions would decide, at the level that is left to the pair."""
         n = ratio_.n
-        inflation = self._inflation(pair, None, n)
+        # More repetitions leave less to be cautious about.
+        inflation = self._inflation(pair, None, n, cautious=False)
         unit = unit_error(*self._values(pair, None), inflation)
         distance = abs(math.log(ratio_.value))
         needed = [
