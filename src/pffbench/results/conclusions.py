@@ -55,8 +55,9 @@ def validity(summary: Summary) -> str:
     if record.imported and record.valid is None:
         return f"measured by {record.imported}: pffbench has verified nothing of that"
     if record.reasons:
-        more = f" (and {len(record.reasons) - 1} more reasons)" if len(record.reasons) > 1 else ""
-        return f"INVALID: {record.reasons[0]}{more}"
+        more = len(record.reasons) - 1
+        also = f" (and {more} more reason{'s' if more > 1 else ''})" if more else ""
+        return f"INVALID: {record.reasons[0]}{also}"
     if record.valid is None:
         if record.status == "written":
             return "written; the verdict comes with reading"
@@ -65,10 +66,12 @@ def validity(summary: Summary) -> str:
     if not counts:
         return "VALID"
     number = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{counts[0]}"
-    plural = "" if counts == [1] else "s"
+    plural = "" if max(counts) == 1 else "s"
+    cases = f"{len(counts)} cases" if len(counts) > 1 else "1 case"
+    each = " each" if len(counts) > 1 else ""
     text = (
-        f"VALID: every byte read was verified; {len(counts)} cases, {number} repetition{plural} "
-        f"each{_duration(record)}"
+        f"VALID: every byte read was verified; {cases}, {number} repetition{plural}{each}"
+        f"{_duration(record)}"
     )
     return text if record.status == "finished" else f"{text}; interrupted"
 
@@ -107,10 +110,7 @@ def _sentence(summary: Summary, total: str) -> str | None:
         clusters[answer.fastest, _open(answer)].append(answer)
     ordered = sorted(clusters.items(), key=lambda item: -len(item[1]))
     several = len(clusters) > 1
-    first, *others = [
-        _part(members, names, len(found), several, summary) for _, members in ordered
-    ]
-    parts = [first, *(part[0].upper() + part[1:] for part in others)]
+    parts = [_part(members, names, len(found), several, summary) for _, members in ordered]
     return f"{head}: {'. '.join(parts)}."
 
 
