@@ -6,7 +6,7 @@ import numpy as np
 
 from pffbench.results.ranks import RanksFile
 from pffbench.results.record import RunRecord
-from pffbench.results.samples import Sample, SamplesLog
+from pffbench.results.samples import READ_PHASES, Sample, SamplesLog
 
 PHASES = (
     "create", "define", "write", "flush", "close", "sync",
@@ -14,6 +14,9 @@ PHASES = (
 )  # fmt: skip
 BYTES = 8 * 2**20
 RANKS = 2
+FLOOR = {"own": 1e-7, "synced": 2e-7, "tick": 1e-8, "memory_copy_bytes_per_second": 1e9}
+#: An experiment of which runs look at their results, as `run.json` keeps it.
+AUTO = {"repetitions": "auto", "max_repetitions": 40, "margin": 0.1}
 
 
 def a_case(backend, transfer="independent", workload="hyperslab", layout="shared", **more):
@@ -44,9 +47,7 @@ def a_run(directory, cases, repetitions=4, speed=None, **record):
         "ranks": RANKS, "started": "2026-01-01T12:00:00+00:00", "experiment": {},
         "experiment_file": "some.yaml", "cases": entries, "left_out": [], "scratch": "",
         "topology": {"hosts": ["a", "b"], "nodes": [0, 1], "ranks_per_node": [1, 1]},
-        "floor": {
-            "own": 1e-7, "synced": 1e-7, "tick": 1e-8, "memory_copy_bytes_per_second": 1e9,
-        },
+        "floor": FLOOR,
         "startup": {}, "provenance": {},
         "status": "finished", "valid": True,
     }  # fmt: skip
@@ -64,6 +65,30 @@ def a_run(directory, cases, repetitions=4, speed=None, **record):
             rows = zip(PHASES, seconds, strict=True)
             log.append([a_sample(name, entry, repetition, p, s) for p, s in rows])
             append_ranks(ranks, name, repetition, seconds)
+    return directory
+
+
+def timed_run(directory, seconds, cases, **record):
+    """Write a run of cases that take these seconds to write and to read, in each repetition.
+
+    Parameters
+    ----------
+    seconds : dict of str to (sequence of float, sequence of float)
+        For each case the seconds to write and to read, repetition by repetition; no seconds to
+        read where it does not read.
+    """
+    a_run(directory, cases, repetitions=0, **record)
+    (directory / "samples.csv").unlink()
+    rows = []
+    for name, entry in dict(cases).items():
+        write, read = seconds[name]
+        for number, value in enumerate(write, start=1):
+            took = {"write": float(value)} | (
+                {"read": float(read[number - 1])} if len(read) else {}
+            )
+            phases = PHASES if len(read) else [p for p in PHASES if p not in READ_PHASES]
+            rows += [a_sample(name, entry, number, p, took.get(p, 1e-9)) for p in phases]
+    SamplesLog(str(directory / "samples.csv")).append(rows)
     return directory
 
 

@@ -20,7 +20,7 @@ from pffbench.errors import UserError
 from pffbench.results.record import RunRecord
 from pffbench.results.samples import Sample, SamplesLog
 from pffbench_analysis.compare import Verdict, compare, compare_runs
-from pffbench_analysis.compare.inference import adjusted, estimate
+from pffbench_analysis.compare.inference import ALPHA, dependence, estimate, holm
 from pffbench_analysis.runs import load_run
 
 PHASES = {"create": 0.01, "write": 0.2, "close": 0.05, "open": 0.01, "read": 0.1, "remove": 0.02}
@@ -63,7 +63,7 @@ class Maker:
             "ranks": ranks, "started": "2026-01-01T12:00:00+00:00", "experiment": {},
             "experiment_file": "some.yaml", "cases": dict(cases), "left_out": [], "scratch": "",
             "topology": {"nodes": list(range(nodes))}, "startup": {}, "provenance": {},
-            "floor": {"barrier": 1e-6, "tick": 1e-8}, "status": "finished", "valid": True,
+            "floor": {"own": 1e-6, "synced": 1e-6, "tick": 1e-8}, "status": "finished", "valid": True,
         }  # fmt: skip
         RunRecord(**(given | record)).save(directory)
         generator = np.random.default_rng(seed)
@@ -250,7 +250,7 @@ def refused(found):
         ({"valid": False, "reasons": ["wrong bytes"]}, "the new run is not valid: wrong bytes"),
         ({"repetitions": 4}, "too few repetitions: 5 and 4, 5 of each are needed"),
         (
-            {"floor": {"barrier": 0.1, "tick": 1e-8}},
+            {"floor": {"own": 0.1, "synced": 0.1, "tick": 1e-8}},
             "below resolution in the new run",
         ),
     ],

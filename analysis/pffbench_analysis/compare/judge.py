@@ -103,7 +103,7 @@ def _judged_apart(
 
     Sums of phases of the formats are one family: of all claims about them any is false with a
     probability of at most 5 %. Single phases are another one, which tells where a difference comes
-    from, and raw transfers, the control, a third.
+    from. Raw transfers, the control, are judged apart from both.
     """
     found = list(pairs)
     families: dict[tuple[bool, bool], list[int]] = defaultdict(list)
@@ -127,8 +127,14 @@ def _judged(
 ) -> list[Pair]:
     """Give a verdict on each pair, in view of how many there are."""
     tables = [base.tables, new.tables]
-    inflations = {n: dependence(tables, n) for n in {min(a.size, b.size) for a, b in seconds}}
-    estimates = [estimate(a, b, inflations[min(a.size, b.size)]) for a, b in seconds]
+    inflations = {
+        n: (dependence(tables, n), dependence(tables, n, cautious=False))
+        for n in {min(a.size, b.size) for a, b in seconds}
+    }
+    estimates = []
+    for a, b in seconds:
+        now, later = inflations[min(a.size, b.size)]
+        estimates.append(estimate(a, b, now, len(pairs), later))
     adjusted = holm([found.p for found in estimates])
     numbers = [
         replace(
@@ -138,8 +144,6 @@ def _judged(
             high=e.high,
             p=e.p,
             adjusted_p=q,
-            upper=e.upper,
-            shown=e.shown,
             estimate=e,
         )
         for pair, e, q in zip(pairs, estimates, adjusted, strict=True)
@@ -163,12 +167,15 @@ def _verdict(pair: Pair, number: int, smallest: float) -> Pair:
 def _overall(
     judged: Sequence[Pair], base: Measured, new: Measured, smallest: float
 ) -> tuple[Pair, ...]:
-    """Compare each backend by the geometric mean of its cases, block by block."""
+    """Compare each backend by the geometric mean of its cases, block by block.
+
+    Rows of several cases are a family of their own, and so are those of raw bytes.
+    """
     groups: dict[tuple[str, str], list[CaseName]] = defaultdict(list)
     for pair in judged:
         if pair.is_total:
             groups[_kind(pair.case, base.run), pair.phase].append(pair.case)
-    pairs, seconds = [], []
+    families: dict[bool, list[tuple[Pair, tuple[Values, Values]]]] = defaultdict(list)
     for (name, phase), cases in groups.items():
         one = _mean([base.phases[case.base][phase] for case in cases])
         other = _mean([new.phases[case.new][phase] for case in cases])
@@ -178,9 +185,13 @@ def _overall(
             continue  # the cases have too few blocks in common
         label = f"{name}, {len(cases)} case{'' if len(cases) == 1 else 's'}"
         stands = CaseName("", "", label, cases[0].backend, raw=name == RAW)
-        pairs.append(_pair(stands, phase, one, other))
-        seconds.append((one.seconds, other.seconds))
-    return tuple(_judged(pairs, seconds, smallest, base, new))
+        both = (one.seconds, other.seconds)
+        families[name == RAW].append((_pair(stands, phase, one, other), both))
+    found: list[Pair] = []
+    for _, members in sorted(families.items()):
+        pairs, seconds = zip(*members, strict=True)
+        found += _judged(pairs, seconds, smallest, base, new)
+    return tuple(found)
 
 
 def _kind(case: CaseName, run: Run) -> str:

@@ -73,12 +73,12 @@ class Pair:
         Seconds; NaN where there are none.
     ratio, low, high : float
         New over base median seconds (above 1: slower) and its 95 % interval.
-    p, upper, shown : float
+    p : float
         See `Estimate`.
     adjusted_p : float
         The p-value adjusted for the number of pairs of its family (Holm, 1979).
     estimate : Estimate or None
-        All that is known of the ratio.
+        All that is known of the ratio; None where nothing is.
     """
 
     case: CaseName
@@ -94,8 +94,6 @@ class Pair:
     high: float = math.nan
     p: float = math.nan
     adjusted_p: float = math.nan
-    upper: float = math.nan
-    shown: float = math.nan
     estimate: Estimate | None = None
 
     @property
@@ -118,9 +116,20 @@ class Pair:
         """Whether a difference is shown."""
         return self.verdict in (Verdict.FASTER, Verdict.SLOWER)
 
+    @property
+    def upper(self) -> float:
+        """Upper bound of the ratio that holds with 95 %; NaN where nothing is known."""
+        return math.nan if self.estimate is None else self.estimate.upper
+
+    @property
+    def shown(self) -> float:
+        """The ratio that the repetitions would have shown; NaN where nothing is known."""
+        return math.nan if self.estimate is None else self.estimate.shown
+
     def slower_than(self, limit: float) -> bool:
-        """Whether it is slower by more than a limit, with the whole of its interval beyond."""
-        return self.verdict is Verdict.SLOWER and self.low > 1 + limit
+        """Whether it is shown to be slower by more than a limit, in view of all of its family."""
+        lower = math.nan if self.estimate is None else self.estimate.lower
+        return self.verdict is Verdict.SLOWER and lower > 1 + limit
 
     def within(self, limit: float) -> bool:
         """Whether it is shown not to be slower by more than a limit."""

@@ -107,18 +107,24 @@ def machine(found: Comparison) -> str:
 
 def _power(found: Comparison) -> str:
     shown = sorted(pair.shown for pair in found.gated or found.comparable)
+    middle = shown[len(shown) // 2]
+    if math.isinf(middle):
+        return (
+            "so few repetitions show no difference in half of the comparisons or more, however "
+            "large it is"
+        )
     return (
-        f"of half of the comparisons a slowdown of {percent(shown[len(shown) // 2] - 1)} or more "
-        "would have been shown with a probability of 80 %; smaller ones can be there and not be seen"
+        f"in half of the comparisons a slowdown of {percent(middle - 1)} or more would have been "
+        "shown with a probability of 80 %; smaller ones can be there and not be seen"
     )
 
 
 def _rule(found: Comparison) -> str:
     return (
         "a difference is told when its interval excludes 1, it is at least "
-        f"{percent(found.smallest)}, and the probability that any that is told is chance is at most "
-        f"{percent(ALPHA)} (rank test, Holm's correction); what changes from day to day is in no "
-        "interval"
+        f"{percent(found.smallest)}, and the probability that any that is told of the totals, or "
+        f"of single phases, is chance is at most {percent(ALPHA)} (rank test, Holm's correction); "
+        "what changes from day to day is in no interval"
     )
 
 
@@ -193,14 +199,19 @@ def _gate_of(found: Comparison, limit: float) -> tuple[int, str]:
 
 def _inconclusive(found: Comparison, open_: Sequence[Pair], limit: float) -> str:
     """Say what these repetitions could have shown, and how many would decide."""
-    worst = max(open_, key=lambda pair: pair.upper)
+    worst = max(open_, key=lambda pair: (pair.upper, pair.ratio))
     shown = max(pair.shown for pair in open_)
+    could = (
+        "So few repetitions show no slowdown, however large"
+        if math.isinf(shown)
+        else f"These repetitions show a slowdown of {percent(shown - 1)} or more"
+    )
     needed = max(_needed(pair, limit) for pair in open_)
     count = f"about {needed}" if needed <= _MANY else f"more than {_MANY}"
     return (
         f"INCONCLUSIVE: {found.new.directory}: {len(open_)} of {len(found.gated)} totals may be "
-        f"slower by more than {percent(limit)}, such as {told(worst)}. These repetitions show a "
-        f"slowdown of {percent(shown - 1)} at best; {count} of each run would decide"
+        f"slower by more than {percent(limit)}, such as {told(worst)}. {could}; {count} of each "
+        "run would decide"
     )
 
 
@@ -210,7 +221,5 @@ _MANY = 1000
 
 def _needed(pair: Pair, limit: float) -> int:
     """Return the repetitions of each run that would show a ratio to be under, or over, a limit."""
-    distance = abs(math.log1p(limit) - math.log(pair.ratio))
-    if pair.estimate is None or distance <= 0:
-        return _MANY + 1
-    return max(pair.base_n + 1, pair.estimate.repetitions_for(distance))
+    needed = None if pair.estimate is None else pair.estimate.repetitions_for(1 + limit)
+    return _MANY + 1 if needed is None else max(min(pair.base_n, pair.new_n) + 1, needed)

@@ -39,6 +39,6 @@ def shown_faster(questions: Sequence[Times], design: Design) -> list[Matrix]:
     decisions = decide(tables, design.looks, margin=design.margin)
     for (place, a, b), decision in decisions.items():
         if decision.different:
-            slower, faster = (a, b) if decision.ratio.value > 1 else (b, a)
+            slower, faster = (a, b) if decision.longer else (b, a)
             found[place][int(faster), int(slower)] = True
     return found

@@ -62,8 +62,8 @@ class _TimesBytes(Candidate):
 def choices(kind: Kind) -> tuple[Choice, ...]:
     """Choose for the smallest files, the fastest writing, the fastest reading, and the balance.
 
-    Times are judged as `pffbench recommend` judges them, within blocks. Ratios are compared with
-    the three digits that are shown; of equal ones the fastest written is taken.
+    Times are judged as `pffbench recommend` judges them. Ratios are compared with the three digits
+    that are shown; of equal ones the fastest written is taken.
     """
     return (_smallest(kind), *_judged(kind))
 

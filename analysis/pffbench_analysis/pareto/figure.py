@@ -47,9 +47,9 @@ def draw_kind(kind: Kind, summary: Summary) -> Figure:
         notes=[
             plain(headline(kind, summary).replace("**", "")),
             "Line: the front of the medians; right of and above it there is nothing. Filled: on "
-            "it. Hollow: not told apart from it. Pale: shown to be off it. Whiskers: 95 % "
-            "bootstrap interval of the median. Rates are of the bytes of the arrays, from creating "
-            "until durable and from opening to closing. †: below resolution.",
+            "it. Hollow: not told apart from it. Pale: shown to be off it. Whiskers: 95 % interval "
+            "of the median. Rates are of the bytes of the arrays, from creating until durable and "
+            "from opening to closing. †: below resolution.",
         ],
         footnote=footnote(summary),
         stamp=stamp(summary),

@@ -58,7 +58,7 @@ class Speed:
         Returns
         -------
         tuple of float or None
-            NaN bounds for one repetition; None where stored bytes are not known.
+            NaN bounds for fewer than five repetitions; None where stored bytes are not known.
         """
         amount = self.stored if stored else float(self.nbytes)
         s = self.seconds

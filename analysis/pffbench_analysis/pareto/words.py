@@ -22,9 +22,9 @@ _MOST = 3
 #: What the marks and words mean, below tables and figures.
 HOW_TO_READ = (
     "ratio: bytes of the arrays over those of their chunks in the files. It is exact, and compared "
-    "with the three digits shown. Rates: bytes of the arrays over the median time of the slowest "
-    "rank, from creating until durable and from opening to closing, with the 95 % bootstrap "
-    "interval (of fewer than six repetitions: their range)",
+    "with the three digits shown. Rates: bytes of the arrays over the median time of the job, from "
+    "creating until durable and from opening to closing, with its 95 % interval (of fewer than "
+    "five repetitions none)",
     "front: no other way has at least the same ratio and at least the same rate by their medians, "
     "and is better in one of them",
     "off the front: a way with no smaller ratio is shown to be faster, by the test of the headline "
@@ -155,7 +155,8 @@ def number(value: float) -> str:
 
 def front_of(kind: Kind, direction: Direction) -> list[tuple[Point, Placed]]:
     """Return each point with its standing to the front of one direction."""
-    return list(zip(kind.points, standings(kind.points, (direction,), kind.work.design), strict=True))
+    placed = standings(kind.points, (direction,), kind.work.design)
+    return list(zip(kind.points, placed, strict=True))
 
 
 def limits(kind: Kind, summary: Summary, directory: str | Path) -> list[str]:

@@ -91,7 +91,7 @@ def _words(found: SideBySide, summary: Summary, left_out: int) -> Words:
     subjects = list(dict.fromkeys(match.subject for match in found.matches))
     named = ", ".join(subjects) if len(subjects) <= 3 else f"{len(subjects)} cases"
     notes = [
-        "Hollow diamonds: published. Dots and whiskers: median here and its 95 % bootstrap "
+        "Hollow diamonds: published. Dots and whiskers: median here and its 95 % "
         "interval. The line between them is what they differ by. †: below resolution, not to be "
         "relied on.",
         "Other machine, versions and method: see published.md for why numbers may differ. Compare "

@@ -28,10 +28,10 @@ _CSV_COLUMNS = (
 )  # fmt: skip
 _HOW_TO_READ = (
     "Published: as printed there; ≈ rounded or told as about. Here: median over the repetitions "
-    "that count, with its 95 % bootstrap interval (of five or fewer: their range); † under 100 "
+    "that count, with its 95 % interval (of fewer than five none); † under 100 "
     "times what the harness itself takes, not to be relied on. × published: here over published.",
     "An order is that of the medians; ~ stands between neighbours that are not told apart. A "
-    "pair is decided where the interval of the ratio within blocks excludes 1 and neither is "
+    "pair is decided where the interval of the ratio excludes 1 and neither is "
     "below resolution; each pair by itself, without regard to how many there are.",
 )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pffbench.errors import UserError
 from pffbench.results.summary import Summary, summarise
+from pffbench.summary.headline import Design
 from pffbench_analysis.recommend.candidates import Candidate, Work, works
 from pffbench_analysis.recommend.judge import Answer, judge
 from pffbench_analysis.recommend.purposes import Weights, purposes
@@ -70,9 +71,13 @@ def advise(directory: str | Path, weights: Weights | None = None) -> Advice:
         raise UserError(f"{path} holds what pffbench did not write: {error}") from None
     _refuse(path, summary)
     wanted = purposes(weights or Weights())
+    there = works(summary)
+    # All questions about a run at once, so that its claims are one family.
+    questions = [(work.candidates, purpose) for work in there for purpose in wanted]
+    answers = judge(questions, Design.of_experiment(summary.record.experiment))
     found = tuple(
-        WorkAdvice(work, tuple(judge([(work.candidates, p) for p in wanted], work.design)))
-        for work in works(summary)
+        WorkAdvice(work, tuple(answers[i * len(wanted) : (i + 1) * len(wanted)]))
+        for i, work in enumerate(there)
     )
     if not any(one.choice for one in found):
         reasons = {a.why_not for one in found for a in one.answers if a.why_not}

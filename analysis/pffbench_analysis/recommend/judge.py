@@ -82,9 +82,9 @@ class Answer:
 def judge(questions: Sequence[tuple[Sequence[Candidate], Purpose]], design: Design) -> list[Answer]:
     """Compare ways with each other, for some purposes at once.
 
-    The rule is that of the headline (`pffbench.summary.inference.decide`): all pairs of ways of all
-    questions are one family of comparisons, of which any claim is false with a probability of at
-    most 5 %.
+    The rule is that of the headline (`pffbench.summary.inference.decide`). All pairs of ways of all
+    questions are one family of comparisons: the probability that any claim of a difference is
+    false is at most 5 %.
 
     Parameters
     ----------
@@ -133,9 +133,7 @@ def _answer(
     placed = [Placed(ways[first], _median(times[first]), None, Standing.FIRST)]
     for name in sorted(set(times) - {first}, key=lambda name: _median(times[name])):
         decision = _beside(name, first, decisions)
-        placed.append(
-            Placed(ways[name], _median(times[name]), decision.ratio, _standing(decision))
-        )
+        placed.append(Placed(ways[name], _median(times[name]), decision.ratio, _standing(decision)))
     return Answer(purpose, tuple(placed))
 
 
@@ -143,12 +141,11 @@ def _beside(name: str, first: str, decisions: Mapping[tuple[str, str], Decision]
     """Return the decision on a way and the first one; its ratio is that of their times."""
     if name < first:
         return decisions.get((name, first), Decision(Ratio.unknown()))
-    known = decisions.get((first, name), Decision(Ratio.unknown()))
-    return Decision(known.ratio.inverse, known.different, known.equivalent, known.needed)
+    return decisions.get((first, name), Decision(Ratio.unknown())).inverse
 
 
 def _standing(decision: Decision) -> Standing:
-    if decision.different and decision.ratio.value > 1:
+    if decision.longer:
         return Standing.SLOWER
     return Standing.EQUAL if decision.equivalent else Standing.OPEN
 

@@ -54,8 +54,9 @@ def validity(summary: Summary) -> str:
     record = summary.record
     if record.reasons or record.valid is False:
         reason = record.reasons[0] if record.reasons else "see run.json"
-        more = f" (and {len(record.reasons) - 1} more reasons)" if len(record.reasons) > 1 else ""
-        return f"INVALID: {reason}{more}"
+        more = len(record.reasons) - 1
+        also = f" (and {more} more reason{'s' if more > 1 else ''})" if more > 0 else ""
+        return f"INVALID: {reason}{also}"
     if record.valid is None:
         return _without_verdict(record)
     word = "VALID" if record.status == "finished" else "INTERRUPTED"
@@ -65,8 +66,9 @@ def validity(summary: Summary) -> str:
         return text
     number = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{counts[0]}"
     plural = "s" if max(counts) > 1 else ""
-    cases = f"{len(counts)} case{'s' * (len(counts) > 1)}"
-    return f"{text}; {cases}, {number} repetition{plural} each{_duration(record)}"
+    cases = f"{len(counts)} cases" if len(counts) > 1 else "1 case"
+    each = " each" if len(counts) > 1 else ""
+    return f"{text}; {cases}, {number} repetition{plural}{each}{_duration(record)}"
 
 
 def _without_verdict(record: RunRecord) -> str:
@@ -257,10 +259,9 @@ def undecided(summary: Summary) -> Iterator[str]:
         yield f"{text}; more than {_MANY} repetitions would be needed, or larger arrays."
         return
     minutes = _minutes_for(summary, open_)
-    yield (
-        f"{text}; about {needed} repetitions{minutes} would decide them "
-        f"(--set max_repetitions={needed} --set time_budget=…)."
-    )
+    auto = summary.record.experiment.get("repetitions") == "auto"
+    how = f"max_repetitions={needed} --set time_budget=…" if auto else f"repetitions={needed}"
+    yield f"{text}; about {needed} repetitions{minutes} would decide them (--set {how})."
 
 
 def _minutes_for(summary: Summary, open_: Sequence[tuple[Answer, Contender]]) -> str:

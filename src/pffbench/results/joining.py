@@ -1,8 +1,8 @@
 """Several runs as one: what needs different environments stands in the same tables.
 
 Libraries that cannot be installed together are measured by runs of their own, one after the other.
-Their cases are never of one block, so nothing is compared within blocks across runs: there ratios
-are those of medians of independent repetitions, whose intervals are wider. Cases that several runs
+Their cases are never of one block: what the cases of a run share, such as the load of its machine,
+does not cancel between runs, and the intervals of ratios are wider for it. Cases that several runs
 have are controls: the first run's are shown, and how long the others took tells of drift.
 """
 
@@ -20,7 +20,7 @@ from pffbench.results.record import RunRecord
 from pffbench.results.summary import CaseSummary, Summary
 from pffbench.results.wording import variants_of
 from pffbench.summary.headline import comparison_key
-from pffbench.summary.inference import fastest_of, ratio_of_times
+from pffbench.summary.inference import fastest_of, ratio_of_times, variance_inflation
 
 #: Repetitions of different runs never have one number: those of the second begin here, and so on.
 _APART = 10**6
@@ -105,7 +105,7 @@ def _record(runs: Sequence[tuple[str | Path, Summary]]) -> RunRecord:
     names = ", ".join(name for name, _ in records)
     remark = (
         f"joined: {names}, which ran one after the other; where ratios and orders are of cases of "
-        "two runs, their repetitions are compared as independent ones, not within blocks"
+        "two runs, what changed on the machine between the runs is in them"
     )
     unfinished = [record.status for _, record in records if record.status != "finished"]
     verdicts = [record.valid for _, record in records]
@@ -213,5 +213,8 @@ def _beside(case: CaseSummary, name: str, best: CaseSummary | None) -> PhaseSumm
     phase = case.phases[name]
     if case.raw or case.invalid or best is None or best.run == case.run:
         return phase
-    ratio = ratio_of_times(phase.by_block, best.phases[name].by_block)
-    return replace(phase, ratio=ratio)
+    mine, other = phase.by_block, best.phases[name].by_block
+    # The load of two runs is not the same, so what cases of a run share does not cancel.
+    n = min(len(mine), len(other))
+    inflation = variance_inflation([[mine], [other]], n, shared_cancels=False)
+    return replace(phase, ratio=ratio_of_times(mine, other, inflation=inflation))

@@ -140,6 +140,14 @@ class Provenance(msgspec.Struct):
     spack: dict[str, Any] | None = None
 
 
+class Experiment(msgspec.Struct):
+    """How repetitions were planned, by which a run is judged."""
+
+    repetitions: Literal["auto"] | Positive | None = None
+    max_repetitions: Positive = 40
+    margin: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+
+
 class LeftOut(msgspec.Struct):
     """A case that was impossible."""
 
@@ -166,7 +174,7 @@ class Run(msgspec.Struct):
     command: list[str]
     ranks: Positive
     started: str
-    experiment: dict[str, Any]
+    experiment: Experiment
     experiment_file: str
     cases: dict[str, Case]
     left_out: list[LeftOut]

@@ -282,8 +282,9 @@ class _Bounds:
             return None
         if best == name:  # times compared with themselves would give an interval around 1
             return Ratio(len(self._seconds[name][phase]), 1.0, 1.0, 1.0, 1.0)
-        inflation = self.inflation(phase, len(self._seconds[name][phase]))
         mine, other = (self._seconds[case][phase] for case in (name, best))
+        n = len(mine.keys() & other.keys()) or min(len(mine), len(other))
+        inflation = self.inflation(phase, n, shared_cancels=True)
         return ratio_of_times(mine, other, self._level, inflation)
 
     def limit(self, name: str, phase: str, nbytes: int) -> float | None:
@@ -296,16 +297,20 @@ class _Bounds:
             return None
         return max(min(medians), nbytes / self._copy_rate if self._copy_rate else 0.0)
 
-    def inflation(self, phase: str, n: int) -> float:
-        """Return the variance inflation by the dependence seen in a phase."""
-        key = (phase, n)
+    def inflation(self, phase: str, n: int, *, shared_cancels: bool) -> float:
+        """Return the variance inflation by the dependence seen in a phase.
+
+        What cases share in a block cancels in ratios, but not in the median of a case.
+        """
+        key = (phase, n, shared_cancels)
         if key not in self._inflations:
             ways = [times[phase] for times in self._seconds.values() if times.get(phase)]
-            self._inflations[key] = variance_inflation([ways], n)
+            found = variance_inflation([ways], n, shared_cancels=shared_cancels)
+            self._inflations[key] = found
         return self._inflations[key]
 
     @cached_property
-    def _inflations(self) -> dict[tuple[str, int], float]:
+    def _inflations(self) -> dict[tuple[str, int, bool], float]:
         return {}
 
     def _fastest(self, key: ComparisonKey, phase: str) -> str | None:
@@ -346,7 +351,7 @@ def _case(
             bounds.ratio(first.case, phase),
             bounds.limit(first.case, phase, moved),
             resolution,
-            bounds.inflation(phase, len(by_block)),
+            bounds.inflation(phase, len(by_block), shared_cancels=False),
         )
     rows = [row for some in by_phase.values() for row in some]
     closed = next((row for row in rows if row.disk_bytes is not None), None)

@@ -195,9 +195,7 @@ def answers(
     contests = list(_contests(cases, times))
     tables = [contest.table for contest in contests]
     decisions = decide(tables, design.looks, ended=ended, margin=design.margin, alpha=ALPHA)
-    return [
-        contest.answer(place, decisions, resolution) for place, contest in enumerate(contests)
-    ]
+    return [contest.answer(place, decisions, resolution) for place, contest in enumerate(contests)]
 
 
 def undecided_cases(found: Iterable[Answer]) -> set[str]:
@@ -251,7 +249,7 @@ class _Contest:
         found = []
         for case in of:
             against = [_decision(place, case, r, decisions) for r in rivals if of[r] != of[case]]
-            if case in rivals or not all(d.different and d.ratio.value > 1 for d in against):
+            if case in rivals or not all(d.longer for d in against):
                 found.append(case)
         return tuple(found)
 
@@ -273,15 +271,13 @@ class _Contest:
             case: _decision(place, case, best[first], decisions) for case in self.contenders[name]
         }
         its_best = of_all[best[name]]
-        open_ = [case for case, d in of_all.items() if not (d.different and d.ratio.value > 1)]
+        open_ = [case for case, d in of_all.items() if not d.longer]
         if not open_:
             return Contender(name, best[name], "slower", its_best.ratio)
         if its_best.equivalent:
             return Contender(name, best[name], "equal", its_best.ratio)
         needed = max(of_all[case].needed for case in open_)
-        return Contender(
-            name, best[name], "undecided", its_best.ratio, needed, tuple(open_)
-        )
+        return Contender(name, best[name], "undecided", its_best.ratio, needed, tuple(open_))
 
 
 def _decision(place: int, case: str, other: str, decisions: Decisions) -> Decision:
@@ -289,8 +285,7 @@ def _decision(place: int, case: str, other: str, decisions: Decisions) -> Decisi
     known = decisions.get((place, case, other))
     if known is not None:
         return known
-    turned = decisions.get((place, other, case), Decision(Ratio.unknown()))
-    return Decision(turned.ratio.inverse, turned.different, turned.equivalent, turned.needed)
+    return decisions.get((place, other, case), Decision(Ratio.unknown())).inverse
 
 
 def _contests(cases: Mapping[str, Entry], times: TotalTimes) -> Iterable[_Contest]:
@@ -321,9 +316,7 @@ def _contests(cases: Mapping[str, Entry], times: TotalTimes) -> Iterable[_Contes
 def _of_headline(by_key: dict[ComparisonKey, list[str]]) -> dict[ComparisonKey, list[str]]:
     """Return the comparisons of equal work, if any of them compares anything; else all."""
     matched = {
-        key: names
-        for key, names in by_key.items()
-        if key.settings == "matched" and len(names) > 1
+        key: names for key, names in by_key.items() if key.settings == "matched" and len(names) > 1
     }
     return matched or by_key
 

@@ -22,9 +22,11 @@ other ranks wait, and importing SciPy takes half a second.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -41,6 +43,8 @@ ALPHA = 0.05
 MARGIN = 0.10
 #: Repetitions after which a run may look at its results; from 5 on about a factor of sqrt(2).
 LOOKS = (5, 7, 10, 14, 20, 28, 40, 56, 80, 113, 160, 226, 320, 453, 640, 905)
+#: Repetitions under which nothing is shown, nor dependence estimated.
+FEWEST = LOOKS[0]
 #: Under this product of sample sizes the null distribution of the rank sum is counted exactly.
 _EXACT = 2500
 _NORMAL = NormalDist()
@@ -95,9 +99,7 @@ class Ratio:
         return 1 / (1 + margin) < self.low and self.high < 1 + margin
 
 
-def ratio(
-    times: Values, others: Values, level: float = ALPHA, inflation: float = 1.0
-) -> Ratio:
+def ratio(times: Values, others: Values, level: float = ALPHA, inflation: float = 1.0) -> Ratio:
     """Compare two samples of positive times.
 
     Parameters
@@ -109,12 +111,15 @@ def ratio(
     inflation : float
         Variance inflation by dependent repetitions, see `variance_inflation`.
     """
+    # Medians are taken of the times, not of their logarithms, so that the ratio of two rows of a
+    # table is that of the medians they show: with an even number of values the two differ.
+    value = float(np.median(times)) / float(np.median(others))
     a, b = np.log(times), np.log(others)
-    value = math.exp(float(np.median(a)) - float(np.median(b)))
-    low, high = (math.exp(bound) for bound in shift_interval(a, b, level, inflation))
+    differences, sizes = _differences(a, b), (a.size, b.size)
+    low, high = (math.exp(bound) for bound in _interval(differences, level, sizes, inflation))
     # The interval is that of the shift between two distributions, which need not hold the
     # difference of two sample medians; a printed interval always holds its estimate.
-    p = p_value(a, b, inflation)
+    p = _p_at(differences, 0.0, sizes, inflation)
     return Ratio(min(a.size, b.size), value, min(low, value), max(high, value), p)
 
 
@@ -124,16 +129,20 @@ def ratio_of_times(
     """Compare two ways by the blocks that both have.
 
     Ways of two runs have no block in common; their repetitions are compared all the same, without
-    what blocks have in common cancelling. None where a time is not positive or there are none.
+    what blocks have in common cancelling. None where there are none, or a time is no positive
+    number.
     """
     common = times.keys() & others.keys()
     one, other = (
         np.array([way[block] for block in sorted(common)] if common else list(way.values()))
         for way in (times, others)
     )
-    if not one.size or not other.size or min(one.min(), other.min()) <= 0:
-        return None
-    return ratio(one, other, level, inflation)
+    return ratio(one, other, level, inflation) if _are_times(one, other) else None
+
+
+def _are_times(*samples: Values) -> bool:
+    """Whether there are times, all of them positive numbers; a broken table can hold others."""
+    return all(values.size and values.min() > 0 and values.max() < math.inf for values in samples)
 
 
 def fastest_of(ways: Mapping[str, Times]) -> str:
@@ -165,20 +174,20 @@ def _median_ratio(times: Times, others: Times) -> float:
 
 
 def p_value(a: Values, b: Values, inflation: float = 1.0) -> float:
-    """Return the two-sided p-value of the Wilcoxon-Mann-Whitney test; ties count half.
+    """Return the two-sided p-value of the Wilcoxon-Mann-Whitney test.
+
+    A tie between the samples counts as evidence against a difference, in both directions. The
+    test then keeps its level for times in coarse steps too.
 
     Parameters
     ----------
     a, b : array of float64, shape (n,), (m,)
         Two samples.
     inflation : float
-        The normal score that belongs to the p-value is divided by the root of it.
+        Variance inflation by dependent repetitions. The samples are brought nearer to each other
+        by the root of it before they are tested: the dual of an interval that is as much wider.
     """
-    greater = np.searchsorted(np.sort(b), a, side="left").sum()
-    not_less = np.searchsorted(np.sort(b), a, side="right").sum()
-    u = (greater + not_less) / 2
-    p = min(1.0, 2 * _tail(min(u, a.size * b.size - u), a.size, b.size))
-    return p if inflation == 1.0 else _deflated(p, inflation)
+    return _p_at(_differences(a, b), 0.0, (a.size, b.size), inflation)
 
 
 def shift_interval(
@@ -186,35 +195,64 @@ def shift_interval(
 ) -> tuple[float, float]:
     """Return the interval of the shift from `b` to `a` that inverts the rank test.
 
-    Infinite where the samples are too small for the level.
+    It holds the shifts that the test does not reject: `p_value` exceeds the level exactly where
+    the interval holds 0. It is infinite where the samples are too small for the level.
+
+    Parameters
+    ----------
+    a, b, inflation
+        As for `p_value`; the interval is wider by the root of the inflation.
+    level : float
+        The interval misses the true shift with at most this probability.
     """
+    return _interval(_differences(a, b), level, (a.size, b.size), inflation)
+
+
+def _differences(a: Values, b: Values) -> Values:
+    """Return all differences between a value of `a` and one of `b`, in their order."""
+    found: Values = np.sort(np.subtract.outer(a, b).ravel())
+    return found
+
+
+def _centre(differences: Values) -> float:
+    """Return the estimate of the shift (Hodges and Lehmann, 1963): the median difference."""
+    half = differences.size // 2
+    return float(differences[half] + differences[-1 - half]) / 2
+
+
+def _p_at(differences: Values, shift: float, sizes: tuple[int, int], inflation: float) -> float:
+    """Return the p-value of a shift."""
     if inflation > 1.0:
-        level = 2 * _NORMAL.cdf(_NORMAL.inv_cdf(level / 2) * math.sqrt(inflation))
-    differences = np.sort(np.subtract.outer(a, b).ravel())
-    k = _critical(level / 2, a.size, b.size)
+        centre = _centre(differences)
+        shift = centre - (centre - shift) / math.sqrt(inflation)
+    not_greater = int(np.searchsorted(differences, shift, side="right"))
+    not_less = differences.size - int(np.searchsorted(differences, shift, side="left"))
+    return min(1.0, 2 * _tail(min(not_less, not_greater), *sizes))
+
+
+def _interval(
+    differences: Values, level: float, sizes: tuple[int, int], inflation: float
+) -> tuple[float, float]:
+    """Return the interval of the shifts that are not rejected."""
+    k = _critical(level / 2, *sizes)
     if k < 0:
         return -math.inf, math.inf
-    return float(differences[k]), float(differences[-1 - k])
+    low, high = float(differences[k]), float(differences[-1 - k])
+    if inflation > 1.0:
+        centre, wider = _centre(differences), math.sqrt(inflation)
+        low, high = centre - wider * (centre - low), centre + wider * (high - centre)
+    return low, high
 
 
 def smallest_p(n: int, m: int) -> float:
     """Return the smallest two-sided p-value that samples of these sizes can give."""
-    return min(1.0, 2 * _tail(0.0, n, m))
+    return min(1.0, 2 * _tail(0, n, m))
 
 
-def _deflated(p: float, inflation: float) -> float:
-    """Return the p-value of a normal score whose variance was underestimated."""
-    if p >= 1.0:
-        return 1.0
-    # Far in the tail the normal quantile is that of the smallest float.
-    score = _NORMAL.inv_cdf(max(p, 1e-300) / 2)
-    return 2 * _NORMAL.cdf(score / math.sqrt(inflation))
-
-
-def _tail(u: float, n: int, m: int) -> float:
+def _tail(u: int, n: int, m: int) -> float:
     """Return P(U <= u) of the rank sum statistic of two equal distributions."""
     if n * m <= _EXACT:
-        return float(_cumulated(*sorted((n, m)))[math.floor(u)])
+        return float(_cumulated(*sorted((n, m)))[u])
     deviation = math.sqrt(n * m * (n + m + 1) / 12)
     return _NORMAL.cdf((u + 0.5 - n * m / 2) / deviation)
 
@@ -250,14 +288,25 @@ def _cumulated(n: int, m: int) -> Values:
     return cumulated
 
 
-def variance_inflation(tables: Sequence[Sequence[Times]], n: int) -> float:
+#: With this, simulated false claims stay under 10 % from two ways on where the correlation is 0.5.
+_CAUTION = 1.5
+#: Few repetitions cannot tell larger correlations from a trend.
+_LARGEST_CORRELATION = 0.8
+
+
+def variance_inflation(
+    tables: Sequence[Sequence[Times]],
+    n: int,
+    *,
+    shared_cancels: bool = True,
+    cautious: bool = True,
+) -> float:
     """Estimate by how much dependence of successive repetitions inflates the variance of means.
 
     The first-order autocorrelation is estimated over all ways together, since a single series of
     ten numbers says next to nothing of it. Times enter as normal scores of their ranks, so that
-    outliers do not decide; what all ways of a table share in a block is taken away first, since
-    it cancels in their comparison. The estimate is corrected for its bias in short series
-    (Kendall, 1954), and correlations under 0 count as none.
+    outliers do not decide. The estimate is corrected for its bias in short series (Kendall, 1954).
+    Correlations under 0 count as none, those over 0.8 as 0.8.
 
     Parameters
     ----------
@@ -265,59 +314,106 @@ def variance_inflation(tables: Sequence[Sequence[Times]], n: int) -> float:
         Seconds by block of the ways of each table.
     n : int
         Number of repetitions of each of two ways that are to be compared.
+    shared_cancels : bool
+        Whether what the ways of a table have in common in a block, such as the load of the
+        machine, cancels in what is compared and is left out of the estimate. So it does between
+        ways of a run; it does not between two runs, nor in the median of a single way.
+    cautious : bool
+        Whether one and a half times the square of its standard error is added to the correlation:
+        one that is underestimated makes more false claims than one that is overestimated
+        prevents. It is next to nothing with many ways, and becomes so with many repetitions.
 
     Returns
     -------
     float
-        At least 1.
+        At least 1; 1 where no two ways (no way, if nothing cancels) have five blocks.
     """
-    products = squares = length = 0.0
+    products = squares = lengths = series = 0.0
     for ways in tables:
-        scores = _scores(ways)
-        if scores is None:
+        scores = _residuals(ways) if shared_cancels else _scores(ways)
+        if not scores:
             continue
-        products += float((scores[:, 1:] * scores[:, :-1]).sum())
-        squares += float((scores**2).sum())
-        length += scores.shape[1] * float((scores**2).sum())
+        own = sum(float((row**2).sum()) for row in scores.values())
+        products += sum(float((row[1:] * row[:-1]).sum()) for row in scores.values())
+        squares += own
+        lengths += sum(row.size * float((row**2).sum()) for row in scores.values())
+        series += len(scores) - 1 if shared_cancels else _independent(ways, scores)
     if not squares:
         return 1.0
-    mean_length = length / squares
-    # A weighted mean of fives is not exactly five, and dividing by what is left over 4 would then
-    # make an inflation of noise.
-    if mean_length < 5.5:
-        return 1.0
-    correlation = (mean_length * products / squares + 1) / (mean_length - 4)
-    return inflation_of(correlation, n)
+    length = lengths / squares
+    # The expectation of the observed correlation is about -1/length + slope * correlation. Under
+    # seven values the slope is that of ranks, found by simulation.
+    slope = max(1 - 4 / length, 0.3)
+    correlation = (products / squares + 1 / length) / slope
+    squared_error = 1 / (series * length * slope**2)
+    return inflation_of(correlation + cautious * _CAUTION * squared_error, n)
 
 
 def inflation_of(correlation: float, n: int) -> float:
     """Return the variance inflation in the comparison of two series of length n.
 
     Of a mean of n values with autocorrelations r, r^2, …, it is 1 + 2 * sum((1 - k/n) * r^k). The
-    rank test takes the spread from the same values, which dependence makes too small as well.
+    test takes the spread from the same values, in which dependence makes it too small as well.
     """
-    r = min(max(correlation, 0.0), 0.95)
+    r = min(max(correlation, 0.0), _LARGEST_CORRELATION)
     if r == 0.0 or n < 2:
         return 1.0
     lags = np.arange(1, n)
     of_mean = 1 + 2 * float(((1 - lags / n) * r**lags).sum())
-    return of_mean * (2 * n - 1) / (2 * n - min(of_mean, n))
+    return of_mean * (n - 1) / (n - of_mean)
 
 
-def _scores(ways: Sequence[Times]) -> Values | None:
-    """Return normal scores of shape (ways, blocks) over common blocks, less the block's mean."""
-    if len(ways) < 2:
-        return None
-    blocks = sorted(set.intersection(*(set(way) for way in ways)))
-    n = len(blocks)
-    if n < 3:
-        return None
-    seconds = np.array([[way[block] for block in blocks] for way in ways])
-    ranks = seconds.argsort(axis=1, kind="stable").argsort(axis=1)
-    quantiles = np.array([_NORMAL.inv_cdf((i + 0.5) / n) for i in range(n)])
-    scores: Values = quantiles[ranks]
-    scores -= scores.mean(axis=0)
+def _scores(ways: Sequence[Times]) -> dict[int, Values]:
+    """Return normal scores of the repetitions of each way that has enough of them."""
+    return {
+        place: _normal_scores([way[block] for block in sorted(way)])
+        for place, way in enumerate(ways)
+        if len(way) >= FEWEST
+    }
+
+
+def _residuals(ways: Sequence[Times]) -> dict[int, Values]:
+    """Return normal scores over common blocks, less what the ways have in common in each block.
+
+    Ways that stopped early would leave few blocks that all have, so those with the most blocks are
+    taken, as many as give the most values.
+    """
+    ordered = sorted(ways, key=len, reverse=True)
+    common, chosen, most = set(ordered[0]) if ordered else set(), set(), 0
+    for others, way in enumerate(ordered[1:], start=1):
+        common = common & way.keys()
+        if others * len(common) > most and len(common) >= FEWEST:
+            chosen, count, most = common, others + 1, others * len(common)
+    if not most:
+        return {}
+    blocks = sorted(chosen)
+    scores = np.array([_normal_scores([way[b] for b in blocks]) for way in ordered[:count]])
+    return dict(enumerate(scores - scores.mean(axis=0)))
+
+
+def _normal_scores(seconds: Sequence[float]) -> Values:
+    """Return the normal scores of the ranks of some values."""
+    n = len(seconds)
+    ranks = np.argsort(np.argsort(seconds, kind="stable"), kind="stable")
+    scores: Values = _quantiles(n)[ranks]
     return scores
+
+
+@lru_cache(maxsize=256)
+def _quantiles(n: int) -> Values:
+    return np.array([_NORMAL.inv_cdf((i + 0.5) / n) for i in range(n)])
+
+
+def _independent(ways: Sequence[Times], scores: Mapping[int, Values]) -> float:
+    """Return to how many independent series some series amount, by what they share in a block."""
+    by_block: dict[int, float] = defaultdict(float)
+    for place, row in scores.items():
+        for block, score in zip(sorted(ways[place]), row, strict=True):
+            by_block[block] += float(score)
+    together = sum(total**2 for total in by_block.values())
+    apart = sum(float((row**2).sum()) for row in scores.values())
+    count = len(scores)
+    return min(float(count), max(1.0, count * apart / together)) if together else float(count)
 
 
 @dataclass(frozen=True)
@@ -346,23 +442,36 @@ class Decision:
     ratio : Ratio
         Time of the first over that of the second, over the blocks that both have. Its interval
         covers the true ratio with 95 % at all looks together.
-    different : bool
-        Whether the two are shown to differ, in view of all pairs and looks.
+    longer, shorter : bool
+        Whether the first is shown to take longer, or less time, than the second, in view of all
+        pairs and looks. The look that showed it decides, whatever the ratio over more blocks.
     equivalent : bool
-        Whether the interval lies within the margin around 1.
+        Whether the interval lay within the margin around 1 at a look. Each pair by itself is
+        called equivalent wrongly with at most 2.5 %: this is not adjusted for the number of pairs.
     needed : int
         Repetitions that would probably decide it, if it goes on as so far.
     """
 
     ratio: Ratio
-    different: bool = False
+    longer: bool = False
+    shorter: bool = False
     equivalent: bool = False
     needed: int = 0
+
+    @property
+    def different(self) -> bool:
+        """Whether the two are shown to differ."""
+        return self.longer or self.shorter
 
     @property
     def decided(self) -> bool:
         """Whether either is shown."""
         return self.different or self.equivalent
+
+    @property
+    def inverse(self) -> Decision:
+        """The same of the second over the first."""
+        return Decision(self.ratio.inverse, self.shorter, self.longer, self.equivalent, self.needed)
 
 
 #: Decisions by the place of the table and the pair.
@@ -393,7 +502,7 @@ def decide(
         Numbers of repetitions after which the run looks, as it was planned; see `planned_looks`.
     ended : bool
         Whether no more repetitions come: all that there are are then looked at, in place of the
-        look that would have come next.
+        look that would have come next, or at the last one.
     margin : float
         Difference, as a part, under which two ways count as equally fast.
     alpha : float
@@ -403,15 +512,15 @@ def decide(
     common = {(i, a, b): _blocks(tables[i].times[a], tables[i].times[b]) for i, a, b in pairs}
     useful = _useful(looks, alpha / max(1, len(pairs)))
     family = _Family(tables, common, len(pairs), alpha, margin, max(1, len(useful)))
-    most = max((blocks.count for blocks in common.values()), default=0)
-    for number, n in enumerate(useful):
-        # A look at more than there is is none; the last data of a run take its place.
-        if n <= most:
-            family.look([p for p, blocks in common.items() if blocks.count >= n], n)
+    counts = {pair: blocks.count for pair, blocks in common.items() if blocks.count >= FEWEST}
+    before = 0
+    for n in useful:
+        last = ended and n == useful[-1]
+        family.look([p for p, count in counts.items() if count >= n], None if last else n)
         if ended:
-            before = useful[number - 1] if number else 0
-            rest = [p for p, blocks in common.items() if before < blocks.count < n]
-            family.look(rest, None)
+            # The last data of a pair take the place of the look that did not come about.
+            family.look([p for p, count in counts.items() if before < count < n], None)
+        before = n
     family.report_all()
     return family.decisions
 
@@ -423,8 +532,8 @@ _POWER = 0.84
 def unit_error(times: Values, others: Values, inflation: float = 1.0) -> float:
     """Return the standard error of the logarithm of a ratio, times the root of the repetitions.
 
-    By the spread of both samples; the rank test has 3/pi of the efficiency of the t test where
-    times are normal, and more where they have outliers.
+    It follows from the spread of both samples. The rank test has 3/pi of the efficiency of the t
+    test where times are normal, and more where they have outliers.
     """
     spread = math.hypot(*(_robust_deviation(np.log(values)) for values in (times, others)))
     return spread * math.sqrt(inflation * math.pi / 3)
@@ -441,19 +550,49 @@ def repetitions_for(distance: float, unit: float, level: float) -> int:
         As `unit_error` gives it.
     level : float
         Two-sided level of the test.
+
+    Returns
+    -------
+    int
+        Never fewer than the test needs to show any difference at this level.
     """
-    return math.ceil(((_POWER - _NORMAL.inv_cdf(level / 2)) * unit / distance) ** 2)
+    enough = math.ceil(((_POWER - _NORMAL.inv_cdf(level / 2)) * unit / distance) ** 2)
+    return max(enough, _fewest_for(level))
+
+
+@lru_cache(maxsize=256)
+def _fewest_for(level: float) -> int:
+    """Return the smallest equal sizes of two samples that can show a difference at a level."""
+    return next(n for n in itertools.count(FEWEST) if smallest_p(n, n) <= level)
 
 
 def smallest_ratio(n: int, unit: float, level: float) -> float:
-    """Return the ratio that n repetitions of each way show with 80 % power."""
+    """Return the ratio that n repetitions of each way show with 80 % power.
+
+    Parameters
+    ----------
+    n : int
+        Number of repetitions.
+    unit : float
+        As `unit_error` gives it.
+    level : float
+        Two-sided level of the test.
+
+    Returns
+    -------
+    float
+        Infinity where so few repetitions show no difference, however large.
+    """
+    if smallest_p(n, n) > level:
+        return math.inf
     return math.exp((_POWER - _NORMAL.inv_cdf(level / 2)) * unit / math.sqrt(n))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for their number (Holm, 1979): claims up to 0.05 are sure together.
+    """Return p-values adjusted for their number (Holm, 1979).
 
-    The probability that any claim of a difference is false is at most 5 % then.
+    Where a difference is claimed of each adjusted p-value up to 0.05, the probability that any of
+    the claims is false is at most 5 %.
     """
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     adjusted, largest = [1.0] * len(p_values), 0.0
@@ -465,7 +604,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def _robust_deviation(values: Values) -> float:
     """Return the standard deviation by the interquartile range, which outliers do not change."""
-    low, high = np.quantile(values, [0.25, 0.75])
+    # NumPy's usual quantiles would give 27 % too little of five values.
+    low, high = np.quantile(values, [0.25, 0.75], method="normal_unbiased")
     return float(high - low) / 1.349
 
 
@@ -484,6 +624,11 @@ class _Blocks:
         """Number of repetitions of the way that has fewer."""
         return min(len(self.first), len(self.second))
 
+    @property
+    def are_shared(self) -> bool:
+        """Whether both ways have the same blocks."""
+        return self.first is self.second
+
     def values(self, a: Times, b: Times, n: int | None) -> tuple[Values, Values]:
         """Return the seconds of the first n blocks, or of all."""
         one = np.array([a[block] for block in self.first[:n]])
@@ -496,7 +641,7 @@ class _Blocks:
 
 def _blocks(a: Times, b: Times) -> _Blocks:
     common = sorted(a.keys() & b.keys())
-    return _Blocks(common or sorted(a), common or sorted(b))
+    return _Blocks(common, common) if common else _Blocks(sorted(a), sorted(b))
 
 
 def _useful(looks: Sequence[int], alpha: float) -> list[int]:
@@ -526,22 +671,25 @@ class _Family:
         self._alpha = alpha
         self._margin = margin
         self._looks = looks
-        self._inflations: dict[tuple[int, int], float] = {}
+        self._inflations: dict[tuple[int, int, bool, bool], float] = {}
         self.decisions: Decisions = {}
 
     def look(self, pairs: Sequence[tuple[int, str, str]], n: int | None) -> None:
         """Compare pairs by their first n common blocks, or all of them."""
         open_ = [p for p in pairs if p not in self.decisions or not self.decisions[p].decided]
-        found = {pair: ratio for pair in self._worth(open_) if (ratio := self._ratio(pair, n))}
+        found = {pair: ratio for pair in self._worth(open_, n) if (ratio := self._ratio(pair, n))}
+        different = set()
         for pair, ratio_ in sorted(found.items(), key=lambda item: item[1].p):
             if ratio_.p > self._alpha / self._left / self._looks:
                 break
-            self.decisions[pair] = Decision(ratio_, different=True)
+            # The interval holds 1 all the same where the medians are the other way round.
+            if ratio_.low > 1 or ratio_.high < 1:
+                self.decisions[pair] = Decision(ratio_, ratio_.low > 1, ratio_.high < 1)
+                different.add(pair)
             self._left -= 1
-        for pair, ratio_ in found.items():
-            if pair not in self.decisions or not self.decisions[pair].different:
-                same = ratio_.is_equivalent(self._margin)
-                self.decisions[pair] = Decision(ratio_, equivalent=same)
+        for pair in found.keys() - different:
+            same = found[pair].is_equivalent(self._margin)
+            self.decisions[pair] = Decision(found[pair], equivalent=same)
 
     def report_all(self) -> None:
         """Give every pair the ratio over all blocks that it has; a decision stays what it is."""
@@ -551,28 +699,32 @@ class _Family:
                 continue
             known = self.decisions.get(pair)
             if known is not None and known.decided:
-                self.decisions[pair] = Decision(ratio_, known.different, known.equivalent)
+                self.decisions[pair] = replace(known, ratio=ratio_)
             else:
                 self.decisions[pair] = Decision(ratio_, needed=self._needed(pair, ratio_))
 
-    def _worth(self, pairs: Sequence[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
+    def _worth(
+        self, pairs: Sequence[tuple[int, str, str]], n: int | None
+    ) -> list[tuple[int, str, str]]:
         """Return the pairs to look at: of a very large table those with its fastest way."""
-        found = []
-        for i, a, b in pairs:
-            if len(self._tables[i].pairs) <= _MOST_PAIRS or self._fastest(i) in (a, b):
-                found.append((i, a, b))
-        return found
+        fastest = {
+            i: self._fastest(table, n)
+            for i, table in enumerate(self._tables)
+            if len(table.pairs) > _MOST_PAIRS
+        }
+        return [(i, a, b) for i, a, b in pairs if i not in fastest or fastest[i] in (a, b)]
 
-    def _fastest(self, table: int) -> str:
-        times = self._tables[table].times
-        named = {way for pair in self._tables[table].pairs for way in pair}
-        return min(named, key=lambda way: float(np.median(list(times[way].values()))))
+    def _fastest(self, table: Table, n: int | None) -> str:
+        """Return the way with the smallest median of its first n blocks."""
+        named = sorted({way for pair in table.pairs for way in pair})
+        first = {way: [table.times[way][b] for b in sorted(table.times[way])[:n]] for way in named}
+        return min(named, key=lambda way: float(np.median(first[way])))
 
     def _ratio(self, pair: tuple[int, str, str], n: int | None) -> Ratio | None:
         one, other = self._values(pair, n)
-        if not one.size or not other.size or min(one.min(), other.min()) <= 0:
+        if not _are_times(one, other):
             return None
-        inflation = self._inflation(self._common[pair].last(n), min(one.size, other.size))
+        inflation = self._inflation(pair, n, min(one.size, other.size))
         return ratio(one, other, self._alpha / self._looks, inflation)
 
     def _values(self, pair: tuple[int, str, str], n: int | None) -> tuple[Values, Values]:
@@ -580,21 +732,28 @@ class _Family:
         times = self._tables[i].times
         return self._common[pair].values(times[a], times[b], n)
 
-    def _inflation(self, last: int, n: int) -> float:
-        """Return the variance inflation by the dependence seen up to a block."""
-        key = (last, n)
+    def _inflation(
+        self, pair: tuple[int, str, str], n: int | None, size: int, *, cautious: bool = True
+    ) -> float:
+        """Return the variance inflation by the dependence seen in the first n blocks of a pair."""
+        blocks = self._common[pair]
+        last = blocks.last(n)
+        key = (last, size, blocks.are_shared, cautious)
         if key not in self._inflations:
             cut = [
                 [{b: s for b, s in way.items() if b <= last} for way in table.times.values()]
                 for table in self._tables
             ]
-            self._inflations[key] = variance_inflation(cut, n)
+            self._inflations[key] = variance_inflation(
+                cut, size, shared_cancels=blocks.are_shared, cautious=cautious
+            )
         return self._inflations[key]
 
     def _needed(self, pair: tuple[int, str, str], ratio_: Ratio) -> int:
         """Return how many repetitions would decide, at the level that is left to the pair."""
         n = ratio_.n
-        inflation = self._inflation(self._common[pair].last(None), n)
+        # More repetitions leave less to be cautious about.
+        inflation = self._inflation(pair, None, n, cautious=False)
         unit = unit_error(*self._values(pair, None), inflation)
         distance = abs(math.log(ratio_.value))
         needed = [

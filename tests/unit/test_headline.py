@@ -1,0 +1,466 @@
+"""The headline: which comparisons it makes, what it says of them, and in which words."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from drawn_runs import AUTO, FLOOR, a_case, a_run, timed_run
+from drawn_times import by_block, drawn
+from pffbench.results.conclusions import sentences, undecided, validity, verdict_lines
+from pffbench.results.summary import summarise
+from pffbench.summary.headline import (
+    ComparisonKey,
+    Design,
+    answers,
+    comparison_key,
+    takes_part,
+    undecided_cases,
+)
+from pffbench.summary.inference import ALPHA, planned_looks
+
+DESIGN = Design(planned_looks(40))
+#: Backend, median seconds and what else sets the case apart.
+FORMATS = (("hdf5", 0.1), ("netcdf4", 0.2), ("zarr", 0.3))
+
+
+def an_entry(backend, **more):
+    """Return the entry of a case in `run.json`; what is no parameter is of the entry itself."""
+    of_entry = {key: more.pop(key) for key in ("group", "raw", "failure", "invalid", "stored_as")
+                if key in more}  # fmt: skip
+    settings_ = more.pop("settings", "matched")
+    _, entry = a_case(backend, **more)
+    entry["parameters"]["settings"] = settings_
+    return entry | of_entry
+
+
+def asked(told, blocks=20, cv=0.03, seed=0, noise="normal", resolution=1e-6, **how):
+    """Ask what is fastest at writing of cases with these medians.
+
+    Parameters
+    ----------
+    told : sequence of (str, float) or (str, float, dict)
+        Backend, median seconds and parameters of each case; its name is its place and backend.
+    """
+    generator = np.random.default_rng(seed)
+    cases, times = {}, {}
+    for place, (backend, median, *more) in enumerate(told):
+        name = f"{place}.{backend}"
+        cases[name] = an_entry(backend, **(more[0] if more else {}))
+        times[name] = by_block(median * drawn(noise, 1, blocks, generator, cv)[0])
+    return answers(cases, {"write_total": times}, DESIGN, resolution, **how)
+
+
+def standings(answer):
+    return {other.name: other.standing for other in answer.others}
+
+
+# Which comparisons there are
+
+
+def test_cases_are_compared_by_group_settings_and_whether_they_are_compressed():
+    def key(**more):
+        return comparison_key(an_entry("hdf5", group="g", **more))
+
+    assert key() == ComparisonKey("g", "matched", compressed=False)
+    assert key(settings="defaults") == ComparisonKey("g", "defaults", compressed=False)
+    assert key(codec="zstd").compressed
+    assert not key(codec="auto").compressed
+    # What is really in the file counts, not what was asked for.
+    assert key(codec="auto", stored_as={"codec": "blosc-zstd 3 byte"}).compressed
+    assert not key(codec="zstd", stored_as={"codec": "none"}).compressed
+
+
+def test_compressed_and_uncompressed_files_have_an_answer_each():
+    told = [(b, s * (5 if codec else 1), {"codec": codec or "none"})
+            for b, s in FORMATS for codec in ("", "zstd")]  # fmt: skip
+    found = asked(told)
+    assert {answer.key.compressed for answer in found} == {True, False}
+    assert all(answer.name == "hdf5" and answer.decided for answer in found)
+    for answer in found:
+        assert all(1.5 < other.ratio.value < 4 for other in answer.others)
+
+
+def test_defaults_are_in_the_headline_only_where_nothing_matched_is_compared():
+    defaults = [(b, s, {"settings": "defaults"}) for b, s in FORMATS]
+    assert {a.key.settings for a in asked([*FORMATS, *defaults])} == {"matched"}
+    assert {a.key.settings for a in asked(defaults)} == {"defaults"}
+    assert {a.key.settings for a in asked([FORMATS[0], *defaults])} == {"defaults"}
+
+
+def test_cases_of_a_single_format_are_compared_with_each_other():
+    (answer,) = asked([("hdf5", 0.1), ("hdf5", 0.2, {"transfer": "collective"})])
+    assert answer.name == answer.case == "0.hdf5"
+    assert standings(answer) == {"1.hdf5": "slower"}
+
+
+def test_where_formats_are_compared_a_group_with_one_of_them_says_nothing():
+    alone = [("hdf5", s, {"group": "other", "transfer": t})
+             for s, t in ((0.1, "independent"), (0.2, "collective"))]  # fmt: skip
+    (answer,) = asked([*FORMATS, *alone])
+    assert answer.key.group != "other"
+
+
+def test_one_case_is_compared_with_nothing():
+    assert asked(FORMATS[:1]) == []
+    assert asked([]) == []
+
+
+@pytest.mark.parametrize("spoilt", [{"invalid": "lost data"}, {"failure": {"phase": "write"}}])
+def test_cases_that_failed_or_read_wrong_data_take_part_in_nothing(spoilt):
+    assert not takes_part(an_entry("hdf5", **spoilt))
+    (answer,) = asked([("hdf5", 1e-3, spoilt), *FORMATS[1:]])
+    assert answer.name == "netcdf4"
+    assert set(standings(answer)) == {"zarr"}
+    assert asked([("hdf5", 1e-3, spoilt), FORMATS[1]]) == []
+
+
+def test_raw_bytes_are_no_competitor():
+    (answer,) = asked([*FORMATS, ("mpiio", 0.01)])
+    assert answer.name == "hdf5"
+    assert "mpiio" not in standings(answer)
+
+
+# What is said of them
+
+
+def test_a_format_that_is_shown_to_be_faster_than_all_is_the_fastest():
+    (answer,) = asked(FORMATS)
+    assert answer.fastest == ("hdf5",)
+    assert standings(answer) == {"netcdf4": "slower", "zarr": "slower"}
+    assert [other.name for other in answer.others] == ["netcdf4", "zarr"]
+    assert answer.others[0].ratio.low < 2 < answer.others[0].ratio.high
+    assert answer.decided
+    assert undecided_cases([answer]) == set()
+
+
+def test_formats_within_the_margin_are_equally_fast():
+    (answer,) = asked([("hdf5", 0.1), ("netcdf4", 0.1), ("zarr", 0.3)], cv=0.01)
+    assert set(answer.fastest) == {"hdf5", "netcdf4"}
+    assert standings(answer)["zarr"] == "slower"
+    assert answer.decided
+
+
+def test_what_is_not_decided_goes_on_and_what_is_slower_than_all_candidates_does_not():
+    (answer,) = asked([("hdf5", 0.1), ("netcdf4", 0.101), ("zarr", 0.3)], cv=0.2, ended=False)
+    (open_,) = [other for other in answer.others if other.standing == "undecided"]
+    assert not answer.decided
+    assert open_.needed > 20
+    assert undecided_cases([answer]) == {"0.hdf5", "1.netcdf4"}
+
+
+def test_a_case_goes_on_that_is_not_shown_to_be_slower_than_a_candidate():
+    """zarr is slower than hdf5, but perhaps not than netcdf4, which may be the fastest."""
+    found = [
+        asked([("hdf5", 0.1), ("netcdf4", 0.115), ("zarr", 0.14)], cv=0.14, seed=seed)[0]
+        for seed in range(20)
+    ]
+    chosen = [a for a in found if standings(a).get("zarr") == "slower" and not a.decided]
+    running = [undecided_cases([answer]) for answer in chosen]
+    assert {"0.hdf5", "1.netcdf4", "2.zarr"} in running
+    assert all({"0.hdf5", "1.netcdf4"} <= names for names in running)
+
+
+def test_a_format_is_faster_only_when_it_is_faster_than_each_case_of_the_other():
+    """The slow case of a format does not make it slower, and needs no more repetitions."""
+    zarr = [("zarr", 0.1005, {}), ("zarr", 0.3, {"transfer": "collective"})]
+    (answer,) = asked([("hdf5", 0.1), *zarr], cv=0.15)
+    (other,) = answer.others
+    assert (other.standing, other.open_cases) == ("undecided", ("1.zarr",))
+    assert undecided_cases([answer]) == {"0.hdf5", "1.zarr"}
+
+
+def test_a_format_with_more_cases_has_no_advantage():
+    """Six equal cases of one format against one of another: the best of six proves nothing."""
+    more = [("hdf5", 0.1, {"layout": "shared", "chunks": i, "group": "g"}) for i in range(6)]
+    runs = 150
+    false = sum(
+        standings(asked([*more, ("zarr", 0.1, {"group": "g"})], cv=0.2, seed=seed)[0])
+        not in ({"zarr": "undecided"}, {"hdf5": "undecided"})
+        for seed in range(runs)
+    )
+    assert false <= binom.ppf(0.999, runs, ALPHA)
+
+
+def test_what_is_below_resolution_is_too_short_and_needs_no_more_repetitions():
+    (answer,) = asked(FORMATS, resolution=0.15)
+    assert answer.too_short
+    assert answer.decided
+    assert undecided_cases([answer]) == set()
+
+
+def test_a_total_that_some_cases_lack_is_compared_among_the_others():
+    names = [f"{i}.{b}" for i, (b, _) in enumerate(FORMATS)]
+    cases = {name: an_entry(name[2:]) for name in names}
+    times = {name: by_block(s * drawn("normal", 1, 20, np.random.default_rng(i), 0.03)[0])
+             for i, (name, (_, s)) in enumerate(zip(names, FORMATS, strict=True))}  # fmt: skip
+    reads = {names[0]: times[names[0]], names[1]: times[names[1]], names[2]: {}}
+    written, read = answers(cases, {"write_total": times, "read_total": reads}, DESIGN, 1e-6)
+    assert set(standings(written)) == {"netcdf4", "zarr"}
+    assert set(standings(read)) == {"netcdf4"}
+
+
+def test_an_answer_is_the_same_whatever_order_cases_are_in():
+    before = asked(FORMATS, cv=0.3)[0]
+    names = [f"{i}.{b}" for i, (b, _) in enumerate(FORMATS)]
+    generator = np.random.default_rng(0)
+    times = {name: by_block(s * drawn("normal", 1, 20, generator, 0.3)[0])
+             for name, (_, s) in zip(names, FORMATS, strict=True)}  # fmt: skip
+    for order in itertools.permutations(names):
+        cases = {name: an_entry(name[2:]) for name in order}
+        (after,) = answers(cases, {"write_total": {n: times[n] for n in order}}, DESIGN, 1e-6)
+        assert (after.name, standings(after), set(after.running)) == (
+            before.name, standings(before), set(before.running),
+        )  # fmt: skip
+
+
+def test_the_design_is_that_of_the_experiment():
+    assert Design.of_experiment(AUTO) == Design(planned_looks(40), 0.1)
+    assert Design.of_experiment({"repetitions": 12, "margin": 0.02}) == Design((12,), 0.02)
+    assert Design.of_experiment({}).margin == 0.1
+
+
+# In words
+
+
+def a_timed(place, told, blocks=20, cv=0.03, seed=0, experiment=AUTO, **record):
+    """Write and summarise a run; `told` has backend, seconds, and parameters of each case."""
+    generator = np.random.default_rng(seed)
+    cases, seconds = {}, {}
+    for number, (backend, took, *more) in enumerate(told):
+        parameters = dict(more[0]) if more else {}
+        group = parameters.pop("group", None)
+        invalid = parameters.pop("invalid", None)
+        name, entry = a_case(backend, **parameters)
+        name = f"{name}.{number}"
+        cases[name] = entry | ({"group": group} if group else {})
+        cases[name] |= {"invalid": invalid} if invalid else {}
+        both = took if isinstance(took, tuple) else (took, took)
+        seconds[name] = [median * drawn("normal", 1, blocks, generator, cv)[0] for median in both]
+    return summarise(timed_run(place, seconds, cases, experiment=experiment, **record))
+
+
+def test_a_decided_run_says_what_is_fastest_and_by_how_much(tmp_path):
+    told = [("hdf5", (0.1, 0.3)), ("netcdf4", (0.2, 0.1)), ("zarr", (0.3, 0.2))]
+    writing, reading, verdict = verdict_lines(a_timed(tmp_path, told))
+    assert writing.startswith("Writing (to the device): hdf5 is fastest; netcdf4 takes ")
+    assert reading.startswith("Reading (from the page cache): netcdf4 is fastest; zarr takes ")
+    first, second = writing.partition("; ")[2].split(", ")
+    assert first.startswith("netcdf4 takes ")
+    assert first.endswith(") as long")
+    assert second.startswith("zarr takes ")
+    low, high = map(float, first[first.index("(") + 1 : first.index(")")].split("–"))
+    assert 1.9 < low < 2 < high < 2.1
+    assert verdict == "VALID: every byte read was verified; 3 cases, 20 repetitions each"
+    assert "±" not in "".join((writing, reading, verdict))
+
+
+def test_equal_formats_are_said_to_be_equal_within_the_margin(tmp_path):
+    told = [("hdf5", 0.1), ("netcdf4", 0.1), ("zarr", 0.3)]
+    for line in sentences(a_timed(tmp_path, told, cv=0.01)):
+        assert " and " in line
+        assert "are equally fast within 10%; zarr takes 3.0" in line
+
+
+def test_what_is_not_decided_names_what_would_decide_it(tmp_path):
+    told = [("hdf5", 0.1), ("netcdf4", 0.105), ("zarr", 0.4)]
+    summary = a_timed(tmp_path / "auto", told, cv=0.25)
+    writing, reading = sentences(summary)
+    for line in (writing, reading):
+        assert " is fastest, not decided (1." in line
+        assert "hdf5" in line.partition(" is fastest")[0]
+        assert "netcdf4" in line.partition(" is fastest")[0]
+        assert "zarr takes " in line
+    (open_,) = undecided(summary)
+    needed = max(o.needed for a in summary.answers for o in a.others)
+    assert open_.startswith(f"Not decided: 2 of 4 comparisons; about {needed} repetitions")
+    assert f"(--set max_repetitions={needed} --set time_budget=…)" in open_
+    fixed = a_timed(tmp_path / "fixed", told, cv=0.25, experiment={"repetitions": 20})
+    assert f"(--set repetitions={needed})" in next(undecided(fixed)).replace(
+        str(max(o.needed for a in fixed.answers for o in a.others)), str(needed)
+    )
+
+
+def test_what_no_number_of_repetitions_decides_is_said_to_be_so(tmp_path):
+    cases = [a_case("hdf5"), a_case("netcdf4")]
+    wild = drawn("normal", 1, 12, np.random.default_rng(1), 4.0)[0]
+    seconds = {
+        name: (wild[::step], wild[::step]) for (name, _), step in zip(cases, (1, -1), strict=True)
+    }
+    (line,) = undecided(summarise(timed_run(tmp_path, seconds, cases, experiment=AUTO)))
+    assert "more than 1000 repetitions would be needed, or larger arrays" in line
+
+
+def test_minutes_that_are_missing_follow_from_what_the_run_took(tmp_path):
+    told = [("hdf5", 0.1), ("netcdf4", 0.105)]
+    times = {"started": "2026-01-01T12:00:00+00:00", "finished": "2026-01-01T12:10:30+00:00"}
+    summary = a_timed(tmp_path, told, cv=0.25, **times)
+    needed = max(o.needed for a in summary.answers for o in a.others)
+    minutes = 10.5 / 42 * 2 * (needed - 20)  # two cases with 20 repetitions and a warm-up each
+    expected = f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+    (line,) = undecided(summary)
+    assert f"repetitions ({expected} more) would decide" in line
+    assert validity(summary).endswith(", 10 min")
+
+
+def test_comparisons_with_different_winners_are_named(tmp_path):
+    told = [
+        (backend, seconds, {"layout": layout, "group": layout})
+        for layout, both in (("shared", (0.1, 0.2)), ("own", (0.2, 0.1)))
+        for backend, seconds in zip(("hdf5", "zarr"), both, strict=True)
+    ]
+    for line in sentences(a_timed(tmp_path, told)):
+        assert "hdf5 is fastest with layout shared; zarr takes " in line
+        assert ". zarr is fastest with layout own; hdf5 takes " in line
+
+
+def test_many_comparisons_are_counted(tmp_path):
+    told = [
+        (backend, seconds, {"group": f"g{i}", "source": f"s{i}"})
+        for i in range(6)
+        for backend, seconds in (("hdf5", 0.1), ("zarr", 0.2 if i else 0.05))
+    ]
+    for line in sentences(a_timed(tmp_path, told)):
+        assert "hdf5 is fastest in 5 of 6 comparisons; zarr takes 1." in line
+        assert "zarr is fastest in 1 of 6 comparisons; hdf5 takes" in line
+    same = a_timed(tmp_path / "same", [t for t in told if t[2]["group"] != "g0"])
+    assert all("hdf5 is fastest in all 5 comparisons" in line for line in sentences(same))
+
+
+@pytest.mark.parametrize(
+    ("cache", "said"),
+    [
+        ("warm", "Reading (from the page cache):"),
+        ("shifted", "Reading (from the page cache, written by another rank):"),
+        ("copied", "Reading (from the page cache, a copy):"),
+        ("dropped", "Reading (from the device):"),
+        ("separate", "Reading (by another job):"),
+        ("unproved", "Reading (with a page cache in an unproved state):"),
+    ],
+)
+def test_where_data_were_read_from_is_said(tmp_path, cache, said):
+    told = [(b, s, {"cache": cache, "group": "g"}) for b, s in FORMATS]
+    assert sentences(a_timed(tmp_path, told))[1].startswith(said)
+
+
+def test_several_states_of_the_cache_are_not_taken_for_one(tmp_path):
+    told = [(b, s, {"cache": cache}) for cache in ("warm", "dropped") for b, s in FORMATS]
+    assert sentences(a_timed(tmp_path, told))[1].startswith("Reading (mixed caches): ")
+
+
+@pytest.mark.parametrize(
+    ("durability", "said"),
+    [("close", "until close"), ("flush", "until the flush"), ("sync", "to the device")],
+)
+def test_how_durably_was_written_is_said(tmp_path, durability, said):
+    told = [(b, s, {"durability": durability, "group": "g"}) for b, s in FORMATS]
+    assert sentences(a_timed(tmp_path, told))[0].startswith(f"Writing ({said}): hdf5")
+
+
+def test_several_durabilities_are_not_taken_for_one(tmp_path):
+    told = [(b, s, {"durability": d, "group": d}) for d in ("close", "sync") for b, s in FORMATS]
+    (writing, _) = sentences(a_timed(tmp_path, told))
+    assert writing.startswith("Writing (as durably as each asks for): ")
+
+
+def test_cases_of_one_format_are_named_by_what_sets_them_apart(tmp_path):
+    told = [("hdf5", 0.1), ("hdf5", 0.2, {"transfer": "collective"})]
+    for line in sentences(a_timed(tmp_path, told)):
+        assert "hdf5 independent is fastest; hdf5 collective takes 2.0" in line
+
+
+def test_an_invalid_case_is_in_no_sentence_and_the_run_is_invalid(tmp_path):
+    told = [("hdf5", 1e-3, {"invalid": "lost data"}), *FORMATS[1:]]
+    summary = a_timed(tmp_path, told, valid=False, reasons=["hdf5: lost data", "also this"])
+    *lines, verdict = verdict_lines(summary)
+    assert all("netcdf4 is fastest" in line and "hdf5" not in line for line in lines)
+    assert verdict == "INVALID: hdf5: lost data (and 1 more reason)"
+    (spoilt,) = [case for case in summary.cases if case.invalid]
+    assert all(p.ratio is None and p.roofline is None for p in spoilt.phases.values())
+    best = [c.phases["write_total"].ratio.value for c in summary.cases if not c.invalid]
+    assert min(best) == 1
+
+
+def test_what_is_too_short_is_not_compared(tmp_path):
+    summary = a_timed(tmp_path, FORMATS, floor=FLOOR | {"own": 0.01, "synced": 0.01})
+    assert all(
+        line.endswith("too short to be told apart from the harness; take larger arrays.")
+        for line in sentences(summary)
+    )
+    assert list(undecided(summary)) == []
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ({"valid": None, "status": "running"}, "unfinished"),
+        ({"valid": None, "status": "written"}, "written; the verdict comes with reading"),
+        ({"status": "interrupted"}, "repetitions each; interrupted"),
+        (
+            {"valid": None, "imported": "IOR 4"},
+            "measured by IOR 4: pffbench has verified nothing of that",
+        ),
+    ],
+)
+def test_runs_that_are_not_valid_yet_say_so(tmp_path, record, said):
+    summary = a_timed(tmp_path, FORMATS, **record)
+    assert verdict_lines(summary)[-1].endswith(said)
+    # Nothing is claimed of what another program measured and nobody verified.
+    assert bool(sentences(summary)) == ("imported" not in record)
+
+
+def test_one_case_has_a_verdict_and_nothing_else(tmp_path):
+    (line,) = verdict_lines(a_timed(tmp_path, FORMATS[:1]))
+    assert line == "VALID: every byte read was verified; 1 case, 20 repetitions"
+    lines = verdict_lines(summarise(a_run(tmp_path / "drawn", [a_case("hdf5")], repetitions=1)))
+    assert lines == ["VALID: every byte read was verified; 1 case, 1 repetition"]
+
+
+RUNS = st.lists(
+    st.tuples(
+        st.sampled_from(["hdf5", "netcdf4", "zarr", "mpiio"]),
+        st.sampled_from([1e-6, 0.1, 0.101, 0.15, 0.4]),
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "layout": st.sampled_from(["shared", "own"]),
+                "transfer": st.sampled_from(["independent", "collective"]),
+                "codec": st.sampled_from(["none", "zstd"]),
+                "durability": st.sampled_from(["close", "sync"]),
+                "cache": st.sampled_from(["warm", "dropped", "unproved"]),
+                "invalid": st.just("lost data"),
+                "group": st.sampled_from(["a", "b", "c"]),
+            },
+        ),
+    ),
+    min_size=1,
+    max_size=10,
+)
+
+
+@settings(max_examples=40)
+@given(
+    RUNS,
+    st.integers(1, 12),
+    st.sampled_from([0.01, 0.3, 2.0]),
+    st.sampled_from([{}, {"valid": False, "reasons": ["a", "b", "c"]}, {"status": "interrupted"}]),
+)
+def test_the_verdict_has_five_lines_at_most_and_is_the_last_of_them(
+    tmp_path_factory, told, blocks, cv, record
+):
+    summary = a_timed(tmp_path_factory.mktemp("run"), told, blocks, cv, **record)
+    lines = verdict_lines(summary)
+    assert 1 <= len(lines) <= 5
+    assert lines[-1] == validity(summary)
+    assert all(line and "\n" not in line and "nan" not in line for line in lines)
+    for answer in summary.answers:
+        assert answer.decided or answer.running
+        for other in answer.others:
+            assert other.standing != "undecided" or answer.too_short or other.needed > blocks
+            assert not math.isnan(other.ratio.value)

@@ -1,0 +1,302 @@
+"""Which cases run in the next block: decided ones stop, and the same data give the same answer."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+from drawn_times import by_block, drawn
+from pffbench.backends.registry import backend_class
+from pffbench.experiment.check import make_plan
+from pffbench.experiment.load import from_data
+from pffbench.run.schedule import FEWEST, MOST_READS, Schedule
+
+ENTRY = {"workload": "hyperslab", "shape": [8, 8], "layout": "own"}
+FORMATS = ("hdf5", "netcdf4", "zarr")
+
+
+class Recorded:
+    """What rank 0 has recorded of a run whose times are known beforehand.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is run.
+    medians : dict of str to float
+        Seconds that cases take, by a part of their names; those that are not named take one second.
+    read : float
+        Seconds that reading takes in each case.
+    """
+
+    def __init__(self, plan, medians, cv=0.05, seed=1, read=0.01):
+        self.plan = plan
+        self.resolution = 1e-6
+        self.cases = {
+            case.id: {
+                "parameters": msgspec.to_builtins(case.parameters),
+                "group": case.group,
+                "raw": not backend_class(case.parameters.backend).capabilities.formatted,
+            }
+            for case in plan.cases
+        }
+        generator = np.random.default_rng(seed)
+        self._times = {}
+        for case in plan.cases:
+            median = next((s for part, s in medians.items() if part in case.id), 1.0)
+            noise = drawn("normal", 1, plan.experiment.blocks, generator, cv)[0]
+            self._times[case.id] = by_block(median * noise)
+        self._read = read
+        self.ran = {case.id: [] for case in plan.cases}
+        self.stopped = []
+
+    def totals(self, last):
+        warmup = self.plan.experiment.warmup
+        told = {
+            name: {b: self._times[name][b] for b in blocks if warmup <= b <= last}
+            for name, blocks in self.ran.items()
+        }
+        return {"write_total": told}
+
+    def read_seconds(self, case):
+        return self._read if self.ran[case] else None
+
+    def stop(self, cases, repetitions, why):
+        self.stopped.append((tuple(cases), repetitions, why))
+
+    def counted(self, part):
+        """Return how many repetitions count of the one case whose name has a part."""
+        (name,) = [name for name in self.ran if part in name]
+        return sum(block >= self.plan.experiment.warmup for block in self.ran[name])
+
+
+def a_plan(*entries, roofline=False, **top):
+    cases = [ENTRY | entry for entry in entries]
+    return make_plan(from_data({"name": "x", "cases": cases, "roofline": roofline, **top}, "x"), 4)
+
+
+def run(plan, record, seconds=1.0, after=None):
+    """Run all blocks as the runner does; return what ran in each."""
+    schedule = Schedule(plan, record)
+    following, told, passed = schedule.first(), [], 0.0
+    for block in range(plan.experiment.blocks):
+        if not following.cases:
+            break
+        told.append(following)
+        for place in following.cases:
+            record.ran[plan.cases[place].id].append(block)
+            passed += seconds
+        if after is not None:
+            after(block, record)
+        expected = dict.fromkeys(record.cases, seconds)
+        following = schedule.after(block, passed, expected)
+    return told
+
+
+def test_cases_of_a_decided_comparison_stop_after_ten_repetitions():
+    plan = a_plan({"backend": list(FORMATS)})
+    record = Recorded(plan, {"hdf5": 1.0, "netcdf4": 2.0, "zarr": 3.0})
+    blocks = run(plan, record)
+    assert len(blocks) == plan.experiment.warmup + FEWEST
+    assert {record.counted(name) for name in FORMATS} == {FEWEST}
+    ((cases, repetitions, why),) = record.stopped
+    assert set(cases) == set(record.cases)
+    assert repetitions == FEWEST
+    assert "nothing in the headline depends on more" in why
+
+
+def test_a_slow_case_stops_and_those_that_may_be_the_fastest_go_on():
+    plan = a_plan({"backend": list(FORMATS)}, max_repetitions=28)
+    record = Recorded(plan, {"hdf5": 1.0, "netcdf4": 1.03, "zarr": 3.0}, cv=0.3)
+    run(plan, record)
+    assert record.counted("zarr") < record.counted("hdf5") == record.counted("netcdf4") == 28
+    assert record.counted("zarr") in (10, 14, 20)
+
+
+def test_cases_stop_at_looks_only():
+    for seed in range(12):
+        plan = a_plan({"backend": list(FORMATS)})
+        record = Recorded(plan, {"netcdf4": 1.15, "zarr": 1.4}, cv=0.12, seed=seed)
+        run(plan, record)
+        assert {record.counted(name) for name in FORMATS} <= {10, 14, 20, 28, 40}
+
+
+def test_each_comparison_stops_by_itself():
+    plan = a_plan(
+        {"backend": ["hdf5", "zarr"]},
+        {"backend": ["hdf5", "zarr"], "shape": [16, 16]},
+        max_repetitions=20,
+    )
+    groups = list(dict.fromkeys(case.group for case in plan.cases))
+    decided = [case.id for case in plan.cases if case.group == groups[0]]
+    record = Recorded(plan, {decided[0]: 1.0, decided[1]: 4.0}, cv=0.2)
+    run(plan, record)
+    assert [len(record.ran[name]) for name in decided] == [11, 11]
+    assert all(len(blocks) == 21 for name, blocks in record.ran.items() if name not in decided)
+
+
+def test_raw_transfers_go_on_beside_what_they_bound_and_stop_with_it():
+    plan = a_plan(
+        {"backend": ["hdf5", "zarr"]},
+        {"backend": ["hdf5", "zarr"], "shape": [16, 16]},
+        roofline=True,
+        max_repetitions=20,
+    )
+    raw = {case.group: case.id for case in plan.cases if case.roofline}
+    assert len(raw) == 2
+    quick, slow = dict.fromkeys(case.group for case in plan.cases)
+    (one, other) = [c.id for c in plan.cases if c.group == quick and not c.roofline]
+    record = Recorded(plan, {one: 1.0, other: 4.0}, cv=0.2)
+    run(plan, record)
+    assert len(record.ran[raw[quick]]) == 11
+    assert len(record.ran[raw[slow]]) == 21
+    # Rows of those that stopped are kept.
+    assert set(record.totals(99)["write_total"][raw[quick]]) == set(range(1, 11))
+
+
+def test_what_is_compared_with_nothing_has_ten_repetitions():
+    plan = a_plan({"backend": "hdf5"})
+    record = Recorded(plan, {})
+    run(plan, record)
+    assert record.counted("hdf5") == FEWEST
+
+
+@pytest.mark.parametrize("repetitions", [1, 3, 12])
+def test_a_fixed_number_of_repetitions_is_that_of_each_case(repetitions):
+    plan = a_plan({"backend": list(FORMATS)}, repetitions=repetitions, warmup=2)
+    record = Recorded(plan, {"zarr": 9.0})
+    run(plan, record)
+    assert {record.counted(name) for name in FORMATS} == {repetitions}
+    assert record.stopped == []
+
+
+@pytest.mark.parametrize("most", [3, 7, 12])
+def test_no_case_has_more_repetitions_than_are_allowed(most):
+    plan = a_plan({"backend": list(FORMATS)}, max_repetitions=most, warmup=0)
+    record = Recorded(plan, {}, cv=0.3)
+    run(plan, record)
+    assert {record.counted(name) for name in FORMATS} == {most}
+
+
+def test_a_case_that_failed_runs_no_more_and_decides_nothing():
+    plan = a_plan({"backend": list(FORMATS)}, max_repetitions=28)
+    record = Recorded(plan, {"hdf5": 1.0, "netcdf4": 1.03, "zarr": 1.0}, cv=0.3)
+    (zarr,) = [name for name in record.cases if "zarr" in name]
+
+    def fails(block, record):
+        if block == 4:
+            record.cases[zarr]["failure"] = {"phase": "write"}
+
+    run(plan, record, after=fails)
+    assert len(record.ran[zarr]) == 5
+    assert record.counted("hdf5") == record.counted("netcdf4") == 28
+    assert all(zarr not in cases for cases, *_ in record.stopped)
+
+
+def test_with_one_format_left_there_is_nothing_to_decide():
+    plan = a_plan({"backend": ["hdf5", "zarr"]})
+    record = Recorded(plan, {}, cv=0.3)
+    (zarr,) = [name for name in record.cases if "zarr" in name]
+    run(
+        plan, record, after=lambda block, r: r.cases[zarr].update(invalid="lost") if block else None
+    )
+    assert record.counted("hdf5") == FEWEST
+
+
+def test_no_block_begins_that_would_pass_the_time_budget():
+    plan = a_plan({"backend": ["hdf5", "zarr"]}, time_budget="30 s")
+    record = Recorded(plan, {}, cv=0.3)
+    blocks = run(plan, record, seconds=1.0)
+    assert len(blocks) == 15  # of two cases, one second each
+    ((cases, repetitions, why),) = record.stopped
+    assert len(cases) == 2
+    assert repetitions == 14
+    assert "time budget of 30 s" in why
+
+
+def test_a_case_that_stopped_leaves_its_time_to_the_others():
+    plan = a_plan({"backend": list(FORMATS)}, time_budget="60 s")
+    record = Recorded(plan, {"hdf5": 1.0, "netcdf4": 1.0, "zarr": 9.0}, cv=0.2)
+    blocks = run(plan, record)
+    # 11 blocks of three cases, then two cases in the 27 s that are left.
+    assert record.counted("zarr") == 10
+    assert len(blocks) == 11 + 13
+
+
+def test_the_budget_ends_a_fixed_number_of_repetitions_too():
+    plan = a_plan({"backend": ["hdf5", "zarr"]}, repetitions=50, time_budget="30 s")
+    record = Recorded(plan, {})
+    assert len(run(plan, record)) == 15
+
+
+def test_a_warm_up_is_never_the_end():
+    plan = a_plan({"backend": ["hdf5", "zarr"]}, time_budget="1 s", warmup=2)
+    assert len(run(plan, Recorded(plan, {}))) == 3
+
+
+# Going on
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_run_that_is_resumed_comes_to_the_same_decisions(seed):
+    """Blocks that are done are passed over, and the schedule is asked again after each of them."""
+    plan = a_plan({"backend": list(FORMATS)}, {"backend": ["hdf5", "zarr"], "shape": [16, 16]})
+    record = Recorded(plan, {"hdf5": 1.0, "netcdf4": 1.12, "zarr": 1.3}, cv=0.12, seed=seed)
+    told = run(plan, record)
+    again = Schedule(plan, record)
+    replayed = [again.first()]
+    for block in range(len(told) - 1):
+        replayed.append(again.after(block, 0.0, {}))
+    assert [block.cases for block in replayed] == [block.cases for block in told]
+    assert [block.reads for block in replayed[1:]] == [block.reads for block in told[1:]]
+
+
+def test_decisions_follow_from_data_up_to_the_block_alone():
+    """A look back at an earlier block, with later ones recorded, finds what it found then."""
+    plan = a_plan({"backend": list(FORMATS)}, max_repetitions=28)
+    record = Recorded(plan, {"netcdf4": 1.1, "zarr": 1.5}, cv=0.15)
+    told = run(plan, record)
+    for length in range(11, len(told)):
+        schedule = Schedule(plan, record)
+        found = schedule.first()
+        for block in range(length):
+            found = schedule.after(block, 0.0, {})
+        assert found.cases == told[length].cases
+
+
+# Reads
+
+
+@pytest.mark.parametrize(
+    ("cache", "seconds", "expected"),
+    [
+        ("warm", 0.03, 4),
+        ("shifted", 0.03, 4),
+        ("warm", 1e-5, MOST_READS),
+        ("warm", 0.2, 1),
+        ("dropped", 0.001, 1),
+    ],
+)
+def test_short_reads_are_repeated_where_that_is_the_same_work(cache, seconds, expected):
+    plan = a_plan({"backend": ["hdf5", "zarr"], "cache": cache})
+    told = run(plan, Recorded(plan, {}, read=seconds))
+    # What a read takes is known from the first block on, and settled then.
+    assert set(told[0].reads.values()) == {1}
+    assert {n for block in told[1:] for n in block.reads.values()} == {expected}
+
+
+def test_with_a_fixed_number_of_repetitions_each_reads_once():
+    plan = a_plan({"backend": ["hdf5", "zarr"]}, repetitions=3)
+    told = run(plan, Recorded(plan, {}, read=1e-5))
+    assert {n for block in told for n in block.reads.values()} == {1}
+
+
+def test_reads_are_settled_with_the_first_repetition_that_was_read():
+    plan = a_plan({"backend": ["hdf5", "zarr"]})
+    record = Recorded(plan, {}, read=0.05)
+
+    def slower(block, record):
+        record._read = 0.05 if block == 0 else 0.01
+
+    told = run(plan, record, after=slower)
+    assert {n for block in told[1:] for n in block.reads.values()} == {2}
