@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from pffbench.phases import READ_PHASES
 from pffbench.results.ranks import RanksFile
 from pffbench.results.record import RunRecord
-from pffbench.results.samples import READ_PHASES, Sample, SamplesLog
+from pffbench.results.samples import Sample, SamplesLog
 
 PHASES = (
     "create", "define", "write", "flush", "close", "sync",

@@ -20,7 +20,7 @@ from pffbench.errors import UserError
 from pffbench.results.record import RunRecord
 from pffbench.results.samples import Sample, SamplesLog
 from pffbench_analysis.compare import Verdict, compare, compare_runs
-from pffbench_analysis.compare.inference import ALPHA, dependence, estimate, holm
+from pffbench_analysis.compare.inference import estimate
 from pffbench_analysis.runs import load_run
 
 PHASES = {"create": 0.01, "write": 0.2, "close": 0.05, "open": 0.01, "read": 0.1, "remove": 0.02}

@@ -10,7 +10,8 @@ from drawn_times import by_block, drawn
 from pffbench.backends.registry import backend_class
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
-from pffbench.run.schedule import FEWEST, MOST_READS, Schedule
+from pffbench.run.schedule import MOST_READS, Schedule
+from pffbench.summary.inference import LOOKS
 
 ENTRY = {"workload": "hyperslab", "shape": [8, 8], "layout": "own"}
 FORMATS = ("hdf5", "netcdf4", "zarr")
@@ -97,11 +98,11 @@ def test_cases_of_a_decided_comparison_stop_after_ten_repetitions():
     plan = a_plan({"backend": list(FORMATS)})
     record = Recorded(plan, {"hdf5": 1.0, "netcdf4": 2.0, "zarr": 3.0})
     blocks = run(plan, record)
-    assert len(blocks) == plan.experiment.warmup + FEWEST
-    assert {record.counted(name) for name in FORMATS} == {FEWEST}
+    assert len(blocks) == plan.experiment.warmup + LOOKS[0]
+    assert {record.counted(name) for name in FORMATS} == {LOOKS[0]}
     ((cases, repetitions, why),) = record.stopped
     assert set(cases) == set(record.cases)
-    assert repetitions == FEWEST
+    assert repetitions == LOOKS[0]
     assert "nothing in the headline depends on more" in why
 
 
@@ -158,7 +159,7 @@ def test_what_is_compared_with_nothing_has_ten_repetitions():
     plan = a_plan({"backend": "hdf5"})
     record = Recorded(plan, {})
     run(plan, record)
-    assert record.counted("hdf5") == FEWEST
+    assert record.counted("hdf5") == LOOKS[0]
 
 
 @pytest.mark.parametrize("repetitions", [1, 3, 12])
@@ -200,7 +201,7 @@ def test_with_one_format_left_there_is_nothing_to_decide():
     run(
         plan, record, after=lambda block, r: r.cases[zarr].update(invalid="lost") if block else None
     )
-    assert record.counted("hdf5") == FEWEST
+    assert record.counted("hdf5") == LOOKS[0]
 
 
 def test_no_block_begins_that_would_pass_the_time_budget():

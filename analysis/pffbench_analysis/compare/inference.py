@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pffbench.summary.inference import (
     ALPHA,
+    FEWEST,
     Times,
     Values,
     holm,
@@ -17,9 +18,6 @@ from pffbench.summary.inference import (
     unit_error,
     variance_inflation,
 )
-
-#: Repetitions of each run under which nothing is compared: a rank test of four shows nothing.
-FEWEST = 5
 
 
 @dataclass(frozen=True)

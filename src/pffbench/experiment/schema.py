@@ -39,7 +39,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     common : dict
         Parameters of all entries; an entry's own ones come first.
     repetitions : {"auto"} or int
-        Repetitions that count. ``auto``: after 5, 7, 10, 14, 20, 28, 40, … of them the run looks at
+        Repetitions that count. ``auto``: after 10, 14, 20, 28, 40, … of them the run looks at
         its results, and cases stop when all comparisons of the headline that they take part in
         are decided. A number: exactly so many of each case.
     max_repetitions : int

@@ -1,7 +1,7 @@
 """Which cases run in the next block of repetitions, and when a run has enough of them.
 
 With a fixed number of repetitions each case runs as often. Otherwise the run looks at its results
-after 5, 7, 10, 14, … repetitions (`pffbench.summary.inference.LOOKS`): cases whose comparisons in
+after 10, 14, 20, 28, … repetitions (`pffbench.summary.inference.LOOKS`): cases whose comparisons in
 the headline are decided stop, and the time goes to the others.
 """
 
@@ -17,8 +17,6 @@ from pffbench.experiment.plan import Plan
 from pffbench.summary.headline import Design, TotalTimes, answers, undecided_cases
 from pffbench.units import Duration
 
-#: With ``repetitions: auto`` each case has at least so many, unless time is up.
-FEWEST = 10
 #: Reading that takes less time is repeated within a repetition, so often at most.
 READ_SECONDS = 0.1
 MOST_READS = 8
@@ -112,7 +110,7 @@ class Schedule:
 
     def _look(self, counted: int, block: int) -> None:
         """Let cases stop that the headline needs no more of."""
-        if counted not in self._design.looks and counted != FEWEST:
+        if counted not in self._design.looks:
             return
         found = answers(
             self._record.cases,
@@ -125,9 +123,7 @@ class Schedule:
         # Raw transfers go on beside what they bound: they tell whether the machine changed.
         groups = {case.group for case in self._plan.cases if case.id in open_}
         goes_on = [
-            i
-            for i in self._active
-            if self._case(i).id in open_ or self._is_raw(i, groups) or counted < FEWEST
+            i for i in self._active if self._case(i).id in open_ or self._is_raw(i, groups)
         ]
         stopping = [self._case(i).id for i in self._active if i not in set(goes_on)]
         if stopping:

@@ -22,7 +22,7 @@ import numpy as np
 
 from pffbench.summary.inference import (
     ALPHA,
-    LOOKS,
+    FEWEST,
     MARGIN,
     Decision,
     Decisions,
@@ -163,7 +163,7 @@ class Design:
     def of_experiment(cls, experiment: Mapping[str, Any]) -> Design:
         """Return the design of an experiment as `run.json` keeps it."""
         margin = float(experiment.get("margin") or MARGIN)
-        repetitions = experiment.get("repetitions") or LOOKS[0]
+        repetitions = experiment.get("repetitions") or FEWEST
         if repetitions == "auto":
             return cls(planned_looks(int(experiment["max_repetitions"])), margin)
         return cls((int(repetitions),), margin)

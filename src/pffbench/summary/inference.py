@@ -8,7 +8,7 @@ The pieces, each for a property of I/O timings that has been measured (docs/meth
 * Times have outliers and several modes, so two ways are compared by the Wilcoxon-Mann-Whitney
   test, whose null distribution is exact for any distribution of the times. Its inversion gives
   the interval of the ratio of two times (Hodges and Lehmann, 1963).
-* A run looks at its results after 5, 7, 10, 14, … repetitions and stops when all comparisons of
+* A run looks at its results after 10, 14, 20, 28, … repetitions and stops when all comparisons of
   its headline are decided. Each look gets an equal share of the error (Bonferroni), so that the
   probability of any false claim at any look stays bounded whatever the dependence of the looks.
 * A run makes many comparisons. Holm's procedure (1979) bounds the probability of *any* false
@@ -41,10 +41,11 @@ Times = Mapping[int, float]
 ALPHA = 0.05
 #: Two ways whose ratio is shown to be nearer to 1 than this are called equally fast.
 MARGIN = 0.10
-#: Repetitions after which a run may look at its results; from 5 on about a factor of sqrt(2).
-LOOKS = (5, 7, 10, 14, 20, 28, 40, 56, 80, 113, 160, 226, 320, 453, 640, 905)
+#: Repetitions after which a run may look at its results; a factor of about sqrt(2). Looks at
+#: fewer show little and would take their share of the error from the later ones.
+LOOKS = (10, 14, 20, 28, 40, 56, 80, 113, 160, 226, 320, 453, 640, 905)
 #: Repetitions under which nothing is shown, nor dependence estimated.
-FEWEST = LOOKS[0]
+FEWEST = 7
 #: Under this product of sample sizes the null distribution of the rank sum is counted exactly.
 _EXACT = 2500
 _NORMAL = NormalDist()
@@ -326,7 +327,7 @@ def variance_inflation(
     Returns
     -------
     float
-        At least 1; 1 where no two ways (no way, if nothing cancels) have five blocks.
+        At least 1; 1 where no two ways (no way, if nothing cancels) have `FEWEST` blocks.
     """
     products = squares = lengths = series = 0.0
     for ways in tables:
@@ -341,9 +342,8 @@ def variance_inflation(
     if not squares:
         return 1.0
     length = lengths / squares
-    # The expectation of the observed correlation is about -1/length + slope * correlation. Under
-    # seven values the slope is that of ranks, found by simulation.
-    slope = max(1 - 4 / length, 0.3)
+    # The expectation of the observed correlation is about -1/length + slope * correlation.
+    slope = 1 - 4 / length
     correlation = (products / squares + 1 / length) / slope
     squared_error = 1 / (series * length * slope**2)
     return inflation_of(correlation + cautious * _CAUTION * squared_error, n)
@@ -604,7 +604,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def _robust_deviation(values: Values) -> float:
     """Return the standard deviation by the interquartile range, which outliers do not change."""
-    # NumPy's usual quantiles would give 27 % too little of five values.
+    # NumPy's usual quantiles would give too little of a few values.
     low, high = np.quantile(values, [0.25, 0.75], method="normal_unbiased")
     return float(high - low) / 1.349
 
