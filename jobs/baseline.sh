@@ -31,10 +31,10 @@ compare_with_baseline() {
     say "compared with $BASELINE:"
     COLUMNS=160 "$PYTHON" -m pffbench compare "$BASELINE" "$1" --fail-if-slower "$ALLOWED" --out "$out" || status=$?
     case $status in
-        0) MEANING="all well, and nothing is slower than the baseline by more than $ALLOWED" ;;
-        1) MEANING="slower than the baseline by more than $ALLOWED, see $out/compare.md" ;;
+        0) MEANING="all well: nothing is slower than the baseline by more than $ALLOWED" ;;
+        1) MEANING="shown to be slower than the baseline by more than $ALLOWED, see $out/compare.md" ;;
         2) MEANING="not comparable with the baseline $BASELINE" ;;
-        4) MEANING="too few repetitions to see a slowdown by more than $ALLOWED, see $out/compare.md" ;;
+        4) MEANING="too few repetitions to tell whether it is slower by more than $ALLOWED, see $out/compare.md" ;;
         5) MEANING="the machine has changed since the baseline: raw transfers differ, see $out/compare.md" ;;
     esac
     # Python ends with 1 when it fails itself.

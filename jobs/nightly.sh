@@ -8,8 +8,10 @@
 #SBATCH --requeue
 #SBATCH --signal=USR1@120
 #
-# A regression run: the default comparison, or any experiment, compared with a baseline. The job fails when something
-# is slower, and when the repetitions are too few to see it.
+# A regression run: the default comparison, or any experiment, compared with a baseline. The job passes only when it is
+# shown that nothing is slower by more than is allowed. It ends with status 1 when something is shown to be slower, 2 when
+# nothing is comparable, 4 when the repetitions are too few to tell (under seven always are), and 5 when the raw transfers
+# show that the machine has changed.
 #
 #   jobs/submit --nodes 4 nightly [EXPERIMENT.yaml] [OPTION of `pffbench run` …]
 #   sbatch -N 4 jobs/nightly.sh [EXPERIMENT.yaml] [OPTION …]

@@ -19,8 +19,15 @@ from pffbench_analysis.compare.inference import (
     estimate,
     holm,
 )
-from pffbench_analysis.compare.matching import match
-from pffbench_analysis.compare.measured import Measured, Phase, measured, obstacle, unfit
+from pffbench_analysis.compare.matching import match, only_raw
+from pffbench_analysis.compare.measured import (
+    Measured,
+    Phase,
+    measured,
+    obstacle,
+    too_few,
+    unfit,
+)
 from pffbench_analysis.compare.model import (
     RAW,
     SMALLEST_EFFECT,
@@ -65,6 +72,7 @@ def compare_runs(
         differences=tuple(differences(base, new)),
         stored=tuple(_stored(cases, base, new)),
         smallest=smallest,
+        only_raw=only_raw(base, new),
     )
 
 
@@ -76,7 +84,10 @@ def _pairs(cases: Sequence[CaseName], base: Measured, new: Measured) -> list[Pai
         one, other = base.phases.get(case.base, {}), new.phases.get(case.new, {})
         for phase in dict.fromkeys([*one, *other]):
             reason = against or obstacle(phase, (case.base, case.new), base, new)
-            found.append(_pair(case, phase, one.get(phase), other.get(phase), reason))
+            both = one.get(phase), other.get(phase)
+            few = "" if reason else too_few(*both)
+            pair = _pair(case, phase, *both, reason or few)
+            found.append(replace(pair, too_few=bool(few)))
     return found
 
 
@@ -103,13 +114,13 @@ def _judged_apart(
 
     Sums of phases of the formats are one family: of all claims about them any is false with a
     probability of at most 5 %. Single phases are another one, which tells where a difference comes
-    from. Raw transfers, the control, are judged apart from both.
+    from. Raw transfers beside formats, the control, are judged apart from both.
     """
     found = list(pairs)
     families: dict[tuple[bool, bool], list[int]] = defaultdict(list)
     for place, pair in enumerate(pairs):
         if not pair.reason:
-            families[pair.is_total, pair.case.raw].append(place)
+            families[pair.is_total, pair.case.control].append(place)
     for places in families.values():
         seconds = [_seconds(pairs[i], base, new) for i in places]
         judged = _judged([pairs[i] for i in places], seconds, smallest, base, new)
@@ -169,12 +180,12 @@ def _overall(
 ) -> tuple[Pair, ...]:
     """Compare each backend by the geometric mean of its cases, block by block.
 
-    Rows of several cases are a family of their own, and so are those of raw bytes.
+    Rows of several cases are a family of their own, and so are those of raw bytes beside formats.
     """
     groups: dict[tuple[str, str], list[CaseName]] = defaultdict(list)
     for pair in judged:
-        if pair.is_total:
-            groups[_kind(pair.case, base.run), pair.phase].append(pair.case)
+        if pair.is_total and (name := _stands_for(pair.case, base.run)):
+            groups[name, pair.phase].append(pair.case)
     families: dict[bool, list[tuple[Pair, tuple[Values, Values]]]] = defaultdict(list)
     for (name, phase), cases in groups.items():
         one = _mean([base.phases[case.base][phase] for case in cases])
@@ -184,7 +195,7 @@ def _overall(
         if min(one.seconds.size, other.seconds.size) < FEWEST:
             continue  # the cases have too few blocks in common
         label = f"{name}, {len(cases)} case{'' if len(cases) == 1 else 's'}"
-        stands = CaseName("", "", label, cases[0].backend, raw=name == RAW)
+        stands = CaseName("", "", label, cases[0].backend, control=name == RAW)
         both = (one.seconds, other.seconds)
         families[name == RAW].append((_pair(stands, phase, one, other), both))
     found: list[Pair] = []
@@ -194,10 +205,14 @@ def _overall(
     return tuple(found)
 
 
-def _kind(case: CaseName, run: Run) -> str:
-    """Return the backend of a case, or that it moves raw bytes which are really kept."""
-    kept = run.record.cases[case.base].get("verified", True)
-    return RAW if case.raw and kept else case.backend
+def _stands_for(case: CaseName, run: Run) -> str:
+    """Name the row that a case enters: its backend, or raw bytes; empty where it enters none.
+
+    What moves no bytes, such as `null`, says nothing of the speed of the machine's storage.
+    """
+    if not case.control:
+        return case.backend
+    return RAW if run.record.cases[case.base].get("verified", True) else ""
 
 
 def _mean(phases: Sequence[Phase]) -> Phase:

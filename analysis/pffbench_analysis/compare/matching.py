@@ -38,11 +38,12 @@ def match(
         No case has a parameter or option that `across` names.
     """
     mine, others = _told(base), _told(new)
+    beside_formats = not only_raw(base, new)
     _check(across, (*mine.values(), *others.values()))
     by_key, theirs = _by_key(mine, across), _by_key(others, across)
     labels, labels_new = _labels(mine), _labels(others)
     matched = [
-        _name(base, names[0], theirs[key][0], labels[names[0]])
+        _name(base, new, names[0], theirs[key][0], labels[names[0]], beside_formats)
         for key, names in by_key.items()
         if len(names) == len(theirs.get(key, [])) == 1
     ]
@@ -53,6 +54,11 @@ def match(
         Lone(n, labels_new[n], _why(n, told, left, base, across)) for n, told in right.items()
     ]
     return matched, only_base, only_new
+
+
+def only_raw(*runs: Run) -> bool:
+    """Tell whether no run has a case of a format: then raw transfers are what is compared."""
+    return all(entry.get("raw") for run in runs for entry in run.record.cases.values())
 
 
 def _without(cases: Mapping[str, _Told], taken: set[str]) -> dict[str, _Told]:
@@ -124,10 +130,13 @@ def _varies(cases: Mapping[str, _Told], key: str) -> bool:
     return len({told.get(key) for told in cases.values()}) > 1
 
 
-def _name(run: Run, base: str, new: str, label: str) -> CaseName:
-    entry = run.record.cases[base]
+def _name(
+    run: Run, other: Run, base: str, new: str, label: str, beside_formats: bool
+) -> CaseName:
+    entry, there = run.record.cases[base], other.record.cases[new]
     words = {key: str(entry["parameters"].get(key, "")) for key in _READABLE}
-    return CaseName(base=base, new=new, label=label, raw=bool(entry.get("raw")), **words)
+    control = beside_formats and bool(entry.get("raw") and there.get("raw"))
+    return CaseName(base=base, new=new, label=label, control=control, **words)
 
 
 def _why(

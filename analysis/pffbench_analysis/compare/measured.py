@@ -142,7 +142,9 @@ def unfit(side: Measured) -> Iterator[str]:
 
 
 def obstacle(phase: str, case: tuple[str, str], base: Measured, new: Measured) -> str:
-    """Say why a case cannot be compared in a phase; empty when it can.
+    """Say why a case cannot be compared in a phase, however often it is repeated.
+
+    Empty when it can; see `too_few` for the rest.
 
     Parameters
     ----------
@@ -167,12 +169,17 @@ def obstacle(phase: str, case: tuple[str, str], base: Measured, new: Measured) -
     doubtful = [side.which for side, name in sides if name in side.unproved]
     if phase in _READING and doubtful:
         return f"state of the page cache not proved in the {' and the '.join(doubtful)} run"
-    n, m = one.seconds.size, other.seconds.size
-    if min(n, m) < FEWEST:
-        return f"too few repetitions: {n} and {m}, {FEWEST} of each are needed"
     short = [
         side.which
         for (side, _), there in zip(sides, (one, other), strict=True)
         if there.median < side.resolution or there.seconds.min() <= 0
     ]
     return f"below resolution in the {' and the '.join(short)} run" if short else ""
+
+
+def too_few(base: Phase | None, new: Phase | None) -> str:
+    """Say that a case has too few repetitions in a phase; empty when it has enough."""
+    n, m = (0 if there is None else there.seconds.size for there in (base, new))
+    if min(n, m) >= FEWEST:
+        return ""
+    return f"too few repetitions: {n} and {m}, {FEWEST} of each are needed"

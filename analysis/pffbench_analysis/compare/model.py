@@ -38,8 +38,8 @@ class CaseName:
         For people: what it is and what sets it apart in its run.
     backend, workload, layout, transfer, settings : str
         Of the case.
-    raw : bool
-        Whether it moves raw bytes.
+    control : bool
+        Whether it moves raw bytes and formats are there beside it: it then tells of the machine.
     """
 
     base: str
@@ -50,7 +50,7 @@ class CaseName:
     layout: str = ""
     transfer: str = ""
     settings: str = ""
-    raw: bool = False
+    control: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,8 @@ class Pair:
         The p-value adjusted for the number of pairs of its family (Holm, 1979).
     estimate : Estimate or None
         All that is known of the ratio; None where nothing is.
+    too_few : bool
+        Whether it is not comparable for no other reason than too few repetitions.
     """
 
     case: CaseName
@@ -95,6 +97,7 @@ class Pair:
     p: float = math.nan
     adjusted_p: float = math.nan
     estimate: Estimate | None = None
+    too_few: bool = False
 
     @property
     def is_total(self) -> bool:
@@ -160,8 +163,8 @@ class Comparison:
     pairs : tuple of Pair
         Cases and phases that both have.
     overall : tuple of Pair
-        For each backend, and for raw bytes, the geometric mean over its comparable cases of
-        the totals; raw bytes tell whether the machine itself has changed.
+        For each backend, and for raw bytes beside formats, the geometric mean over its comparable
+        cases of the totals; raw bytes tell whether the machine itself has changed.
     only_base, only_new : tuple of Lone
         Cases of one run alone.
     differences : tuple of Difference
@@ -170,6 +173,8 @@ class Comparison:
         Cases that were stored or transferred in another way.
     smallest : float
         The difference under which no verdict is given.
+    only_raw : bool
+        Whether no run has a case of a format, so that raw transfers are what is compared.
     """
 
     base: Run
@@ -181,6 +186,7 @@ class Comparison:
     differences: tuple[Difference, ...]
     stored: tuple[Difference, ...]
     smallest: float
+    only_raw: bool = False
 
     @property
     def comparable(self) -> list[Pair]:
@@ -191,17 +197,23 @@ class Comparison:
     def gated(self) -> list[Pair]:
         """What a gate judges by: the sums of phases of the formats.
 
-        Raw transfers are the control: they tell of the machine. Single phases tell where a
-        difference comes from.
+        Raw transfers beside formats are the control: they tell of the machine. Single phases tell
+        where a difference comes from.
         """
         rows = (*self.overall, *self.comparable)
-        return [pair for pair in rows if pair.is_total and not pair.case.raw]
+        return [pair for pair in rows if pair.is_total and not pair.case.control]
+
+    @property
+    def not_gated(self) -> list[Pair]:
+        """What a gate would judge by if it were comparable."""
+        rows = [pair for pair in self.pairs if not pair.comparable]
+        return [pair for pair in rows if pair.is_total and not pair.case.control]
 
     @property
     def controls(self) -> list[Pair]:
-        """The sums of phases of raw transfers, and of all of them together."""
+        """The sums of phases of raw transfers beside formats, and of all of them together."""
         rows = (*self.overall, *self.comparable)
-        return [pair for pair in rows if pair.is_total and pair.case.raw]
+        return [pair for pair in rows if pair.is_total and pair.case.control]
 
     def shown(self) -> Iterator[Pair]:
         """Yield what a table for people holds: all sums of phases, and phases that differ."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pffbench.errors import INCONCLUSIVE, MACHINE_CHANGED, NOT_VALID, VALID, WRONG_INPUT
-from pffbench_analysis.compare.inference import ALPHA
+from pffbench_analysis.compare.inference import ALPHA, FEWEST
 from pffbench_analysis.compare.model import RAW, Comparison, Pair, Verdict
 
 #: Sentences name this many of a kind.
@@ -31,7 +31,7 @@ def verdict_lines(found: Comparison) -> list[str]:
     ]
     for verdict in (Verdict.SLOWER, Verdict.FASTER):
         lines += _named(verdict, [p for p in found.pairs if p.verdict is verdict])
-    lines += [_overall(pair) for pair in found.overall if not pair.case.raw]
+    lines += [_overall(pair) for pair in found.overall if not pair.case.control]
     return [
         *lines, machine(found), _power(found), *_lone(found), *_unverified(found), _rule(found)
     ]  # fmt: skip
@@ -44,10 +44,20 @@ def _unverified(found: Comparison) -> Iterator[str]:
 
 
 def _nothing(found: Comparison) -> str:
-    reasons = Counter(pair.reason for pair in found.pairs)
-    if not reasons:
+    """Say why nothing can be judged: of the totals where there are any, since these are judged."""
+    if not found.pairs:
         return "nothing is comparable: the runs have no case in common"
-    return f"nothing is comparable: {reasons.most_common(1)[0][0]}"
+    if all(pair.case.control for pair in found.pairs):
+        return f"nothing is comparable: the runs have only {RAW} in common, and no case of a format"
+    head = "no total is comparable" if found.comparable else "nothing is comparable"
+    return f"{head}: {_causes(found.not_gated or found.pairs)}"
+
+
+def _causes(pairs: Sequence[Pair]) -> str:
+    """Name the reasons against comparing some pairs, the most frequent first."""
+    named = [reason for reason, _ in Counter(pair.reason for pair in pairs).most_common()]
+    more = [f"{len(named) - _NAMED} more reasons"] if len(named) > _NAMED else []
+    return "; ".join([*named[:_NAMED], *more])
 
 
 def _named(verdict: Verdict, pairs: Sequence[Pair]) -> Iterator[str]:
@@ -94,7 +104,9 @@ def _overall(pair: Pair) -> str:
 
 def machine(found: Comparison) -> str:
     """Say by how much the machine itself has changed, as raw bytes tell."""
-    raw = [pair for pair in found.overall if pair.case.raw]
+    if found.only_raw:
+        return "the machine itself: not known, since raw transfers are all that is compared"
+    raw = [pair for pair in found.overall if pair.case.control]
     if not raw:
         return f"the machine itself: not known, since no {RAW} (posix, mpiio) are comparable"
     parts = ", ".join(
@@ -146,7 +158,8 @@ def gate(found: Sequence[Comparison], limit: float) -> tuple[int, list[str]]:
 
     A run passes only when each sum of phases of each format is shown not to be slower by more than
     the limit: the upper bounds of the ratios, each holding with 95 %, lie under it. That no
-    slowdown is shown is not enough, since too few repetitions show none either.
+    slowdown is shown is not enough, since too few repetitions show none either. Where no run has a
+    format, the same holds of raw transfers; beside formats these tell of the machine.
 
     Parameters
     ----------
@@ -175,8 +188,9 @@ _WORST = (MACHINE_CHANGED, NOT_VALID, WRONG_INPUT, INCONCLUSIVE, VALID)
 def _gate_of(found: Comparison, limit: float) -> tuple[int, str]:
     run, part = found.new.directory, percent(limit)
     gated = found.gated
-    if not gated:
-        return WRONG_INPUT, f"FAILED: {run}: {_nothing(found)}"
+    few = [pair for pair in found.not_gated if pair.too_few]
+    if not gated and not few:
+        return WRONG_INPUT, f"NOT COMPARABLE: {run}: {_nothing(found)}"
     if changed := [pair for pair in found.controls if pair.changed(limit)]:
         named = "; ".join(told(pair) for pair in changed[:_NAMED])
         return MACHINE_CHANGED, (
@@ -189,15 +203,38 @@ def _gate_of(found: Comparison, limit: float) -> tuple[int, str]:
         more = f"; and {len(slower) - _NAMED} more" if len(slower) > _NAMED else ""
         return NOT_VALID, f"FAILED: {run} is slower by more than {part}: {named}{more}"
     if open_ := [pair for pair in gated if not pair.within(limit)]:
-        return INCONCLUSIVE, _inconclusive(found, open_, limit)
-    compared = len({pair.case.base for pair in gated if pair.case.base})
+        more = f". {_too_few(few)}" if few else ""
+        return INCONCLUSIVE, f"INCONCLUSIVE: {run}: {_undecided(found, open_, limit)}{more}"
+    if few:
+        return INCONCLUSIVE, f"INCONCLUSIVE: {run}: {_too_few(few)}"
     return VALID, (
-        f"PASSED: each of {len(gated)} totals is shown not to be slower by more than {part}; "
-        f"{compared} of {len(found.base.record.cases)} cases of the base run were compared"
+        f"PASSED: {run}: each of {len(gated)} totals is shown not to be slower by more than "
+        f"{part}; {_extent(found)}"
     )
 
 
-def _inconclusive(found: Comparison, open_: Sequence[Pair], limit: float) -> str:
+def _extent(found: Comparison) -> str:
+    """Say of how much of the base run a gate has judged."""
+    cases = found.base.record.cases
+    judged = len({pair.case.base for pair in found.gated if pair.case.base})
+    all_ = sum(1 for entry in cases.values() if found.only_raw or not entry.get("raw"))
+    text = f"{judged} of {all_} cases of the base run were compared"
+    if left := found.not_gated:
+        are = "total is" if len(left) == 1 else "totals are"
+        text += f"; {len(left)} {are} not comparable: {_causes(left)}"
+    return text
+
+
+def _too_few(few: Sequence[Pair]) -> str:
+    first = few[0]
+    are = "1 total has" if len(few) == 1 else f"{len(few)} totals have"
+    return (
+        f"{are} too few repetitions to show anything, such as {first.case.label}: {first.phase} "
+        f"({first.base_n} and {first.new_n}); at least {FEWEST} of each run are needed"
+    )
+
+
+def _undecided(found: Comparison, open_: Sequence[Pair], limit: float) -> str:
     """Say what these repetitions could have shown, and how many would decide."""
     worst = max(open_, key=lambda pair: (pair.upper, pair.ratio))
     shown = max(pair.shown for pair in open_)
@@ -209,9 +246,8 @@ def _inconclusive(found: Comparison, open_: Sequence[Pair], limit: float) -> str
     needed = max(_needed(pair, limit) for pair in open_)
     count = f"about {needed}" if needed <= _MANY else f"more than {_MANY}"
     return (
-        f"INCONCLUSIVE: {found.new.directory}: {len(open_)} of {len(found.gated)} totals may be "
-        f"slower by more than {percent(limit)}, such as {told(worst)}. {could}; {count} of each "
-        "run would decide"
+        f"{len(open_)} of {len(found.gated)} totals may be slower by more than {percent(limit)}, "
+        f"such as {told(worst)}. {could}; {count} of each run would decide"
     )
 
 
