@@ -158,7 +158,7 @@ def test_what_is_not_decided_goes_on_and_what_is_slower_than_all_candidates_does
 def test_a_case_goes_on_that_is_not_shown_to_be_slower_than_a_candidate():
     """zarr is slower than hdf5, but perhaps not than netcdf4, which may be the fastest."""
     found = [
-        asked([("hdf5", 0.1), ("netcdf4", 0.115), ("zarr", 0.14)], cv=0.14, seed=seed)[0]
+        asked([("hdf5", 0.1), ("netcdf4", 0.115), ("zarr", 0.14)], cv=0.18, seed=seed)[0]
         for seed in range(20)
     ]
     chosen = [a for a in found if standings(a).get("zarr") == "slower" and not a.decided]
@@ -328,7 +328,8 @@ def test_many_comparisons_are_counted(tmp_path):
     ]
     for line in sentences(a_timed(tmp_path, told)):
         assert "hdf5 is fastest in 5 of 6 comparisons; zarr takes 1." in line
-        assert "zarr is fastest in 1 of 6 comparisons; hdf5 takes" in line
+        # One is few enough to be named.
+        assert ". zarr is fastest with source s0; hdf5 takes" in line
     same = a_timed(tmp_path / "same", [t for t in told if t[2]["group"] != "g0"])
     assert all("hdf5 is fastest in all 5 comparisons" in line for line in sentences(same))
 
@@ -399,18 +400,27 @@ def test_what_is_too_short_is_not_compared(tmp_path):
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        ({"valid": None, "status": "running"}, "unfinished"),
-        ({"valid": None, "status": "written"}, "written; the verdict comes with reading"),
-        ({"status": "interrupted"}, "repetitions each; interrupted"),
+        (
+            {"valid": None, "status": "running"},
+            "NOT FINISHED: the run goes on or was killed, and repetitions are missing",
+        ),
+        (
+            {"valid": None, "status": "written"},
+            "WRITTEN: nothing has been read and verified yet",
+        ),
+        (
+            {"status": "interrupted"},
+            "INTERRUPTED: every byte read was verified; 3 cases, 20 repetitions each",
+        ),
         (
             {"valid": None, "imported": "IOR 4"},
-            "measured by IOR 4: pffbench has verified nothing of that",
+            "IMPORTED: measured by IOR 4; pffbench has verified nothing of that",
         ),
     ],
 )
 def test_runs_that_are_not_valid_yet_say_so(tmp_path, record, said):
     summary = a_timed(tmp_path, FORMATS, **record)
-    assert verdict_lines(summary)[-1].endswith(said)
+    assert verdict_lines(summary)[-1] == said
     # Nothing is claimed of what another program measured and nobody verified.
     assert bool(sentences(summary)) == ("imported" not in record)
 
