@@ -13,7 +13,7 @@ from pffbench.results.exports import write_summary
 from pffbench.results.samples import read_samples
 from pffbench.results.statistics import doubts_about, interval_of_median, spread
 from pffbench.results.summary import summarise
-from pffbench.results.tables import closing
+from pffbench.results.tables import details
 
 
 @pytest.mark.parametrize("n", [2, 5, 6, 15, 200])
@@ -64,7 +64,7 @@ def test_operations_per_second(tmp_path):
 def test_rates_of_ranks_that_took_turns_are_said_to_be_upper_bounds(tmp_path):
     """Four ranks on two cores: 2 s each, and yet 5 s until all are done."""
     run = a_run(tmp_path, USUAL, repetitions=4)
-    assert "upper bounds" not in "\n".join(closing(summarise(run)))
+    assert "upper bounds" not in "\n".join(details(summarise(run)))
     lines = (run / "samples.csv").read_text().splitlines()
     columns = lines[0].split(",")
     own, synced = columns.index("own_max"), columns.index("synced_max")
@@ -79,7 +79,7 @@ def test_rates_of_ranks_that_took_turns_are_said_to_be_upper_bounds(tmp_path):
         assert "2.5 times as long passed" in told[0]
         assert not [w for w in case.phases["read_total"].warnings if w.code == "ranks_apart"]
         assert not [w for w in case.phases["write"].warnings if w.code == "ranks_apart"]
-    text = "\n".join(closing(summary))
+    text = "\n".join(details(summary))
     assert f"upper bounds in {len(summary.cases)} of {2 * len(summary.cases)} transfers" in text
 
 
@@ -112,7 +112,7 @@ def test_a_torn_table_and_a_repetition_cut_short_are_told(tmp_path):
 
 
 def test_the_closing_lines_name_the_rank_that_lags_and_are_silent_where_none_does(tmp_path):
-    told = " ".join(closing(summarise(a_run(tmp_path / "alike", USUAL))))
+    told = " ".join(details(summarise(a_run(tmp_path / "alike", USUAL))))
     assert "furthest apart" not in told
     run = a_run(tmp_path / "lags", USUAL)
     rows = list(csv.DictReader((run / "samples.csv").open(newline="")))
@@ -123,7 +123,7 @@ def test_the_closing_lines_name_the_rank_that_lags_and_are_silent_where_none_doe
         writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    told = " ".join(closing(summarise(run)))
+    told = " ".join(details(summarise(run)))
     assert f"furthest apart in read of {USUAL[2][0]}: the slowest takes 2.5 times" in told
     assert "rank 0 (100% of the repetitions), or one on a (100%)" in told
 
