@@ -315,13 +315,15 @@ exit "${{STATUS:-0}}"
 """
     (place / "setup" / "run").write_text(script)
     (place / "setup" / "run").chmod(0o755)
+    (place / "setup" / "ranks").write_text("#!/bin/bash\necho why >&2\necho 2\n")
+    (place / "setup" / "ranks").chmod(0o755)
     return place
 
 
-def study(place, name, **variables):
+def study(place, name, arguments=("3", "--set", "repetitions=1"), **variables):
     env = {k: v for k, v in os.environ.items() if k != "ZARR2"} | variables
     done = subprocess.run(
-        ["bash", place / "setup" / "study", name, "3", "--set", "repetitions=1"],
+        ["bash", place / "setup" / "study", name, *arguments],
         cwd=place, env=env, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     return done, (place / "calls").read_text().splitlines()
@@ -358,6 +360,19 @@ def test_a_study_without_a_second_step_is_one_run(tmp_path):
     assert done.returncode == 0, done.stderr
     assert sum(" run " in call for call in calls) == 1
     assert "--join" not in "\n".join(calls)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ranks"),
+    [((), 2), (("",), 2), (("", "--set", "repetitions=1"), 2), (("3",), 3)],
+)
+def test_a_study_has_as_many_ranks_as_setup_ranks_says(tmp_path, arguments, ranks):
+    place = a_checkout(tmp_path / "some", environment=False)
+    done, calls = study(place, "one", arguments)
+    assert done.returncode == 0, done.stderr
+    (run,) = (call for call in calls if " run " in call)
+    assert f" {ranks} {place}/configs/studies/one.yaml --out " in run
+    assert ("why" in done.stderr) == (ranks == 2)
 
 
 def test_a_step_that_is_not_valid_is_the_status_of_both(tmp_path):
