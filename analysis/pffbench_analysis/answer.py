@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pffbench.phases import TOTALS
-from pffbench.results.conclusions import comparison_names, contender_labels, subject
+from pffbench.results.conclusions import absent, comparison_names, contender_labels, subject
 from pffbench.results.summary import CaseSummary, Summary
 from pffbench.summary.headline import Answer, Design
 from pffbench.summary.inference import Ratio
@@ -111,6 +111,8 @@ def answer_notes(summary: Summary) -> list[str]:
             f"{short} of {len(summary.answers)} comparisons are too short to be told apart from "
             "the harness and are not drawn."
         )
+    if missing := absent(summary):
+        notes.append(plain(f"{'; '.join(missing)}."))
     return notes
 
 

@@ -168,6 +168,17 @@ def test_invalid_cases_are_no_contenders(tmp_path):
     assert {row.name for row in shared if row.is_first} == {"netcdf4"}
 
 
+def test_a_format_without_a_valid_case_is_named_beneath(tmp_path):
+    cases = [a_case(b) for b in ("hdf5", "netcdf4", "zarr")]
+    cases[2][1]["invalid"] = "wrong bytes"
+    run = a_run(tmp_path / "two", cases, repetitions=12)
+    assert "zarr takes no part (wrong bytes)." in texts(drawn_answer(run))
+    cases[1][1]["failure"] = {"phase": "open", "error": "no such file"}
+    cases.append(a_case("hdf5", "collective"))
+    left = readable(a_run(tmp_path / "one", cases, repetitions=12))
+    assert answer_panels(left) == []
+
+
 def test_cases_of_one_format_are_contenders_themselves(tmp_path):
     run = a_run(tmp_path, USUAL[:2], repetitions=12, experiment={"repetitions": 12})
     (panel, _) = answer_panels(readable(run))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
-from scipy import stats
 
-from drawn_runs import BYTES, a_case, a_run
+from drawn_runs import BYTES, a_case, a_run, timed_run
 from launch import REPOSITORY, entries_below
 
 pytest.importorskip("matplotlib")
@@ -23,13 +20,13 @@ from pffbench.commands.report import main as report_command
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
-from pffbench.results.conclusions import conclusions
+from pffbench.results.conclusions import sentences, undecided
 from pffbench.results.counters import append_counts
 from pffbench.results.gather import Count
 from pffbench.results.joining import joined, repetition
-from pffbench.results.statistics import ratio_of_independent, spread
 from pffbench.results.summary import summarise
-from pffbench.results.tables import closing
+from pffbench.results.tables import details
+from pffbench.summary.inference import ratio_of_times, variance_inflation
 from pffbench_analysis.peers import import_results
 from pffbench_analysis.published import side_by_side
 from pffbench_analysis.report import report_joined
@@ -106,9 +103,9 @@ def test_cases_of_both_stand_in_one_comparison(runs):
     assert (software["zarr"]["version"], software["zarr (two)"]["version"]) == ("3.1.6", "2.18.7")
     assert set(software) == {"zarr", "numcodecs", "h5py", "zarr (two)", "numcodecs (two)"}
     assert found.record.valid
-    assert "joined: three, two" in "\n".join(closing(found))
-    # Nothing is claimed within blocks that the two have not.
-    assert conclusions(found) == []
+    assert "joined: three, two" in "\n".join(details(found))
+    # The headline is that of a run: no look at the results was planned over both.
+    assert sentences(found) == [*undecided(found)] == []
 
 
 def test_ratios_across_runs_are_those_of_independent_repetitions(runs):
@@ -116,10 +113,11 @@ def test_ratios_across_runs_are_those_of_independent_repetitions(runs):
     alone = {case.sample.backend: case for case in summarise(runs[0]).cases}
     for case in (zarr, tensorstore):
         assert case.phases["write"].ratio == alone[case.sample.backend].phases["write"].ratio
-    a, b = (list(c.phases["write"].by_block.values()) for c in (zarr2, zarr))
-    found, expected = zarr2.phases["write"].ratio, ratio_of_independent(a, b)
-    assert (found.low, found.high) == (expected.low, expected.high)
-    assert zarr2.phases["write"].ratio.median == pytest.approx(3)
+    a, b = (c.phases["write"].by_block for c in (zarr2, zarr))
+    inflation = variance_inflation([[a], [b]], 4, shared_cancels=False)
+    found = zarr2.phases["write"].ratio
+    assert found == ratio_of_times(a, b, inflation=inflation)
+    assert found.value == pytest.approx(3)
     assert not set(zarr2.phases["write"].by_block) & set(zarr.phases["write"].by_block)
     assert [repetition(n) for n in zarr2.phases["write"].by_block] == [1, 2, 3, 4]
 
@@ -127,9 +125,9 @@ def test_ratios_across_runs_are_those_of_independent_repetitions(runs):
 def test_the_best_case_may_be_of_the_second_run(tmp_path):
     runs = [first(tmp_path / "three"), second(tmp_path / "two", seconds=0.005)]
     zarr, tensorstore, zarr2 = summary_of(runs).cases
-    assert zarr2.phases["write"].ratio.median == 1
-    assert zarr.phases["write"].ratio.median == pytest.approx(2)
-    assert tensorstore.phases["write"].ratio.median == pytest.approx(4)
+    assert zarr2.phases["write"].ratio.value == 1
+    assert zarr.phases["write"].ratio.value == pytest.approx(2)
+    assert tensorstore.phases["write"].ratio.value == pytest.approx(4)
 
 
 def test_one_that_is_not_valid_spoils_both_and_is_named(tmp_path):
@@ -161,7 +159,7 @@ def test_cases_of_both_runs_are_controls_that_tell_of_drift(tmp_path):
     (group,) = found.groups.values()
     assert [case.sample.backend for case in group] == ["zarr", "tensorstore", "zarr2"]
     assert group[1].phases["write"].seconds.median == pytest.approx(0.02 * 3 * 1.25)
-    (told,) = [text for text in closing(found) if "control" in text]
+    (told,) = [text for text in details(found) if "control" in text]
     assert "of 1 case(s) that an earlier run has too, two took so many times as long" in told
     assert "writing 2.5 (2.5–2.5), reading 2.5 (2.5–2.5)" in told
 
@@ -174,34 +172,20 @@ def test_nothing_but_the_same_cases_is_for_compare(tmp_path):
         summary_of(runs[:1])
 
 
-# --- the interval
-
-
-@pytest.mark.parametrize("sizes", [(3, 3), (4, 7), (12, 12)])
-def test_the_interval_of_independent_repetitions_agrees_with_scipy(sizes):
-    draw = np.random.default_rng(3)
-    a, b = (draw.lognormal(size=n) for n in sizes)
-    found = ratio_of_independent(list(a), list(b))
-    expected = stats.bootstrap(
-        (a, b), lambda x, y, axis: np.median(x, axis=axis) / np.median(y, axis=axis),
-        n_resamples=20_000, method="percentile", rng=draw,
-    ).confidence_interval  # fmt: skip
-    assert found.median == pytest.approx(np.median(a) / np.median(b))
-    assert found.low == pytest.approx(expected.low, rel=0.1)
-    assert found.high == pytest.approx(expected.high, rel=0.1)
-    assert found.minimum <= found.low <= found.median <= found.high <= found.maximum
-
-
-def test_of_three_repetitions_it_is_the_whole_range():
-    found = ratio_of_independent([2.0, 3.0, 4.0], [1.0, 1.5, 2.0])
-    assert (found.low, found.high) == (1.0, 4.0)
-
-
-def test_one_repetition_has_no_interval_and_nothing_no_ratio():
-    assert math.isnan(ratio_of_independent([1.0], [2.0, 3.0]).low)
-    assert ratio_of_independent([1.0], [0.0]) is None
-    assert ratio_of_independent([], [1.0]) is None
-    assert spread([1.0, 2.0]).n == 2
+def test_the_load_of_two_runs_does_not_cancel(tmp_path):
+    """The load that all cases of a run had is no dependence between them; of two runs it is."""
+    load = [1.0 + block / 12 for block in range(12)]
+    names = [BY_NAME[name] for name in (ZARR, TENSORSTORE, ZARR2)]
+    took = {name: [factor * one for one in load]
+            for (name, _), factor in zip(names, (1.0, 1.1, 1.1), strict=True)}  # fmt: skip
+    both = {name: (seconds, seconds) for name, seconds in took.items()}
+    runs = [timed_run(tmp_path / "three", both, names[:2], experiment=STUDY),
+            timed_run(tmp_path / "two", both, names[2:], experiment=STUDY)]  # fmt: skip
+    _, tensorstore, zarr2 = summary_of(runs).cases
+    within, across = (case.phases["write"].ratio for case in (tensorstore, zarr2))
+    assert within.value == across.value == pytest.approx(1.1)
+    assert across.low < within.low < 1.1 < within.high < across.high
+    assert across.p > within.p
 
 
 # --- the published numbers and the report
@@ -331,13 +315,15 @@ exit "${{STATUS:-0}}"
 """
     (place / "setup" / "run").write_text(script)
     (place / "setup" / "run").chmod(0o755)
+    (place / "setup" / "ranks").write_text("#!/bin/bash\necho why >&2\necho 2\n")
+    (place / "setup" / "ranks").chmod(0o755)
     return place
 
 
-def study(place, name, **variables):
+def study(place, name, arguments=("3", "--set", "repetitions=1"), **variables):
     env = {k: v for k, v in os.environ.items() if k != "ZARR2"} | variables
     done = subprocess.run(
-        ["bash", place / "setup" / "study", name, "3", "--set", "repetitions=1"],
+        ["bash", place / "setup" / "study", name, *arguments],
         cwd=place, env=env, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     return done, (place / "calls").read_text().splitlines()
@@ -374,6 +360,19 @@ def test_a_study_without_a_second_step_is_one_run(tmp_path):
     assert done.returncode == 0, done.stderr
     assert sum(" run " in call for call in calls) == 1
     assert "--join" not in "\n".join(calls)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ranks"),
+    [((), 2), (("",), 2), (("", "--set", "repetitions=1"), 2), (("3",), 3)],
+)
+def test_a_study_has_as_many_ranks_as_setup_ranks_says(tmp_path, arguments, ranks):
+    place = a_checkout(tmp_path / "some", environment=False)
+    done, calls = study(place, "one", arguments)
+    assert done.returncode == 0, done.stderr
+    (run,) = (call for call in calls if " run " in call)
+    assert f" {ranks} {place}/configs/studies/one.yaml --out " in run
+    assert ("why" in done.stderr) == (ranks == 2)
 
 
 def test_a_step_that_is_not_valid_is_the_status_of_both(tmp_path):

@@ -6,6 +6,7 @@ import base64
 import csv
 import html
 import json
+import math
 import re
 import xml.etree.ElementTree as ET
 
@@ -85,7 +86,7 @@ def test_numbers_are_matched_and_in_the_published_unit(tmp_path):
     # The drawn phases take 1, 2, 3 … times as long; four repetitions, 0.3, 0.1, 0.4, 0.2 more.
     place = drawn_runs.PHASES.index("read") + 1
     assert read.here == pytest.approx(1.0 * place * 1.25)
-    assert read.interval == pytest.approx((place * 1.1, place * 1.4))
+    assert all(map(math.isnan, read.interval))  # four repetitions have none
     assert read.ratio == pytest.approx(read.here / 2.10619)
     assert by[("create", "HDF5")].phase.phase == "define"
     assert by[("open", "HDF5")].phase.phase == "open_array"
@@ -137,7 +138,7 @@ def test_one_repetition_decides_nothing(tmp_path):
 def test_what_is_below_resolution_decides_nothing(tmp_path):
     run = a_paper_run(tmp_path, {"hdf5": 1.0, "zarr": 2.0, "netcdf4": 4.0})
     record = json.loads((run / "run.json").read_text())
-    record["floor"]["barrier"] = 1.0
+    record["floor"]["own"] = 1.0
     (run / "run.json").write_text(json.dumps(record))
     found = beside(run)
     assert {o.verdict for o in found.orders} == {Verdict.UNDECIDED}

@@ -1,29 +1,16 @@
-"""What a summary says of ranks, of operations, of doubtful differences and of gaps."""
+"""What a summary says of ranks, of operations, of unproved caches and of gaps."""
 
 from __future__ import annotations
 
 import csv
 
-import numpy as np
 import pytest
-from scipy.stats import bootstrap
 
 from drawn_runs import BYTES, PHASES, USUAL, a_case, a_run
 from pffbench.results.exports import write_summary
 from pffbench.results.samples import read_samples
-from pffbench.results.statistics import doubts_about, interval_of_median, spread
 from pffbench.results.summary import summarise
-from pffbench.results.tables import closing
-
-
-@pytest.mark.parametrize("n", [2, 5, 6, 15, 200])
-def test_the_interval_is_that_of_scipy(n):
-    values = np.random.default_rng(n).lognormal(size=n)
-    expected = bootstrap(
-        (np.sort(values),), np.median, n_resamples=2000, method="percentile",
-        vectorized=True, rng=np.random.default_rng(0),
-    ).confidence_interval  # fmt: skip
-    assert interval_of_median(values) == pytest.approx((expected.low, expected.high), rel=1e-12)
+from pffbench.results.tables import details
 
 
 def test_the_slowest_rank_and_host_are_told(tmp_path):
@@ -61,37 +48,6 @@ def test_operations_per_second(tmp_path):
     assert phases["read_total"].operations_rate is None
 
 
-def test_rates_of_ranks_that_took_turns_are_said_to_be_upper_bounds(tmp_path):
-    """Four ranks on two cores: 2 s each, and yet 5 s until all are done."""
-    run = a_run(tmp_path, USUAL, repetitions=4)
-    assert "upper bounds" not in "\n".join(closing(summarise(run)))
-    lines = (run / "samples.csv").read_text().splitlines()
-    columns = lines[0].split(",")
-    own, synced = columns.index("own_max"), columns.index("synced_max")
-    rows = [line.split(",") for line in lines[1:]]
-    for row in rows:
-        if row[columns.index("phase")] == "read":
-            row[synced] = str(2.5 * float(row[own]))
-    (run / "samples.csv").write_text("\n".join([lines[0], *map(",".join, rows)]) + "\n")
-    summary = summarise(run)
-    for case in summary.cases:
-        told = [w.message for w in case.phases["read"].warnings if w.code == "ranks_apart"]
-        assert "2.5 times as long passed" in told[0]
-        assert not [w for w in case.phases["read_total"].warnings if w.code == "ranks_apart"]
-        assert not [w for w in case.phases["write"].warnings if w.code == "ranks_apart"]
-    text = "\n".join(closing(summary))
-    assert f"upper bounds in {len(summary.cases)} of {2 * len(summary.cases)} transfers" in text
-
-
-def test_a_difference_that_is_not_shown_is_doubted():
-    (found,) = doubts_about(spread([0.9, 1.2, 1.3, 1.2, 1.25]))
-    assert found.code == "too_few_for_difference"
-    assert "1.20 times" in found.message
-    assert doubts_about(spread([1.2, 1.3, 1.25, 1.2])) == []  # shown
-    assert doubts_about(spread([0.98, 1.01, 1.02, 0.99])) == []  # too small to matter
-    assert doubts_about(None) == []
-
-
 def test_reads_without_a_proved_cache_state_are_warned_of(tmp_path):
     run = a_run(tmp_path, USUAL[:1])
     text = (run / "samples.csv").read_text()
@@ -111,9 +67,9 @@ def test_a_torn_table_and_a_repetition_cut_short_are_told(tmp_path):
     assert "1 repetition was cut short" in told
 
 
-def test_the_closing_lines_name_the_rank_that_lags_and_are_silent_where_none_does(tmp_path):
-    told = " ".join(closing(summarise(a_run(tmp_path / "alike", USUAL))))
-    assert "furthest apart" not in told
+def test_the_details_name_the_rank_that_lags_and_are_silent_where_none_does(tmp_path):
+    told = " ".join(details(summarise(a_run(tmp_path / "alike", USUAL))))
+    assert "imbalance" not in told
     run = a_run(tmp_path / "lags", USUAL)
     rows = list(csv.DictReader((run / "samples.csv").open(newline="")))
     for row in rows:
@@ -123,9 +79,9 @@ def test_the_closing_lines_name_the_rank_that_lags_and_are_silent_where_none_doe
         writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    told = " ".join(closing(summarise(run)))
-    assert f"furthest apart in read of {USUAL[2][0]}: the slowest takes 2.5 times" in told
-    assert "rank 0 (100% of the repetitions), or one on a (100%)" in told
+    told = " ".join(details(summarise(run)))
+    assert "largest rank imbalance: read of zarr shared independent, slowest/median 2.5" in told
+    assert "usually rank 0 (100% of repetitions), host a (100%)" in told
 
 
 def test_every_column_of_the_summary_is_filled(tmp_path):
@@ -135,6 +91,9 @@ def test_every_column_of_the_summary_is_filled(tmp_path):
         rows = [row for row in csv.DictReader(file) if row["case"] == USUAL[1][0]]
     assert [row["phase"] for row in rows] == [*PHASES, "write_total", "read_total"]
     write = next(row for row in rows if row["phase"] == "write")
-    assert {name for name, value in write.items() if value == ""} <= {"warnings", "warning_codes"}
+    # The case is valid and nothing is to be warned of; page faults were not recorded.
+    assert {name for name, value in write.items() if value == ""} <= {
+        "warnings", "warning_codes", "invalid", "faulted",
+    }  # fmt: skip
     assert float(write["first_done_mib_s"]) == pytest.approx(2 * float(write["rate_mib_s"]))
     assert write["slowest_host"] == "a"

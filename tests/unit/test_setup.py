@@ -19,6 +19,8 @@ PLAIN = dict(os.environ)
 SCRIPTS = [
     SETUP / "bootstrap",
     SETUP / "run",
+    SETUP / "ranks",
+    SETUP / "study",
     SETUP / "lock",
     SETUP / "netcdf_compat",
     SETUP / "mpi-env.sh",
@@ -383,3 +385,56 @@ def test_a_launcher_of_another_mpi_is_named():
     result = subprocess.run(command, env=PLAIN, capture_output=True, text=True)
     assert result.returncode == 1
     assert "the launcher started 2 ranks but MPI sees 1" in result.stdout
+
+
+# How many ranks are started unless a number is given
+
+
+def ranks(**options):
+    """Return what `setup/ranks` prints, and the reason that it gives."""
+    done = subprocess.run([SETUP / "ranks"], capture_output=True, text=True, check=True, **options)
+    told = re.fullmatch(r"ranks: (\d+) \((.+); RANKS=N takes another number\)\n", done.stderr)
+    assert done.stdout == f"{told[1]}\n"
+    return int(told[1]), told[2]
+
+
+def test_there_is_a_rank_for_each_core_and_four_at_most():
+    count, why = ranks()
+    assert 1 <= count <= min(4, len(os.sched_getaffinity(0)))
+    assert why
+
+
+def test_cores_that_may_not_be_used_get_no_rank():
+    allowed = os.sched_getaffinity(0)
+    one = ranks(preexec_fn=lambda: os.sched_setaffinity(0, {min(allowed)}))
+    assert one == (1, "one for each core")
+    assert os.sched_getaffinity(0) == allowed
+
+
+def an_environment(tmp_path, cpus, siblings):
+    """Return variables for a machine with these processors, and what `cat` says of each."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "sed").write_text(f'#!/bin/bash\n[[ $* != *Cpus_allowed* ]] || echo "{cpus}"\n')
+    (tools / "cat").write_text(f"#!/bin/bash\n{siblings}\n")
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    return {"env": os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"}}
+
+
+@pytest.mark.parametrize(
+    ("cpus", "siblings", "expected"),
+    [
+        ("0-7", "exit 1", (4, "enough to compare formats; there are 8 cores")),
+        ("0-1,4", "exit 1", (3, "one for each core")),
+        # Processors 0 and 1 are threads of one core, as are 2 and 3.
+        ("0-3", "[[ $1 == */cpu[01]/* ]] && echo 0-1 || echo 2-3", (2, "one for each core")),
+    ],
+)
+def test_threads_of_a_core_are_one_and_more_than_four_are_not_needed(
+    tmp_path, cpus, siblings, expected
+):
+    found = ranks(**an_environment(tmp_path, cpus, siblings))
+    if "processor time" in found[1]:
+        pytest.skip("this container has less processor time than processors")
+    assert found == expected

@@ -46,7 +46,19 @@ def verdict_lines(summary: Summary) -> list[str]:
 
 def sentences(summary: Summary) -> list[str]:
     """Return the lines about speed alone."""
+    if summary.absent and not summary.answers:
+        return [f"Nothing is compared: {'; '.join(absent(summary))}."]
     return [line for total in _VERBS if (line := _sentence(summary, total))]
+
+
+def absent(summary: Summary) -> list[str]:
+    """Say which formats were to be compared and take no part, and why."""
+    return [
+        f"{one.name} takes no part"
+        + (f" in {one.missed} of {one.planned} comparisons" if one.missed < one.planned else "")
+        + f" ({one.why})"
+        for one in summary.absent
+    ]
 
 
 def validity(summary: Summary) -> str:
@@ -287,6 +299,7 @@ def cautions(summary: Summary) -> list[str]:
     if not summary.answers:
         return []
     return [
+        *(f"warning: {text}" for text in absent(summary)),
         *_too_short(summary),
         *_read_warnings(summary),
         *_busy(summary),

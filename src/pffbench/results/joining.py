@@ -20,7 +20,7 @@ from pffbench.results.record import RunRecord
 from pffbench.results.summary import CaseSummary, Summary
 from pffbench.results.wording import variants_of
 from pffbench.summary.headline import comparison_key
-from pffbench.summary.inference import fastest_of, ratio_of_times, variance_inflation
+from pffbench.summary.inference import Ratio, fastest_of, ratio_of_times, variance_inflation
 
 #: Repetitions of different runs never have one number: those of the second begin here, and so on.
 _APART = 10**6
@@ -211,7 +211,11 @@ def _best(cases: Sequence[CaseSummary], phase: str) -> CaseSummary | None:
 def _beside(case: CaseSummary, name: str, best: CaseSummary | None) -> PhaseSummary:
     """Return a phase with its ratio to the best case; the same where that is of its own run."""
     phase = case.phases[name]
-    if case.raw or case.invalid or best is None or best.run == case.run:
+    if case.raw or case.invalid or best is None:
+        return phase
+    if best is case:  # of the only case of a run its own run knows no ratio
+        return replace(phase, ratio=Ratio(len(phase.by_block), 1.0, 1.0, 1.0, 1.0))
+    if best.run == case.run:
         return phase
     mine, other = phase.by_block, best.phases[name].by_block
     # The load of two runs is not the same, so what cases of a run share does not cancel.

@@ -92,9 +92,9 @@ def interval_of_median(values: Values, inflation: float = 1.0) -> tuple[float, f
         return float("nan"), float("nan")
     depth, weight = _depth(n, round(inflation, 2))
     x = np.sort(values)
-    # Written so that equal values give themselves: no bound passes the median by rounding.
-    low = x[depth - 1] + weight * (x[depth] - x[depth - 1])
-    high = x[n - depth] - weight * (x[n - depth] - x[n - depth - 1])
+    # Rounding must not bring a bound to the other side of the median, nor out of the values.
+    low = min(x[depth - 1] + weight * (x[depth] - x[depth - 1]), x[depth])
+    high = max(x[n - depth] - weight * (x[n - depth] - x[n - depth - 1]), x[n - depth - 1])
     return float(low), float(high)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,11 +21,14 @@ from pffbench.results.samples import Sample, read_samples
 from pffbench.results.whole import whole
 from pffbench.results.wording import stored_as, variants_of
 from pffbench.summary.headline import (
+    Absence,
     Answer,
     ComparisonKey,
     Design,
+    absences,
     answers,
     comparison_key,
+    reason_out,
     takes_part,
 )
 from pffbench.summary.inference import (
@@ -110,6 +112,8 @@ class Summary:
         The headline: what is fastest in each comparison, and how sure that is.
     load : LoadSummary
         How busy the machine was with other things.
+    absent : tuple of Absence
+        Formats that the headline was to compare and does not, since they failed.
     """
 
     record: RunRecord
@@ -117,6 +121,7 @@ class Summary:
     gaps: tuple[str, ...] = ()
     answers: tuple[Answer, ...] = ()
     load: LoadSummary = field(default_factory=LoadSummary)
+    absent: tuple[Absence, ...] = ()
 
     @property
     def cases(self) -> list[CaseSummary]:
@@ -146,6 +151,10 @@ def summarise(directory: str | Path) -> Summary:
         return _summarised(record, samples, directory)
 
 
+#: Seconds of the repetitions of a case that count, by phase.
+Seconds = Mapping[str, Mapping[int, float]]
+
+
 def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | Path) -> Summary:
     complete = whole(samples, record.last_written)
     by_case: dict[str, list[Sample]] = defaultdict(list)
@@ -165,40 +174,49 @@ def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | P
             groups[rows[0].group].append(name)
     counts = median_counts(directory)
     design = Design.of_experiment(record.experiment)
-    level = ALPHA / len(design.looks)
+    path = Path(directory) / "samples.csv"
+    phases = {name: _by_phase(by_case[name]) for names in groups.values() for name in names}
+    seconds = {name: _seconds(phases[name], path) for name in phases}
+    headline = _headline(seconds, record, design)
     found = {
-        group: _group([by_case[name] for name in names], record, counts, level)
+        group: _group(
+            {name: phases[name] for name in names},
+            {name: seconds[name] for name in names},
+            record,
+            counts,
+            _Bounds(
+                record,
+                {name: seconds[name] for name in names},
+                ALPHA / len(design.looks),
+                [answer for answer in headline if answer.key.group == group],
+            ),
+        )
         for group, names in groups.items()
     }
-    gaps = gaps_of(Path(directory) / "samples.csv", left_out - complete.written)
+    gaps = gaps_of(path, left_out - complete.written)
     load = load_summary(sample for rows in by_case.values() for sample in rows)
-    return Summary(record, found, gaps, tuple(_headline(found, record, design)), load)
+    absent = () if record.imported else tuple(absences(record.cases))
+    return Summary(record, found, gaps, tuple(headline), load, absent)
 
 
-def _headline(
-    groups: Mapping[str, Sequence[CaseSummary]], record: RunRecord, design: Design
-) -> list[Answer]:
+def _headline(seconds: Mapping[str, Seconds], record: RunRecord, design: Design) -> list[Answer]:
     """Say what is fastest; nothing is said of what another program measured and nobody verified."""
     if record.imported:
         return []
     times = {
-        total: {
-            case.sample.case: case.phases[total].by_block
-            for cases in groups.values()
-            for case in cases
-            if total in case.phases
-        }
+        total: {name: own[total] for name, own in seconds.items() if own.get(total)}
         for total in TOTALS
     }
     return answers(record.cases, times, design, resolution_of(record))
 
 
 def _group(
-    cases: Sequence[Sequence[Sample]], record: RunRecord, counts: Medians, level: float
+    by_phase: Mapping[str, Mapping[str, Sequence[Sample]]],
+    seconds: Mapping[str, Seconds],
+    record: RunRecord,
+    counts: Medians,
+    bounds: _Bounds,
 ) -> list[CaseSummary]:
-    by_phase = {rows[0].case: _by_phase(rows) for rows in cases}
-    seconds = {name: _seconds(phases) for name, phases in by_phase.items()}
-    bounds = _Bounds(record, seconds, level)
     variants = variants_of(list(by_phase), record)
     found = [
         _case(phases, seconds[name], bounds, record, variants[name])
@@ -207,7 +225,6 @@ def _group(
     return [replace(case, counts=counts.get(case.sample.case, {})) for case in found]
 
 
-Seconds = Mapping[str, Mapping[str, Mapping[int, float]]]
 
 
 def _by_phase(rows: Iterable[Sample]) -> dict[str, list[Sample]]:
@@ -218,9 +235,9 @@ def _by_phase(rows: Iterable[Sample]) -> dict[str, list[Sample]]:
     return dict(found)
 
 
-def _seconds(phases: Mapping[str, Sequence[Sample]]) -> dict[str, dict[int, float]]:
+def _seconds(phases: Mapping[str, Sequence[Sample]], path: Path) -> dict[str, dict[int, float]]:
     """Return seconds by phase and repetition, sums of phases included, warm-ups left out."""
-    counted = {phase: _by_block(rows) for phase, rows in phases.items()}
+    counted = {phase: _by_block(rows, path) for phase, rows in phases.items()}
     found = {phase: by_block for phase, by_block in counted.items() if by_block}
     for total, parts in TOTALS.items():
         present = [found[part] for part in parts if part in found]
@@ -229,15 +246,28 @@ def _seconds(phases: Mapping[str, Sequence[Sample]]) -> dict[str, dict[int, floa
     return found
 
 
-def _by_block(rows: Iterable[Sample]) -> dict[int, float]:
+def _by_block(rows: Sequence[Sample], path: Path) -> dict[int, float]:
     """Return the seconds of the repetitions that count, as numbers of their own.
 
     Those of the rows lie between all that a row has: kept, they would keep the memory of a million
     rows, which is given back when the rows are forgotten.
+
+    Raises
+    ------
+    ValueError
+        One of them is infinite, negative or not known: then it is not known what was measured, and
+        a median without it would be of other repetitions.
     """
     counted = [(row.repetition, row.job) for row in rows if not row.warmup]
     numbers = np.array([number for number, _ in counted], dtype=np.int64)
     seconds = np.array([seconds for _, seconds in counted], dtype=np.float64)
+    wrong = ~(np.isfinite(seconds) & (seconds >= 0))
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        raise ValueError(
+            f"{path}: {rows[0].case} repetition {numbers[place]}, {rows[0].phase}: "
+            f"{seconds[place]} is no number of seconds"
+        )
     return dict(zip(numbers.tolist(), seconds.tolist(), strict=True))
 
 
@@ -254,9 +284,18 @@ class _Bounds:
         Seconds by repetition, by phase, of each case of the group.
     level : float
         The intervals of ratios miss the true ratio with at most this probability.
+    headline : sequence of Answer
+        What the headline says of the group: its fastest cases and its ratios are taken.
     """
 
-    def __init__(self, record: RunRecord, seconds: Seconds, level: float) -> None:
+    def __init__(
+        self,
+        record: RunRecord,
+        seconds: Mapping[str, Seconds],
+        level: float,
+        headline: Sequence[Answer],
+    ) -> None:
+        self._answers = {(answer.key, answer.total): answer for answer in headline}
         self._seconds = seconds
         self._level = level
         self._copy_rate = record.floor.get("memory_copy_bytes_per_second", 0.0)
@@ -282,6 +321,9 @@ class _Bounds:
             return None
         if best == name:  # times compared with themselves would give an interval around 1
             return Ratio(len(self._seconds[name][phase]), 1.0, 1.0, 1.0, 1.0)
+        answer = self._answers.get((self._keys[name], phase))
+        if answer is not None and name in answer.ratios:
+            return answer.ratios[name]
         mine, other = (self._seconds[case][phase] for case in (name, best))
         n = len(mine.keys() & other.keys()) or min(len(mine), len(other))
         inflation = self.inflation(phase, n, shared_cancels=True)
@@ -314,6 +356,8 @@ class _Bounds:
         return {}
 
     def _fastest(self, key: ComparisonKey, phase: str) -> str | None:
+        if (key, phase) in self._answers:
+            return self._answers[key, phase].case
         if (key, phase) not in self._best:
             ways = {
                 name: self._seconds[name][phase]
@@ -368,17 +412,9 @@ def _case(
         peak_memory=max(row.peak_memory for row in rows),
         phases=phases,
         read_bytes=reads[0].bytes if reads else 0,
-        invalid=_invalid(entry),
+        invalid=reason_out(entry),
         repetitions=len({row.repetition for row in rows if not row.warmup}),
     )
-
-
-def _invalid(entry: Mapping[str, Any]) -> str:
-    """Say why a case takes part in nothing; empty where it does."""
-    failure = entry.get("failure")
-    if failure:
-        return f"failed in {failure['phase']}: {failure['error']}"
-    return str(entry.get("invalid") or "")
 
 
 def resolution_of(record: RunRecord) -> float:

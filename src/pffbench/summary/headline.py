@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -70,6 +70,36 @@ def takes_part(entry: Entry) -> bool:
     return not (entry.get("failure") or entry.get("invalid"))
 
 
+def reason_out(entry: Entry) -> str:
+    """Say in a line why a case takes part in nothing; empty where it does."""
+    failure = entry.get("failure")
+    if failure:
+        text = f"failed in {failure['phase']}: {failure.get('error', 'see run.json')}"
+    else:
+        text = str(entry.get("invalid") or "")
+    return " ".join(text.split())
+
+
+@dataclass(frozen=True)
+class Absence:
+    """A format that was to be compared and takes no part, since none of its cases does.
+
+    Parameters
+    ----------
+    name : str
+        The format.
+    why : str
+        What is wrong with the first of its cases.
+    missed, planned : int
+        Comparisons of the headline in which it takes no part, and all that it was planned for.
+    """
+
+    name: str
+    why: str
+    missed: int
+    planned: int
+
+
 Standing = Literal["slower", "equal", "undecided"]
 
 
@@ -120,6 +150,9 @@ class Answer:
     running : tuple of str
         Where it is undecided: the cases that more repetitions are needed of. Cases that are shown
         to be slower than each case that may be the fastest are not among them.
+    ratios : dict of str to Ratio
+        The time of each case of another contender over that of `case`. Whoever prints the ratio of
+        such a pair takes it from here, so that all show the same interval.
     """
 
     total: str
@@ -129,6 +162,7 @@ class Answer:
     others: tuple[Contender, ...]
     too_short: bool = False
     running: tuple[str, ...] = ()
+    ratios: Mapping[str, Ratio] = field(default_factory=dict)
 
     @property
     def decided(self) -> bool:
@@ -235,7 +269,16 @@ class _Contest:
         others.sort(key=lambda other: other.ratio.value)
         short = any(self._median(case) < resolution for case in best.values())
         running = self._running(best[first], others, place, decisions)
-        return Answer(self.total, self.key, first, best[first], tuple(others), short, running)
+        ratios = {
+            case: decision.ratio
+            for name in best
+            if name != first
+            for case in self.contenders[name]
+            if (decision := _decision(place, case, best[first], decisions)).ratio.n
+        }
+        return Answer(
+            self.total, self.key, first, best[first], tuple(others), short, running, ratios
+        )
 
     def _running(
         self, first: str, others: Sequence[Contender], place: int, decisions: Decisions
@@ -290,16 +333,11 @@ def _decision(place: int, case: str, other: str, decisions: Decisions) -> Decisi
 
 def _contests(cases: Mapping[str, Entry], times: TotalTimes) -> Iterable[_Contest]:
     """Yield the comparisons of the headline in each total."""
-    by_key: dict[ComparisonKey, list[str]] = defaultdict(list)
-    for name, entry in cases.items():
-        if not entry.get("raw") and takes_part(entry):
-            by_key[comparison_key(entry)].append(name)
-    by_key = _of_headline(by_key)
-    formats = {key: {_format(cases[name]) for name in names} for key, names in by_key.items()}
-    several = any(len(found) > 1 for found in formats.values())
+    by_key = _planned(cases)
+    several = _several_formats(cases, by_key)
     for total, measured in times.items():
         for key, names in by_key.items():
-            there = [name for name in names if measured.get(name)]
+            there = [name for name in names if takes_part(cases[name]) and measured.get(name)]
             contenders: dict[str, list[str]] = defaultdict(list)
             for name in there:
                 contenders[_format(cases[name]) if several else name].append(name)
@@ -311,6 +349,44 @@ def _contests(cases: Mapping[str, Entry], times: TotalTimes) -> Iterable[_Contes
                 ]
                 chosen = {name: measured[name] for name in (*there, *raw)}
                 yield _Contest(total, key, dict(contenders), chosen)
+
+
+def absences(cases: Mapping[str, Entry]) -> list[Absence]:
+    """Return the formats that take no part in some comparison that they were planned for."""
+    by_key = _planned(cases)
+    if not _several_formats(cases, by_key):
+        return []
+    planned: dict[str, int] = defaultdict(int)
+    missed: dict[str, list[str]] = defaultdict(list)
+    for names in by_key.values():
+        by_format: dict[str, list[str]] = defaultdict(list)
+        for name in names:
+            by_format[_format(cases[name])].append(name)
+        for found, own in by_format.items():
+            planned[found] += len(by_format) > 1
+            if len(by_format) > 1 and not any(takes_part(cases[name]) for name in own):
+                missed[found].append(reason_out(cases[own[0]]))
+    return [Absence(name, why[0], len(why), planned[name]) for name, why in missed.items()]
+
+
+def _planned(cases: Mapping[str, Entry]) -> dict[ComparisonKey, list[str]]:
+    """Return the cases of the comparisons of the headline, those that take no part too.
+
+    What is compared must not depend on what failed: where all cases of a format did, the others
+    are not a comparison among the cases of the format that is left.
+    """
+    by_key: dict[ComparisonKey, list[str]] = defaultdict(list)
+    for name, entry in cases.items():
+        if not entry.get("raw"):
+            by_key[comparison_key(entry)].append(name)
+    return _of_headline(by_key)
+
+
+def _several_formats(
+    cases: Mapping[str, Entry], by_key: Mapping[ComparisonKey, Sequence[str]]
+) -> bool:
+    """Whether formats are compared, and not the cases of a single one."""
+    return any(len({_format(cases[name]) for name in names}) > 1 for names in by_key.values())
 
 
 def _of_headline(by_key: dict[ComparisonKey, list[str]]) -> dict[ComparisonKey, list[str]]:
