@@ -18,6 +18,8 @@ _STUDY = "hdf5-compression-tuning"
 _GRANULE, _GRANULES, _ITEMSIZE = (4, 30, 9, 717), 15, 4
 _PHASES = {"read": "read", "repack": "repack"}
 _ACCESS = {"rows": "row", "chunks": "chunk"}
+#: How rewriting is called: the study did it with the program.
+_BY_PROGRAM, _BY_LIBRARY = "h5repack", "repacked by the library"
 #: How the study did it.
 _NEAREST = ("file_per_process", "defaults", "big-endian", "warm")
 #: Operation, codec, chunk, cache in bytes and access; of repacking the last two are empty.
@@ -126,6 +128,8 @@ def _match(
     granules = p["granules"] or p["granules_per_rank"] * ranks
     stands_for = "" if granules == _GRANULES else f" for {_GRANULES}"
     told = _variant(p)
+    by_library = value.parameters["operation"] == "repack" and p["repack_with"] == "library"
+    words = _alternative(value, p)
     return Match(
         value,
         case,
@@ -134,8 +138,10 @@ def _match(
         subject=f"{granules} granule{'s' if granules > 1 else ''}{stands_for}",
         operation=_operation(value),
         variant=", ".join(told),
-        alternative=_alternative(value, p),
+        alternative=words,
         nearest=told == _NEAREST,
+        known_as=words.replace(_BY_LIBRARY, _BY_PROGRAM) if by_library else "",
+        beyond=by_library,
     )
 
 
@@ -162,5 +168,5 @@ def _alternative(value: PublishedValue, p: Mapping[str, Any]) -> str:
     if known["cache_bytes"]:
         words += [f"{Size(int(known['cache_bytes']))} cache", f"by {known['access']}"]
     if p["repack_chunks"]:
-        words.append("h5repack" if p["repack_with"] == "h5repack" else "repacked by the library")
+        words.append(_BY_PROGRAM if p["repack_with"] == "h5repack" else _BY_LIBRARY)
     return ", ".join(words)

@@ -192,6 +192,8 @@ def _match(
         alternative=_WAYS[p["keep"]][1],
         nearest=ranks == 1 and p["change"] == "element" and p["keep"] == _TRUE[file],
         measured=None if measured is None else spread(measured),
+        known_as=_WAYS[_TRUE[file]][1],
+        beyond=p["keep"] != _TRUE[file],
     )
 
 

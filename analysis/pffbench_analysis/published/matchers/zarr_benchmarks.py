@@ -28,6 +28,7 @@ _NAMES = {
     "hdf5": "HDF5",
     "netcdf4": "netCDF4",
 }
+_LIBRARY_NAMES = {library: _NAMES[backend] for backend, library in _LIBRARIES.items()}
 _OPERATIONS = ("write", "read")
 _TIME, _RATIO = "time of the whole array", "compression ratio"
 
@@ -130,7 +131,9 @@ class ZarrBenchmarks:
         lines = [
             f"TensorStore is said to be the fastest library: of {len(own)} configurations of "
             f"{name} in the table it {word} more slowly than zarr-python 3 in "
-            f"{sum(ts > v3 for v3, ts in own)}"
+            f"{sum(ts.value > v3.value for v3, ts in own)}, in "
+            f"{sum(ts.value > v3.value and ts.differs_from(v3) for v3, ts in own)} of them beyond "
+            "the standard deviations"
             for operation, word in (("write", "writes"), ("read", "reads"))
             for name, own in sorted(pairs[operation].items())
         ]
@@ -164,13 +167,15 @@ def _index(values: Sequence[PublishedValue]) -> Index:
     return found
 
 
-def _pairs(index: Index) -> dict[str, dict[str, list[tuple[float, float]]]]:
+def _pairs(index: Index) -> dict[str, dict[str, list[tuple[PublishedValue, PublishedValue]]]]:
     """Return, by operation and data set, the times of zarr-python 3 and TensorStore."""
-    found: dict[str, dict[str, list[tuple[float, float]]]] = {name: {} for name in _OPERATIONS}
+    found: dict[str, dict[str, list[tuple[PublishedValue, PublishedValue]]]] = {
+        name: {} for name in _OPERATIONS
+    }
     for (library, quantity, operation, subject), value in index.items():
         other = index.get((TENSORSTORE, quantity, operation, subject))
         if library == V3 and quantity == _TIME and other is not None:
-            found[operation].setdefault(subject[0], []).append((value.value, other.value))
+            found[operation].setdefault(subject[0], []).append((value, other))
     return found
 
 
@@ -210,6 +215,8 @@ def _time(value: PublishedValue, beside: _Beside, operation: str) -> Match:
         variant=beside.variant,
         alternative=beside.alternative,
         nearest=beside.variant == "defaults, format 2",
+        known_as=_NAMES[beside.backend],
+        beyond=not beside.nearest_writes and operation == "write",
     )
 
 
@@ -239,4 +246,6 @@ def _ratios(cases: Sequence[_Beside], index: Index) -> Iterator[Match]:
             alternative=name,
             nearest=False,
             measured=spread([ratio]),
+            known_as=_LIBRARY_NAMES[value.parameters["library"]],
+            beyond=beside.backend not in _LIBRARIES,
         )
