@@ -429,6 +429,7 @@ def test_mpi_environment(tmp_path):
     assert plain["OMP_NUM_THREADS"] == "1"
     assert ("OMPI_ALLOW_RUN_AS_ROOT" in plain) == (os.geteuid() == 0)
     assert mpi_variables(tmp_path, OMP_NUM_THREADS="4")["OMP_NUM_THREADS"] == "4"
+    assert "BLOSC_NTHREADS" not in plain  # it would overrule zarr2.blosc_threads
     in_job = mpi_variables(tmp_path, SLURM_JOB_ID="7")
     assert "OMPI_MCA_rmaps_base_oversubscribe" not in in_job
 
