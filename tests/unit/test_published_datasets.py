@@ -137,14 +137,26 @@ def test_the_terminal_says_where_there_is_no_order(tmp_path):
     assert "of 0 orders" not in done.stdout
 
 
-def test_numbers_of_the_axis_of_the_figure_do_not_touch(tmp_path):
-    """Of times over four decades, in two columns, each number has room."""
-    cases = cases_of([FAITHFUL])
-    speed = {name: 50.0**i for i, (name, _) in enumerate(cases)}
+SIZES = [(64, (128,)), (16, (128, 128)), (8, (128, 128, 128)), (64, (256,)), (256, (256,))]
+
+
+@pytest.mark.parametrize("ways", [[FAITHFUL], [FAITHFUL, CORRECTED]], ids=len)
+@pytest.mark.parametrize("sizes", [SIZES, SIZES[:1]], ids=len)
+def test_the_figure_has_room_for_what_is_drawn(tmp_path, ways, sizes):
+    """Of times over eight decades, in two columns, no numbers of an axis touch."""
+    cases = [case for n, shape in sizes for case in cases_of(ways, n, shape)]
+    speed = {name: 1e-6 * 50.0 ** (i % 6) for i, (name, _) in enumerate(cases)}
     run = a_run(tmp_path / "run", cases, speed=speed, experiment={"study": STUDY})
     summary = summarise(run)
     figure = draw_published(side_by_side(summary), summary)
     figure.draw_without_rendering()
+    panels = [ax.get_position().width for ax in figure.axes[:2]]
+    assert sum(panels) > 0.75
+    assert {label.get_text() for label in figure.axes[0].get_yticklabels()} == {
+        "HDF5", "netCDF4", "Zarr",
+    }  # fmt: skip
+    told = [text.get_text() for text in figure.axes[0].texts if text.get_gid() == "heading"]
+    assert bool(told) == (len(ways) * len(sizes) > 1)
     for ax in figure.axes:
         places = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
         for one, other in pairwise(sorted(places, key=lambda place: place.x0)):
