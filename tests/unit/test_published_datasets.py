@@ -151,7 +151,7 @@ def test_the_figure_has_room_for_what_is_drawn(tmp_path, ways, sizes):
     figure = draw_published(side_by_side(summary), summary)
     figure.draw_without_rendering()
     panels = [ax.get_position().width for ax in figure.axes[:2]]
-    assert sum(panels) > 0.75
+    assert sum(panels) > 0.7  # the rest are names, and what the numbers differ by
     assert {label.get_text() for label in figure.axes[0].get_yticklabels()} == {
         "HDF5", "netCDF4", "Zarr",
     }  # fmt: skip
