@@ -50,7 +50,7 @@ def cases_of(ways, datasets=2048, shape=(128,), options=OPTIONS):
             )  # fmt: skip
             if way is FAITHFUL:
                 entry["options"] = options.get(backend, {})
-            entry["group"] += str(datasets) + str(way)
+            entry["group"] += str(datasets) + str(shape) + str(way)
             found.append((name, entry))
     return found
 
@@ -235,7 +235,7 @@ def zarr_of_version_2(way):
     name, entry = a_case(
         "zarr2", workload="datasets", datasets=2048, shape=[128], **way | {"codec": "auto"}
     )
-    entry["group"] += "2048" + str(way)
+    entry["group"] += "2048" + str((128,)) + str(way)
     return name, entry
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pffbench.results.statistics import Caveat
 from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
-from pffbench.results.tables import ordered, stored_lines
+from pffbench.results.tables import ordered, part_of_raw, stored_lines
 from pffbench_analysis.captions import heading
 from pffbench_analysis.style import colour, plain
 
@@ -202,7 +202,8 @@ def _roof(found: PhaseSummary | None) -> Cell:
     least = found.roofline * s.median
     low, high = least / s.high, least / s.low if s.low else float("nan")
     interval = "" if math.isnan(low) or math.isnan(high) else f"{100 * low:.0f}–{100 * high:.0f} %"
-    return Cell(f"{100 * found.roofline:.0f} %", interval)
+    text = part_of_raw(found.roofline)
+    return Cell(text.replace("%", " %"), "" if text.startswith(">") else interval)
 
 
 def _between(low: float, high: float) -> str:

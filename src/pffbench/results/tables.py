@@ -19,6 +19,8 @@ from pffbench.units import Size
 _MIB = 2**20
 #: How many times as long as the middle rank the slowest one takes before it is spoken of.
 _APART = 1.2
+#: Part of the raw speed beyond which raw transfers are no limit; less may be noise.
+_NO_LIMIT = 1.1
 
 
 @dataclass(frozen=True)
@@ -266,4 +268,13 @@ def _ratio(found: PhaseSummary) -> str:
 
 
 def _percent(found: PhaseSummary) -> str:
-    return "" if found.roofline is None else f"{found.roofline:.0%}"
+    return "" if found.roofline is None else part_of_raw(found.roofline)
+
+
+def part_of_raw(part: float) -> str:
+    """Write a part of the raw speed in percent; no number where raw transfers are no limit.
+
+    They are none where a format takes clearly less time than the fastest of them: it stores
+    fewer bytes, or in an order that suits the boxes better.
+    """
+    return ">100%" if part > _NO_LIMIT else f"{part:.0%}"
