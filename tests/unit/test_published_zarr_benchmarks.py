@@ -114,3 +114,32 @@ def test_claims_are_counted_in_the_table():
     assert "reads more slowly than zarr-python 3 in 0" in claims
     assert "20.6 in zarr-python and 10.45 in TensorStore" in claims
     assert "1.07 times smaller than level 3 and takes zarr-python 3 14 times as long" in claims
+
+
+def test_format_3_stands_beside_the_published_ratio_to_format_2(tmp_path):
+    """The published ratio is a mean over configurations, of which each needs both formats."""
+    there = {
+        (v.parameters["library"], v.parameters["dataset"], v.parameters["operation"]): v.value
+        for v in published_values(STUDY)
+        if "format 3 over format 2" in v.quantity
+    }
+    assert len(there) == 12
+
+    def case(version, level):
+        options = {"format": version, "shards": None, "pipeline": "library"}
+        return codecs("zarr", options, level=level)
+
+    cases = [case(2, 3), case(3, 3), case(2, 9), case(3, 9), case(3, 5)]
+    seconds = dict(zip((name for name, _ in cases), (1.0, 2.0, 1.0, 4.5, 99.0), strict=True))
+    a_run(tmp_path, cases, speed=seconds, experiment={"study": STUDY})
+    found = side_by_side(summarise(tmp_path))
+    ratios = [m for m in found.matches if "format 3 over" in m.published.quantity]
+    assert {(m.subject, m.operation, m.alternative) for m in ratios} == {
+        ("heart, format 3 over format 2", operation, "zarr-python 3")
+        for operation in ("write", "read")
+    }
+    for match in ratios:
+        assert match.here == pytest.approx(3.0)  # of 2 and 4.5; 5 has no partner
+        assert match.published.value == there["zarr-python 3.1.1", "heart", match.operation]
+        assert match.variant == "geometric mean of 2 codecs and chunks"
+    assert all(m.measured is None for o in found.orders for m in o.matches)

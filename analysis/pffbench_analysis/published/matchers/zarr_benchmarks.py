@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from pffbench.results.compression import compression_ratio
-from pffbench.results.statistics import spread
+from pffbench.results.statistics import geometric_mean, spread
 from pffbench.results.summary import CaseSummary, Summary
 from pffbench.workloads.base import DEFAULT_LEVELS
 from pffbench_analysis.published.matchers.zarr_benchmarks_reasons import reasons
@@ -31,6 +33,7 @@ _NAMES = {
 _LIBRARY_NAMES = {library: _NAMES[backend] for backend, library in _LIBRARIES.items()}
 _OPERATIONS = ("write", "read")
 _TIME, _RATIO = "time of the whole array", "compression ratio"
+_FORMATS = "time, format 3 over format 2"
 
 #: Data set, codec, level, shuffle and chunk, as the study's table has them.
 Subject = tuple[str, str, str, str, str]
@@ -95,7 +98,8 @@ class ZarrBenchmarks:
 
         Times of a volume of another size are multiplied by how much larger the study's is. A
         ratio is compared once for each library; those of HDF5 and netCDF4 stand beside that of
-        the same codec in Zarr.
+        the same codec in Zarr. Format 3 is compared with format 2 over all pairs of cases that
+        differ in nothing else.
         """
         index = _index(values)
         found: list[Match] = []
@@ -109,7 +113,7 @@ class ZarrBenchmarks:
                 value = index.get((library, _TIME, operation, beside.subject))
                 if value is not None and operation in beside.case.phases:
                     found.append(_time(value, beside, operation))
-        return [*found, *_ratios(cases, index)]
+        return [*found, *_ratios(cases, index), *_formats(cases, values)]
 
     def reasons(self, summary: Summary) -> list[Reason]:
         """Return in what study and run differ."""
@@ -218,6 +222,61 @@ def _time(value: PublishedValue, beside: _Beside, operation: str) -> Match:
         known_as=_NAMES[beside.backend],
         beyond=not beside.nearest_writes and operation == "write",
     )
+
+
+def _formats(cases: Sequence[_Beside], values: Sequence[PublishedValue]) -> Iterator[Match]:
+    """Yield how many times as long format 3 takes as format 2, for each volume and library.
+
+    The geometric mean over pairs of cases that are equal but for the format, within each block.
+    """
+    published = {
+        (v.parameters["library"], v.parameters["operation"], v.parameters["dataset"]): v
+        for v in values
+        if v.quantity == _FORMATS
+    }
+    pairs: dict[tuple[str, ...], dict[int, _Beside]] = {}
+    for beside in cases:
+        library, p = _LIBRARIES.get(beside.backend), beside.parameters
+        as_there = (p["settings"], p["durability"]) == ("defaults", "close")
+        if library and as_there and beside.nearest_writes and "format" in beside.options:
+            alike = {**p, **beside.options} | {"format": None}
+            key = (library, beside.subject[0], str(sorted((k, str(v)) for k, v in alike.items())))
+            pairs.setdefault(key, {})[beside.options["format"]] = beside
+    for (library, operation, dataset), value in published.items():
+        found = [
+            (both[3], both[2])
+            for key, both in pairs.items()
+            if key[:2] == (library, dataset) and {2, 3} <= set(both)
+        ]
+        means = _mean_ratios(found, operation)
+        if means:
+            three = found[0][0]
+            yield Match(
+                value,
+                three.case,
+                three.case.phases[operation],
+                factor=1.0,
+                subject=f"{dataset}, format 3 over format 2",
+                operation=operation,
+                variant=f"geometric mean of {len(found)} codecs and chunks",
+                alternative=_NAMES[three.backend],
+                nearest=False,
+                measured=spread(means),
+            )
+
+
+def _mean_ratios(pairs: Sequence[tuple[_Beside, _Beside]], operation: str) -> list[float]:
+    """Return, for each block that all cases have, the geometric mean of their ratios of times."""
+    times = [
+        tuple(b.case.phases[operation].by_block if operation in b.case.phases else {} for b in pair)
+        for pair in pairs
+    ]
+    blocks = set.intersection(*(set(t) for both in times for t in both)) if times else set()
+    return [
+        float(geometric_mean(np.array([over[block] / under[block] for over, under in times])))
+        for block in sorted(blocks)
+        if all(under[block] > 0 for _, under in times)
+    ]
 
 
 def _ratios(cases: Sequence[_Beside], index: Index) -> Iterator[Match]:
