@@ -26,7 +26,7 @@ Durability = Literal["close", "flush", "sync"]
 CacheState = Literal["warm", "shifted", "dropped", "separate", "copied"]
 #: Which part of a run a job does: one job all of it, or one writes and a later one reads.
 Stage = Literal["all", "write", "read"]
-Codec = Literal["auto", "none", "gzip", "szip", "zstd", "lz4", "blosc"]
+Codec = Literal["auto", "none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc"]
 Compressor = Literal["blosclz", "lz4", "lz4hc", "zlib", "zstd"]
 Shuffle = Literal["none", "byte", "bit"]
 #: Extents fit into what libraries count with; a count of millions would fill memory while planning.
@@ -72,7 +72,7 @@ class Parameters(
     chunks : {"auto", "block", "contiguous"} or list of int
         ``block``: one chunk is what one rank holds. ``auto``: ``block`` in ``matched``, the
         library's choice in ``defaults``.
-    codec : {"auto", "none", "gzip", "szip", "zstd", "lz4", "blosc"}
+    codec : {"auto", "none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc"}
         ``auto``: none in ``matched``, the library's choice in ``defaults``.
     level : int, optional
         Level of the codec; 4 for gzip, 3 for zstd, 5 for blosc when not given.
