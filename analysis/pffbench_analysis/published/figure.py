@@ -134,9 +134,7 @@ def _line(match: Match) -> Line:
     return match.subject, match.variant, match.alternative
 
 
-def _words(
-    found: SideBySide, summary: Summary, left_out: int, variants: Collection[str]
-) -> Words:
+def _words(found: SideBySide, summary: Summary, left_out: int, variants: Collection[str]) -> Words:
     subjects = list(dict.fromkeys(match.subject for match in found.matches))
     named = ", ".join(subjects) if len(subjects) <= 3 else f"{len(subjects)} cases"
     if len(variants) == 1:
@@ -158,9 +156,7 @@ def _words(
     )
 
 
-def _panel(
-    ax: Axes, operation: str, laid: _Rows, own: dict[Line, Match], *, headed: bool
-) -> None:
+def _panel(ax: Axes, operation: str, laid: _Rows, own: dict[Line, Match], *, headed: bool) -> None:
     ax.set_gid(operation)
     ax.set_title(operation, loc="left", fontsize=8.5, fontweight="bold", pad=4)
     ax.set_yticks(list(laid.places.values()), [plain(line[2]) for line in laid.places])

@@ -109,26 +109,26 @@ def _number(value: float) -> str:
     return "" if math.isnan(value) else repr(value)
 
 
-def write_markdown(found: SideBySide, figure: str, path: Path) -> None:
+def write_markdown(found: SideBySide, figures: Sequence[str], path: Path) -> None:
     """Write `published.md`, the verdict first.
 
     Parameters
     ----------
     found : SideBySide
         What to write.
-    figure : str
-        File name of the figure; empty where there is none.
+    figures : sequence of str
+        File names of the figures.
     path : Path
         The file.
     """
-    path.write_text("\n".join(_markdown(found, figure)) + "\n", encoding="utf-8")
+    path.write_text("\n".join(_markdown(found, figures)) + "\n", encoding="utf-8")
 
 
-def _markdown(found: SideBySide, figure: str) -> Iterator[str]:
+def _markdown(found: SideBySide, figures: Sequence[str]) -> Iterator[str]:
     yield from (f"# Published and here: {found.study.name}", "")
     yield from (f"{found.study.title}: <{found.study.url}>", "")
     yield from (f"- {_cell(line)}" for line in verdict_lines(found))
-    if figure:
+    for figure in figures:
         yield from ("", f"![Published numbers and those measured here]({figure})")
     if found.matches:
         yield from ("", "## Numbers", "", _HOW_TO_READ[0], "")

@@ -13,6 +13,7 @@ from pffbench.results.compression import compression_ratio
 from pffbench.results.statistics import geometric_mean, spread
 from pffbench.results.summary import CaseSummary, Summary
 from pffbench.workloads.base import DEFAULT_LEVELS
+from pffbench_analysis.published.curves import Axis, Curves, curves_over
 from pffbench_analysis.published.matchers.zarr_benchmarks_reasons import reasons
 from pffbench_analysis.published.model import Match, PublishedValue, Reason
 
@@ -34,6 +35,27 @@ _LIBRARY_NAMES = {library: _NAMES[backend] for backend, library in _LIBRARIES.it
 _OPERATIONS = ("write", "read")
 _TIME, _RATIO = "time of the whole array", "compression ratio"
 _FORMATS = "time, format 3 over format 2"
+#: What is told as the variant of a ratio.
+_OF_A_CODEC = "ratio"
+#: The study measured the same in several of its experiments.
+_EXPERIMENT = ("experiment",)
+_CHUNKS = Axis(
+    "published-chunk-size",
+    "Published and here, by chunk size",
+    "elements along each edge of a chunk",
+    "chunk",
+    regardless=_EXPERIMENT,
+)
+_SHUFFLED = Axis(
+    "published-shuffle",
+    "Published and here, by shuffle",
+    "shuffle before Blosc",
+    "shuffle",
+    tuple(_SHUFFLES.values()),
+    _EXPERIMENT,
+)
+#: Operations in these figures.
+_DRAWN = {"write": "write, s", "read": "read, s", "compress": "compression ratio"}
 
 #: Data set, codec, level, shuffle and chunk, as the study's table has them.
 Subject = tuple[str, str, str, str, str]
@@ -114,6 +136,14 @@ class ZarrBenchmarks:
                 if value is not None and operation in beside.case.phases:
                     found.append(_time(value, beside, operation))
         return [*found, *_ratios(cases, index), *_formats(cases, values)]
+
+    def curves(self, matches: Sequence[Match], values: Sequence[PublishedValue]) -> list[Curves]:
+        """Return times and ratios over the edge of a chunk, and over shuffles."""
+        alike = [m for m in matches if not m.beyond and (m.nearest or m.variant == _OF_A_CODEC)]
+        return [
+            *curves_over(_CHUNKS, alike, values, lambda m: _named(m, "chunk"), _DRAWN),
+            *curves_over(_SHUFFLED, alike, values, lambda m: _named(m, "shuffle"), _DRAWN),
+        ]
 
     def reasons(self, summary: Summary) -> list[Reason]:
         """Return in what study and run differ."""
@@ -279,6 +309,14 @@ def _mean_ratios(pairs: Sequence[tuple[_Beside, _Beside]], operation: str) -> li
     ]
 
 
+def _named(match: Match, but: str) -> str:
+    """Say what was worked on, without one of its parameters."""
+    p = match.published.parameters
+    told = ("dataset", "codec", "level", "shuffle", "chunk")
+    words = [f"chunks {p[key]}" if key == "chunk" else p[key] for key in told if key != but]
+    return " ".join(filter(None, words))
+
+
 def _ratios(cases: Sequence[_Beside], index: Index) -> Iterator[Match]:
     """Yield the ratios, once for each way of storing and library."""
     done = set()
@@ -301,7 +339,7 @@ def _ratios(cases: Sequence[_Beside], index: Index) -> Iterator[Match]:
             factor=1.0,
             subject=beside.label,
             operation="compress",
-            variant="ratio",
+            variant=_OF_A_CODEC,
             alternative=name,
             nearest=False,
             measured=spread([ratio]),
