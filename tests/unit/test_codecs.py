@@ -44,6 +44,8 @@ def refused(p, ranks=2, **options):
      (parameters("hdf5", codec="gzip", shuffle="bit"), "shuffle bit with codec gzip (it can: "),
      (parameters("tensorstore", codec="gzip", shuffle="byte"), "(it can: none)"),
      (parameters("netcdf4", codec="blosc", source="uniform"), "source: uniform needs codec gzip"),
+     (parameters("hdf5", codec="lzf", source="uniform"), "source: uniform needs codec gzip"),
+     (parameters("netcdf4", codec="lzf"), "cannot do codec lzf"),
      (parameters("mpiio", codec="gzip"), "cannot do codec gzip (it can: none)")],
 )  # fmt: skip
 def test_what_cannot_be_had_is_refused_in_a_sentence(p, words):

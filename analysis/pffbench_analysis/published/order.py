@@ -54,11 +54,14 @@ class Order:
     matches : tuple of Match
         Fastest published first; two or more.
     pairs : tuple of Pair
-        All pairs whose published numbers differ.
+        All pairs whose published numbers the study tells apart.
+    alike : tuple of Pair
+        The other pairs: what the run makes of them bears on no verdict.
     """
 
     matches: tuple[Match, ...]
     pairs: tuple[Pair, ...]
+    alike: tuple[Pair, ...] = ()
 
     @property
     def agreeing(self) -> int:

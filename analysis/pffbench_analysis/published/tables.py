@@ -21,17 +21,20 @@ from pffbench_analysis.published.words import (
 
 _CSV_COLUMNS = (
     "study", "subject", "variant", "nearest", "operation", "alternative", "quantity", "unit",
-    "published", "published_low", "published_high", "published_sd", "approximate", "reading",
+    "published", "published_low", "published_high", "published_sd", "published_alike",
+    "published_as", "approximate", "reading",
     "statistic", "source", "url", "note", "parameters", "case", "phase", "repetitions", "here",
     "here_low", "here_high", "ratio", "ratio_low", "ratio_high", "order", "pairs_same",
     "pairs_other", "pairs_undecided", "warning_codes",
 )  # fmt: skip
 _HOW_TO_READ = (
-    "Published: as printed there; ≈ rounded or told as about. Here: median over the repetitions "
+    "Published: as printed there, ± standard deviation where it is told; ≈ rounded or told as "
+    "about. Here: median over the repetitions "
     "that count, with its 95 % interval (of fewer than five none); † under 100 "
     "times what the harness itself takes, not to be relied on. × published: here over published.",
-    "An order is that of the medians; ~ stands between neighbours that are not told apart. A "
-    "pair is decided where the interval of the ratio excludes 1 and neither is "
+    "An order is that of the medians; ~ stands between neighbours that are not told apart. "
+    "Published numbers within each other's standard deviation, or called alike by their authors, "
+    "are no pair. A pair is decided where the interval of the ratio excludes 1 and neither is "
     "below resolution; each pair by itself, without regard to how many there are.",
 )
 
@@ -60,6 +63,7 @@ def _published(value: PublishedValue) -> dict[str, Any]:
         "published_low": _number(value.low),
         "published_high": _number(value.high),
         "published_sd": _number(value.sd),
+        "published_alike": value.alike,
         "approximate": str(value.approximate).lower(),
         "reading": value.reading,
         "statistic": value.statistic,
@@ -79,6 +83,7 @@ def _row(match: Match, order: Order | None) -> dict[str, Any]:
         "nearest": str(match.nearest).lower(),
         "operation": match.operation,
         "alternative": match.alternative,
+        "published_as": match.published_as,
         "case": match.case.sample.case,
         "phase": match.phase.phase,
         "repetitions": match.phase.seconds.n,
@@ -104,26 +109,26 @@ def _number(value: float) -> str:
     return "" if math.isnan(value) else repr(value)
 
 
-def write_markdown(found: SideBySide, figure: str, path: Path) -> None:
+def write_markdown(found: SideBySide, figures: Sequence[str], path: Path) -> None:
     """Write `published.md`, the verdict first.
 
     Parameters
     ----------
     found : SideBySide
         What to write.
-    figure : str
-        File name of the figure; empty where there is none.
+    figures : sequence of str
+        File names of the figures.
     path : Path
         The file.
     """
-    path.write_text("\n".join(_markdown(found, figure)) + "\n", encoding="utf-8")
+    path.write_text("\n".join(_markdown(found, figures)) + "\n", encoding="utf-8")
 
 
-def _markdown(found: SideBySide, figure: str) -> Iterator[str]:
+def _markdown(found: SideBySide, figures: Sequence[str]) -> Iterator[str]:
     yield from (f"# Published and here: {found.study.name}", "")
     yield from (f"{found.study.title}: <{found.study.url}>", "")
     yield from (f"- {_cell(line)}" for line in verdict_lines(found))
-    if figure:
+    for figure in figures:
         yield from ("", f"![Published numbers and those measured here]({figure})")
     if found.matches:
         yield from ("", "## Numbers", "", _HOW_TO_READ[0], "")

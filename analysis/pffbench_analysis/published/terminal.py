@@ -23,9 +23,11 @@ _WORDS = {
     Verdict.UNDECIDED: ("undecided", "yellow"),
 }
 _HOW_TO_READ = (
-    "Fastest first; ~ not told from the one above. Here: median over the repetitions that count "
-    "and, behind ×, what it is over the published number; † below resolution. Held: the intervals "
-    "here decide all pairs as published; broken: at least one is the other way round."
+    "Fastest first; ~ not told from the one above; ± standard deviation. Here: median over the "
+    "repetitions that count and, behind ×, what it is over the published number; † below "
+    "resolution; + not in the study, beside the number of the nearest alternative. Held: the "
+    "intervals here decide all pairs as published; broken: at least one is the other way round. "
+    "Pairs that the study does not tell apart (error bars, words) are no order: –."
 )
 
 
@@ -91,12 +93,18 @@ def _rows(matches: Sequence[Match]) -> Iterator[list[Match]]:
 
 def _there(row: Sequence[Match]) -> str:
     ranked = sorted(row, key=lambda match: match.published.value)
-    return "\n".join(f"{match.alternative} {given(match.published)}" for match in ranked)
+    there = {match.published_as: given(match.published) for match in ranked}
+    return "\n".join(f"{name} {number}" for name, number in there.items())
 
 
 def _here(row: Sequence[Match], order: Order | None) -> str:
-    """List what was measured, each on a line that begins with how it stands to the one before."""
-    return order_here(order, _measured, "\n") if order else "\n".join(map(_measured, row))
+    """List what was measured, each on a line that begins with how it stands to the one before.
+
+    What the study does not have comes last, behind a plus.
+    """
+    known = [match for match in row if not match.beyond]
+    lines = [order_here(order, _measured, "\n")] if order else [_measured(m) for m in known]
+    return "\n".join([*lines, *(f"+ {_measured(match)}" for match in row if match.beyond)])
 
 
 def _measured(match: Match) -> str:

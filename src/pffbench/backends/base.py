@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pffbench.backends.array import Array, Buffer, Call, what_was_read
 from pffbench.backends.capabilities import Capabilities
@@ -53,6 +54,10 @@ class Store(ABC):
     def files(self) -> set[str]:
         """Return the files that this rank wrote to; asked after closing, off the timer."""
 
+    def prepare(self, specs: Sequence[ArraySpec]) -> None:
+        """Work out, off the timer, what `define` tells the library of these arrays."""
+        return
+
     @abstractmethod
     def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
         """Create all arrays of the store and return those that this rank can transfer to."""
@@ -60,6 +65,19 @@ class Store(ABC):
     @abstractmethod
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
         """Open arrays: those that this rank needs, or all where `collective_lookup` says so."""
+
+    def opener(self, specs: Sequence[ArraySpec]) -> Call:
+        """Prepare to open arrays, as `arrays` does; return the call that opens them.
+
+        The call may be the library's own, with nothing around it: `opened` is given what it
+        returns.
+        """
+        return partial(self.arrays, specs)
+
+    def opened(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
+        """Return the arrays that a call of `opener` opened, off the timer."""
+        found: Mapping[str, Array] = returned
+        return found
 
     @abstractmethod
     def flush(self) -> None:

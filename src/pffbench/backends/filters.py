@@ -1,8 +1,8 @@
 """Compression filters of HDF5 and netCDF-4 files: their numbers and parameters.
 
-zlib and szip are built into HDF5; Blosc, Zstandard and LZ4 are plug-ins, registered with The HDF
-Group (https://github.com/HDFGroup/hdf5_plugins), that the Python package hdf5plugin brings. Filters
-of files that ranks share run in collective transfers only.
+zlib and szip are built into HDF5, LZF into h5py; Blosc, Zstandard and LZ4 are plug-ins, registered
+with The HDF Group (https://github.com/HDFGroup/hdf5_plugins), that the Python package hdf5plugin
+brings. Filters of files that ranks share run in collective transfers only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pffbench.case import Parameters
 
 #: Numbers of the filters in files; the first four are HDF5's own.
 DEFLATE, SHUFFLE, FLETCHER32, SZIP = 1, 2, 3, 4
-BLOSC, LZ4, ZSTD = 32001, 32004, 32015
+LZF, BLOSC, LZ4, ZSTD = 32000, 32001, 32004, 32015
 #: Pixels of a block of szip; 8, as h5py has it, which any chunk of some size can be cut into.
 SZIP_BLOCK = 8
 #: What Blosc calls its compressors and shuffles in a filter's parameters.
@@ -25,11 +25,14 @@ _SHUFFLES = ("none", "byte", "bit")
 #: What can be asked for in HDF5 and in netCDF-4: codecs, the shuffles of each, what Blosc calls
 #: its compressors, and the package that a codec needs.
 CODECS = frozenset({"none", "gzip", "szip", "zstd", "lz4", "blosc"})
+#: What h5py has beside: other programs that read HDF5 files mostly have not.
+CODECS_OF_H5PY = frozenset({"lzf"})
 _BYTE = frozenset({"none", "byte"})
 SHUFFLES: Mapping[str, frozenset[str]] = {
     "gzip": _BYTE,
     "zstd": _BYTE,
     "lz4": _BYTE,
+    "lzf": _BYTE,
     "blosc": frozenset(_SHUFFLES),
 }
 COMPRESSORS = frozenset({"blosclz", "lz4", "lz4hc", "zlib", "zstd"})
@@ -67,7 +70,7 @@ def plugin_filter(spec: ArraySpec) -> Filter | None:
 
 def refuse_filters(parameters: Parameters, specs: Iterable[ArraySpec]) -> str | None:
     """Refuse data that a filter gives up on where the file does not come out right, or None."""
-    gives_up = any(spec.codec in ("szip", "blosc") for spec in specs)
+    gives_up = any(spec.codec in ("szip", "lzf", "blosc") for spec in specs)
     if parameters.source == "uniform" and gives_up and parameters.layout != "file_per_process":
         return (
             f"codec {parameters.codec} leaves chunks that it cannot make smaller as they are, and "
@@ -98,6 +101,6 @@ def _named(number: int, values: Sequence[int]) -> str:
         shuffle = _SHUFFLES[values[5]]
         shuffled = "" if shuffle == "none" else f" {shuffle}"
         return f"blosc-{_COMPRESSORS[values[6]]} {values[4]}{shuffled}"
-    names = {DEFLATE: "gzip", SZIP: "szip", ZSTD: "zstd", LZ4: "lz4"}
+    names = {DEFLATE: "gzip", SZIP: "szip", ZSTD: "zstd", LZ4: "lz4", LZF: "lzf"}
     name = names.get(number, f"filter {number}")
     return f"{name} {values[0]}" if number in (DEFLATE, ZSTD) and values else name

@@ -98,7 +98,7 @@ class Hdf5(Backend):
     suffix = ".h5"
     libraries = ("h5py",)
     capabilities = Capabilities(
-        codecs=filters.CODECS,
+        codecs=filters.CODECS | filters.CODECS_OF_H5PY,
         shuffles=filters.SHUFFLES,
         compressors=filters.COMPRESSORS,
         codec_libraries=filters.CODEC_LIBRARIES,

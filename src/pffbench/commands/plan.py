@@ -6,13 +6,14 @@ import argparse
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from pffbench.experiment.check import make_plan
-from pffbench.experiment.load import load_experiment
+from pffbench.experiment.load import experiment_files, load_experiment
 from pffbench.experiment.plan import Plan
 from pffbench.experiment.schema import Experiment
 from pffbench.storage.filesystem import filesystem
@@ -29,15 +30,24 @@ def main(arguments: argparse.Namespace) -> int:
     gc.disable()  # what planning makes stays to the end, and looking for garbage in it takes long
     _keep_mpi_asleep()
     ranks = arguments.ranks or int(os.environ.get("SLURM_NTASKS", "1"))
-    plan = make_plan(load_experiment(arguments.experiment, arguments.overrides), ranks)
+    given: str | None = arguments.experiment
+    folder = given is not None and Path(given).is_dir()
     most = None if arguments.all else _MOST_LINES
     console = Console(width=None if os.isatty(1) else 160)
+    for experiment in experiment_files(given) if folder and given else [given]:
+        plan = make_plan(load_experiment(experiment, arguments.overrides), ranks)
+        if folder:
+            console.print(f"experiment {experiment}", highlight=False)
+        _print(plan, console, most, arguments.scratch)
+    return 0
+
+
+def _print(plan: Plan, console: Console, most: int | None, scratch: str | None) -> None:
     console.print(_table(plan, most))
     for name, reason in plan.left_out[:most]:
         console.print(f"left out: {name}: {reason}", highlight=False)
-    for line in (*_not_shown(plan, most), *_totals(plan, arguments.scratch)):
+    for line in (*_not_shown(plan, most), *_totals(plan, scratch)):
         console.print(line, highlight=False)
-    return 0
 
 
 def _keep_mpi_asleep() -> None:

@@ -7,9 +7,10 @@ import faulthandler
 import gc
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pffbench.errors import NOT_VALID, UserError
+from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
 from pffbench.outlet import lasting_output
 from pffbench.parallel.launcher import launcher_size, leave_last, refuse_launch, start_mpi
 
@@ -31,13 +32,70 @@ def _run(arguments: argparse.Namespace) -> int:
     with _abort_on_error(comm):
         from pffbench.session import Session
 
+        status = VALID
         try:
-            session = Session.prepare(comm, arguments)
+            for one in _one_after_another(comm, arguments):
+                ended = Session.prepare(comm, one).run()
+                if ended == INTERRUPTED:
+                    return leave_last(comm, ended)
+                status = status or ended
         except UserError as error:
             if comm.rank == 0:
                 print(f"pffbench: {error}", file=sys.stderr, flush=True)
             return leave_last(comm, error.exit_status)
-        return leave_last(comm, session.run())
+        return leave_last(comm, status)
+
+
+def _one_after_another(
+    comm: MPI.Intracomm, arguments: argparse.Namespace
+) -> Iterator[argparse.Namespace]:
+    """Yield what each run is told: one run, or one for each experiment of a folder; collective.
+
+    Raises
+    ------
+    UserError
+        On every rank, when an experiment of a folder is wrong; nothing has been created then.
+    """
+    if arguments.experiment is None:
+        yield arguments
+        return
+    told: tuple[list[tuple[str, str]] | None, UserError | None] = (None, None)
+    if comm.rank == 0:
+        try:
+            told = (_runs_of(arguments, comm.size), None)
+        except UserError as error:
+            told = (None, error)
+    runs, refusal = comm.bcast(told)
+    if refusal is not None:
+        raise refusal
+    for number, (experiment, out) in enumerate(runs or (), start=1):
+        if comm.rank == 0:
+            print(f"experiment {number} of {len(runs)}: {experiment}", flush=True)
+        yield argparse.Namespace(**vars(arguments) | {"experiment": experiment, "out": out})
+    if runs is None:
+        yield arguments
+
+
+def _runs_of(arguments: argparse.Namespace, ranks: int) -> list[tuple[str, str]] | None:
+    """Return the experiments of a folder and where their results go; None where it is a file."""
+    from pathlib import Path
+
+    folder = Path(arguments.experiment)
+    if not folder.is_dir():
+        return None
+    from datetime import UTC, datetime
+
+    from pffbench.experiment.check import make_plan
+    from pffbench.experiment.load import experiment_files, load_experiment
+
+    if arguments.resume:
+        raise UserError("--resume goes on with the experiment of the run; it takes no other")
+    files = experiment_files(arguments.experiment)
+    for file in files:
+        make_plan(load_experiment(file, arguments.overrides), ranks)
+    name = f"{folder.resolve().name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
+    out = Path(arguments.out or Path("pffbench-results", name))
+    return [(file, str(out / Path(file).stem)) for file in files]
 
 
 def check_launcher(size: int) -> None:

@@ -6,6 +6,7 @@ import csv
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from pffbench.results.conclusions import cautions, verdict_lines
@@ -36,6 +37,8 @@ _CSV_COLUMNS = (
     "median_s",
     "max_s",
     "mad_s",
+    "mean_s",
+    "sd_s",
     "low_s",
     "high_s",
     "cv",
@@ -89,6 +92,7 @@ def _csv_rows(summary: Summary) -> Iterable[dict[str, Any]]:
                 "median_s": p.seconds.median,
                 "max_s": p.seconds.maximum,
                 "mad_s": p.seconds.mad,
+                **_mean(p),
                 "low_s": p.seconds.low,
                 "high_s": p.seconds.high,
                 "cv": p.seconds.cv,
@@ -107,6 +111,13 @@ def _csv_rows(summary: Summary) -> Iterable[dict[str, Any]]:
                 "warnings": "; ".join(w.message for w in p.warnings),
                 "invalid": case.invalid,
             }
+
+
+def _mean(found: PhaseSummary) -> dict[str, float]:
+    """Return mean and sample standard deviation, which many studies publish."""
+    seconds = list(found.by_block.values())
+    deviation = stdev(seconds) if len(seconds) > 1 else float("nan")
+    return {"mean_s": mean(seconds), "sd_s": deviation}
 
 
 def _mib(rate: float | None) -> float | None:
