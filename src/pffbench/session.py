@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pffbench.atstart import allowance_of, seconds_since_start
 from pffbench.decided import Decided
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, ResultsLostError, UserError
+from pffbench.outlet import make_console
 from pffbench.parallel.clock import Floor, measure_floor
 from pffbench.parallel.copyrate import memory_copy_rate
 from pffbench.parallel.extremes import any_of, largest
@@ -165,8 +166,6 @@ class Session:
             self.recorder.remark(left)
 
     def _tell(self, recorder: Recorder) -> int:
-        from rich.console import Console
-
         from pffbench.results.exports import write_summary
         from pffbench.results.fom import write_fom
         from pffbench.results.progress import on_terminal
@@ -178,11 +177,11 @@ class Session:
         fom = write_fom(summary, recorder.directory)
         watched = on_terminal(os.environ)
         # Wide enough for a table even where nobody knows the width, such as in a log.
-        console = Console(force_terminal=watched, width=None if watched else 120)
+        console = make_console(force_terminal=watched, width=None if watched else 120)
         print_summary(summary, console)
         if self.fom:
             print(fom.read_text(encoding="utf-8"), end="", flush=True)
-        console.print(f"results: {recorder.directory}", highlight=False)
+        console.print(f"results: {recorder.directory}")
         record = recorder.run_record
         if record.status == "interrupted":
             console.print(
@@ -193,7 +192,6 @@ class Session:
             console.print(
                 f"kept until they are read: {record.scratch}\nread them on other nodes with: "
                 f"pffbench run --resume {recorder.directory} --stage read",
-                highlight=False,
             )
         return NOT_VALID if record.reasons else VALID
 

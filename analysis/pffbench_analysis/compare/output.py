@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from pffbench.errors import UserError
+from pffbench.outlet import make_console
 from pffbench_analysis.compare.forest import forest
 from pffbench_analysis.compare.judge import compare_runs
 from pffbench_analysis.compare.model import SMALLEST_EFFECT, Comparison
@@ -62,7 +63,7 @@ def compare(
     one = load_run(base)
     found = [compare_runs(one, load_run(other), across, smallest) for other in new]
     status, gates = (0, []) if allowed is None else gate(found, allowed)
-    terminal = console or Console()
+    terminal = console or make_console()
     for comparison in found:
         print_comparison(comparison, terminal)
     if out is not None:

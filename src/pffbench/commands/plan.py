@@ -8,14 +8,15 @@ import os
 from collections.abc import Iterator
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
 from pffbench.experiment.plan import Plan
+from pffbench.outlet import make_console
 from pffbench.storage.filesystem import filesystem
 from pffbench.storage.scratch import scratch_parent
+from pffbench.text import one_line
 from pffbench.units import Size
 
 _HEADINGS = ("case", "data", "arrays", "files", "space", "memory/rank")
@@ -30,12 +31,12 @@ def main(arguments: argparse.Namespace) -> int:
     ranks = arguments.ranks or int(os.environ.get("SLURM_NTASKS", "1"))
     plan = make_plan(load_experiment(arguments.experiment, arguments.overrides), ranks)
     most = None if arguments.all else _MOST_LINES
-    console = Console(width=None if os.isatty(1) else 160)
+    console = make_console(width=None if os.isatty(1) else 160)
     console.print(_table(plan, most))
     for name, reason in plan.left_out[:most]:
-        console.print(f"left out: {name}: {reason}", highlight=False)
+        console.print(one_line(f"left out: {name}: {reason}"))
     for line in (*_not_shown(plan, most), *_totals(plan, arguments.scratch)):
-        console.print(line, highlight=False)
+        console.print(line)
     return 0
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pffbench.errors import UserError
+from pffbench.outlet import make_console
 
 #: Columns where nobody knows the width, such as in a log.
 _WIDTH = 140
@@ -66,13 +67,11 @@ def _written(arguments: argparse.Namespace) -> Iterator[object]:
 
 def _print_published(runs: Sequence[str], *, join: bool) -> None:
     """Print runs, or the one that they are joined to, beside the studies that they redo."""
-    from rich.console import Console
-
     from pffbench_analysis.published import STUDIES, side_by_side
     from pffbench_analysis.published.terminal import print_side_by_side
     from pffbench_analysis.report import readable, readable_joined
 
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+    console = make_console(width=None if sys.stdout.isatty() else _WIDTH)
     summaries = (
         {", ".join(runs): readable_joined(runs)} if join else {run: readable(run) for run in runs}
     )

@@ -10,7 +10,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pffbench.errors import NOT_VALID, UserError
-from pffbench.outlet import lasting_output
 from pffbench.parallel.launcher import launcher_size, leave_last, refuse_launch, start_mpi
 
 if TYPE_CHECKING:
@@ -19,11 +18,6 @@ if TYPE_CHECKING:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run an experiment on all ranks; collective. Return the exit status."""
-    with lasting_output():
-        return _run(arguments)
-
-
-def _run(arguments: argparse.Namespace) -> int:
     gc.disable()  # what starting makes stays, and is looked through again and again; see Runner.run
     comm = start_mpi()
     faulthandler.enable()  # a crash in a library tells where in Python it was
