@@ -13,6 +13,7 @@ import pytest
 from drawn_runs import PHASES, USUAL, a_case, a_run
 from pffbench.errors import UserError
 from pffbench_analysis.page import numbers
+from pffbench_analysis.page.build import render
 from pffbench_analysis.page.ranks import MOST_RANKS, read_ranks
 from pffbench_analysis.report import readable, report
 
@@ -82,8 +83,10 @@ def test_its_numbers_are_those_of_the_summary(run):
 
 
 def test_hostile_text_is_escaped_everywhere(tmp_path):
-    run = a_run(tmp_path, USUAL, name=EVIL, question=EVIL, reasons=[EVIL], provenance={EVIL: EVIL})
-    page = page_of(run)
+    run = a_run(tmp_path, USUAL, question=EVIL, reasons=[EVIL], provenance={EVIL: EVIL})
+    summary = readable(run)
+    summary.record.name = EVIL  # which no record that is read can have
+    page = render(summary, run, {group: {} for group in summary.groups})
     assert EVIL not in page
     assert "<script>alert" not in page
     assert page.count("<script") == page.count("</script>") == 3

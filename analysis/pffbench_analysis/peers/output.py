@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -61,7 +62,7 @@ def import_results(program: str, files: Sequence[str | Path], out: str | Path) -
     if not all(test.repetitions for test in tests):
         raise UserError(f"import: a test in {', '.join(map(str, files))} holds no result")
     directory = Path(out)
-    record = _record(found, tests, [Path(file).name for file in files], directory.name)
+    record = _record(found, tests, [Path(file).name for file in files], _name_of(directory))
     try:
         directory.mkdir(parents=True, exist_ok=True)
         claim(str(directory))
@@ -75,6 +76,12 @@ def import_results(program: str, files: Sequence[str | Path], out: str | Path) -
     except OSError as error:
         raise UserError(f"--out {out}: cannot be made: {error.strerror}") from None
     return directory
+
+
+def _name_of(directory: Path) -> str:
+    """Name a run after its directory, with the characters that names of experiments have."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", directory.resolve().name).lstrip("._-")
+    return name[:64] or "imported"
 
 
 def _merged(tests: Sequence[Test]) -> list[Test]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pffbench.errors import UserError
 from pffbench.results.summary import CaseSummary, Summary
+from pffbench.storage.regular_files import make_own_directory, replacing
 from pffbench_analysis.published.matchers.file_format_testing import alternative_of, variant_of
 from pffbench_analysis.published.matchers.file_format_testing_reasons import FORMATS
 from pffbench_analysis.report import slug
@@ -52,10 +53,13 @@ def write_study_csv(summary: Summary, directory: str | Path) -> Iterator[Path]:
         )
     for case in cases:
         parameters = entries[case.sample.case]["parameters"]
-        place = Path(directory) / _DIRECTORY / slug(variant_of(parameters))
-        place.mkdir(parents=True, exist_ok=True)
+        place = Path(directory) / _DIRECTORY
+        make_own_directory(place)
+        place /= slug(variant_of(parameters))
+        make_own_directory(place)
         name = alternative_of(case)
-        path = place / f"{name}_{case.sample.arrays}_{list(parameters['shape'])}.csv"
+        shape = [int(n) for n in parameters["shape"]]
+        path = place / f"{name}_{case.sample.arrays}_{shape}.csv".replace("/", "-")
         _write(case, name, path)
         yield path
 
@@ -63,7 +67,7 @@ def write_study_csv(summary: Summary, directory: str | Path) -> Iterator[Path]:
 def _write(case: CaseSummary, name: str, path: Path) -> None:
     phases = [case.phases[phase].by_block for phase in _COLUMNS.values()]
     trials = sorted(set.intersection(*(set(by_block) for by_block in phases)))
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path, links=False) as file:
         writer = csv.writer(file)
         writer.writerow([name, *_COLUMNS])
         for number, trial in enumerate(trials, start=1):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pffbench.errors import UserError
+from pffbench.storage.regular_files import read_regular
 from pffbench_analysis.report import save
 from pffbench_analysis.scaling.figures import figures
 from pffbench_analysis.scaling.points import Over
@@ -18,6 +19,8 @@ from pffbench_analysis.scaling.tables import write_csv, write_json, write_markdo
 from pffbench_analysis.scaling.words import summary_lines
 
 _NAME = "scaling"
+#: Bytes of a `scaling.json`.
+_LARGEST = 2**28
 _TABLES = ("scaling.csv", "scaling.json", "scaling.md")
 
 
@@ -105,9 +108,9 @@ def _earlier(directory: Path, series: Series) -> Iterator[str]:
     if not directory.exists() or not any(directory.iterdir()):
         return iter(())
     try:
-        told = json.loads((directory / "scaling.json").read_text(encoding="utf-8"))
+        told = json.loads(read_regular(directory / "scaling.json", _LARGEST))
         mine = isinstance(told, dict) and told.get("made_by") == "pffbench scaling"
-    except (OSError, json.JSONDecodeError):
+    except (OSError, ValueError, RecursionError):
         mine = False
     if not mine:
         raise UserError(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from pffbench.backends.registry import backend_class, backend_names
-from pffbench.case import Count
+from pffbench.case import Count, ExperimentName
 from pffbench.units import Duration, Size
 from pffbench.workloads.registry import workload, workload_names
 
@@ -59,8 +59,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Stop when the 95 % interval of every median is narrower than this part of the median.
     """
 
-    # Python lets $ match before a line's end too, hence the first part.
-    name: Annotated[str, msgspec.Meta(pattern=r"^(?![\s\S]*\n)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+    name: ExperimentName
     question: str = ""
     study: StudyName | None = None
     cases: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=1000)]
