@@ -127,15 +127,19 @@ def _check_stage(plan: Plan, stage: Stage) -> None:
 
 
 def _check_same_place(parent: str, left: str) -> None:
-    if Path(parent).resolve() != Path(left).parent.resolve():
+    if os.path.realpath(parent) != os.path.realpath(Path(left).parent):
         raise UserError(f"--scratch {parent}: the data to read are in {left}; leave --scratch away")
 
 
 def _out(given: str | None, name: str) -> str:
     path = Path(given) if given else Path("pffbench-results", name)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    try:
+        taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
+        existing = nearest_existing(str(path.absolute()))
+    except OSError as error:
+        raise UserError(f"--out {path}: cannot be reached: {error.strerror}") from None
+    if taken:
         raise UserError(f"--out {path}: already there and not an empty directory; name a new one")
-    existing = nearest_existing(str(path.absolute()))
     if not os.access(existing, os.W_OK | os.X_OK):
         raise UserError(f"--out {path}: {existing} is not writable")
     return str(path.absolute())
@@ -160,7 +164,10 @@ def check_scratch(plan: Plan, parent: str, free_memory: int, *, keeps: bool) -> 
     UserError
         Space, files or memory are too few, or the cache cannot be dropped there.
     """
-    there = filesystem(parent)
+    try:
+        there = filesystem(parent)
+    except OSError as error:
+        raise UserError(f"--scratch {parent}: cannot be reached: {error.strerror}") from None
     if there.in_memory and any(c.parameters.cache == "dropped" for c in plan.cases):
         raise UserError(
             f"--scratch {parent}: cache: dropped is impossible on {there.type}, which lives in "

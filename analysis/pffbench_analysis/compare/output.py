@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def compare(
 
 
 def _distinct(runs: Sequence[str | Path]) -> None:
-    places = [Path(run).resolve() for run in runs]
+    places = [os.path.realpath(run) for run in runs]
     for number, place in enumerate(places):
         if place in places[:number]:
             raise UserError(f"{runs[number]} is given twice: a run is not compared with itself")

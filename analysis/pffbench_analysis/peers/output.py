@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections import defaultdict
@@ -50,7 +51,7 @@ def import_results(program: str, files: Sequence[str | Path], out: str | Path) -
         A file is not what the program writes, files are of jobs of different size, or the
         directory holds a run already. Nothing is made then.
     """
-    if len({Path(file).resolve() for file in files}) < len(files):
+    if len({os.path.realpath(file) for file in files}) < len(files):
         raise UserError("import: a file is named twice, which would count its repetitions twice")
     found = [PROGRAMS[program](Path(file)) for file in files]
     everything = [test for one in found for test in one.tests]
@@ -80,7 +81,7 @@ def import_results(program: str, files: Sequence[str | Path], out: str | Path) -
 
 def _name_of(directory: Path) -> str:
     """Name a run after its directory, with the characters that names of experiments have."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", directory.resolve().name).lstrip("._-")
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", directory.absolute().name).lstrip("._-")
     return name[:64] or "imported"
 
 

@@ -86,9 +86,9 @@ def scaling(
 
 def _directory(series: Series, out: str | Path | None) -> Path:
     """Return where to write: never into a run."""
-    parents = [str(run.directory.resolve().parent) for run in series.runs]
+    parents = [str(Path(os.path.realpath(run.directory)).parent) for run in series.runs]
     directory = Path(out) if out is not None else Path(os.path.commonpath(parents)) / _NAME
-    resolved = directory.resolve()
+    resolved = Path(os.path.realpath(directory))
     for place in (resolved, *resolved.parents):
         if (place / "run.json").exists():
             raise UserError(f"--out {directory} lies in the run {place}; choose a place beside it")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from rich import box
 from rich.table import Table
 
+from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
 from pffbench.experiment.plan import Plan
@@ -74,7 +75,10 @@ def _totals(plan: Plan, scratch: str | None) -> list[str]:
     blocks = experiment.warmup + experiment.repetitions
     written = sum(cost.nbytes for cost in plan.costs.values()) * blocks
     parent, _ = scratch_parent(scratch)
-    there = filesystem(parent)
+    try:
+        there = filesystem(parent)
+    except OSError as error:
+        raise UserError(f"--scratch {parent}: cannot be reached: {error.strerror}") from None
     peak = max(cost.space for cost in plan.costs.values())
     return [
         f"{len(plan.cases)} cases on {plan.ranks} ranks, {blocks} times each "

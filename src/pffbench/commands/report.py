@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -52,9 +53,9 @@ def _written(arguments: argparse.Namespace) -> Iterator[object]:
 
     if arguments.join:
         first = Path(arguments.runs[0])
-        yield from report_joined(
-            arguments.runs, arguments.out or first.with_name(f"{first.resolve().name}-joined")
-        )
+        name = Path(os.path.realpath(first)).name
+        out = arguments.out or first.with_name(f"{name}-joined")
+        yield from report_joined(arguments.runs, out)
         return
     if not arguments.published_csv:
         yield from report(arguments.runs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ from pffbench.experiment.convert import join, short, shown, to_struct
 from pffbench.experiment.schema import Experiment
 from pffbench.experiment.sweep import MOST_CASES, expand, with_roofline
 from pffbench.experiment.yamltext import LARGEST, parse
+from pffbench.storage.regular_files import read_regular
 from pffbench.workloads.registry import workload, workload_names
 
 
@@ -93,10 +93,8 @@ def _merged(common: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
 def _text(path: str | None) -> tuple[str, str]:
     if path is None:
         return "built-in default", files("pffbench").joinpath("default.yaml").read_text()
-    file = Path(path)
     try:
-        with file.open(encoding="utf-8") as stream:
-            return path, stream.read(LARGEST + 1)
+        return path, read_regular(path, LARGEST).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UserError(f"{path}: not a text file") from None
     except OSError as error:
