@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pffbench.results.samples import Sample
 
 #: No count is larger: programs that read the tables keep them in 64 bits.
-_LARGEST = 2**63 - 1
+LARGEST = 2**63 - 1
 
 
 def whole_number(text: str) -> int:
@@ -27,7 +27,7 @@ def whole_number(text: str) -> int:
         It is no whole number, less than -1, which says that it is not known, or too large.
     """
     number = int(text)
-    if not -1 <= number <= _LARGEST:
+    if not -1 <= number <= LARGEST:
         raise ValueError(f"{one_line(text, 40)} is no count")
     return number
 
