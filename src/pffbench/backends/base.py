@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pffbench.backends.array import Array, Buffer, Call, what_was_read
 from pffbench.backends.capabilities import Capabilities
@@ -104,10 +104,18 @@ class Backend(ABC):
     repack_program: ClassVar[str | None] = None
     #: Whether each chunk is a file of its own.
     file_per_chunk: ClassVar[bool] = False
+    #: Which files are opened through MPI-IO.
+    mpi_io: ClassVar[Literal["none", "shared", "all"]] = "none"
 
     def __init__(self, options: Options, settings: Settings) -> None:
         self.options = options
         self.settings = settings
+
+    @classmethod
+    def opens_by_mpi_io(cls, parameters: Parameters) -> bool:
+        """Whether the files of a case are opened through MPI-IO."""
+        shared = parameters.layout != "file_per_process"
+        return cls.mpi_io == "all" or (cls.mpi_io == "shared" and shared)
 
     def load(self, codec: str) -> None:
         """Import what a codec needs beside the library; before anything is timed."""

@@ -112,6 +112,7 @@ class NetCdf4(Backend):
     )
     options_type = NetCdf4Options
     call_limit = MPI_CALL_LIMIT
+    mpi_io = "shared"
     repack_program = "h5repack"
 
     def __init__(self, options: Options, settings: Settings) -> None:
