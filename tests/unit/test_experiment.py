@@ -1,5 +1,6 @@
 """Experiments: sweeps, names of cases, overrides, checks and costs."""
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -219,6 +220,22 @@ def test_the_chunk_shape_that_a_refusal_names_is_accepted(n, chunk, ranks, distr
     except ImpossibleCaseError as error:
         legal = yaml.safe_load(str(error).rsplit(" is ", 1)[1])
         plan(entry | {"chunks": legal}, ranks=ranks)
+
+
+@pytest.mark.parametrize("layout", ["shared", "own", "file_per_process"])
+@pytest.mark.parametrize("backend", ["hdf5", "netcdf4", "zarr", "tensorstore", "posix", "memmap"])
+@pytest.mark.parametrize("shape", [[3, 4], [1, 4], [2, 2, 2]])
+def test_fewer_rows_than_ranks_are_planned(backend, layout, shape):
+    """Balanced, rank 0 is one of those that hold nothing."""
+    entry = {"workload": "hyperslab", "backend": backend, "layout": layout, "shape": shape,
+             "distribution": "balanced", "chunks": ["auto", "block"]}  # fmt: skip
+    found = plan(entry, ranks=8)
+    for case in found.cases:
+        pattern = workload("hyperslab")
+        (first, *_) = pattern.kinds(case.parameters, 8)
+        assert all(first.shape), first
+        assert first.chunks in ("library", "contiguous") or all(first.chunks)
+        assert found.costs[case.id].nbytes == 4 * math.prod(shape)
 
 
 def test_cases_of_one_comparison_stand_together():
