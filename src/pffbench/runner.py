@@ -14,6 +14,7 @@ from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.data import Source, make_source
 from pffbench.errors import ResultsLostError, UserError
+from pffbench.experiment.cost import copies_of_file
 from pffbench.experiment.plan import Plan
 from pffbench.pace import Pace
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError
@@ -27,6 +28,7 @@ from pffbench.parallel.watchdog import Watchdog
 from pffbench.results.gather import gather
 from pffbench.results.memory import PeakMemory
 from pffbench.rules import Rules
+from pffbench.storage.room import require_room
 from pffbench.storage.scratch import Scratch
 from pffbench.workloads.cycle import Cycle
 from pffbench.workloads.registry import workload
@@ -148,6 +150,8 @@ class Runner:
             backend.load(p.codec)
             step.name = "data source"
             source = self._source(case)
+            step.name = "room for the file"
+            self._require_room(case)
             step.name = "scratch"
             if self.team.is_root and self.rules.stage != "read":
                 self.scratch.make_directory(directory)
@@ -166,6 +170,21 @@ class Runner:
             stage=self.rules.stage,
             room=self._room_of(case),
         )
+
+    def _require_room(self, case: Case) -> None:
+        """Refuse a file for which there is no room, where the library would not come back from it.
+
+        Raises
+        ------
+        OSError
+            The file system, or a file of this process, takes less than the case needs.
+        """
+        p = case.parameters
+        shared = p.layout != "file_per_process"
+        if shared and backend_class(p.backend).needs_room and self.rules.stage != "read":
+            cost = self.plan.costs[case.id]
+            asked = self.scratch.directory if self.team.is_root else None
+            require_room(asked, cost.space, cost.space // copies_of_file(case))
 
     def _room_of(self, case: Case) -> Room:
         """Return the memory of the last repetition where this one moves the same bytes."""

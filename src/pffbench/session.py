@@ -101,7 +101,8 @@ class Session:
 
     def run(self) -> int:
         """Run the plan, remove the scratch directory, tell the verdict; return the exit status."""
-        with Watchdog(self.team, self.hang_timeout) as watchdog:
+        writing = _writing_phases() if self.team.is_leader else ()
+        with Watchdog(self.team, self.hang_timeout, self.scratch.directory, writing) as watchdog:
             self._remark_on(watchdog)
             runner = Runner(
                 self.team,
@@ -246,6 +247,12 @@ def _begun(
         return progress, open_recorder(decided, record, team, floor, progress, lock)
 
     return made_by_root(team, make) or (None, None)
+
+
+def _writing_phases() -> tuple[str, ...]:
+    from pffbench.results.samples import UPDATE_PHASES, WRITE_PHASES  # one rank of a node asks
+
+    return (*WRITE_PHASES, *UPDATE_PHASES)
 
 
 def _rules(arguments: argparse.Namespace, decided: Decided) -> Rules:

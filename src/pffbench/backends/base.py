@@ -106,6 +106,8 @@ class Backend(ABC):
     file_per_chunk: ClassVar[bool] = False
     #: Which files are opened through MPI-IO.
     mpi_io: ClassVar[Literal["none", "shared", "all"]] = "none"
+    #: Whether ranks that share a file may wait for each other for ever when it finds no room.
+    needs_room: ClassVar[bool] = False
 
     def __init__(self, options: Options, settings: Settings) -> None:
         self.options = options

@@ -89,6 +89,7 @@ class Hdf5(Backend):
     options_type = Hdf5Options
     call_limit = MPI_CALL_LIMIT
     mpi_io = "shared"
+    needs_room = True
     repack_program = "h5repack"
 
     def __init__(self, options: Options, settings: Settings) -> None:

@@ -113,6 +113,7 @@ class NetCdf4(Backend):
     options_type = NetCdf4Options
     call_limit = MPI_CALL_LIMIT
     mpi_io = "shared"
+    needs_room = True
     repack_program = "h5repack"
 
     def __init__(self, options: Options, settings: Settings) -> None:

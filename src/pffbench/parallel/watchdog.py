@@ -3,8 +3,8 @@
 Collective calls return only when all ranks make them. Each rank writes down until when the step
 that it begins must have ended (`leases`), before the barrier in front of a timed phase, so that
 nothing of it is timed. One process a node looks on (`watchman`): it tells where the ranks are and
-ends them when a step has not ended in time, or when a rank is gone and the launcher leaves the
-others waiting for it.
+ends them when a step has not ended in time, when a rank is gone and the launcher leaves the others
+waiting for it, or when the file system is full and nothing goes on.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -39,11 +40,20 @@ class Watchdog:
     limit : str
         How long a step may take, in the words of the command line; ``none`` when nobody is to
         watch.
+    scratch : str
+        The directory that is written to; when it is full, a step in ``writing`` in which nothing
+        moves counts as hung long before the limit. Nobody looks at it when empty.
+    writing : sequence of str
+        Names of the steps in which files are written.
     """
 
-    def __init__(self, team: Team, limit: str) -> None:
+    def __init__(
+        self, team: Team, limit: str, scratch: str = "", writing: Sequence[str] = ()
+    ) -> None:
         self._team = team
         self._limit = limit
+        self._scratch = scratch
+        self._writing = writing
         self._seconds = math.inf
         self._holder: Holder | None = None
         self._stacks = -1
@@ -78,6 +88,11 @@ class Watchdog:
         """Begin a step: that is the sign that the one before has ended."""
         if self._holder is not None:
             self._holder.step(name, self._seconds)
+
+    def failed(self, error: BaseException) -> None:
+        """Say that this rank failed in the step: it waits for others, who may wait for it."""
+        if self._holder is not None:
+            self._holder.failed(f"{type(error).__name__}: {error}")
 
     def __exit__(
         self,
@@ -127,7 +142,7 @@ class Watchdog:
 
         root = str(Path(pffbench.__file__).parents[1])
         paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-        told = [str(file), str(count), self._limit]
+        told = [str(file), str(count), self._limit, self._scratch, *self._writing]
         try:
             self._watchman = subprocess.Popen(
                 [sys.executable, "-S", "-m", "pffbench.parallel.watchman", *told],

@@ -64,14 +64,19 @@ def freeze():
     subprocess.run(["mount", "-o", "remount,ro", PLACE], check=True)
 
 
-def fill():
-    """Leave 128 KiB of the file system free."""
+def fill(free=2**17):
+    """Leave so many bytes of the file system free."""
     with open(f"{PLACE}/filler", "wb", buffering=0) as file:
         try:
             while True:
-                file.write(b"x" * 2**14)
+                file.write(b"x" * 2**12)
         except OSError:
-            file.truncate(max(file.tell() - 2**17, 0))
+            file.truncate(max(file.tell() - free, 0))
+
+
+def fill_nearly():
+    """Leave room for the metadata of one rank, and not for that of another."""
+    fill(2**13)
 
 
 @dataclass
