@@ -82,8 +82,10 @@ def _done(given: Sequence[str]) -> int:
     except OSError as error:
         where = "" if error.filename is None else f"{error.filename}: "
         print(f"pffbench: {where}{error.strerror or error}", file=sys.stderr)
-    except MemoryError:
-        print("pffbench: there is not enough memory (ulimit -v may allow more)", file=sys.stderr)
+    except (MemoryError, ImportError) as error:
+        if isinstance(error, ImportError) and "cannot allocate memory" not in str(error).lower():
+            raise
+        print("pffbench: there is not enough memory, or ulimit -v is too low", file=sys.stderr)
     except KeyboardInterrupt:
         print("pffbench: interrupted", file=sys.stderr)
         return _INTERRUPTED

@@ -16,7 +16,7 @@ from pffbench.decided import Decided
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.cost import Room, check_room
-from pffbench.experiment.limits import Allowance, check_open_files
+from pffbench.experiment.limits import Allowance, check_addresses, check_open_files
 from pffbench.experiment.load import from_data, load_experiment
 from pffbench.experiment.plan import Plan
 from pffbench.parallel.topology import Team
@@ -76,6 +76,7 @@ def decide(
     parent, own = _parent(arguments.scratch, before, plan, stage, allowance)
     check_paths(plan, parent, run_id)
     check_open_files(plan, allowance)
+    check_addresses(plan, allowance)
     blocks = plan.experiment.warmup + plan.experiment.repetitions
     return Decided(
         plan,

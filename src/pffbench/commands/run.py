@@ -6,18 +6,30 @@ import argparse
 import faulthandler
 import gc
 import os
+import resource
 import sys
 from typing import TYPE_CHECKING, Any
 
-from pffbench.errors import NOT_VALID, UserError
-from pffbench.parallel.launcher import launcher_size, leave_last, refuse_launch, start_mpi
+from pffbench.errors import NOT_VALID, VALID, UserError
+from pffbench.parallel.launcher import (
+    launcher_size,
+    leave_last,
+    refuse_launch,
+    speaks_for_all,
+    start_mpi,
+)
+from pffbench.units import Size
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+#: Bytes of addresses without which MPI and the libraries cannot even be loaded.
+_FEWEST_ADDRESSES = 768 * 2**20
+
 
 def main(arguments: argparse.Namespace) -> int:
     """Run an experiment on all ranks; collective. Return the exit status."""
+    _check_addresses()
     gc.disable()  # what starting makes stays, and is looked through again and again; see Runner.run
     comm = start_mpi()
     faulthandler.enable()  # a crash in a library tells where in Python it was
@@ -32,6 +44,25 @@ def main(arguments: argparse.Namespace) -> int:
                 print(f"pffbench: {error}", file=sys.stderr, flush=True)
             return leave_last(comm, error.exit_status)
         return leave_last(comm, session.run())
+
+
+def _check_addresses() -> None:
+    """Refuse to start MPI where a process may have too few addresses: libraries crash there.
+
+    Raises
+    ------
+    UserError
+        In the process that speaks for all.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY or limit >= _FEWEST_ADDRESSES:
+        return
+    if not speaks_for_all(os.environ):
+        sys.exit(VALID)
+    raise UserError(
+        f"a process may have {Size(limit)} of virtual memory, and MPI with the libraries of the "
+        f"formats needs {Size(_FEWEST_ADDRESSES)} at least; raise the limit (ulimit -v)"
+    )
 
 
 def check_launcher(size: int) -> None:

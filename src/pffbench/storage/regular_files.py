@@ -73,7 +73,7 @@ def read_regular(
         As of `open_regular`.
     """
     with open_regular(path, most=most, links=links, dir_fd=dir_fd) as file:
-        return file.read(most)
+        return file.read(os.fstat(file.fileno()).st_size)  # more would be reserved at once
 
 
 def check_regular(path: str | Path, *, most: int | None = None, links: bool = True) -> None:
