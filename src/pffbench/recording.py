@@ -59,9 +59,11 @@ def open_recorder(
     warmup = decided.plan.experiment.warmup
     try:
         return Recorder(decided.out, record, team.topology, floor, warmup, progress)
-    except OSError as error:
+    except Exception as error:
         if not decided.goes_on:
             _undo(out, lock)
+        if not isinstance(error, OSError):
+            raise
         raise UserError(f"{out}: cannot be written to: {error.strerror or error}") from None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -63,6 +63,8 @@ class Runner:
         Learns what the ranks are about.
     done : set of (str, int)
         Repetitions that a resumed run has already; the same on all ranks.
+    stop : StopSignals
+        Says whether the run has been asked to end.
     """
 
     team: Team
@@ -73,6 +75,7 @@ class Runner:
     rules: Rules
     watchdog: Watchdog
     done: frozenset[tuple[str, int]] = frozenset()
+    stop: StopSignals = field(default_factory=StopSignals)
     _failed: set[str] = field(default_factory=set)
     _inspected: set[str] = field(default_factory=set)
     _pace: Pace = field(default_factory=Pace)
@@ -87,19 +90,21 @@ class Runner:
 
     def __post_init__(self) -> None:
         self._meter = Meter() if self.plan.experiment.counters else None
+        if self.recorder is not None:
+            self.watchdog.between_steps = self._note_stop
 
     def run(self) -> bool:
         """Run all blocks; return whether the run came to its end, not stopped before it."""
         experiment = self.plan.experiment
         blocks = experiment.warmup + experiment.repetitions
-        with StopSignals() as stop, objects_kept():
+        with objects_kept():
             begin = time.monotonic()
             for block in range(blocks):
                 for position, case in enumerate(rotated(self.plan.cases, block)):
                     if case.id in self._failed or (case.id, block) in self.done:
                         continue
                     late = self._out_of_time(case, time.monotonic() - begin)
-                    if self._any(stop.asked or late):
+                    if self._any(self.stop.asked or late):
                         return False
                     with self._pace.of(case):
                         self._repetition(case, block, position)
@@ -108,6 +113,14 @@ class Runner:
                 if self._enough(block + 1, time.monotonic() - begin):
                     return True
         return True
+
+    def _note_stop(self) -> None:
+        """Record, off the timer, that the run is to end: it may be killed before it has.
+
+        What launchers and batch systems leave after a signal can be less than a repetition takes.
+        """
+        if self.stop.asked and self.recorder is not None:
+            self.recorder.stopping()
 
     def _out_of_time(self, case: Case, passed: float) -> bool:
         """Whether a repetition would not end in time; the clock of rank 0 decides for all."""
@@ -232,6 +245,11 @@ class Runner:
         """End a case on all ranks: note why, close what can be closed, remove its files."""
         self.watchdog.step("ending a case that failed")
         self._failed.add(case.id)
+        # Files that the case has open may be all that a process may have.
+        with nullcontext() if self.recorder is None else self.recorder.spare.lent():
+            self._end(case, block, failure, cycle)
+
+    def _end(self, case: Case, block: int, failure: Failure, cycle: Cycle | None) -> None:
         with self._recording():
             if self.recorder is not None:
                 self.recorder.fail(case, block, failure)
@@ -258,7 +276,7 @@ class Runner:
         What could not be closed once is left alone: HDF5 crashes when it is tried again.
         """
         for store in cycle.open_stores:
-            if cycle.comm is not None or was_closing:
+            if (cycle.comm is not None and store.collective_close) or was_closing:
                 self.abandoned.append(store)
                 continue
             try:

@@ -44,10 +44,14 @@ class Store(ABC):
         Whether every rank has to open every array, also those that it does not touch.
     collective_growth : bool
         Whether every rank has to take part when an array grows, also those that do not touch it.
+    collective_close : bool
+        Whether ranks that share the store have to close it together: after a failure of one of
+        them it stays open then.
     """
 
     collective_lookup: bool = False
     collective_growth: bool = False
+    collective_close: bool = True
 
     @abstractmethod
     def files(self) -> set[str]:

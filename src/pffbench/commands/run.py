@@ -18,11 +18,16 @@ from pffbench.parallel.launcher import (
     speaks_for_all,
     start_mpi,
 )
+from pffbench.parallel.stopping import StopSignals
 from pffbench.units import Size
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from pffbench.session import Session
+
+#: Exit status of a program that Ctrl-C ended, as shells have it.
+_CTRL_C = 130
 #: Bytes of addresses without which MPI and the libraries cannot even be loaded.
 _FEWEST_ADDRESSES = 768 * 2**20
 
@@ -30,15 +35,20 @@ _FEWEST_ADDRESSES = 768 * 2**20
 def main(arguments: argparse.Namespace) -> int:
     """Run an experiment on all ranks; collective. Return the exit status."""
     _check_addresses()
+    with StopSignals() as stop:
+        return _run(arguments, stop)
+
+
+def _run(arguments: argparse.Namespace, stop: StopSignals) -> int:
     gc.disable()  # what starting makes stays, and is looked through again and again; see Runner.run
     comm = start_mpi()
     faulthandler.enable()  # a crash in a library tells where in Python it was
     check_launcher(comm.size)
-    with _abort_on_error(comm):
+    with _abort_on_error(comm) as guard:
         from pffbench.session import Session
 
         try:
-            session = Session.prepare(comm, arguments)
+            guard.session = session = Session.prepare(comm, arguments, stop)
         except UserError as error:
             if comm.rank == 0:
                 print(f"pffbench: {error}", file=sys.stderr, flush=True)
@@ -87,9 +97,11 @@ class _abort_on_error:  # noqa: N801 -- reads as a word of the with statement
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self._comm = comm
+        #: The run, when it has begun.
+        self.session: Session | None = None
 
-    def __enter__(self) -> None:
-        return
+    def __enter__(self) -> _abort_on_error:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: Any
@@ -98,7 +110,18 @@ class _abort_on_error:  # noqa: N801 -- reads as a word of the with statement
             return
         import traceback
 
-        print(f"pffbench: rank {self._comm.rank} met an unexpected error", file=sys.stderr)
-        traceback.print_exception(error)
+        if self.session is not None:
+            self.session.leave()
+        rest = "nothing was recorded" if self.session is None else self.session.how_to_go_on
+        if isinstance(error, KeyboardInterrupt):
+            print(f"pffbench: interrupted; {rest}", file=sys.stderr)
+        else:
+            print(f"pffbench: rank {self._comm.rank} met an unexpected error", file=sys.stderr)
+            traceback.print_exception(error)
+            print(f"pffbench: {rest}", file=sys.stderr)
         sys.stderr.flush()
-        self._comm.Abort(NOT_VALID)
+        sys.stdout.flush()
+        status = _CTRL_C if isinstance(error, KeyboardInterrupt) else NOT_VALID
+        if self._comm.size == 1:  # nobody waits
+            raise SystemExit(status)
+        self._comm.Abort(status)

@@ -13,7 +13,7 @@ from pffbench.experiment.plan import Plan
 from pffbench.units import Size
 
 #: Files that a case may have open beside its data: the user's own file, results, libraries.
-_BESIDE = 32
+_BESIDE = 48
 #: Bytes of addresses that a run takes beside its data: libraries, stacks and heaps of threads.
 FEWEST_ADDRESSES = 768 * 2**20
 #: Chunks that zarr-python has under way at a time, unless an experiment says otherwise.

@@ -22,6 +22,8 @@ _FAILED = struct.Struct("<d400s")
 _STEP_AT = _WHO.size
 _ABOUT_AT = _STEP_AT + _STEP.size
 _FAILED_AT = _ABOUT_AT + _ABOUT.size
+_ASKED = struct.Struct("<q")
+_ASKED_AT = _FAILED_AT + _FAILED.size
 #: Bytes of one rank.
 SLOT = 1024
 
@@ -45,6 +47,8 @@ class Lease:
         What it is about, such as a case and a repetition, and the step of it.
     failed : str
         How the rank failed in the step, if it has, and waits for the others to leave it.
+    asked : bool
+        Whether a signal has asked the rank to end.
     """
 
     rank: int
@@ -55,6 +59,7 @@ class Lease:
     about: str
     step: str
     failed: str = ""
+    asked: bool = False
 
     @property
     def left(self) -> bool:
@@ -88,7 +93,9 @@ class Leases:
         (about,) = _ABOUT.unpack_from(self._memory, at + _ABOUT_AT)
         failed_since, failed = _FAILED.unpack_from(self._memory, at + _FAILED_AT)
         error = _text(failed) if failed_since == since else ""
-        return Lease(rank, pid, stacks, until, since, _text(about), _text(step), error)
+        (asked,) = _ASKED.unpack_from(self._memory, at + _ASKED_AT)
+        told = (_text(about), _text(step), error, bool(asked))
+        return Lease(rank, pid, stacks, until, since, *told)
 
     def holder(self, place: int, rank: int, pid: int, stacks: int) -> Holder:
         """Enter a rank and return what it writes its leases with."""
@@ -119,6 +126,10 @@ class Holder:
         """Say how this rank failed in the step that it has begun last."""
         told = error.encode(errors="backslashreplace")[: _FAILED.size - 8]
         _FAILED.pack_into(self._memory, self._at + _FAILED_AT, self._since, told)
+
+    def asked_to_end(self) -> None:
+        """Say that a signal has asked this rank to end; it may be killed before it has."""
+        _ASKED.pack_into(self._memory, self._at + _ASKED_AT, 1)
 
     def leave(self) -> None:
         """Need no watching any more."""

@@ -9,10 +9,11 @@ waiting for it, or when the file system is full and nothing goes on.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -45,21 +46,30 @@ class Watchdog:
         moves counts as hung long before the limit. Nobody looks at it when empty.
     writing : sequence of str
         Names of the steps in which files are written.
+    results : str
+        The results directory, where it is noted that ranks which had been asked to end were killed
+        before they had.
     """
 
     def __init__(
-        self, team: Team, limit: str, scratch: str = "", writing: Sequence[str] = ()
+        self,
+        team: Team,
+        limit: str,
+        scratch: str = "",
+        writing: Sequence[str] = (),
+        results: str = "",
     ) -> None:
         self._team = team
         self._limit = limit
-        self._scratch = scratch
-        self._writing = writing
+        self._places = {"scratch": scratch, "writing": writing, "results": results}
         self._seconds = math.inf
         self._holder: Holder | None = None
         self._stacks = -1
         self._watchman: subprocess.Popen[bytes] | None = None
         #: Why nobody watches the ranks of this node, where somebody should.
         self.missing: str | None = None
+        #: Called at the beginning of each step, where nothing is timed.
+        self.between_steps: Callable[[], None] | None = None
 
     def __enter__(self) -> Watchdog:
         if self._limit == "none":
@@ -86,8 +96,15 @@ class Watchdog:
 
     def step(self, name: str) -> None:
         """Begin a step: that is the sign that the one before has ended."""
+        if self.between_steps is not None:
+            self.between_steps()
         if self._holder is not None:
             self._holder.step(name, self._seconds)
+
+    def asked_to_end(self) -> None:
+        """Say that a signal has come; may be called by its handler."""
+        if self._holder is not None:
+            self._holder.asked_to_end()
 
     def failed(self, error: BaseException) -> None:
         """Say that this rank failed in the step: it waits for others, who may wait for it."""
@@ -142,7 +159,7 @@ class Watchdog:
 
         root = str(Path(pffbench.__file__).parents[1])
         paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-        told = [str(file), str(count), self._limit, self._scratch, *self._writing]
+        told = [str(file), str(count), self._limit, json.dumps(self._places)]
         try:
             self._watchman = subprocess.Popen(
                 [sys.executable, "-S", "-m", "pffbench.parallel.watchman", *told],
@@ -150,6 +167,7 @@ class Watchdog:
                 stdout=subprocess.DEVNULL,
                 pass_fds=[file],
                 env={**os.environ, "PYTHONPATH": paths},
+                start_new_session=True,  # a launcher kills groups; this process ends by itself
             )
         except OSError as error:
             self.missing = f"its process cannot be made: {error.strerror}"

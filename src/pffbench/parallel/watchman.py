@@ -5,12 +5,13 @@ anything moves, for less than a millisecond. It takes no time from the ranks and
 them: a rank that hangs in a library which keeps Python's lock still answers the signal for its
 stacks, because that is handled in C.
 
-Started by `watchdog` as ``python -m pffbench.parallel.watchman DESCRIPTOR COUNT LIMIT SCRATCH
-STEP…``; the end of its standard input is the end of the rank that started it.
+Started by `watchdog` as ``python -m pffbench.parallel.watchman DESCRIPTOR COUNT LIMIT
+PLACES``; the end of its standard input is the end of the rank that started it.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import select
@@ -20,9 +21,11 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from pffbench.parallel.leases import Lease, Leases
 from pffbench.parallel.stacks import ASK, grouped, moved_by, numbers, stack_of, state_of
+from pffbench.storage.regular_files import read_regular, write_replacing
 
 #: Seconds that ranks live on after their stacks are told, so that those of other nodes can tell
 #: theirs before a launcher ends all of them at the first that dies.
@@ -39,6 +42,8 @@ _ONCE_MORE = 0.2
 LOOK = 15.0
 #: With less room than this a file system is full.
 _NO_ROOM = 2**20
+#: Bytes of a `run.json` that is still read.
+_LARGEST = 2**29
 #: Longest sleep, should a clock or a descriptor not do what it should.
 _LONGEST = 3600.0
 
@@ -56,12 +61,20 @@ class Watchman:
         The directory that the ranks write to; nobody looks at it when empty.
     writing : sequence of str
         The steps in which they do.
+    results : str
+        The results directory; empty where nothing is to be noted there.
     """
 
     def __init__(
-        self, leases: Leases, limit: str, scratch: str = "", writing: Sequence[str] = ()
+        self,
+        leases: Leases,
+        limit: str,
+        scratch: str = "",
+        writing: Sequence[str] = (),
+        results: str = "",
     ) -> None:
         self._leases = leases
+        self._results = results
         self._limit = limit
         self._scratch = scratch
         self._writing = frozenset(writing)
@@ -75,9 +88,11 @@ class Watchman:
         while waiting := [lease for lease in self._leases if not lease.left]:
             gone = [lease for lease in waiting if not self._lives(lease)]
             if len(gone) == len(waiting):
+                self._note_end(gone)
                 return
             if gone:
                 self._bereaved(gone)
+                self._note_end(waiting)
                 return
             late = self._late()
             if not late and self._is_stuck(waiting):
@@ -91,6 +106,12 @@ class Watchman:
             if set(late) & set(self._leases):  # still as it was
                 self._end(self._overdue(self._late()))
                 return
+
+    def _note_end(self, gone: Sequence[Lease]) -> None:
+        """Note that rank 0, which records, was killed after a signal had asked it to end."""
+        if self._results and any(lease.rank == 0 and lease.asked for lease in gone):
+            with suppress(OSError, ValueError):
+                note_interrupted(self._results)
 
     def _late(self) -> list[Lease]:
         now = time.monotonic()
@@ -176,6 +197,15 @@ class Watchman:
         return [lease for lease in self._leases if not lease.left and self._lives(lease)]
 
 
+def note_interrupted(results: str) -> None:
+    """Change the status of a run whose ranks are gone from running to interrupted."""
+    path = Path(results, "run.json")
+    record = json.loads(read_regular(path, _LARGEST, links=False))
+    if record.get("status") == "running":
+        text = json.dumps(record | {"status": "interrupted"}, indent=1)
+        write_replacing(path, text + "\n", durable=True)
+
+
 def _is_full(directory: str) -> bool:
     try:
         there = os.statvfs(directory)
@@ -203,12 +233,12 @@ def _say(*lines: str) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """Look on beside the ranks whose leases are in the file that the arguments name."""
-    descriptor, count, limit, *where = arguments
+    descriptor, count, limit, *places = arguments
     # Signals for the job are for its ranks; this process ends with them.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
-    scratch, writing = (where[0], where[1:]) if where else ("", [])
-    Watchman(Leases(int(descriptor), int(count)), limit, scratch, writing).watch()
+    told = json.loads(places[0]) if places else {}
+    Watchman(Leases(int(descriptor), int(count)), limit, **told).watch()
 
 
 if __name__ == "__main__":

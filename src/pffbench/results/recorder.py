@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,8 +25,11 @@ from pffbench.results.record import RunRecord
 from pffbench.results.samples import Sample, SamplesLog, read_samples
 from pffbench.results.statistics import spread
 from pffbench.storage.cachestate import DROPPED_BELOW
+from pffbench.storage.regular_files import SpareDescriptors
 from pffbench.workloads.registry import workload
 
+#: Files that are kept open for nothing, to be closed where others are needed.
+_SPARE = 16
 #: Most reasons of one kind that are listed.
 _MOST_REASONS = 20
 
@@ -71,6 +75,8 @@ class Recorder:
             record.remarks.append(f"ranks.h5 was damaged and begun anew: {self._ranks.damaged}")
         self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
         record.save(directory)
+        #: What writing here takes, should a case have opened all files that the process may have.
+        self.spare = SpareDescriptors(_SPARE)
 
     def record(self, repetition: Repetition) -> None:
         """Append a repetition to the raw files and put them on the device."""
@@ -198,6 +204,13 @@ class Recorder:
         self.run_record.reasons.append(f"{case.id} repetition {repetition}: {failure}")
         self.run_record.save(self.directory)
         self._progress.message(f"FAILED: {case.id}: {failure}")
+
+    def stopping(self) -> None:
+        """Note once that the run has been asked to end, in case that it does not come so far."""
+        if self.run_record.status == "running":
+            self.run_record.status = "interrupted"
+            with suppress(OSError):  # the next repetition says so
+                self.run_record.save(self.directory)
 
     def remark(self, text: str) -> None:
         """Note something about the run that does not make it invalid."""

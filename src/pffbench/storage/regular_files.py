@@ -176,6 +176,39 @@ def make_own_directory(path: str | Path) -> None:
             raise NotADirectoryError(errno.ENOTDIR, told, str(path)) from None
 
 
+class SpareDescriptors:
+    """Descriptors that are held so that some can be had when the process may open no more files.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._held: list[int] = []
+        self._hold()
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Let others have them while the block runs."""
+        self._let_go()
+        try:
+            yield
+        finally:
+            self._hold()
+
+    def _hold(self) -> None:
+        with suppress(OSError):  # fewer are left
+            while len(self._held) < self._count:
+                self._held.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+
+    def _let_go(self) -> None:
+        while self._held:
+            os.close(self._held.pop())
+
+
 def _opened(path: str | Path, flags: int, dir_fd: int | None, most: int | None) -> int:
     try:
         descriptor = os.open(path, flags, 0o666, dir_fd=dir_fd)

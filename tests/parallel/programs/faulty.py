@@ -7,6 +7,7 @@ for another one in each repetition, in this order; or reopen), `kind` (a functio
 do harm.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 
 VERBS = ("create", "define", "write", "flush", "close", "open", "arrays", "read")
+HELD = []
 PLACE = os.environ.get("FAULT_PLACE", "")
 
 
@@ -54,6 +56,14 @@ def starve():
     with open("/proc/self/statm") as file:
         taken = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (taken + 2**23, resource.RLIM_INFINITY))
+
+
+def exhaust():
+    """Open as many files as there may be, and keep them until the store is closed."""
+    with contextlib.suppress(OSError):
+        while True:
+            HELD.append(os.open(os.devnull, os.O_RDONLY))
+    raise OSError(24, "Too many open files")
 
 
 def remove_scratch():
@@ -114,6 +124,14 @@ class Fault:
         return called
 
     def store(self, store):
+        close = store.close
+
+        def close_all():
+            while HELD:
+                os.close(HELD.pop())
+            close()
+
+        store.close = close_all
         for verb in ("flush", "close"):
             setattr(store, verb, self.wrapped(verb, getattr(store, verb)))
         for verb in ("define", "arrays"):
