@@ -43,7 +43,17 @@ def refused(p, ranks=2, **options):
      (parameters("zarr", codec="zstd", compressor="lz4"), "it needs codec: blosc"),
      (parameters("hdf5", codec="gzip", shuffle="bit"), "shuffle bit with codec gzip (it can: "),
      (parameters("tensorstore", codec="gzip", shuffle="byte"), "(it can: none)"),
-     (parameters("netcdf4", codec="blosc", source="uniform"), "source: uniform needs codec gzip"),
+     (parameters("netcdf4", codec="blosc", source="uniform"),
+      "cannot make data of source: uniform smaller, leaves such chunks as they are"),
+     (parameters("netcdf4", codec="blosc", source="uniform", layout="file_per_process",
+                 transfer="independent"), "and netCDF then fails to write them; take codec gzip"),
+     (parameters("netcdf4", codec="blosc", chunks=(4, 5, 3), layout="file_per_process",
+                 transfer="independent"), "does not compress chunks of under 128 bytes (120 here)"),
+     (parameters("hdf5", codec="blosc", chunks=(4, 5, 3)), "under 128 bytes (120 here), leaves"),
+     (parameters("netcdf4", codec="blosc", dtype="uint8", source="integers",
+                 layout="file_per_process", transfer="independent"),
+      "blosc with lz4 cannot make integers of one byte smaller, and netCDF then fails"),
+     (parameters("hdf5", codec="szip", chunks=(1, 1, 7)), "blocks of 8 elements; a chunk has 7"),
      (parameters("mpiio", codec="gzip"), "cannot do codec gzip (it can: none)")],
 )  # fmt: skip
 def test_what_cannot_be_had_is_refused_in_a_sentence(p, words):

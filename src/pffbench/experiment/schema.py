@@ -121,9 +121,12 @@ def _swept(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _schema_of(kind: type) -> dict[str, Any]:
     """Return the JSON Schema of the types that are this project's own."""
-    if kind is Size:
+    if issubclass(kind, Size):
         return {
-            "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}],
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": kind.largest},
+                {"type": "string"},
+            ],
             "description": "bytes, or text such as '64 MiB'",
         }
     if kind is Duration:

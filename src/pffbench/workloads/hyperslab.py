@@ -34,7 +34,8 @@ from pffbench.workloads.base import (
 from pffbench.workloads.cycle import Cycle
 from pffbench.workloads.ladder import write_read_cycle
 
-Start = Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(min_length=1)]
+Index = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Start = Annotated[tuple[Index, ...], msgspec.Meta(min_length=1, max_length=4)]
 
 
 class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"):
