@@ -22,7 +22,10 @@ from pffbench.text import escaped, json_needs_escaping, one_line
 SCHEMA_VERSION = 1
 #: Bytes: a record of 100 000 cases, which is the most, has a tenth of them.
 LARGEST = 2**29
-_NOT_THERE = (KeyError, TypeError, AttributeError, IndexError, ZeroDivisionError, OverflowError)
+_NOT_THERE = (
+    KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError, OverflowError,
+    RecursionError,
+)  # fmt: skip
 
 
 def digest_of(experiment: dict[str, Any]) -> str:
@@ -49,8 +52,11 @@ def readable(*directories: str | Path) -> Iterator[None]:
         if os.environ.get("PFFBENCH_TRACEBACK"):
             raise
         names = ", ".join(map(str, directories))
-        key = one_line(str(error.args[0]), 60) if isinstance(error, KeyError) else ""
-        what = f"{key!r} is missing" if key else "a value is of another kind"
+        what = "a value is of another kind"
+        if isinstance(error, KeyError):
+            what = f"{one_line(str(error.args[0]), 60)!r} is missing"
+        elif isinstance(error, ValueError):
+            what = one_line(str(error), 200)
         raise UserError(
             f"{names}: holds what pffbench did not write, or less than it does ({what}; "
             "PFFBENCH_TRACEBACK=1 tells where it is looked for)"
@@ -185,7 +191,8 @@ def _decoded(data: bytes) -> Any:
         found = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         # Early versions recorded bytes that are no UTF-8 as halves of surrogate pairs.
-        found = json.loads(data.decode("utf-8", "surrogateescape"), parse_constant=_refuse_constant)
+        text = data.decode("utf-8", "surrogateescape")
+        return escaped(json.loads(text, parse_constant=_refuse_constant))
     return escaped(found) if json_needs_escaping(data) else found
 
 
