@@ -3,7 +3,7 @@
 import json
 import os
 import re
-import threading
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -354,7 +354,9 @@ def test_a_directory_that_is_nested_deeply_ends_nothing(tmp_path, capsys):
         here, above = os.open("d", os.O_RDONLY, dir_fd=here), here
         os.close(above)
     os.close(here)
-    for options in ([], ["--remove"]):
-        assert run_cli("clean", "--scratch", tmp_path, *options) in (0, 1)
-        assert "Traceback" not in capsys.readouterr().err
-    assert threading.active_count() >= 1
+    try:
+        for options in ([], ["--remove"]):
+            assert run_cli("clean", "--scratch", tmp_path, *options) in (0, 1)
+            assert "Traceback" not in capsys.readouterr().err
+    finally:  # pytest could not remove it either
+        subprocess.run(["rm", "-rf", str(place)], check=True)
