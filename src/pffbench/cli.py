@@ -24,6 +24,7 @@ from pffbench.cli_run import add_plan, add_run
 from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.outlet import lasting_output, status_after
 from pffbench.parallel.launcher import speaks_for_all
+from pffbench.text import one_line
 
 #: Exit status of a program that Ctrl-C ended, as shells have it.
 _INTERRUPTED = 130
@@ -77,11 +78,11 @@ def _done(given: Sequence[str]) -> int:
         with reading(parsed):
             return int(command.main(parsed))
     except UserError as error:
-        print(f"pffbench: {error}", file=sys.stderr)
+        print(one_line(f"pffbench: {error}"), file=sys.stderr)
         return error.exit_status
     except OSError as error:
         where = "" if error.filename is None else f"{error.filename}: "
-        print(f"pffbench: {where}{error.strerror or error}", file=sys.stderr)
+        print(one_line(f"pffbench: {where}{error.strerror or error}"), file=sys.stderr)
     except (MemoryError, ImportError) as error:
         if isinstance(error, ImportError) and "cannot allocate memory" not in str(error).lower():
             raise

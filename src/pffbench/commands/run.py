@@ -19,6 +19,7 @@ from pffbench.parallel.launcher import (
     start_mpi,
 )
 from pffbench.parallel.stopping import StopSignals
+from pffbench.text import one_line
 from pffbench.units import Size
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _run(arguments: argparse.Namespace, stop: StopSignals) -> int:
             guard.session = session = Session.prepare(comm, arguments, stop)
         except UserError as error:
             if comm.rank == 0:
-                print(f"pffbench: {error}", file=sys.stderr, flush=True)
+                print(one_line(f"pffbench: {error}"), file=sys.stderr, flush=True)
             return leave_last(comm, error.exit_status)
         return leave_last(comm, session.run())
 

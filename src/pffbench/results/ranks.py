@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from pffbench.text import escape_controls
+
 #: Bytes that HDF5 may need beside the data of a repetition: headers, indexes, a group's names.
 _METADATA = 2**18
 #: A file system that knows no reservation.
@@ -56,7 +58,8 @@ class RanksFile:
         with self._h5py.File(self._path, "a") as file:
             if hosts_name not in file:
                 kind = self._h5py.string_dtype()
-                file.create_dataset(hosts_name, data=list(hosts), dtype=kind)
+                names = [escape_controls(host) for host in hosts]
+                file.create_dataset(hosts_name, data=names, dtype=kind)
 
     def append(
         self,
