@@ -34,6 +34,9 @@ Extent = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 ArrayShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=1, max_length=4)]
 ChunkShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=1, max_length=5)]
+#: What becomes a part of a path. Python lets $ match before a line's end too, hence the first part.
+PLAIN_NAME = r"^(?![\s\S]*\n)[A-Za-z0-9][A-Za-z0-9._-]*$"
+ExperimentName = Annotated[str, msgspec.Meta(pattern=PLAIN_NAME, max_length=64)]
 
 
 P = TypeVar("P", bound="Parameters")

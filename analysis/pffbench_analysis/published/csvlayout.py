@@ -9,6 +9,7 @@ from statistics import mean
 
 from pffbench.errors import UserError
 from pffbench.results.summary import CaseSummary, Summary
+from pffbench.storage.regular_files import make_own_directory, replacing
 from pffbench_analysis.published.matchers.file_format_testing import (
     alternative_of,
     datasets_of_a_rank,
@@ -59,10 +60,13 @@ def write_study_csv(summary: Summary, directory: str | Path) -> Iterator[Path]:
     for case in cases:
         entry = entries[case.sample.case]
         parameters = entry["parameters"]
-        place = Path(directory) / _DIRECTORY / slug(variant_of(parameters))
-        place.mkdir(parents=True, exist_ok=True)
+        place = Path(directory) / _DIRECTORY
+        make_own_directory(place)
+        place /= slug(variant_of(parameters))
+        make_own_directory(place)
         name = alternative_of(case)
-        path = place / f"{name}_{case.sample.arrays}_{list(parameters['shape'])}.csv"
+        shape = [int(n) for n in parameters["shape"]]
+        path = place / f"{name}_{case.sample.arrays}_{shape}.csv".replace("/", "-")
         numbers = [
             datasets_of_a_rank(phase, entry, case.sample.arrays, summary.record.ranks)
             for phase in _COLUMNS.values()
@@ -79,7 +83,7 @@ def _write(case: CaseSummary, name: str, datasets: Sequence[int], path: Path) ->
         [1e3 * by_block[trial] / number for by_block, number in zip(phases, datasets, strict=True)]
         for trial in trials
     ]
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path, links=False) as file:
         writer = csv.writer(file)
         writer.writerow([name, *_COLUMNS])
         for number, row in enumerate(times, start=1):

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pffbench.storage.regular_files import replacing, write_replacing
+from pffbench.text import escape_markdown, markdown_row
 from pffbench_analysis.published.model import Match, PublishedValue
 from pffbench_analysis.published.order import Order
 from pffbench_analysis.published.sidebyside import SideBySide
@@ -42,7 +44,7 @@ _HOW_TO_READ = (
 def write_csv(found: SideBySide, path: Path) -> None:
     """Write a row for each number that has a counterpart; without any, all published numbers."""
     orders = {id(match): order for order in found.orders for match in order.matches}
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path) as file:
         writer = csv.DictWriter(file, _CSV_COLUMNS, restval="", lineterminator="\n")
         writer.writeheader()
         if found.matches:
@@ -121,13 +123,13 @@ def write_markdown(found: SideBySide, figures: Sequence[str], path: Path) -> Non
     path : Path
         The file.
     """
-    path.write_text("\n".join(_markdown(found, figures)) + "\n", encoding="utf-8")
+    write_replacing(path, "\n".join(_markdown(found, figures)) + "\n")
 
 
 def _markdown(found: SideBySide, figures: Sequence[str]) -> Iterator[str]:
     yield from (f"# Published and here: {found.study.name}", "")
     yield from (f"{found.study.title}: <{found.study.url}>", "")
-    yield from (f"- {_cell(line)}" for line in verdict_lines(found))
+    yield from (f"- {escape_markdown(line)}" for line in verdict_lines(found))
     for figure in figures:
         yield from ("", f"![Published numbers and those measured here]({figure})")
     if found.matches:
@@ -142,17 +144,10 @@ def _markdown(found: SideBySide, figures: Sequence[str]) -> Iterator[str]:
         yield from ("", f"Published numbers: {'; '.join(sources)}.")
     if found.claims:
         yield from ("", "## The study's text and its own numbers", "")
-        yield from (f"- {_cell(line)}" for line in found.claims)
+        yield from (f"- {escape_markdown(line)}" for line in found.claims)
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     yield f"| {' | '.join(headings)} |"
     yield f"|{' --- |' * len(headings)}"
-    yield from (f"| {' | '.join(map(_cell, row))} |" for row in rows)
-
-
-def _cell(text: str) -> str:
-    escaped = text.replace("\n", " ")
-    for mark in "|*_<":
-        escaped = escaped.replace(mark, f"\\{mark}")
-    return escaped
+    yield from map(markdown_row, rows)

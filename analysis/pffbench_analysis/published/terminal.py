@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from pffbench_analysis.published.model import Match
 from pffbench_analysis.published.order import Order, Verdict
@@ -55,7 +55,7 @@ def print_side_by_side(found: SideBySide, console: Console) -> None:
     for far, variant in variants:
         own = [match for match in found.matches if match.variant == variant]
         nearest = "" if far else " (nearest to the study)"
-        console.print(f"\n{escape(variant)}{nearest}", style="bold", highlight=False)
+        console.print(f"\n{variant}{nearest}", style="bold", highlight=False, markup=False)
         console.print(_table(own, verdicts))
         console.print(_count(own, verdicts), highlight=False)
     console.print(f"\n{_HOW_TO_READ}", style="dim", highlight=False)
@@ -71,11 +71,11 @@ def _table(matches: Sequence[Match], verdicts: dict[int, Order]) -> Table:
         order = verdicts.get(id(first))
         word, style = _word(order)
         table.add_row(
-            "" if first.subject == before else escape(first.subject),
-            escape(", ".join(part for part in (first.operation, first.published.unit) if part)),
-            escape(_there(row)),
-            escape(_here(row, order)),
-            f"[{style}]{word}[/]" if style else word,
+            Text("" if first.subject == before else first.subject),
+            Text(", ".join(part for part in (first.operation, first.published.unit) if part)),
+            Text(_there(row)),
+            Text(_here(row, order)),
+            Text(word, style),
         )
         before = first.subject
     return table

@@ -64,6 +64,8 @@ class Memmap(Posix):
 class MemmapStore(Store):
     """A plain file of which each array is mapped when it is opened."""
 
+    collective_close = False
+
     def __init__(self, path: str, options: MemmapOptions) -> None:
         self._path = path
         self._options = options

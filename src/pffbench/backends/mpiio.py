@@ -55,6 +55,7 @@ class MpiIo(Backend):
     capabilities = Capabilities(formatted=False, changes=True)
     options_type = MpiIoOptions
     call_limit = MPI_CALL_LIMIT
+    mpi_io = "all"
 
     @classmethod
     def copies(cls, options: Options) -> int:

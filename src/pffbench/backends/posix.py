@@ -88,6 +88,8 @@ class Posix(Backend):
 class PosixStore(Store):
     """A plain file; it describes nothing, so arrays lie in the order of their definition."""
 
+    collective_close = False
+
     def __init__(self, path: str, descriptor: int, options: RawOptions) -> None:
         self._descriptor = descriptor
         self._path = path

@@ -16,7 +16,7 @@ from pffbench.backends.base import ArraySpec, Buffer
 from pffbench.backends.stored import StoredAs, Touched
 from pffbench.case import Options
 from pffbench.parallel.decomposition import Box, Shape
-from pffbench.units import Size
+from pffbench.units import SmallSize
 
 #: Last index fastest; first index fastest; or the middle index slowest, the others as in C.
 Order = Literal["C", "F", "M"]
@@ -38,7 +38,7 @@ class RawOptions(Options, frozen=True, kw_only=True):
     """
 
     order: Literal["C", "F", "both", "three"] = "C"
-    header: Size = msgspec.field(default_factory=lambda: Size(0))
+    header: SmallSize = msgspec.field(default_factory=lambda: SmallSize(0))
 
     @property
     def orders(self) -> tuple[Order, ...]:

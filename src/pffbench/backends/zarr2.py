@@ -51,7 +51,7 @@ class Zarr2Options(Options, frozen=True, kw_only=True):
     """
 
     format: Literal[2] = 2
-    blosc_threads: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    blosc_threads: Annotated[int, msgspec.Meta(ge=1, le=256)] | None = None
     write_empty_chunks: bool | None = None
 
 

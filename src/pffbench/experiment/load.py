@@ -17,6 +17,7 @@ from pffbench.experiment.paper import from_paper, is_of_the_paper
 from pffbench.experiment.schema import Experiment
 from pffbench.experiment.sweep import MOST_CASES, expand, with_roofline
 from pffbench.experiment.yamltext import LARGEST, parse
+from pffbench.storage.regular_files import read_regular
 from pffbench.workloads.registry import workload, workload_names
 
 
@@ -114,10 +115,8 @@ def _merged(common: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
 def _text(path: str | None) -> tuple[str, str]:
     if path is None:
         return "built-in default", files("pffbench").joinpath("default.yaml").read_text()
-    file = Path(path)
     try:
-        with file.open(encoding="utf-8") as stream:
-            return path, stream.read(LARGEST + 1)
+        return path, read_regular(path, LARGEST).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UserError(f"{path}: not a text file") from None
     except OSError as error:
