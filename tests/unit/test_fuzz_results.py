@@ -32,7 +32,6 @@ from pffbench.results.samples import SamplesLog, read_samples
 from pffbench.results.summary import summarise
 from pffbench.results.terminal import print_summary
 from pffbench.results.whole import drop_unfinished
-from pffbench_analysis.saving import Drawing
 from spoilt_runs import spoil, spoil_scratch
 
 JUNK = [
@@ -261,8 +260,13 @@ def yard(good, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place / "here")
         # What a figure looks like takes most of the time and is not in question here.
-        patch.setattr(Drawing, "figure", lambda _: Figure(figsize=(1, 1)))
+        for name in ("draw", "draw_answer"):
+            patch.setattr(f"pffbench_analysis.report.{name}", tiny)
         yield place
+
+
+def tiny(*_):
+    return Figure(figsize=(1, 1))
 
 
 def seen(directory):
