@@ -73,7 +73,22 @@ def test_times_are_those_of_a_volume_of_the_study_s_size(run):
     }  # fmt: skip
 
 
+def test_the_study_s_own_volumes_are_known_by_their_files(tmp_path):
+    file = "/data/H01-proofread-104-subset.zarr"
+    cases = [
+        codecs("zarr", {"format": 2}, source="file", file=file),
+        codecs("zarr", {"format": 2}, source="file", file="/data/other.zarr"),
+    ]
+    found = side_by_side(summarise(a_run(tmp_path, cases, experiment={"study": STUDY})))
+    assert {m.case.sample.case for m in found.matches} == {cases[0][0]}
+    (subject,) = {m.subject for m in found.matches}
+    assert subject == "sparse, blosc-zstd 3 shuffle, chunks 128x128x128"
+    assert "what is compressed" not in {reason.about for reason in found.reasons}
+
+
 def test_only_what_was_published_is_called_so(run):
+    found = side_by_side(summarise(run))
+    assert "what is compressed" in {reason.about for reason in found.reasons}
     told = StringIO()
     print_side_by_side(side_by_side(summarise(run)), Console(file=told, width=160))
     lines = told.getvalue().splitlines()

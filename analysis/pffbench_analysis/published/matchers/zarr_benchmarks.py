@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
@@ -19,6 +20,12 @@ from pffbench_analysis.published.model import Match, PublishedValue, Reason
 #: Bytes of the study's volumes, 806 x 629 x 629 uint16.
 VOLUME = prod((806, 629, 629)) * 2
 _DATASETS = {"image": "heart", "dense": "dense", "sparse": "sparse"}
+#: The study's own volumes, by the names that they have in its archive.
+_VOLUMES = {
+    "200.64um_LADAF-2021-17_heart_complete-organ_pag.zarr": "heart",
+    "H01-c3-subset.zarr": "dense",
+    "H01-proofread-104-subset.zarr": "sparse",
+}
 _SHUFFLES = {"none": "noshuffle", "byte": "shuffle", "bit": "bitshuffle"}
 #: Libraries of the study, and how backends are called beside them.
 V2, V3, TENSORSTORE = "zarr-python 2.18.7", "zarr-python 3.1.1", "tensorstore 0.1.76"
@@ -218,11 +225,18 @@ def _alike(summary: Summary) -> Iterator[_Beside]:
         entry = summary.record.cases[case.sample.case]
         p, options = entry["parameters"], entry.get("options") or {}
         known = p.get("workload") == "codecs" and case.sample.backend in _NAMES
-        if case.raw or not known or p.get("source") not in _DATASETS:
+        if case.raw or not known or _dataset(p) is None:
             continue
         chunked = isinstance(p.get("chunks"), list) and not options.get("shards")
         if p["dtype"] == "uint16" and chunked:
             yield _Beside(case, p, options, _subject(p))
+
+
+def _dataset(p: Mapping[str, Any]) -> str | None:
+    """Return the study's name of what a case compresses."""
+    if p.get("source") == "file":
+        return _VOLUMES.get(Path(p.get("file") or "").name)
+    return _DATASETS.get(p.get("source") or "")
 
 
 def _subject(p: Mapping[str, Any]) -> Subject:
@@ -234,7 +248,7 @@ def _subject(p: Mapping[str, Any]) -> Subject:
         shuffle = _SHUFFLES[p.get("shuffle") or "byte"]
     elif p.get("shuffle") not in (None, "none"):
         shuffle = f"{p['shuffle']} shuffle before"  # the study has no such case
-    return _DATASETS[p["source"]], codec, level, shuffle, "x".join(map(str, p["chunks"]))
+    return _dataset(p) or "", codec, level, shuffle, "x".join(map(str, p["chunks"]))
 
 
 def _time(value: PublishedValue, beside: _Beside, operation: str) -> Match:

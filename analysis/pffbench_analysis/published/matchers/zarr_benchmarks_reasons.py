@@ -9,13 +9,13 @@ from pffbench.results.summary import Summary
 from pffbench_analysis.published.model import Reason
 
 _VERSIONS = ("zarr", "numcodecs", "tensorstore", "h5py", "netCDF4", "hdf5plugin", "zarrs")
+_COMPUTED = Reason(
+    "what is compressed",
+    "a tomogram of a heart and two segmentations of a brain",
+    "volumes that are computed, fitted to the published ratios",
+    "ratios: within 6 % (image, sparse) and 25 % (dense) on the whole volume; times with them",
+)
 _ALWAYS = (
-    Reason(
-        "what is compressed",
-        "a tomogram of a heart and two segmentations of a brain",
-        "volumes that are computed, fitted to the published ratios",
-        "ratios: within 6 % (image, sparse) and 25 % (dense) on the whole volume; times with them",
-    ),
     Reason(
         "what a time holds",
         "write: metadata, encoding, files, and in TensorStore the sync of each; read: opening too",
@@ -40,10 +40,12 @@ _ALWAYS = (
 
 def reasons(summary: Summary) -> Iterator[Reason]:
     """Yield what differs whatever the run is, then what differs by how it was made."""
-    yield from _ALWAYS
     record = summary.record
     cases = [case for case in summary.cases if not case.raw]
     parameters = [record.cases[case.sample.case]["parameters"] for case in cases]
+    if any(p.get("source") != "file" for p in parameters):
+        yield _COMPUTED
+    yield from _ALWAYS
     shapes = sorted({"×".join(map(str, p.get("shape") or ())) for p in parameters})
     if shapes != ["806×629×629"]:
         yield Reason(
