@@ -15,6 +15,7 @@ import pytest
 from pffbench.errors import UserError
 from pffbench.experiment.load import load_experiment
 from pffbench.experiment.schema import StudyName, json_schema
+from pffbench.summary.inference import ALPHA, smallest_p
 from pffbench_analysis.published import STUDIES, published_frame, published_values
 from pffbench_analysis.published.values import given
 
@@ -48,6 +49,17 @@ def test_experiments_name_the_studies_that_have_tables():
         "README.md"
     }
     assert (ROOT / "analysis" / "published" / f"{STUDY}.csv").is_file()
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_what_make_study_runs_can_decide_an_order_in_ten_minutes(study):
+    place = ROOT / "configs" / "studies"
+    steps = [place / f"{study}.yaml", place / "zarr2" / f"{study}.yaml"]
+    found = [load_experiment(str(path)).experiment for path in steps if path.exists()]
+    assert sum(one.time_budget for one in found) < 600
+    for one in found:
+        # The interval of the ratio of fewer repetitions has no bounds.
+        assert smallest_p(one.repetitions, one.repetitions) < ALPHA
 
 
 @pytest.mark.parametrize("study", STUDIES)

@@ -27,8 +27,8 @@ class Pair:
     faster, slower : Match
         As published.
     ratio : Ratio or None
-        Time here of the one published as slower over that of the other, within blocks; None
-        where they have no repetition in common, or one is below resolution.
+        Time here of the one published as slower over that of the other, over the blocks that
+        both have; None where they have none in common, or one is below resolution.
     """
 
     faster: Match
