@@ -8,7 +8,7 @@ SHELL := /bin/bash
 RANKS ?= $(shell setup/ranks)
 # Experiment of `make study`: a file in configs/studies, without its ending.
 STUDY ?=
-# `make study` measures zarr-python 2 too, in an environment of its own: 1; without, where that is there; never: 0.
+# `make study` measures zarr-python 2 too, in an environment of its own that it makes; not with 0.
 ZARR2 ?=
 # Processes that run tests: one of them those on Slurm.
 WORKERS ?= 2

@@ -28,4 +28,4 @@ export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS:-1}"
 export MKL_NUM_THREADS="${MKL_NUM_THREADS:-1}"
 export NUMEXPR_MAX_THREADS="${NUMEXPR_MAX_THREADS:-1}"
-export BLOSC_NTHREADS="${BLOSC_NTHREADS:-1}"
+# Not BLOSC_NTHREADS: Blosc has one thread by itself, and the variable would overrule what experiments say.

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +11,7 @@ from msgspec.structs import astuple
 
 from pffbench.results.counters import COLUMNS as COUNT_COLUMNS
 from pffbench.results.counters import read_counts
+from pffbench.results.ranks_reader import NAME, CaseTimes, names_of_cases, read_times
 from pffbench.results.record import RunRecord
 from pffbench.results.samples import COLUMNS, read_samples
 
@@ -104,24 +102,20 @@ def load_ranks(run: str | Path, case: str) -> pd.DataFrame:
     """
     import pandas as pd
 
-    path = Path(run) / "ranks.h5"
-    with mpi_asleep():
-        import h5py
+    path = Path(run) / NAME
+    hosts, times = read_times(path, {case: None}, ("own", "synced", "bytes", "peak_memory"))
+    found = next(times, None)
+    if found is None:
+        known = ", ".join(names_of_cases(path))
+        raise ValueError(f"{path} has no case {case!r} (it has: {known})")
     try:
-        with h5py.File(path, "r") as file:
-            if case not in file or case == "host":
-                known = ", ".join(sorted(set(file) - {"host"}))
-                raise ValueError(f"{path} has no case {case!r} (it has: {known})")
-            columns = _columns(file, file[case])
-    except OSError as error:
+        return pd.DataFrame(_columns(found, hosts))
+    except ValueError as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
-    frame = pd.DataFrame(columns)
-    return frame.drop_duplicates(["repetition", "phase", "rank"], keep="last", ignore_index=True)
 
 
-def _columns(file: Any, group: Any) -> dict[str, np.ndarray[Any, Any]]:
-    phases = [str(phase) for phase in group.attrs["phases"]]
-    own = group["own"][:]
+def _columns(found: CaseTimes, hosts: list[str]) -> dict[str, np.ndarray[Any, Any]]:
+    own, synced = found.arrays["own"], found.arrays["synced"]
     shape = own.shape
 
     def along(values: Any, axis: int) -> np.ndarray[Any, Any]:
@@ -130,33 +124,14 @@ def _columns(file: Any, group: Any) -> dict[str, np.ndarray[Any, Any]]:
         at[axis] = -1
         return np.broadcast_to(np.asarray(values).reshape(at), shape).ravel()
 
-    memory = group["peak_memory"][:][:, np.newaxis, :]
+    memory = found.arrays["peak_memory"][:, np.newaxis, :]
     return {
-        "repetition": along(group["repetition"][:], 0),
-        "phase": along(np.array(phases, dtype=object), 1),
+        "repetition": along(found.repetition, 0),
+        "phase": along(np.array(found.phases, dtype=object), 1),
         "rank": along(np.arange(shape[2]), 2),
-        "host": along(np.array(file["host"].asstr()[:], dtype=object), 2),
+        "host": along(np.array(hosts, dtype=object), 2),
         "own": own.ravel(),
-        "synced": group["synced"][:].ravel(),
-        "bytes": group["bytes"][:].ravel(),
+        "synced": synced.ravel(),
+        "bytes": found.arrays["bytes"].ravel(),
         "peak_memory": np.broadcast_to(memory, shape).ravel(),
     }
-
-
-@contextmanager
-def mpi_asleep() -> Iterator[None]:
-    """Keep an h5py that was built with MPI from initialising it, which nobody needs to read."""
-    if "mpi4py.MPI" in sys.modules:
-        yield
-        return
-    try:
-        import mpi4py
-    except ImportError:
-        yield
-        return
-    before = mpi4py.rc.initialize
-    mpi4py.rc.initialize = False
-    try:
-        yield
-    finally:
-        mpi4py.rc.initialize = before

@@ -15,6 +15,7 @@ from pffbench.results.exports import write_summary
 from pffbench.results.fom import write_fom
 from pffbench.results.joining import joined
 from pffbench.results.summary import Summary, summarise
+from pffbench.storage.regular_files import make_own_directory
 from pffbench_analysis.answer import answer_notes, answer_panels, margin_of
 from pffbench_analysis.captions import (
     alarms,
@@ -120,10 +121,10 @@ def readable(run: str | Path) -> Summary:
 
 
 def _report(directory: Path, summary: Summary) -> Iterator[Path]:
+    plots = directory / "plots"
+    make_own_directory(plots)  # before anything is written
     write_summary(summary, directory)
     yield from (directory / "summary.csv", directory / "summary.md", write_fom(summary, directory))
-    plots = directory / "plots"
-    plots.mkdir(exist_ok=True)
     saved = save_all(list(drawings(summary)), plots)
     yield from write_published(summary, directory)
     yield from write_pareto(summary, directory)

@@ -13,6 +13,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from pffbench.storage.regular_files import replacing
 from pffbench_analysis.style import RC
 
 #: Twice as fine as a figure of nine inches is shown on a page of 900 pixels.
@@ -67,10 +68,10 @@ def _collected(pool: ProcessPoolExecutor, saved: Iterator[list[Path]]) -> Iterat
 
 
 def _draw_and_save(drawing: Drawing, directory: Path) -> list[Path]:
-    return list(save(drawing.figure(), directory / drawing.name))
+    return list(save(drawing.figure(), directory / drawing.name, links=False))
 
 
-def save(figure: Figure, path: Path) -> Iterator[Path]:
+def save(figure: Figure, path: Path, *, links: bool = True) -> Iterator[Path]:
     """Write a figure as PNG and SVG; the same figure gives the same bytes.
 
     Parameters
@@ -79,6 +80,8 @@ def save(figure: Figure, path: Path) -> Iterator[Path]:
         What a `Drawing` made.
     path : Path
         Where to, without the suffix.
+    links : bool
+        Whether the directory that it is in may be a symbolic link.
 
     Yields
     ------
@@ -89,7 +92,8 @@ def save(figure: Figure, path: Path) -> Iterator[Path]:
         _place(figure)
         for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
             file = path.with_name(path.name + suffix)
-            figure.savefig(file, dpi=_DOTS_PER_INCH, metadata=metadata)
+            with replacing(file, "wb", links=links) as place:
+                figure.savefig(place, format=suffix[1:], dpi=_DOTS_PER_INCH, metadata=metadata)
             yield file
 
 

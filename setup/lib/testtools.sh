@@ -107,7 +107,7 @@ install_quietly() {
         if [[ " ${known[*]} " == *" $name "* ]] && ! installed "$name"; then daemons+=("$name"); fi
     done
     hold_back "${daemons[@]}"
-    step "apt-${known[0]}" "installing, for the tests: ${known[*]}" \
+    step "apt-${known[0]}" "installing: ${known[*]}" \
         apt install -y --no-install-recommends --no-remove "${known[@]}" || true
     leave_stopped "${daemons[@]}"
 }

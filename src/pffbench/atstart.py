@@ -26,7 +26,7 @@ def seconds_since_start() -> float:
 
 def allowance_of(team: Team) -> Allowance:
     """Return what each rank may take, on the node that has least for it; collective."""
-    return Allowance(_free_memory(team), _open_files(team))
+    return Allowance(_free_memory(team), _open_files(team), _addresses(team))
 
 
 def _open_files(team: Team) -> int:
@@ -34,6 +34,14 @@ def _open_files(team: Team) -> int:
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     opened = sum(1 for _ in Path("/proc/self/fd").iterdir())
     left = sys.maxsize if limit == resource.RLIM_INFINITY else limit - opened
+    return least(team.comm, left)
+
+
+def _addresses(team: Team) -> int:
+    """Return the bytes of addresses that each rank may take yet, at least; collective."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    left = sys.maxsize if limit == resource.RLIM_INFINITY else max(limit - taken, 0)
     return least(team.comm, left)
 
 

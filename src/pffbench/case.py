@@ -26,7 +26,7 @@ Durability = Literal["close", "flush", "sync"]
 CacheState = Literal["warm", "shifted", "dropped", "separate", "copied"]
 #: Which part of a run a job does: one job all of it, or one writes and a later one reads.
 Stage = Literal["all", "write", "read"]
-Codec = Literal["auto", "none", "gzip", "szip", "zstd", "lz4", "blosc"]
+Codec = Literal["auto", "none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc"]
 Compressor = Literal["blosclz", "lz4", "lz4hc", "zlib", "zstd"]
 Shuffle = Literal["none", "byte", "bit"]
 #: Extents fit into what libraries count with; a count of millions would fill memory while planning.
@@ -34,6 +34,9 @@ Extent = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 ArrayShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=1, max_length=4)]
 ChunkShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=1, max_length=5)]
+#: What becomes a part of a path. Python lets $ match before a line's end too, hence the first part.
+PLAIN_NAME = r"^(?![\s\S]*\n)[A-Za-z0-9][A-Za-z0-9._-]*$"
+ExperimentName = Annotated[str, msgspec.Meta(pattern=PLAIN_NAME, max_length=64)]
 
 
 P = TypeVar("P", bound="Parameters")
@@ -72,7 +75,7 @@ class Parameters(
     chunks : {"auto", "block", "contiguous"} or list of int
         ``block``: one chunk is what one rank holds. ``auto``: ``block`` in ``matched``, the
         library's choice in ``defaults``.
-    codec : {"auto", "none", "gzip", "szip", "zstd", "lz4", "blosc"}
+    codec : {"auto", "none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc"}
         ``auto``: none in ``matched``, the library's choice in ``defaults``.
     level : int, optional
         Level of the codec; 4 for gzip, 3 for zstd, 5 for blosc when not given.
@@ -106,6 +109,9 @@ class Parameters(
     durability: Durability = "close"
     cache: CacheState = "warm"
 
+    #: Fields that were added to a workload: left out of names where they have their default, so
+    #: that cases from before are called as they were.
+    added: ClassVar[frozenset[str]] = frozenset()
     #: Ways of doing the same work: cases that differ in nothing else are compared with each other,
     #: and with the raw bytes, to which chunks and codecs mean nothing.
     ways: ClassVar[frozenset[str]] = frozenset(
@@ -150,7 +156,7 @@ class Case:
     def id(self) -> str:
         """Readable name with a digest of all parameters; equal cases have equal names."""
         p = self.parameters
-        digest = _digest([p, self.options])
+        digest = _digest([_named(p), self.options])
         return f"{p.backend}.{p.workload}.{p.layout}.{p.transfer}.{p.settings}.{digest}"
 
     @cached_property
@@ -178,8 +184,31 @@ def _usual_ways(kind: type[Parameters], but: tuple[str, ...]) -> dict[str, Any]:
 @lru_cache(maxsize=2**14)
 def _group(work: Parameters) -> str:
     plain = msgspec.to_builtins(work, enc_hook=int)
-    named = {name: value for name, value in plain.items() if name not in work.ways}
+    unnamed = work.ways | _as_before(work)
+    named = {name: value for name, value in plain.items() if name not in unnamed}
     return f"{work.workload}.{work.layout}.{_digest(named)}"
+
+
+def _named(parameters: Parameters) -> Parameters | dict[str, Any]:
+    """Return what names tell of parameters."""
+    unnamed = _as_before(parameters)
+    if not unnamed:
+        return parameters
+    plain: dict[str, Any] = msgspec.to_builtins(parameters, enc_hook=int)
+    return {name: value for name, value in plain.items() if name not in unnamed}
+
+
+def _as_before(parameters: Parameters) -> frozenset[str]:
+    """Return the fields that were added later and have their default."""
+    if not parameters.added:
+        return parameters.added
+    usual = _defaults(type(parameters))
+    return frozenset(n for n in parameters.added if getattr(parameters, n) == usual[n])
+
+
+@cache
+def _defaults(kind: type[Parameters]) -> dict[str, Any]:
+    return {f.name: f.default for f in msgspec.structs.fields(kind) if f.name in kind.added}
 
 
 #: Sizes become integers; keys are sorted, so that equal records are equal text.

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 from pffbench import __version__
@@ -20,9 +21,13 @@ from pffbench.cli_results import (
     add_scaling,
 )
 from pffbench.cli_run import add_plan, add_run
-from pffbench.errors import VALID, UserError
+from pffbench.errors import NOT_VALID, VALID, UserError
+from pffbench.outlet import lasting_output, status_after
 from pffbench.parallel.launcher import speaks_for_all
+from pffbench.text import one_line
 
+#: Exit status of a program that Ctrl-C ended, as shells have it.
+_INTERRUPTED = 130
 _COMMANDS = {
     "run": "run an experiment on all ranks (the default command)",
     "plan": "print the cases of an experiment and what they cost; write nothing",
@@ -53,21 +58,57 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     0: all went well and the run is valid; 1: a case failed or the run is not valid; 2: the
     input is wrong and nothing was created; 3: a signal ended the run early.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    given = _with_command(given)
+    given = _with_command(list(sys.argv[1:] if arguments is None else arguments))
+    of_run = given[0] == "run" and not {"-h", "--help"} & set(given)
+    with lasting_output(of_run=of_run) as output:
+        try:
+            status = _done(given)
+        except SystemExit as ended:  # such as of --help, which is output too
+            status = int(ended.code or VALID)
+    sys.exit(status if of_run else status_after(status, output))
+
+
+def _done(given: Sequence[str]) -> int:
+    """Run a command and return its exit status."""
     parsed = make_parser(given[0]).parse_args(given)
     module = f"{parsed.command}_" if keyword.iskeyword(parsed.command) else parsed.command
-    command = import_module(f"pffbench.commands.{module}")
     try:
+        _check_directory()
+        command = import_module(f"pffbench.commands.{module}")
         with reading(parsed):
-            status = command.main(parsed)
+            return int(command.main(parsed))
     except UserError as error:
-        print(f"pffbench: {error}", file=sys.stderr)
-        status = error.exit_status
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        sys.stderr.close()
-        status = 0
-    sys.exit(status)
+        print(one_line(f"pffbench: {error}"), file=sys.stderr)
+        return error.exit_status
+    except OSError as error:
+        where = "" if error.filename is None else f"{error.filename}: "
+        print(one_line(f"pffbench: {where}{error.strerror or error}"), file=sys.stderr)
+    except (MemoryError, ImportError) as error:
+        if isinstance(error, ImportError) and "cannot allocate memory" not in str(error).lower():
+            raise
+        print("pffbench: there is not enough memory, or ulimit -v is too low", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("pffbench: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    return NOT_VALID
+
+
+def _check_directory() -> None:
+    """Refuse to work in a directory that has been removed, in which no path means anything.
+
+    Raises
+    ------
+    UserError
+        In the process that speaks for all.
+    """
+    try:
+        Path.cwd()
+    except OSError as error:
+        if not speaks_for_all(os.environ):
+            sys.exit(VALID)
+        raise UserError(
+            f"the current directory is not there any more ({error.strerror}); change to another one"
+        ) from None
 
 
 def reading(parsed: argparse.Namespace) -> AbstractContextManager[None]:

@@ -108,8 +108,8 @@ def _add_experiment(parser: argparse.ArgumentParser) -> None:
         "experiment",
         nargs="?",
         metavar="EXPERIMENT.yaml",
-        help="experiment file; the built-in default comparison when not given "
-        "(example: configs/paper/2048x128.yaml)",
+        help="experiment file, or a folder of them, which are run one after another; the built-in "
+        "default comparison when not given (example: configs/paper/2048x128.yaml)",
     )
     parser.add_argument(
         "--set",

@@ -10,20 +10,30 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pffbench.case import Stage
+from pffbench.backends.registry import backend_class
+from pffbench.case import Parameters, Stage
 from pffbench.decided import Decided
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.cost import Room, check_room
-from pffbench.experiment.limits import Allowance, check_open_files
+from pffbench.experiment.limits import Allowance, check_addresses, check_open_files
 from pffbench.experiment.load import from_data, load_experiment
 from pffbench.experiment.plan import Plan
 from pffbench.parallel.topology import Team
 from pffbench.results.lock import RunLock
+from pffbench.results.mpiio import longest_path
 from pffbench.results.resume import Resumed, refuse_other_cases, resumed
+from pffbench.runner import repetition_directory
 from pffbench.storage.filesystem import FileSystem, filesystem, nearest_existing
+from pffbench.storage.marker import PREFIX
 from pffbench.storage.quota import quota_left
 from pffbench.storage.scratch import scratch_parent
+from pffbench.text import has_controls, one_line
+
+#: Bytes of the longest path within a store that is a directory.
+_WITHIN_STORE = 128
+#: The longest path that Linux takes, without the zero behind it.
+_PATH_MAX = 4095
 
 
 def decide(
@@ -64,7 +74,9 @@ def decide(
         refuse_other_cases(arguments.resume, before.record, plan)
     _check_stage(plan, stage)
     parent, own = _parent(arguments.scratch, before, plan, stage, allowance)
+    check_paths(plan, parent, run_id)
     check_open_files(plan, allowance)
+    check_addresses(plan, allowance)
     blocks = plan.experiment.blocks
     return Decided(
         plan,
@@ -127,15 +139,19 @@ def _check_stage(plan: Plan, stage: Stage) -> None:
 
 
 def _check_same_place(parent: str, left: str) -> None:
-    if Path(parent).resolve() != Path(left).parent.resolve():
+    if os.path.realpath(parent) != os.path.realpath(Path(left).parent):
         raise UserError(f"--scratch {parent}: the data to read are in {left}; leave --scratch away")
 
 
 def _out(given: str | None, name: str) -> str:
     path = Path(given) if given else Path("pffbench-results", name)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    try:
+        taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
+        existing = nearest_existing(str(path.absolute()))
+    except OSError as error:
+        raise UserError(f"--out {path}: cannot be reached: {error.strerror}") from None
+    if taken:
         raise UserError(f"--out {path}: already there and not an empty directory; name a new one")
-    existing = nearest_existing(str(path.absolute()))
     if not os.access(existing, os.W_OK | os.X_OK):
         raise UserError(f"--out {path}: {existing} is not writable")
     return str(path.absolute())
@@ -160,13 +176,65 @@ def check_scratch(plan: Plan, parent: str, free_memory: int, *, keeps: bool) -> 
     UserError
         Space, files or memory are too few, or the cache cannot be dropped there.
     """
-    there = filesystem(parent)
+    try:
+        there = filesystem(parent)
+    except OSError as error:
+        raise UserError(f"--scratch {parent}: cannot be reached: {error.strerror}") from None
     if there.in_memory and any(c.parameters.cache == "dropped" for c in plan.cases):
         raise UserError(
             f"--scratch {parent}: cache: dropped is impossible on {there.type}, which lives in "
             "memory; choose a directory on a disk"
         )
     check_room(plan, _room(there, parent, free_memory), keeps=keeps)
+
+
+def check_paths(plan: Plan, parent: str, run_id: str) -> None:
+    """Refuse a scratch directory in which files would have paths that nothing can open.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is to run.
+    parent : str
+        Directory on the file system under test.
+    run_id : str
+        What the run's own directory in it is named after.
+
+    Raises
+    ------
+    UserError
+        Its path has characters that are no text, or is too long for the system or for MPI-IO.
+    """
+    if has_controls(parent):
+        raise UserError(
+            f"--scratch {one_line(parent)}: the path holds control characters, or bytes that are "
+            "not UTF-8, which the libraries do not take; choose another directory"
+        )
+    above = len(os.fsencode(os.path.realpath(parent))) + len(f"/{PREFIX}{run_id}/")
+    blocks = plan.experiment.blocks
+    by_mpi_io = longest_path(os.environ, plan.ranks)
+    for case in plan.cases:
+        kind = backend_class(case.parameters.backend)
+        name = f"/{_longest_name(case.parameters)}{kind.suffix}"
+        length = above + len(repetition_directory(case.id, blocks)) + len(name)
+        if length + _WITHIN_STORE > _PATH_MAX:
+            raise UserError(
+                f"--scratch {parent}: too long: paths of files there would have more than the "
+                f"{_PATH_MAX} bytes that the system takes; choose a shorter one"
+            )
+        if by_mpi_io is not None and kind.opens_by_mpi_io(case.parameters) and length > by_mpi_io:
+            raise UserError(
+                f"--scratch {parent}: too long by {length - by_mpi_io} bytes for {case.id}: Open "
+                f"MPI crashes at paths of more than {by_mpi_io} bytes; choose a shorter directory "
+                "or a shorter name of the experiment, or set OMPI_MCA_sharedfp=individual"
+            )
+
+
+def _longest_name(p: Parameters) -> str:
+    """Return the longest name, without its suffix, of the stores that `Cycle` makes for a case."""
+    stem = "rank-000000" if p.layout == "file_per_process" else "shared"
+    label = "" if getattr(p, "repack_chunks", None) is None else "-repacked"
+    return f"{stem}{label}{'_copy' if p.cache == 'copied' else ''}"
 
 
 def _room(there: FileSystem, parent: str, free_memory: int) -> Room:

@@ -21,5 +21,11 @@ class ResultsLostError(Exception):
     """The results directory takes no more, so the run cannot go on; raised on all ranks."""
 
 
+class StoppedError(UserError):
+    """A signal has asked the run to end before anything was made; raised on all ranks."""
+
+    exit_status = INTERRUPTED
+
+
 class ImpossibleCaseError(UserError):
     """A case that the chosen backend cannot do; an experiment may ask to skip such cases."""

@@ -61,9 +61,11 @@ def open_recorder(
         path = out / "samples.csv"
         known = read_samples(path) if decided.goes_on and path.exists() else []
         return Recorder(decided.out, record, team.topology, floor, warmup, progress, known)
-    except OSError as error:
+    except Exception as error:
         if not decided.goes_on:
             _undo(out, lock)
+        if not isinstance(error, OSError):
+            raise
         raise UserError(f"{out}: cannot be written to: {error.strerror or error}") from None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from pffbench.case import Case
 from pffbench.data import Sources, seed_of_repetition
 from pffbench.decided import NextBlock
 from pffbench.errors import ResultsLostError, UserError
+from pffbench.experiment.cost import copies_of_file
 from pffbench.experiment.plan import Plan
 from pffbench.pace import SHORTEST_PATIENCE, Pace
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError
@@ -30,6 +31,7 @@ from pffbench.parallel.watchdog import Watchdog
 from pffbench.results.gather import Conditions, gather
 from pffbench.rules import Rules
 from pffbench.run.order import ordered_block
+from pffbench.storage.room import require_room
 from pffbench.storage.scratch import Scratch
 from pffbench.storage.writeback import Settled, Settler
 from pffbench.workloads.cycle import Cycle
@@ -63,6 +65,8 @@ class Runner:
         Learns what the ranks are about.
     done : set of (str, int)
         Repetitions that a resumed run has already; the same on all ranks.
+    stop : StopSignals
+        Says whether the run has been asked to end.
     """
 
     team: Team
@@ -72,6 +76,7 @@ class Runner:
     rules: Rules
     watchdog: Watchdog
     done: frozenset[tuple[str, int]] = frozenset()
+    stop: StopSignals = field(default_factory=StopSignals)
     _failed: set[str] = field(default_factory=set)
     _inspected: set[str] = field(default_factory=set)
     _pace: Pace = field(default_factory=Pace)
@@ -93,6 +98,8 @@ class Runner:
         self._load = LoadMeter() if leader else None
         limit = float(experiment.settle)
         self._settler = Settler(self.scratch.directory, limit) if leader and limit else None
+        if self.recorder is not None:
+            self.watchdog.between_steps = self._note_stop
 
     def run(self) -> bool:
         """Run all blocks; return whether the run came to its end, not stopped before it."""
@@ -102,7 +109,7 @@ class Runner:
 
             schedule = Schedule(self.plan, self.recorder)
         experiment = self.plan.experiment
-        with StopSignals() as stop, objects_kept():
+        with objects_kept():
             following = self._told(None if schedule is None else schedule.first())
             begin = time.monotonic()
             for block in range(experiment.blocks):
@@ -116,7 +123,7 @@ class Runner:
                     if case.id in self._failed or (case.id, block) in self.done:
                         continue
                     late = self._out_of_time(case, time.monotonic() - begin)
-                    if self._any(stop.asked or late):
+                    if self._any(self.stop.asked or late):
                         return False
                     with self._pace.of(case):
                         self._repetition(case, block, position, reads[case.id])
@@ -128,6 +135,14 @@ class Runner:
                     None if schedule is None else schedule.after(block, passed, self._pace.last)
                 )
         return True
+
+    def _note_stop(self) -> None:
+        """Record, off the timer, that the run is to end: it may be killed before it has.
+
+        What launchers and batch systems leave after a signal can be less than a repetition takes.
+        """
+        if self.stop.asked and self.recorder is not None:
+            self.recorder.stopping()
 
     def _told(self, following: NextBlock | None) -> NextBlock:
         """Return on all ranks what rank 0 has decided on."""
@@ -199,6 +214,8 @@ class Runner:
             step.name = "data source"
             seed = seed_of_repetition(self.plan.experiment.seed, block)
             source = self._sources.get(p.source, p.dtype, seed, p.file, p.variable)
+            step.name = "room for the file"
+            self._require_room(case)
             step.name = "scratch"
             if self.team.is_root and self.rules.stage != "read":
                 self.scratch.make_directory(directory)
@@ -219,6 +236,21 @@ class Runner:
             reads=reads,
             peak=peak,
         )
+
+    def _require_room(self, case: Case) -> None:
+        """Refuse a file for which there is no room, where the library would not come back from it.
+
+        Raises
+        ------
+        OSError
+            The file system, or a file of this process, takes less than the case needs.
+        """
+        p = case.parameters
+        shared = p.layout != "file_per_process"
+        if shared and backend_class(p.backend).needs_room and self.rules.stage != "read":
+            cost = self.plan.costs[case.id]
+            asked = self.scratch.directory if self.team.is_root else None
+            require_room(asked, cost.space, cost.space // copies_of_file(case))
 
     def _room_of(self, case: Case) -> Room:
         """Return the memory of the last repetition where this one moves the same bytes."""
@@ -263,6 +295,11 @@ class Runner:
         """End a case on all ranks: note why, close what can be closed, remove its files."""
         self.watchdog.step("ending a case that failed")
         self._failed.add(case.id)
+        # Files that the case has open may be all that a process may have.
+        with nullcontext() if self.recorder is None else self.recorder.spare.lent():
+            self._end(case, block, failure, cycle)
+
+    def _end(self, case: Case, block: int, failure: Failure, cycle: Cycle | None) -> None:
         with self._recording():
             if self.recorder is not None:
                 self.recorder.fail(case, block, failure)
@@ -289,7 +326,7 @@ class Runner:
         What could not be closed once is left alone: HDF5 crashes when it is tried again.
         """
         for store in cycle.open_stores:
-            if cycle.comm is not None or was_closing:
+            if (cycle.comm is not None and store.collective_close) or was_closing:
                 self.abandoned.append(store)
                 continue
             try:

@@ -15,15 +15,25 @@ from typing import TYPE_CHECKING
 
 from pffbench.atstart import allowance_of, seconds_since_start
 from pffbench.decided import Decided
-from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, ResultsLostError, UserError
+from pffbench.errors import (
+    INTERRUPTED,
+    NOT_VALID,
+    VALID,
+    ResultsLostError,
+    StoppedError,
+    UserError,
+)
+from pffbench.outlet import make_console
 from pffbench.parallel.clock import Floor, measure_floor
 from pffbench.parallel.copyrate import memory_copy_rate
 from pffbench.parallel.extremes import any_of, largest
 from pffbench.parallel.joblimit import seconds_left
 from pffbench.parallel.quiet import quiet_barrier
 from pffbench.parallel.root import made_by_root, on_root
+from pffbench.parallel.stopping import StopSignals
 from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
+from pffbench.phases import UPDATE_PHASES, WRITE_PHASES
 from pffbench.place import destroy_scratch, make_scratch
 from pffbench.results.collect import collect_provenance
 from pffbench.results.lock import RunLock
@@ -52,36 +62,44 @@ class Session:
     fom: bool
     hang_timeout: str
     lock: RunLock
+    stop: StopSignals
 
     @classmethod
-    def prepare(cls, comm: MPI.Intracomm, arguments: argparse.Namespace) -> Session:
+    def prepare(
+        cls, comm: MPI.Intracomm, arguments: argparse.Namespace, stop: StopSignals
+    ) -> Session:
         """Look for everything that can be wrong, then make what the run needs; collective.
 
         Raises
         ------
         UserError
             On every rank, when the input is wrong; nothing has been created then.
+        StoppedError
+            On every rank, when the run was asked to end before anything was made.
         """
         lock = RunLock()
         try:
-            return cls._prepared(comm, arguments, lock)
-        except UserError:
+            return cls._prepared(comm, arguments, lock, stop)
+        except BaseException:
             lock.release()
             raise
 
     @classmethod
     def _prepared(
-        cls, comm: MPI.Intracomm, arguments: argparse.Namespace, lock: RunLock
+        cls, comm: MPI.Intracomm, arguments: argparse.Namespace, lock: RunLock, stop: StopSignals
     ) -> Session:
         started = seconds_since_start()
         team = Team.of(comm)
         decided = _decided(team, arguments, lock)
+        if any_of(team.comm, stop.asked):
+            raise StoppedError("a signal asked the run to end before it began; nothing was made")
         scratch = make_scratch(team, decided)
-        floor = measure_floor(team.comm)
         try:
+            floor = measure_floor(team.comm)
             progress, recorder = _begun(team, decided, scratch, floor, started, arguments, lock)
-        except UserError:
-            if team.is_root and not decided.kept:
+        except BaseException as error:
+            # What one rank alone meets ends the job before the others hear of it.
+            if (team.is_root or not isinstance(error, UserError)) and not decided.kept:
                 destroy_scratch(scratch, decided)
             raise
         return cls(
@@ -94,11 +112,24 @@ class Session:
             arguments.fom,
             arguments.hang_timeout,
             lock,
+            stop,
         )
+
+    @property
+    def how_to_go_on(self) -> str:
+        """What to do when the run ends before its time."""
+        return f"go on with: pffbench run --resume {self.decided.out}"
+
+    def leave(self) -> None:
+        """Take the bar off the terminal, where the run ends before its time."""
+        if self.progress is not None:
+            self.progress.close()
 
     def run(self) -> int:
         """Run the plan, remove the scratch directory, tell the verdict; return the exit status."""
-        with Watchdog(self.team, self.hang_timeout) as watchdog:
+        places = (self.scratch.directory, (*WRITE_PHASES, *UPDATE_PHASES), self.decided.out)
+        with Watchdog(self.team, self.hang_timeout, *places) as watchdog:
+            self.stop.when_asked = watchdog.asked_to_end
             self._remark_on(watchdog)
             runner = Runner(
                 self.team,
@@ -108,6 +139,7 @@ class Session:
                 self.rules,
                 watchdog,
                 self.decided.done,
+                self.stop,
             )
             try:
                 complete = runner.run()
@@ -162,8 +194,6 @@ class Session:
             self.recorder.remark(left)
 
     def _tell(self, recorder: Recorder) -> int:
-        from rich.console import Console
-
         from pffbench.results.exports import write_summary
         from pffbench.results.fom import write_fom
         from pffbench.results.progress import on_terminal
@@ -175,11 +205,11 @@ class Session:
         fom = write_fom(summary, recorder.directory)
         watched = on_terminal(os.environ)
         # Wide enough for a table even where nobody knows the width, such as in a log.
-        console = Console(force_terminal=watched, width=None if watched else 120)
+        console = make_console(force_terminal=watched, width=None if watched else 120)
         print_summary(summary, console)
         if self.fom:
             print(fom.read_text(encoding="utf-8"), end="", flush=True)
-        console.print(f"results: {recorder.directory}", highlight=False)
+        console.print(f"results: {recorder.directory}")
         record = recorder.run_record
         if record.status == "interrupted":
             console.print(
@@ -190,7 +220,6 @@ class Session:
             console.print(
                 f"kept until they are read: {record.scratch}\nread them on other nodes with: "
                 f"pffbench run --resume {recorder.directory} --stage read",
-                highlight=False,
             )
         return NOT_VALID if record.reasons else VALID
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pffbench.errors import UserError
 
@@ -24,6 +24,8 @@ class Size(int):
     """A number of bytes; in an experiment an integer or text such as ``64 MiB`` or ``1.5 GB``."""
 
     __slots__ = ()
+    #: Bytes that one may be; a kind of size can have less sense in large ones.
+    largest: ClassVar[int] = 2**63 - 1
 
     @classmethod
     def parse(cls, value: object) -> Size:
@@ -37,15 +39,18 @@ class Size(int):
         Raises
         ------
         UserError
-            The text is not a size, the unit is unknown, or the size is not whole bytes.
+            The text is not a size, the unit is unknown, or the size is not whole bytes or larger
+            than makes sense.
         """
-        if type(value) is int and 0 <= value < 10**30:  # not a bool, which is an int too
+        if type(value) is int and 0 <= value <= cls.largest:  # not a bool, which is an int too
             return cls(value)
         units = _BINARY | _DECIMAL
         number, unit = _split(value, "size", units, "64 MiB")
         count = number * units[unit]
         if count.denominator != 1:
             raise UserError(f"{value!r} is not a whole number of bytes")
+        if count > cls.largest:
+            raise UserError(f"{value!r} is more than {cls(cls.largest)}, which is the most")
         return cls(count.numerator)
 
     def __str__(self) -> str:
@@ -53,6 +58,20 @@ class Size(int):
             if self >= _BINARY[unit]:
                 return f"{int(self) / _BINARY[unit]:.4g} {unit}"
         return f"{int(self)} B"
+
+
+class SmallSize(Size):
+    """A size of a part of a file: a header, or a block or stripe at whose multiples data begin."""
+
+    __slots__ = ()
+    largest = 2**30
+
+
+class CacheSize(Size):
+    """A size of a cache in memory."""
+
+    __slots__ = ()
+    largest = 2**40
 
 
 class Duration(float):

@@ -252,3 +252,71 @@ def test_a_command_without_a_command_runs_the_experiment(good):
     assert done.status == 0, done.said
     assert (good / "out" / "run.json").exists()
     assert REPOSITORY.exists()
+
+
+def long_path(directory, length):
+    """Make a directory whose path has so many bytes."""
+    path = directory
+    while len(str(path)) < length:
+        more = length - len(str(path)) - 1
+        path /= "x" * (more if more <= 100 else min(100, more - 2))
+    path.mkdir(parents=True)
+    return path
+
+
+MPI_IO = {"workload": "hyperslab", "layout": "shared", "shape_per_rank": [4, 4]}
+
+
+@pytest.mark.parametrize("backend", ["hdf5", "netcdf4", "mpiio"])
+def test_a_scratch_path_that_is_too_long_for_open_mpi_is_refused(tmp_path, backend):
+    """Open MPI 4 overflows a buffer there and aborts all ranks."""
+    scratch = long_path(tmp_path, 180)
+    write_experiment(tmp_path, cases=[MPI_IO | {"backend": backend}])
+    told = refused(tmp_path, "experiment.yaml", "--scratch", scratch, ranks=2)
+    assert re.search(r"too long by \d+ bytes for .* Open MPI crashes at paths of more than", told)
+    assert "set OMPI_MCA_sharedfp=individual" in told
+    individual = {"OMPI_MCA_sharedfp": "individual"}
+    done = pffbench_cli("experiment.yaml", "--scratch", scratch, "--out", "out", cwd=tmp_path,
+                        ranks=2, env=individual)  # fmt: skip
+    assert done.status == 0, done.said
+
+
+def test_a_long_scratch_path_is_no_matter_without_mpi_io(tmp_path):
+    scratch = long_path(tmp_path, 600)
+    write_experiment(tmp_path, cases=[GOOD | {"backend": ["posix", "zarr", "hdf5"]}])
+    done = pffbench_cli("experiment.yaml", "--scratch", scratch, "--out", "out", cwd=tmp_path,
+                        ranks=2)  # fmt: skip
+    assert done.status == 0, done.said
+    assert not list(scratch.iterdir())
+
+
+def test_a_scratch_path_that_is_too_long_for_the_system_is_refused(tmp_path):
+    scratch = long_path(tmp_path, 3900)
+    write_experiment(tmp_path, **case())
+    assert "4095 bytes that the system takes" in refused(
+        tmp_path, "experiment.yaml", "--scratch", scratch
+    )
+
+
+def test_doctor_does_not_crash_in_a_long_path(tmp_path):
+    done = pffbench_cli("doctor", "--scratch", long_path(tmp_path, 240), cwd=tmp_path)
+    assert done.status == 1, done.said
+    assert "Open MPI crashes at paths of more than" in done.stdout
+    assert "overflow" not in done.said
+
+
+@pytest.mark.parametrize("name", [b"a\xff", b"a\x1b[1m"])
+def test_a_scratch_path_that_is_no_text_is_refused(tmp_path, name):
+    scratch = os.path.join(os.fsencode(tmp_path), name)
+    os.mkdir(scratch)
+    write_experiment(tmp_path, **case())
+    told = refused(tmp_path, "experiment.yaml", "--scratch", os.fsdecode(scratch))
+    assert "control characters, or bytes that are not UTF-8" in told
+    assert told.isprintable()
+
+
+@pytest.mark.parametrize("option", ["--scratch", "--out", "--resume"])
+def test_links_that_lead_to_each_other_are_refused(good, option):
+    (good / "loop").symlink_to("loop")
+    given = [option, "loop"] if option == "--resume" else ["experiment.yaml", option, "loop"]
+    assert "Too many levels of symbolic links" in refused(good, *given)

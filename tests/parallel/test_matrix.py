@@ -25,6 +25,8 @@ CASES = [
      "settings": "defaults", "dtype": "float64"},
     # fewer rows than ranks: some ranks hold nothing
     {"backend": ALL, "layout": LAYOUTS, "transfer": BOTH, "shape": [[2, 3], [1]]},
+    {"backend": ALL, "layout": LAYOUTS, "transfer": BOTH, "shape": [3, 2],
+     "distribution": "balanced", "chunks": ["auto", "block"]},
     {"workload": "datasets", "datasets": 2, "backend": ALL, "layout": LAYOUTS, "transfer": BOTH,
      "shape": [3, 2]},
     # decompositions and distributions, one to four axes

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from launch import environment, write_experiment
+from launch import environment, mpiexec, write_experiment
+from pffbench.results.record import RunRecord
 
 pytestmark = pytest.mark.parallel
 
@@ -33,14 +34,15 @@ def reader_gone():
         os.close(writing)
 
 
-def run(directory, **streams):
+def run(directory, *before, env=None, **streams):
     """Run an experiment in one process, without a launcher that reads what it prints."""
     path = write_experiment(directory, cases=[CASE], repetitions=3)
     (directory / "scratch").mkdir()
-    command = [sys.executable, "-m", "pffbench", "run", path, "--out", directory / "results",
-               "--scratch", directory / "scratch", "--progress", "plain"]  # fmt: skip
-    done = subprocess.run(command, env=environment(), timeout=60, check=False, text=True,
-                          stdin=subprocess.DEVNULL, **streams)  # fmt: skip
+    command = [*before, sys.executable, "-m", "pffbench", "run", path, "--out",
+               directory / "results", "--scratch", directory / "scratch", "--progress",
+               "plain"]  # fmt: skip
+    done = subprocess.run(command, env=environment(**(env or {})), timeout=60, check=False,
+                          text=True, stdin=subprocess.DEVNULL, **streams)  # fmt: skip
     return done, json.loads((directory / "results" / "run.json").read_text())
 
 
@@ -66,3 +68,51 @@ def test_a_run_outlives_both_its_outputs(tmp_path):
         done, record = run(tmp_path, stdout=place, stderr=place)
     assert done.returncode == 0
     assert (record["status"], record["valid"]) == ("finished", True)
+
+
+def test_a_run_prints_ascii_where_there_is_nothing_else(tmp_path):
+    """Not in C.UTF-8, which Python takes by itself in place of C."""
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done, record = run(tmp_path, env=plain, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+    assert "xbest" in done.stdout
+    assert done.stderr == ""
+    assert (record["status"], record["valid"]) == ("finished", True)
+
+
+def test_a_run_without_standard_streams_comes_to_its_end(tmp_path):
+    """Nothing that is printed gets into a file that was opened in place of the terminal."""
+    done, record = run(tmp_path, "sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh")
+    assert done.returncode == 0
+    assert (record["status"], record["valid"]) == ("finished", True)
+    assert "VALID" not in (tmp_path / "results" / "samples.csv").read_text()
+
+
+def test_text_that_is_no_utf8_is_recorded(tmp_path):
+    """In a variable, and in the paths of the experiment and the results."""
+    byte = os.fsdecode(b"a\xff")
+    path = write_experiment(tmp_path, cases=[CASE])
+    path = path.rename(tmp_path / f"{byte}.yaml")
+    (tmp_path / "scratch").mkdir()
+    out = tmp_path / f"results-{byte}"
+    run_it = ["-m", "pffbench", "run", path, "--out", out, "--scratch", tmp_path / "scratch",
+              "--progress", "plain"]  # fmt: skip
+    streams = {"capture_output": True, "stdin": subprocess.DEVNULL}
+    done = subprocess.run([*mpiexec(2), sys.executable, *run_it], timeout=60, check=False,
+                          env=environment(SLURM_JOB_NAME=byte), **streams)  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode(errors="replace")
+    assert b"results-a\\xff" in done.stdout
+    record = json.loads((out / "run.json").read_text())
+    assert record["provenance"]["environment"]["SLURM_JOB_NAME"] == "a\\xff"
+    assert record["experiment_file"].endswith("a\\xff.yaml")
+    assert RunRecord.load(out).valid is True
+    report = subprocess.run([sys.executable, "-m", "pffbench", "report", out], timeout=120,
+                            check=False, env=environment(), **streams)  # fmt: skip
+    assert report.returncode == 0, report.stderr.decode(errors="replace")
+    (out / "run.json").write_text(json.dumps(record | {"status": "interrupted"}))
+    resumed = subprocess.run(
+        [*mpiexec(2), sys.executable, "-m", "pffbench", "run", "--resume", out, "--scratch",
+         tmp_path / "scratch"], timeout=60, check=False, env=environment(), **streams,
+    )  # fmt: skip
+    assert resumed.returncode == 0, resumed.stderr.decode(errors="replace")

@@ -58,6 +58,12 @@ CASES = {
         {"data-0.h5": ["array_0"], "data-1.h5": ["array_0"]},
         {"shape": [4, 6], "chunks": [4, 6], "codec": "gzip 4", "dtype": "float64"},
     ),
+    "hdf5-file-per-process-lzf": (
+        {"backend": "hdf5", "layout": "file_per_process", "codec": "lzf", "shuffle": "byte",
+         **BLOCK},
+        {"data-0.h5": ["array_0"], "data-1.h5": ["array_0"]},
+        {"shape": [4, 6], "chunks": [4, 6], "codec": "lzf byte"},
+    ),
     "hdf5-uneven-block": (
         {"backend": "hdf5", "shape": [5, 3], "decomposition": "block", "chunks": [2, 3]},
         {"data.h5": ["array_0"]},

@@ -2,7 +2,9 @@
 
 import csv
 import json
+import re
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -163,3 +165,72 @@ def test_a_scratch_that_one_node_does_not_see_is_refused(tmp_path):
     assert "scratch: not the same directory on" in done.stderr
     assert not (tmp_path / "results").exists()
     assert not list((tmp_path / "scratch").iterdir())
+
+
+# Files that ranks share through parallel HDF5
+
+#: 8 MiB, behind which the library puts metadata that both ranks write.
+SHARED = {"workload": "hyperslab", "layout": "shared", "shape": [8, 256, 1024]}
+PARALLEL = [
+    SHARED | {"backend": "netcdf4", "transfer": ["collective", "independent"]},
+    SHARED | {"backend": "hdf5", "layout": "own", "transfer": "collective"},
+]
+
+
+def test_shared_files_fail_their_cases_when_scratch_has_been_filled(tmp_path):
+    """Filled after repetition 0: the library would have the ranks wait for each other for ever."""
+    scratch = tmp_path / "scratch"
+    run = faulty(tmp_path, "results/a", cases=[NULL, *PARALLEL], repetitions=3)
+    told = {**fault("fill", scratch, after=1)}
+    (done,) = run_on_small_disks(tmp_path, {scratch: "40m"}, (run, told, {}))
+    done = Finished(done.status, done.stdout, done.stderr, tmp_path / "results/a")
+    assert done.status == 1, done.said
+    failed = [e["failure"] for e in done.record["cases"].values() if "failure" in e]
+    assert [(f["phase"], f["repetition"]) for f in failed] == [("room for the file", 1)] * 3
+    assert all("No space left on device: the file needs about 8" in f["error"] for f in failed)
+    assert Counter(r["backend"] for r in done.rows if r["phase"] == "remove") == {
+        "null": 3, "netcdf4": 2, "hdf5": 1,
+    }  # fmt: skip
+    assert done.record["status"] == "finished"
+    assert not list(kept(tmp_path, 0, "scratch").iterdir())
+    no_process_is_left(scratch)
+
+
+def test_shared_files_fail_their_cases_at_a_limit_of_their_length(tmp_path):
+    (tmp_path / "scratch").mkdir()
+    path = write_experiment(tmp_path, cases=[NULL, *PARALLEL])
+    limited = [*mpiexec(RANKS), "prlimit", "--fsize=1000000", sys.executable, "-m", "pffbench",
+               "run", path, "--scratch", tmp_path / "scratch", "--out", tmp_path / "a"]  # fmt: skip
+    (done,) = run_on_small_disks(tmp_path, {}, (limited, {}, {}))
+    done = Finished(done.status, done.stdout, done.stderr, tmp_path / "a")
+    assert done.status == 1, done.said
+    failed = [e["failure"] for e in done.record["cases"].values() if "failure" in e]
+    assert [f["phase"] for f in failed] == ["room for the file"] * 3
+    assert all("are allowed (ulimit -f)" in f["error"] for f in failed)
+    assert done.record["status"] == "finished"
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_a_shared_file_whose_disk_fills_under_it_ends_the_job_soon(tmp_path):
+    """There was room when it was begun, so nothing was refused, and the library does not return."""
+    scratch = tmp_path / "scratch"
+    run = faulty(tmp_path, "results/a", cases=PARALLEL[:1], repetitions=3)
+    told = fault("fill_nearly", scratch, after=1)
+    told["FAULT"] = json.dumps(json.loads(told["FAULT"]) | {"backend": "netcdf4", "verb": "define"})
+    resume = command(tmp_path, "--resume", tmp_path / "results/a")
+    room = {str(scratch): {"remove": ["filler"]}}
+    begin = time.monotonic()
+    ended, rest = run_on_small_disks(
+        tmp_path, {scratch: "40m"}, (run, told, {}), (resume, {}, room)
+    )
+    assert time.monotonic() - begin < 170  # far from the 10 minutes that a step may take
+    assert ended.status not in (0, 2, 3), ended.said
+    assert re.search(
+        rf"{scratch}/\S+ is full and nothing has moved for 15 s, so the job is ended: the library "
+        r"waits for a rank that found no room \(netcdf4\S+, repetition 0, define; ranks 0-1\)",
+        ended.stderr,
+    ), ended.said
+    assert rest.status == 0, rest.said
+    record = json.loads((tmp_path / "results/a" / "run.json").read_text())
+    assert (record["status"], record["valid"]) == ("finished", True)
+    no_process_is_left(scratch)

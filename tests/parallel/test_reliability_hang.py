@@ -101,3 +101,14 @@ def test_a_limit_that_makes_no_sense_is_refused(tmp_path, limit):
     assert done.status == 2
     assert "--hang-timeout" in done.stderr
     assert not done.out.exists()
+
+
+def test_a_rank_that_failed_and_waits_for_the_others_is_told(tmp_path):
+    """It does not make the collective call in which the others wait for it."""
+    fault = {"verb": "write", "kind": "fail", "rank": 1, "after": 1}
+    done = run_faulty(tmp_path, 2, *TIMEOUT, fault=fault, cases=CASES[1:], timeout=LIMIT)
+    assert done.status not in (0, 2, 3)
+    told = " rank 1: OSError: [Errno 5] told to fail, and waits for the others. What is recorded"
+    assert told in done.stderr, done.said
+    no_process_is_left(tmp_path)
+    completes(done, 2)

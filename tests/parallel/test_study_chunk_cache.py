@@ -274,3 +274,64 @@ def test_a_program_that_fails_fails_its_case_and_not_the_others(tmp_path):
     entries = run.record["cases"].values()
     failed = [e["parameters"]["repack_with"] for e in entries if e.get("failure")]
     assert failed == ["h5repack"]
+
+
+MORE = [
+    {"backend": ["hdf5", "netcdf4"], **_ALONE, "chunks": [GRANULE], "read": "chunks",
+     "repack_codec": "none", "repack_with": ["library", "h5repack"]},
+    {"backend": "hdf5", **_SHARED, "chunks": [GRANULE], "repack_codec": "none", "read": "chunks"},
+    {"backend": "hdf5", "layout": "file_per_process", "chunks": [GRANULE],
+     "repack_codec": "gzip", "repack_with": ["library", "h5repack"]},
+    {"backend": "hdf5", "layout": ["file_per_process", "shared"], **_GZIP, **_ANEW, "datasets": 3,
+     "transfer": ["independent", "collective"], "zip": ["layout", "transfer"], "read": "chunks",
+     "repack_with": "h5repack", "repack_datasets": [1, None]},
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def rewritten(request, tmp_path_factory):
+    """Compression removed and added, and several datasets of a store in one call."""
+    if shutil.which("h5repack") is None:
+        cannot_run("h5repack is not installed (Debian: hdf5-tools)")
+    place = tmp_path_factory.mktemp("rewritten")
+    for name in ("run", "kept"):
+        (place / name).mkdir()
+    told = {"repetitions": 1, "warmup": 0, "impossible": "refuse", "counters": True}
+    run = run_experiment(place / "run", request.param, **told, cases=MORE, common=_COMMON)
+    kept = run_experiment(
+        place / "kept", request.param, "--stage", "write", **told, cases=MORE,
+        common=_COMMON | {"cache": "separate"},
+    )  # fmt: skip
+    return run, kept
+
+
+def test_a_store_that_is_rewritten_in_part_or_without_compression_is_valid(rewritten):
+    run, kept = rewritten
+    assert (run.status, kept.status) == (0, 0), run.said + kept.said
+    assert run.record["valid"] is True
+    assert not [remark for remark in run.record["remarks"] if "decoded" in remark]
+    for name, entry in run.record["cases"].items():
+        p = entry["parameters"]
+        (read,) = run.phases(name)["read"]
+        assert int(read["verified_bytes"]) == p["datasets"] * GRANULES * CHUNK
+        if p["repack_codec"]:
+            wanted = "gzip 4" if p["repack_codec"] == "gzip" else "none"
+            assert entry["stored_as"]["codec"] == wanted
+
+
+def test_one_call_rewrites_the_datasets_that_are_asked_for_and_copies_the_others(rewritten):
+    _, kept = rewritten
+    seen = set()
+    for name, entry in kept.record["cases"].items():
+        p = entry["parameters"]
+        if p["datasets"] == 1:
+            continue
+        (place,) = Path(kept.out).parent.rglob(f"0000-{name}")
+        for path in place.glob("*-repacked.h5"):
+            with h5py.File(path) as file:
+                chunks = [file[key].chunks[0] for key in sorted(file)]
+                assert {file[key].compression_opts for key in file} == {6}
+            anew = p["repack_datasets"] or 3
+            assert chunks == [1] * anew + [GRANULE[0]] * (3 - anew)
+            seen.add((p["layout"], anew))
+    assert seen == {(a, b) for a in ("file_per_process", "shared") for b in (1, 3)}

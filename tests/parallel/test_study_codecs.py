@@ -49,6 +49,8 @@ CASES = [
      "source": "image", "transfer": ["independent", "collective"]},
     {"backend": ["hdf5", "netcdf4"], "layout": "file_per_process", "codec": "blosc",
      "source": "image"},
+    {"backend": "hdf5", "transfer": "collective", "codec": "lzf", "shuffle": ["none", "byte"],
+     "source": "image"},
 ]  # fmt: skip
 COMMON = {"workload": "codecs", "shape": SHAPE, "chunks": CHUNKS}
 

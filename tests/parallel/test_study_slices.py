@@ -20,7 +20,7 @@ pytestmark = pytest.mark.parallel
 
 SHAPE = (21, 33, 26)
 CHUNKS = [5, 7, 6]
-ORDERS = ["C", "F", "both"]
+ORDERS = ["C", "F", "both", "three"]
 COMMON = {"workload": "slices", "shape": list(SHAPE), "dtype": "uint8"}
 TOGETHER = {"transfer": "collective", "read_transfer": ["independent", "collective"]}
 AXES = {"axis": [0, 1, 2]}
@@ -33,6 +33,7 @@ CASES = [
     {"backend": "hdf5", **AXES, "settings": "defaults", "hdf5": {"guess_chunks": True}},
     {"backend": "zarr", **AXES, "chunks": CHUNKS, "zarr": {"shards": [None, [10, 7, 12]]}},
     {"backend": "mpiio", "axis": [0, 2], **TOGETHER, "mpiio": {"order": ["F", "both"]}},
+    {"backend": "mpiio", "axis": 1, **TOGETHER, "mpiio": {"order": "three"}},
     {"backend": "posix", **AXES, "posix": {"order": ORDERS}},
     {"backend": "memmap", **AXES, "memmap": {"order": ORDERS}},
     {"backend": "memmap", "axis": 0, "memmap": {"order": ["C", "F"], "destination": "F"}},
@@ -174,6 +175,8 @@ WRITTEN = {
     "both": {"backend": "mpiio", "mpiio": {"order": "both", "header": 100}},
     "f-together": {"backend": "mpiio", "mpiio": {"order": "F"}, "transfer": "collective"},
     "map": {"backend": "memmap", "memmap": {"order": "both"}},
+    "three": {"backend": "posix", "posix": {"order": "three"}},
+    "three-together": {"backend": "mpiio", "mpiio": {"order": "three"}, "transfer": "collective"},
     "h5": {"backend": "hdf5", "chunks": CHUNKS, "transfer": "collective"},
     "h5-guess": {"backend": "hdf5", "settings": "defaults", "hdf5": {"guess_chunks": True}},
     "nc": {"backend": "netcdf4", "chunks": "contiguous"},
@@ -202,6 +205,8 @@ def volume(number=0):
 
 def raw(path, offset, order):
     stored = np.fromfile(path, "uint8", count=prod(SHAPE), offset=offset)
+    if order == "M":  # the middle axis is slowest
+        return stored.reshape([SHAPE[axis] for axis in (1, 0, 2)]).transpose(1, 0, 2)
     return stored.reshape(SHAPE, order=order)
 
 
@@ -215,6 +220,9 @@ def raw(path, offset, order):
         ("f-together", 0, "F", prod(SHAPE)),
         ("map", 0, "C", 2 * prod(SHAPE)),
         ("map", prod(SHAPE), "F", 2 * prod(SHAPE)),
+        ("three", prod(SHAPE), "F", 3 * prod(SHAPE)),
+        ("three", 2 * prod(SHAPE), "M", 3 * prod(SHAPE)),
+        ("three-together", 2 * prod(SHAPE), "M", 3 * prod(SHAPE)),
     ],
 )
 def test_raw_files_hold_the_volume_in_their_order(written, name, offset, order, nbytes):

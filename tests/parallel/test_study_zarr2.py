@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,26 @@ def test_threads_of_blosc_are_one_in_matched_settings(run):
     }
     assert told["matched"].endswith("threads of Blosc: 1")
     assert set(told) == {"matched", "defaults"}
+
+
+@pytest.mark.parametrize("variable", [None, "1", "3"])
+def test_threads_of_blosc_that_are_noted_are_those_in_force(tmp_path, python, variable):
+    """C-Blosc lets BLOSC_NTHREADS overrule what it was told, in every call."""
+    case = {**COMMON, "codec": "blosc", "source": "dense"}
+    env = {} if variable is None else {"BLOSC_NTHREADS": variable}
+    cases = [case | {"zarr2": {"blosc_threads": [2, 5]}}, case,
+             case | {"settings": "defaults"}]  # fmt: skip
+    done = run_experiment(tmp_path, 1, python=python, env=env, cases=cases)
+    assert done.status == 0, done.said
+    found = {}
+    for entry in done.record["cases"].values():
+        (note,) = [n.rpartition(" ")[2] for n in entry["notes"] if "threads of Blosc" in n]
+        told = entry["options"]["blosc_threads"] or entry["parameters"]["settings"]
+        found[told] = (note, entry["transfer_facts"]["blosc_threads"])
+    usual = variable or os.environ.get("BLOSC_NTHREADS") or str(min(8, os.cpu_count()))
+    assert found == {
+        2: ("2", "2"), 5: ("5", "5"), "matched": ("1", "1"), "defaults": (usual, usual),
+    }  # fmt: skip
 
 
 def test_every_chunk_is_counted_once_and_empty_ones_can_be_left_out(run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pffbench.backends.hdf5_chunks import h5repack
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.cost import cost_of
@@ -156,6 +158,52 @@ def test_ways_of_the_same_work_are_compared_and_the_roofline_repacks_nothing():
     assert rows[1].group != chunks[1].group
 
 
+def test_several_datasets_are_written_and_read_each_with_data_of_its_own():
+    p = parameters(layout="own", datasets=3, granules=2)
+    specs = WORKLOAD.arrays(p, 2, 0)
+    assert [(s.name, s.number, s.owner) for s in specs] == [
+        (f"granules_rank_{rank:06d}{end}", number, rank)
+        for number, end in enumerate(["", "_1", "_2"])
+        for rank in (0, 1)
+    ]
+    assert [s.offset for s in specs] == [i * 240 for i in range(6)]
+    one, three = (WORKLOAD.volume(parameters(datasets=n), 2) for n in (1, 3))
+    assert (three.arrays, three.nbytes) == (3 * one.arrays, 3 * one.nbytes)
+    assert len(WORKLOAD.reads(p, 2, 0)) == 3 * len(WORKLOAD.reads(parameters(layout="own"), 2, 1))
+
+
+def test_compression_can_be_removed_or_added_by_repacking():
+    p = parameters(codec="gzip", chunks=(4, 3, 5), repack_codec="none")
+    anew = p.as_read()
+    assert (p.repacks, anew.repacks) == (True, False)
+    assert (anew.codec, anew.chunks) == ("none", (4, 3, 5))
+    assert parameters(codec="none", repack_codec="gzip").as_read().codec == "gzip"
+
+
+def test_one_call_names_the_datasets_that_it_rewrites():
+    p = parameters(codec="gzip", level=6, datasets=3, repack_chunks=(1, 3, 5)).as_read()
+    command = h5repack("old.h5", "new.h5", WORKLOAD.arrays(p, 1, 0)[:2])
+    assert command == [
+        "h5repack", "-l", "granules,granules_1:CHUNK=1x3x5", "-f", "granules,granules_1:GZIP=6",
+        "old.h5", "new.h5",
+    ]  # fmt: skip
+
+
+def test_what_was_added_leaves_the_names_of_other_cases_as_they_were():
+    """A name is a digest of parameters: of those that were there before, if the rest is usual."""
+    ((_, case),) = load(ENTRY).cases
+    plain = msgspec.to_builtins([case.parameters, case.options], enc_hook=int)
+    for name in ("repack_codec", "datasets", "repack_datasets"):
+        del plain[0][name]
+    text = msgspec.json.encode(plain, order="sorted")
+    assert case.id.rpartition(".")[2] == hashlib.sha256(text).hexdigest()[:12]
+    changed = [load(ENTRY | {"datasets": n}).cases[0][1] for n in (1, 2)]
+    assert [c.id == case.id for c in changed] == [True, False]
+    assert [c.group == case.group for c in changed] == [True, False]
+    ways = load(ENTRY | {"repack_codec": ["none", "gzip"], "chunks": [4, 3, 5]}).cases
+    assert {c.group for _, c in ways} == {case.group}
+
+
 def test_repacking_takes_twice_the_space():
     (plain,), (twice,) = (load(e).cases for e in (ENTRY, ENTRY | {"repack_chunks": [1, 3, 5]}))
     assert cost_of(twice[1], 1, 2**20).space == 2 * cost_of(plain[1], 1, 2**20).space
@@ -192,7 +240,13 @@ def test_the_users_own_file_gives_the_shape_of_a_granule(tmp_path):
         ({"repack_chunks": [1, 3]}, "repack_chunks .* must have 3 axes"),
         ({"repack_chunks": [1, 3, 9]}, "repack_chunks .* are larger"),
         ({"repack_chunks": [3, 3, 5]}, "whole chunks must make a granule of 4"),
-        ({"repack_with": "h5repack"}, "repack_with: h5repack needs repack_chunks"),
+        ({"repack_with": "h5repack"}, "repack_with: h5repack needs repack_chunks or repack_codec"),
+        ({"repack_codec": "zstd"}, "repack_codec.*none, gzip"),
+        ({"repack_codec": "gzip"}, "repack_codec: gzip needs layout: file_per_process"),
+        ({"repack_datasets": 1}, "repack_datasets needs repack_chunks or repack_codec"),
+        ({"repack_datasets": 1, "repack_codec": "none"}, "is for repack_with: h5repack"),
+        ({"repack_datasets": 2, "repack_codec": "none", "repack_with": "h5repack"},
+         "repack_datasets is 2, and there are 1 datasets"),
         ({"repack_with": "cp", "repack_chunks": [1, 3, 5]}, "h5repack"),
         ({"hdf5": {"chunk_cache_w0": 1.5}}, "chunk_cache_w0"),
     ],
@@ -216,6 +270,8 @@ IMPOSSIBLE = [
     ({"backend": "mpiio", "repack_chunks": [1, 3, 5]}, "raw bytes, which have no chunks"),
     ({"codec": "gzip", "shuffle": "byte", "transfer": "collective", "repack_chunks": [1, 3, 5],
       "repack_with": "h5repack"}, "without a shuffle"),
+    ({"repack_codec": "none", "repack_with": "h5repack", "chunks": "contiguous"},
+     "h5repack needs a chunk shape"),
 ]  # fmt: skip
 
 

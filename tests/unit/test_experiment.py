@@ -1,5 +1,7 @@
 """Experiments: sweeps, names of cases, overrides, checks and costs."""
 
+import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +19,7 @@ from pffbench.experiment.check import make_plan
 from pffbench.experiment.cost import Room, check_room, cost_of
 from pffbench.experiment.load import from_data, load_experiment, to_plain
 from pffbench.experiment.sweep import expand
+from pffbench.experiment.yamltext import parse
 from pffbench.workloads.registry import workload, workload_names
 
 ENTRY = {"workload": "hyperslab", "backend": "hdf5", "shape": [8, 8]}
@@ -220,6 +223,22 @@ def test_the_chunk_shape_that_a_refusal_names_is_accepted(n, chunk, ranks, distr
         plan(entry | {"chunks": legal}, ranks=ranks)
 
 
+@pytest.mark.parametrize("layout", ["shared", "own", "file_per_process"])
+@pytest.mark.parametrize("backend", ["hdf5", "netcdf4", "zarr", "tensorstore", "posix", "memmap"])
+@pytest.mark.parametrize("shape", [[3, 4], [1, 4], [2, 2, 2]])
+def test_fewer_rows_than_ranks_are_planned(backend, layout, shape):
+    """Balanced, rank 0 is one of those that hold nothing."""
+    entry = {"workload": "hyperslab", "backend": backend, "layout": layout, "shape": shape,
+             "distribution": "balanced", "chunks": ["auto", "block"]}  # fmt: skip
+    found = plan(entry, ranks=8)
+    for case in found.cases:
+        pattern = workload("hyperslab")
+        (first, *_) = pattern.kinds(case.parameters, 8)
+        assert all(first.shape), first
+        assert first.chunks in ("library", "contiguous") or all(first.chunks)
+        assert found.costs[case.id].nbytes == 4 * math.prod(shape)
+
+
 def test_cases_of_one_comparison_stand_together():
     found = plan(
         ENTRY | {"backend": "hdf5", "layout": ["shared", "own"]},
@@ -296,3 +315,65 @@ def test_a_case_is_named_by_what_it_is():
     assert isinstance(case, Case)
     assert case.id.startswith("hdf5.hyperslab.shared.independent.matched.")
     assert Path(case.id).name == case.id
+
+
+# What nobody means
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("hdf5.alignment", 2**63 - 1, "9223372036854775807 is more than 1 GiB, which is the most"),
+        ("hdf5.chunk_cache", "2 TiB", "'2 TiB' is more than 1 TiB"),
+        ("hdf5.chunk_cache_slots", 10**8, "<= 10000000"),
+        ("netcdf4.alignment", "1025 MiB", "is more than 1 GiB"),
+        ("zarr.concurrency", 10**5, "<= 10000"),
+        ("zarr2.blosc_threads", 10**5, "<= 256"),
+        ("tensorstore.threads", 99_999_999, "<= 4096"),
+        ("tensorstore.io_threads", 99_999_999, "<= 4096"),
+        ("tensorstore.cache_pool", 2**62, "is more than 1 TiB"),
+        ("mpiio.header", 2**62, "is more than 1 GiB"),
+        ("null.delays", {"write": 1e300}, "<= 1000000.0"),
+        ("null.fail_rank", 10**30, "null.fail_rank"),
+    ],
+)
+def test_an_absurd_option_is_refused(key, value, told):
+    backend, option = key.split(".")
+    entry = ENTRY | {"backend": backend, backend: {option: value}}
+    with pytest.raises(UserError, match=rf"x: cases\[0\]\.{re.escape(key)}") as error:
+        from_data({"name": "x", "cases": [entry]}, "x")
+    assert told in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("1:30", "1:30"), ("190:20:30", "190:20:30"), ("1:30.5", "1:30.5"), ("1e3", 1000),
+        ("1E+2", 100), ("-1e2", -100), ("1e-3", 0.001), ("1.5e3", 1500.0), ("1_000", 1000),
+        ("0x10", 16), (".5", 0.5), ("12", 12), ("e3", "e3"), ("1e", "1e"),
+    ],
+)  # fmt: skip
+def test_numbers_in_yaml_are_what_they_look_like(text, meant):
+    found = parse(f"a: {text}", "x")["a"]
+    assert (type(found), found) == (type(meant), meant)
+
+
+def test_times_and_counts_are_read_so():
+    text = "name: x\nrepetitions: 1e2\ntime_budget: 1:30\ncases: [{}]\n"
+    with pytest.raises(UserError, match=r"time_budget: '1:30' is not a duration"):
+        from_data(parse(text, "x"), "x")
+    found = parse(text.replace("1:30", "1e2"), "x") | {"cases": [ENTRY | {"backend": "hdf5"}]}
+    experiment = from_data(found, "x").experiment
+    assert (experiment.repetitions, experiment.time_budget) == (100, 100.0)
+
+
+@pytest.mark.parametrize("text", ['"\\e[31mred"', '"\\ud800"', '"\\u202eabc"', '"a\\rb"', '"\\0"'])
+def test_control_characters_are_refused_where_they_stand(text):
+    with pytest.raises(UserError, match="x: line 2: not valid YAML: a text holds control char"):
+        parse(f"name: x\nquestion: {text}\n", "x")
+    with pytest.raises(UserError, match="x: line 1: not valid YAML: a text holds control char"):
+        parse(f"{text}: 1\n", "x")
+
+
+def test_several_lines_of_text_are_text():
+    assert parse('a: "b\\tc\\nd"', "x") == {"a": "b\tc\nd"}

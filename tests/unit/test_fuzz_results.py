@@ -1,16 +1,23 @@
 """Results directories that somebody or something has spoilt: read, or refused in words."""
 
 import copy
+import io
 import json
+import os
+import random
 import shutil
+import signal
+import stat
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 from rich.console import Console
 
-from drawn_runs import USUAL, a_run
+from drawn_runs import USUAL, a_case, a_run, a_sample
 from pffbench.cli import main
 from pffbench.errors import UserError
 from pffbench.parallel.topology import Team, Topology
@@ -18,12 +25,14 @@ from pffbench.results.counters import read_counts
 from pffbench.results.exports import write_summary
 from pffbench.results.fom import fom_lines
 from pffbench.results.lock import RunLock
+from pffbench.results.ranks import RanksFile
 from pffbench.results.record import RunRecord, readable
 from pffbench.results.resume import resumed
-from pffbench.results.samples import read_samples
+from pffbench.results.samples import SamplesLog, read_samples
 from pffbench.results.summary import summarise
 from pffbench.results.terminal import print_summary
 from pffbench.results.whole import drop_unfinished
+from spoilt_runs import spoil, spoil_scratch
 
 JUNK = [
     None, True, False, -1, 0, 1, 2**63, 10**30, 1.5, -0.5, float("nan"), float("inf"), 1e308, "",
@@ -219,3 +228,138 @@ def test_commands_refuse_spoilt_runs_in_words(good, place, other, capsys, data):
     assert ended.value.code in (0, 1, 2)
     assert "Traceback" not in told
     assert (ended.value.code == 2) == told.startswith("pffbench: "), told
+
+
+# Directories that somebody has spoilt on purpose
+
+#: Cases that are tried; a person who wants more asks for them by PFFBENCH_FUZZ_CASES.
+SPOILT = int(os.environ.get("PFFBENCH_FUZZ_CASES", "500"))
+_AT_ONCE = 50
+#: Seconds after which a case counts as waiting for something; none takes a tenth of it.
+_WAITING = 120
+
+
+@pytest.fixture(scope="module")
+def yard(good, tmp_path_factory):
+    """A good run to copy, a place outside that nothing may change, and one to be in."""
+    record, samples, directory = good
+    place = tmp_path_factory.mktemp("yard")
+    run = place / "good"
+    run.mkdir()
+    write(run, json.dumps(record), samples)
+    shutil.copy(directory / "ranks.h5", run)
+    a_run(place / "apart", [a_case("netcdf4")], repetitions=2)
+    outside = place / "outside"
+    shutil.copytree(run, outside / "run")
+    for name in ("summary.csv", "summary.md", "fom.txt", "report.html", "run.lock"):
+        (outside / "run" / name).write_text("precious")
+    (outside / "precious").write_text("precious")
+    (outside / "pareto-mine.png").write_text("precious")
+    os.mkfifo(outside / "fifo")
+    (place / "here").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place / "here")
+        # What a figure looks like takes most of the time and is not in question here.
+        for name in ("draw", "draw_answer"):
+            patch.setattr(f"pffbench_analysis.report.{name}", tiny)
+        yield place
+
+
+def tiny(*_):
+    return Figure(figsize=(1, 1))
+
+
+def seen(directory):
+    """Return all that is below a directory, with what it holds."""
+    return {
+        str(path): (stat.S_IFMT(status.st_mode), status.st_size, status.st_mtime_ns)
+        for path in sorted(directory.rglob("*"))
+        for status in [path.lstat()]
+    }
+
+
+def go_on(run):
+    """Do what `run --resume` does with the files of a run."""
+    lock = RunLock()
+    try:
+        nodes = Topology(("a", "b"), (0, 1))
+        before = resumed(str(run), OneOfTwo(None, None, nodes), None, lock)
+        before.done(3)
+        RanksFile(str(run / "ranks.h5"), ["a", "b"])
+        drop_unfinished(str(run / "samples.csv"), before.record.last_written)
+        name, entry = next(iter(USUAL))
+        SamplesLog(str(run / "samples.csv")).append([a_sample(name, entry, 77, "write", 1.0)])
+        before.record.save(run)
+    except OSError as error:  # as where the device is full
+        raise UserError(str(error)) from None
+    finally:
+        lock.release()
+
+
+def try_one_way(yard, run, scratch, draw):
+    """Use spoilt directories in one of the ways that there are; say which, and how it ended."""
+    out, other, apart = run.parent / "out", yard / "good", yard / "apart"
+    ways = {
+        "fom": ["report", "--fom", run], "report": ["report", run],
+        "published": ["report", "--published", run],
+        "joined": ["report", "--join", apart, run, "--out", out],
+        "recommend": ["recommend", run], "compare": ["compare", run, other, "--out", out],
+        "compared": ["compare", other, run], "scaling": ["scaling", run, other, "--out", out],
+        "clean": ["clean", "--scratch", scratch, "--kept", "--remove"], "resume": None,
+    }  # fmt: skip
+    weights = {"report": 4, "fom": 3, "resume": 3, "clean": 2}
+    way = draw.choices(list(ways), [weights.get(name, 1) for name in ways])[0]
+    told, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(told), redirect_stderr(err):
+        if ways[way] is None:
+            try:
+                go_on(run)
+                code = 0
+            except UserError as error:
+                print(f"pffbench: {error}", file=err)
+                code = 2
+        else:
+            with pytest.raises(SystemExit) as ended:
+                main([str(word) for word in ways[way]])
+            code = ended.value.code
+    return way, code, told.getvalue(), err.getvalue()
+
+
+def waited_too_long(*_):
+    raise TimeoutError("a command waits for something")
+
+
+@pytest.mark.timeout(_AT_ONCE * _WAITING)
+@pytest.mark.parametrize("first", range(0, SPOILT, _AT_ONCE))
+def test_spoilt_directories_do_no_harm(yard, first):
+    """No traceback, nothing written outside, no waiting, and nothing that acts on a terminal."""
+    untouched = [yard / name for name in ("outside", "good", "apart", "here")]
+    before = [seen(directory) for directory in untouched]
+    alarm = signal.signal(signal.SIGALRM, waited_too_long)
+    try:
+        for number in range(first, min(first + _AT_ONCE, SPOILT)):
+            draw = random.Random(number)
+            place = yard / f"case-{number}"
+            place.mkdir()
+            run, scratch = place / "run", place / "scratch"
+            shutil.copytree(yard / "good", run)
+            if draw.random() < 0.7:
+                record = json.loads((run / "run.json").read_text())
+                (run / "run.json").write_text(json.dumps(record | {"status": "interrupted"}))
+            scratch.mkdir()
+            acts = spoil(run, draw, yard / "outside")
+            acts += " | " + spoil_scratch(scratch, draw, yard / "outside")
+            signal.alarm(_WAITING)
+            way, code, told, err = try_one_way(yard, run, scratch, draw)
+            signal.alarm(0)
+            case = f"number {number}, {way}: {acts}\n{told}\n{err}"
+            assert code in (0, 1, 2), case
+            assert "Traceback" not in told + err, case
+            assert "\x1b" not in told + err, case
+            assert code != 2 or err.startswith("pffbench: "), case
+            assert [seen(directory) for directory in untouched] == before, case
+            assert {path.name for path in place.iterdir()} <= {"run", "scratch", "out"}, case
+            shutil.rmtree(place)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, alarm)

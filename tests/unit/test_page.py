@@ -18,6 +18,7 @@ from pffbench.errors import UserError
 from pffbench.results.conclusions import cautions, verdict_lines
 from pffbench.results.terminal import print_summary
 from pffbench_analysis.page import numbers
+from pffbench_analysis.page.build import render
 from pffbench_analysis.page.ranks import MOST_RANKS, read_ranks
 from pffbench_analysis.report import readable, report
 
@@ -261,8 +262,10 @@ def test_invalid_cases_stand_in_the_table_with_the_reason_and_nowhere_else(run):
 
 
 def test_hostile_text_is_escaped_everywhere(tmp_path):
-    run = a_run(tmp_path, USUAL, name=EVIL, question=EVIL, reasons=[EVIL], provenance={EVIL: EVIL})
-    page = page_of(run)
+    run = a_run(tmp_path, USUAL, question=EVIL, reasons=[EVIL], provenance={EVIL: EVIL})
+    summary = readable(run)
+    summary.record.name = EVIL  # which no record that is read can have
+    page = render(summary, run, {group: {} for group in summary.groups})
     assert EVIL not in page
     assert "<script>alert" not in page
     assert page.count("<script") == page.count("</script>") == 3

@@ -6,6 +6,7 @@ import csv
 import math
 import re
 from importlib.resources import files
+from itertools import combinations
 from pathlib import Path
 from typing import get_args
 
@@ -14,6 +15,7 @@ import pytest
 from pffbench.errors import UserError
 from pffbench.experiment.load import load_experiment
 from pffbench.experiment.schema import StudyName, json_schema
+from pffbench.summary.inference import ALPHA, smallest_p
 from pffbench_analysis.published import STUDIES, published_frame, published_values
 from pffbench_analysis.published.values import given
 
@@ -47,6 +49,17 @@ def test_experiments_name_the_studies_that_have_tables():
         "README.md"
     }
     assert (ROOT / "analysis" / "published" / f"{STUDY}.csv").is_file()
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_what_make_study_runs_can_decide_an_order_in_ten_minutes(study):
+    place = ROOT / "configs" / "studies"
+    steps = [place / f"{study}.yaml", place / "zarr2" / f"{study}.yaml"]
+    found = [load_experiment(str(path)).experiment for path in steps if path.exists()]
+    assert sum(one.time_budget for one in found) < 600
+    for one in found:
+        # The interval of the ratio of fewer repetitions has no bounds.
+        assert smallest_p(one.repetitions, one.repetitions) < ALPHA
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -102,12 +115,52 @@ def test_numbers_of_each_study_are_those_that_were_published():
     slowest = {"format": "memmap", "slice": "x", "quantity": "elapsed time of the process"}
     assert the_number("chunking-vs-memmap", **slowest) == 3 * 3600 + 35 * 60 + 26.85
     four = {"dataset": "sparse", "codec": "zstd", "level": 19, "operation": "read"}
-    assert [v.value for v in numbers("zarr-benchmarks", **four)] == [0.46, 0.48, 0.11]
+    edge = {"chunk": "128x128x128"}
+    assert [(v.value, v.sd) for v in numbers("zarr-benchmarks", **four, **edge)] == [
+        (0.45675, 0.004), (0.47605, 0.012), (0.11442, 0.0029),
+    ]  # fmt: skip
     five = {"test": "large_fraction_constant_sparse", "versions": 5000, "chunk": 4096,
             "codec": "none", "quantity": "size of the file"}  # fmt: skip
     assert [(v.value, v.unit) for v in numbers("versioned-hdf5", **five)] == [
-        (252.79, "MiB"), (585.05, "KiB"), (252, "MB"),
+        (252.79, "MiB"), (0.57133, "MiB"), (252, "MB"),
     ]  # fmt: skip
+
+
+def test_numbers_have_the_digits_of_their_source():
+    extended = {"edition": "extended", "datasets": 2048, "shape": 1048576}
+    created = numbers(STUDY, operation="create", format="Zarr", loop="create-first", **extended)
+    assert [value.value for value in created] == [0.49826]
+    text = numbers(STUDY, operation="write", format="CSV", **extended)
+    assert [value.value for value in text] == [2573.51]
+    small = {"edition": "extended", "datasets": 64, "shape": 1024}
+    (value,) = numbers(STUDY, operation="write", format="HDF5", **small)
+    assert (value.value, value.sd) == (0.0887936286744661, 0.002555437233705726)
+
+
+def test_what_a_study_does_not_tell_apart_is_no_order():
+    """Error bars of the figures; rounds of the raw results; and words of the authors."""
+    cases = {(2048, "128"), (2048, "128x128"), (2048, "128x128x128"), (2048, "256"),
+             (4096, "256"), (8192, "256")}  # fmt: skip
+    close = {
+        (operation, *case)
+        for operation in ("create", "open", "write", "read")
+        for case in cases
+        for a, b in combinations(
+            numbers(STUDY, edition="original", operation=operation, datasets=case[0],
+                    shape=case[1]), 2)
+        if not a.differs_from(b)
+    }  # fmt: skip
+    deep = (2048, "128x128x128")
+    assert close == {("open", *deep), *(("read", *case) for case in cases - {deep})}
+    reads = {"operation": "read", "codec": "gzip", "quantity": "time of all reads"}
+    slow, _, *remedies = numbers("hdf5-compression-tuning", **reads)
+    assert [value.value for value in remedies] == [0.37, 0.36, 0.36]
+    assert not any(a.differs_from(b) for a, b in combinations(remedies, 2))
+    assert slow.differs_from(remedies[0])
+    z, x = numbers("chunking-vs-memmap", format="HDF5", quantity="elapsed time of the process")
+    assert not z.differs_from(x)
+    rounds = numbers("zarr-benchmarks", quantity="time of the whole array")
+    assert all(value.sd > 0 for value in rounds if value.reading == "computed")
 
 
 def test_ratios_of_the_tables_agree_with_what_the_studies_say_of_themselves():
@@ -115,7 +168,8 @@ def test_ratios_of_the_tables_agree_with_what_the_studies_say_of_themselves():
 
     def ratio(dataset, operation, over, under):
         values = numbers("zarr-benchmarks", dataset=dataset, operation=operation, zarr_format=2,
-                         experiment="read_write", quantity="time of the whole array")  # fmt: skip
+                         chunk="128x128x128", experiment="read_write",
+                         quantity="time of the whole array")  # fmt: skip
         by = {
             (v.parameters["library"].split()[0] + v.parameters["library"].split()[1][0],
              v.parameters["codec"], v.parameters["level"]): v.value
@@ -143,6 +197,8 @@ def test_numbers_are_written_as_they_are_given():
     values = published_values("versioned-hdf5")
     texts = {given(value) for value in values if value.approximate}
     assert {"≈ 6–8", "≈ < 10", "≈ 252"} <= texts
+    (value,) = numbers(STUDY, edition="original", format="Zarr", operation="read", shape=128)
+    assert given(value) == "2.10619 ± 2"
 
 
 # The experiment names its study

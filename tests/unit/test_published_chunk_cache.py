@@ -26,6 +26,7 @@ PUBLISHED = {
     "settings": "defaults",
 }  # fmt: skip
 SMALL = {"repack_chunks": [1, 30, 9, 717], "repack_with": "h5repack"}
+THREE = SMALL | {"datasets": 3, "read": "chunks"}
 
 
 @pytest.fixture(autouse=True)
@@ -79,6 +80,19 @@ def test_the_published_cases_are_matched(tmp_path):
     assert slow.subject == "15 granules"
     assert slow.alternative == "gzip 6, 4×30×9×717, 1 MiB cache, by row"
     assert matches["repack", 12].phase.phase == "repack"
+
+
+def test_three_datasets_in_one_call_stand_beside_their_own_number(tmp_path):
+    found = beside(
+        tmp_path, case_of(0.1, **THREE), case_of(0.1, **THREE, repack_datasets=1),
+        case_of(0.1, **SMALL, repack_codec="none"),
+    )  # fmt: skip
+    assert {(m.alternative, m.published.value) for m in found.matches if "h5repack" in m.alternative
+            and m.operation == "repack"} == {
+        ("gzip 6, 1×30×9×717, h5repack, 3 of 3 datasets", 13),
+        ("gzip 6, 1×30×9×717, h5repack, 1 of 3 datasets", 12),
+    }  # fmt: skip
+    assert {m.published.value for m in found.matches if m.operation == "read plain"} == {0.08}
 
 
 def test_fewer_granules_stand_for_the_published_ones(tmp_path):

@@ -48,7 +48,7 @@ def a_paper_run(directory, milliseconds, layout="file_per_process", settings="de
     for _, entry in cases:
         entry["parameters"]["settings"] = settings
     speed = {name: 2.048 * milliseconds[entry["parameters"]["backend"]] for name, entry in cases}
-    return a_run(directory, cases, speed=speed, experiment={"study": STUDY})
+    return a_run(directory, cases, speed=speed, ranks=1, experiment={"study": STUDY})
 
 
 def beside(directory):

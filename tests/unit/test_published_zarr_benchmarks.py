@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from io import StringIO
+
 import pytest
+from rich.console import Console
 
 from drawn_runs import BYTES, a_case, a_run
 
@@ -15,6 +19,7 @@ from pffbench_analysis.published import published_values, side_by_side
 from pffbench_analysis.published.figure import draw_published
 from pffbench_analysis.published.matchers import matcher_of
 from pffbench_analysis.published.output import write_published
+from pffbench_analysis.published.terminal import print_side_by_side
 from pffbench_analysis.published.words import published_order
 
 STUDY = "zarr-benchmarks"
@@ -56,13 +61,43 @@ def test_times_are_those_of_a_volume_of_the_study_s_size(run):
     times = [m for m in found.matches if m.measured is None]
     assert {m.subject for m in times} == {"heart, blosc-zstd 3 shuffle, chunks 128x128x128"}
     assert {(m.operation, m.alternative, m.published.value) for m in times} == {
-        ("write", "zarr-python 3", 1.16), ("read", "zarr-python 3", 0.54),
-        ("write", "TensorStore", 1.42), ("read", "TensorStore", 0.26),
-        ("write", "TensorStore without fsync", 1.42),
+        ("write", "zarr-python 3", 1.1552), ("read", "zarr-python 3", 0.53506),
+        ("write", "TensorStore", 1.4171), ("read", "TensorStore", 0.26467),
+        ("write", "TensorStore without fsync", 1.4171),
     }  # fmt: skip
     assert all(m.factor == VOLUME / BYTES and m.nearest for m in times)
     (write,) = [o for o in found.orders if o.matches[0].operation == "write"]
-    assert published_order(write) == "zarr-python 3 < TensorStore = TensorStore without fsync"
+    assert published_order(write) == "zarr-python 3 < TensorStore"
+    assert {m.alternative for m in found.matches if m.beyond} == {
+        "TensorStore without fsync", "HDF5",
+    }  # fmt: skip
+
+
+def test_the_study_s_own_volumes_are_known_by_their_files(tmp_path):
+    file = "/data/H01-proofread-104-subset.zarr"
+    cases = [
+        codecs("zarr", {"format": 2}, source="file", file=file),
+        codecs("zarr", {"format": 2}, source="file", file="/data/other.zarr"),
+    ]
+    found = side_by_side(summarise(a_run(tmp_path, cases, experiment={"study": STUDY})))
+    assert {m.case.sample.case for m in found.matches} == {cases[0][0]}
+    (subject,) = {m.subject for m in found.matches}
+    assert subject == "sparse, blosc-zstd 3 shuffle, chunks 128x128x128"
+    assert "what is compressed" not in {reason.about for reason in found.reasons}
+
+
+def test_only_what_was_published_is_called_so(run):
+    found = side_by_side(summarise(run))
+    assert "what is compressed" in {reason.about for reason in found.reasons}
+    told = StringIO()
+    print_side_by_side(side_by_side(summarise(run)), Console(file=told, width=160))
+    lines = told.getvalue().splitlines()
+    (row,) = (i for i, line in enumerate(lines) if "write, s" in line)
+    cells = [re.split(r"\s{2,}", line.strip()) for line in lines[row : row + 3]]
+    assert cells[0][-3].startswith("zarr-python 3 1.1552")
+    assert cells[1][0].startswith("TensorStore 1.4171")
+    assert len(cells[2]) == 1  # nothing published
+    assert cells[2][0].startswith("+ TensorStore without fsync")
 
 
 def test_ratios_stand_beside_without_an_order(run):
@@ -89,7 +124,37 @@ def test_the_files_are_written_and_the_figure_is_of_times(run):
 
 def test_claims_are_counted_in_the_table():
     claims = "\n".join(matcher_of(STUDY).claims(published_values(STUDY)))
-    assert "of heart in the table it writes more slowly than zarr-python 3 in 32" in claims
+    assert "of 87 configurations of heart in the table it writes more slowly" in claims
+    assert "zarr-python 3 in 61, in 56 of them beyond the standard deviations" in claims
     assert "reads more slowly than zarr-python 3 in 0" in claims
     assert "20.6 in zarr-python and 10.45 in TensorStore" in claims
     assert "1.07 times smaller than level 3 and takes zarr-python 3 14 times as long" in claims
+
+
+def test_format_3_stands_beside_the_published_ratio_to_format_2(tmp_path):
+    """The published ratio is a mean over configurations, of which each needs both formats."""
+    there = {
+        (v.parameters["library"], v.parameters["dataset"], v.parameters["operation"]): v.value
+        for v in published_values(STUDY)
+        if "format 3 over format 2" in v.quantity
+    }
+    assert len(there) == 12
+
+    def case(version, level):
+        options = {"format": version, "shards": None, "pipeline": "library"}
+        return codecs("zarr", options, level=level)
+
+    cases = [case(2, 3), case(3, 3), case(2, 9), case(3, 9), case(3, 5)]
+    seconds = dict(zip((name for name, _ in cases), (1.0, 2.0, 1.0, 4.5, 99.0), strict=True))
+    a_run(tmp_path, cases, speed=seconds, experiment={"study": STUDY})
+    found = side_by_side(summarise(tmp_path))
+    ratios = [m for m in found.matches if "format 3 over" in m.published.quantity]
+    assert {(m.subject, m.operation, m.alternative) for m in ratios} == {
+        ("heart, format 3 over format 2", operation, "zarr-python 3")
+        for operation in ("write", "read")
+    }
+    for match in ratios:
+        assert match.here == pytest.approx(3.0)  # of 2 and 4.5; 5 has no partner
+        assert match.published.value == there["zarr-python 3.1.1", "heart", match.operation]
+        assert match.variant == "geometric mean of 2 codecs and chunks"
+    assert all(m.measured is None for o in found.orders for m in o.matches)

@@ -1,4 +1,4 @@
-"""`ranks.h5` when there is no room, or when it is damaged."""
+"""`ranks.h5` when there is no room, when it is damaged, or when somebody made it to do harm."""
 
 import errno
 import os
@@ -7,7 +7,9 @@ import h5py
 import numpy as np
 import pytest
 
+from pffbench.results import ranks_reader
 from pffbench.results.ranks import RanksFile
+from pffbench.results.ranks_reader import names_of_cases, read_times, trouble_with
 
 PHASES = ("write", "close")
 
@@ -75,3 +77,137 @@ def test_a_damaged_file_is_put_aside(tmp_path, content):
 def test_a_place_that_takes_no_file_is_told(tmp_path):
     with pytest.raises(OSError, match="absent"):
         RanksFile(str(tmp_path / "absent" / "ranks.h5"), ["a"])
+
+
+# Files of others
+
+
+def hostile(path, change):
+    """Make a good file and change its case."""
+    file = RanksFile(str(path), ["a"] * 3)
+    append(file, 0)
+    with h5py.File(path, "r+") as content:
+        change(content["case"], path.parent)
+
+
+def redone(name, **how):
+    def change(group, place):
+        del group[name]
+        group.create_dataset(name, **how)
+
+    return change
+
+
+def put(name, value):
+    def change(group, place):
+        group[name][...] = value
+
+    return change
+
+
+def elsewhere(group, place):
+    """Seconds that lie in a file of the user's."""
+    del group["own"]
+    group.create_dataset("own", (1, 2, 3), "f8", external=[(str(place / "mine"), 0, 48)])
+
+
+def made_of_others(group, place):
+    layout = h5py.VirtualLayout((1, 2, 3), "f8")
+    layout[:] = h5py.VirtualSource(str(place / "mine"), "x", shape=(1, 2, 3))
+    del group["own"]
+    group.create_virtual_dataset("own", layout)
+
+
+def linked(link):
+    def change(group, place):
+        group.parent["other"] = link(place)
+
+    return change
+
+
+HOSTILE = {
+    "elements without end": redone("own", shape=(10**9, 1000, 1000), dtype="f8", chunks=(1, 2, 3)),
+    "repetitions without end": redone("repetition", shape=(10**15,), dtype="i8", chunks=(100,)),
+    "values in another file": elsewhere,
+    "values of other files": made_of_others,
+    "text for seconds": redone("own", data=np.full((1, 2, 3), "x", dtype="S1")),
+    "too few axes": redone("own", data=np.zeros(3)),
+    "a link to a file": linked(lambda place: h5py.ExternalLink(str(place / "mine"), "/")),
+    "a link to itself": linked(lambda _: h5py.SoftLink("/other")),
+    "phases without end": lambda group, _: group.attrs.create("phases", ["x"] * 1000),
+    "repetition -1": put("repetition", -1),
+}
+SECONDS = {
+    "negative": put("own", -1.0),
+    "infinite": put("own", np.inf),
+    "of other phases": redone("own", data=np.zeros((1, 3, 3))),
+    "of no repetition": lambda group, _: group.pop("repetition"),
+}
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+def test_a_file_that_is_made_to_do_harm_is_not_read(tmp_path, how):
+    path = tmp_path / "ranks.h5"
+    hostile(path, HOSTILE[how])
+    (tmp_path / "mine").write_bytes(b"precious")
+    assert trouble_with(path)
+    with pytest.raises(ValueError, match=r"ranks\.h5 cannot be read"):
+        for _ in read_times(path, dict.fromkeys(names_of_cases(path)))[1]:
+            pass
+    file = RanksFile(str(path), ["a"] * 3)  # as where a run goes on
+    assert file.damaged == f"{path}.damaged"
+    append(file, 1)
+    assert repetitions(path) == [1]
+    assert (tmp_path / "mine").read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("how", SECONDS)
+def test_what_are_no_seconds_is_told(tmp_path, how):
+    path = tmp_path / "ranks.h5"
+    hostile(path, SECONDS[how])
+    with pytest.raises(ValueError, match=r"ranks\.h5 cannot be read"):
+        next(read_times(path, {"case": None})[1])
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    for name in ("fifo", "zero"):
+        assert "not a regular file" in trouble_with(tmp_path / name)
+        append(RanksFile(str(tmp_path / name), ["a"] * 3), 1)
+        assert repetitions(tmp_path / name) == [1]
+
+
+def test_a_link_is_not_written_through(tmp_path):
+    mine = tmp_path / "mine.h5"
+    append(RanksFile(str(mine), ["a"] * 3), 0)
+    before = mine.read_bytes()
+    (tmp_path / "ranks.h5").symlink_to(mine)
+    append(RanksFile(str(tmp_path / "ranks.h5"), ["a"] * 3), 1)
+    assert mine.read_bytes() == before
+    assert repetitions(tmp_path / "ranks.h5") == [1]
+
+
+def test_a_library_that_crashes_is_survived(tmp_path, monkeypatch):
+    """The process that reads kills itself where the library would."""
+    path = tmp_path / "ranks.h5"
+    append(RanksFile(str(path), ["a"] * 3), 0)
+    (tmp_path / "h5py.py").write_text("import os\nos.kill(os.getpid(), 11)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(ranks_reader.pffbench, "__file__", str(tmp_path / "pffbench" / "x.py"))
+    assert trouble_with(path) == (
+        f"{path} cannot be read: the process that reads it ended by signal 11"
+    )
+
+
+def test_a_stage_that_is_still_to_come_has_no_seconds(tmp_path):
+    path = tmp_path / "ranks.h5"
+    file = RanksFile(str(path), ["a"] * 3)
+    append(file, 0)
+    append(file, 1)
+    own = np.ones((1, 3))
+    file.append("case", 0, ["read"], own, own, own.astype(np.int64), np.arange(3))
+    _, (found,) = read_times(path, {"case": None}, ("own", "bytes"))
+    assert found.phases == [*PHASES, "read"]
+    assert np.isnan(found.arrays["own"][1, 2]).all()
+    assert found.arrays["bytes"][1, 2].tolist() == [0, 0, 0]

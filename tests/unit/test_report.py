@@ -12,10 +12,11 @@ import sys
 import xml.etree.ElementTree as ET
 from itertools import islice
 from pathlib import Path
+from statistics import mean, stdev
 
 import pytest
 
-from drawn_runs import USUAL, a_run
+from drawn_runs import PHASES, USUAL, a_run
 from launch import REPOSITORY
 
 pytest.importorskip("matplotlib")
@@ -24,7 +25,9 @@ from matplotlib.image import imread
 
 from pffbench.commands import report as command
 from pffbench.errors import UserError
+from pffbench.results.exports import write_summary
 from pffbench.results.samples import COLUMNS
+from pffbench.results.summary import summarise
 from pffbench_analysis import load_samples, saving
 from pffbench_analysis.report import drawings, figures, readable, report, save
 
@@ -53,6 +56,21 @@ def test_files_are_made_and_valid(run, capsys):
             assert imread(path).shape[1] == 1800
         else:
             assert ET.parse(path).getroot().tag.endswith("svg")
+
+
+def test_the_table_for_programs_has_mean_and_standard_deviation_too(run):
+    """Drawn repetitions of the first case's first phase take 1.1 to 1.4 ms; one alone has none."""
+    lone = a_run(run.parent / "lone", USUAL[:1], repetitions=1)
+    found = {}
+    for place in (run, lone):
+        write_summary(summarise(place), place)
+        with (place / "summary.csv").open(newline="") as file:
+            row = next(csv.DictReader(file))
+        assert row["phase"] == PHASES[0]
+        found[place] = float(row["mean_s"]), float(row["sd_s"])
+    seconds = [1.3e-3, 1.1e-3, 1.4e-3, 1.2e-3]
+    assert found[run] == pytest.approx((mean(seconds), stdev(seconds)))
+    assert found[lone] == pytest.approx((1.3e-3, float("nan")), nan_ok=True)
 
 
 def test_svg_is_the_same_each_time(run, tmp_path):

@@ -29,6 +29,7 @@ SCRIPTS = [
 ]
 LIBRARIES = (
     "say", "state", "packages", "testtools", "python", "native", "wheels", "active", "zarr2",
+    "versioned", "studies",
 )  # fmt: skip
 
 
@@ -287,7 +288,76 @@ def test_the_layer_with_zarr_python_2_is_as_old_as_what_it_lies_over(tmp_path):
 def test_other_arguments_are_refused():
     done = subprocess.run([SETUP / "bootstrap", "--zarr3"], capture_output=True, text=True)
     assert done.returncode == 1
-    assert "takes no argument but --tests and --zarr2, and was given: --zarr3" in done.stderr
+    assert "takes no argument but --tests, --zarr2 and --study NAME" in done.stderr
+    assert "was given: --zarr3" in done.stderr
+
+
+# --- what single studies need
+
+
+def ready(tmp_path, study, **variables):
+    script = f"study_ready {study} && echo ready || echo lacking"
+    return bash(script, tmp_path, **variables).stdout.strip()
+
+
+def test_each_study_is_ready_when_its_own_tools_are_there(tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("bash", "cat"):
+        (tools / name).symlink_to(shutil.which(name))
+    plain = {"path": str(tools)}
+    assert ready(tmp_path, "chunking-vs-memmap", **plain) == "ready"
+    assert ready(tmp_path, "hdf5-compression-tuning-full", **plain) == "lacking"
+    program(tools, "h5repack", "exit 0")
+    assert ready(tmp_path, "hdf5-compression-tuning-full", **plain) == "ready"
+    assert ready(tmp_path, "versioned-hdf5", **plain) == "lacking"
+    for name, text in ((".build/stamp", "one"), (".venv/.versioned-hdf5", "one")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert ready(tmp_path, "versioned-hdf5", **plain) == "ready"
+    (tmp_path / ".build" / "stamp").write_text("two")
+    assert ready(tmp_path, "versioned-hdf5", **plain) == "lacking"
+
+
+def test_a_study_with_zarr_python_2_needs_its_environment_unless_told_otherwise(tmp_path):
+    place = tmp_path / "configs" / "studies" / "zarr2"
+    place.mkdir(parents=True)
+    (place / "some.yaml").touch()
+    assert ready(tmp_path, "some") == "lacking"
+    assert ready(tmp_path, "some", ZARR2="0") == "ready"
+
+
+def test_h5repack_is_installed_with_its_package_or_asked_for(tmp_path):
+    script = "offer() { echo \"offered: $2, or $1\"; }; prepare_study hdf5-compression-tuning"
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "bash").symlink_to(shutil.which("bash"))
+    done = bash(script, tmp_path, path=str(tools))
+    assert done.stdout == "offered: hdf5-tools, or what is rewritten with h5repack is left out\n"
+    program(tools, "h5repack", "exit 0")
+    assert bash(script, tmp_path, path=str(tools)).stdout == ""
+
+
+def test_a_tool_that_cannot_be_had_does_not_end_the_set_up(tmp_path):
+    script = """
+    find_native() { return 1; }
+    prepare_study versioned-hdf5
+    echo "status $?"
+    """
+    (tmp_path / ".build").mkdir()
+    done = bash(script, tmp_path)
+    assert done.returncode == 0
+    assert "status 0" in done.stdout
+    assert "no headers of the HDF5 that h5py uses" in done.stderr
+    assert "what is kept with versioned-hdf5 is left out" in done.stderr
+
+
+def test_versioned_hdf5_is_built_with_what_runs():
+    mine, shared = pins(SETUP / "versions-requirements.lock"), pins(SETUP / "requirements.lock")
+    build = pins(SETUP / "build-requirements.lock")
+    assert "versioned-hdf5" in mine
+    for name in set(mine) & set(shared | build):
+        assert mine[name] == (shared | build)[name], name
 
 
 def test_an_environment_that_is_not_ours_is_not_removed(tmp_path):
@@ -361,6 +431,7 @@ def test_mpi_environment(tmp_path):
     assert plain["OMP_NUM_THREADS"] == "1"
     assert ("OMPI_ALLOW_RUN_AS_ROOT" in plain) == (os.geteuid() == 0)
     assert mpi_variables(tmp_path, OMP_NUM_THREADS="4")["OMP_NUM_THREADS"] == "4"
+    assert "BLOSC_NTHREADS" not in plain  # it would overrule zarr2.blosc_threads
     in_job = mpi_variables(tmp_path, SLURM_JOB_ID="7")
     assert "OMPI_MCA_rmaps_base_oversubscribe" not in in_job
 

@@ -39,11 +39,16 @@ def boxes(draw, most=7):
 
 def elements_of(shape, box, itemsize, order, begin):
     """Return where the elements of a box begin in the file, in the order of the file."""
-    numbers = np.arange(math.prod(shape)).reshape(shape, order=order)
+    if order == "M":  # the middle axis is slowest, the others as in C
+        middle = len(shape) // 2
+        turned = (shape[middle], *shape[:middle], *shape[middle + 1 :])
+        numbers = np.moveaxis(np.arange(math.prod(shape)).reshape(turned), 0, middle)
+    else:
+        numbers = np.arange(math.prod(shape)).reshape(shape, order=order)
     return np.sort(begin + numbers[box.slices].reshape(-1) * itemsize)
 
 
-@given(boxes(), st.sampled_from([1, 4, 8]), st.sampled_from("CF"), st.integers(0, 5000))
+@given(boxes(), st.sampled_from([1, 4, 8]), st.sampled_from("CFM"), st.integers(0, 5000))
 def test_runs_are_the_elements_of_the_box_in_the_order_of_the_file(case, itemsize, order, begin):
     shape, box = case
     copy = Copy(shape, itemsize, order, begin)
@@ -58,7 +63,7 @@ def test_runs_are_the_elements_of_the_box_in_the_order_of_the_file(case, itemsiz
         assert not set(runs.offsets.tolist()) & {o + runs.length for o in runs.offsets.tolist()}
 
 
-@given(boxes(), st.sampled_from([1, 4, 8]), st.sampled_from("CF"), st.integers(0, 99),
+@given(boxes(), st.sampled_from([1, 4, 8]), st.sampled_from("CFM"), st.integers(0, 99),
        st.sampled_from([4, 16, 64]))  # fmt: skip
 def test_pages_are_counted_once_each(case, itemsize, order, begin, page):
     shape, box = case
@@ -76,7 +81,7 @@ def test_pages_of_many_runs_are_counted_once_across_the_parts_looked_at(monkeypa
     assert copy.runs(box).touched(64) == whole
 
 
-@given(boxes(), st.sampled_from("CF"))
+@given(boxes(), st.sampled_from("CFM"))
 def test_a_box_comes_back_from_memory_in_the_order_of_the_file(case, order):
     shape, box = case
     values = np.arange(box.size, dtype=np.int32).reshape(box.shape)
@@ -105,6 +110,15 @@ def test_two_copies_lie_one_behind_the_other_and_the_better_one_is_read():
     assert best_copy(first, Box((1, 0), (1, 5))).order == "C"
     assert best_copy(first, Box((0, 1), (4, 1))).order == "F"
     assert best_copy(first, Box((0, 0), (4, 5))).order == "C"
+
+
+def test_of_three_copies_one_has_a_slice_across_any_axis_in_one_piece():
+    copies = copies_of(a_spec((4, 5, 6)), RawOptions(order="three"))
+    assert [c.begin for c in copies] == [0, 120, 240]
+    for axis, order in enumerate("CMF"):
+        flat = tuple(1 if a == axis else n for a, n in enumerate((4, 5, 6)))
+        copy = best_copy(copies, Box(tuple(int(a == axis) for a in range(3)), flat))
+        assert (copy.order, copy.run_count(Box((0, 0, 0), flat))) == (order, 1)
 
 
 def test_the_published_worst_axis_touches_every_page_and_the_best_one_its_own():
@@ -293,7 +307,7 @@ def plan(case, ranks=2):
         ({"chunks": [2, 2]}, "must have 3 axes"),
         ({"chunks": [7, 5, 4]}, "larger than the array"),
         ({"backend": "posix", "transfer": "collective"}, "cannot do transfer collective"),
-        ({"backend": "posix", "posix": {"order": "Z"}}, "order.*C, F, both"),
+        ({"backend": "posix", "posix": {"order": "Z"}}, "order.*C, F, both, three"),
         ({"backend": "memmap", "memmap": {"madvise": "never"}}, "madvise.*normal, random"),
         ({"backend": "zarr", "shape": [6, 9, 4], "chunks": [3, 3, 2],
           "zarr": {"shards": [6, 6, 4]}}, "shards .* would be shared by ranks"),
@@ -314,6 +328,15 @@ def test_lists_of_boxes_are_swept_and_one_box_is_not():
 
 
 def test_both_orders_need_twice_the_room():
-    case = GOOD | {"shape": [100, 100, 100], "backend": "mpiio", "mpiio": {"order": ["C", "both"]}}
-    one, both = (cost_of(c, 2, 2**26).space for c in plan(case).cases)
+    orders = {"order": ["C", "both", "three"]}
+    case = GOOD | {"shape": [100, 100, 100], "backend": "mpiio", "mpiio": orders}
+    one, both, three = (cost_of(c, 2, 2**26).space for c in plan(case).cases)
     assert both == pytest.approx(2 * one, rel=0.01)
+    assert three == pytest.approx(3 * one, rel=0.01)
+
+
+def test_three_orders_need_three_axes():
+    entry = {"workload": "hyperslab", "backend": "posix", "shape": [8, 8],
+             "posix": {"order": "three"}}  # fmt: skip
+    with pytest.raises(UserError, match="order: three is for arrays of 3 axes or more"):
+        plan(entry)

@@ -19,6 +19,7 @@ from pffbench.results.statistics import (
     warnings_for,
 )
 from pffbench.results.summary import summarise
+from pffbench.results.tables import columns_of
 from pffbench.results.whole import drop_unfinished, whole
 
 seconds = st.lists(st.floats(1e-6, 1e3), min_size=2, max_size=30)
@@ -209,6 +210,18 @@ def test_raw_bytes_are_no_competitor(tmp_path):
     assert phases["zarr"]["write"].ratio.value == pytest.approx(2)
     assert phases["hdf5"]["write"].ratio.value == 1
     assert phases["mpiio"]["write"].ratio is None
+
+
+def test_raw_bytes_that_are_no_limit_get_no_number(tmp_path):
+    """Memory-mapped against the order of the file, a slice was read at 1824 % of its speed."""
+    times = {"hdf5": [v / 18.24 for v in NOISE], "zarr": [v / 0.97 for v in NOISE], "mpiio": NOISE}
+    summary = summarise(results(tmp_path, times, roofline=["mpiio"]))
+    told = {}
+    for cases in summary.groups.values():
+        column = next(c for c in columns_of(cases) if c.heading == "roof")
+        told |= {case.sample.backend: column.cell(case) for case in cases}
+    assert told["hdf5"] == ">100%"
+    assert told["zarr"] == "94%"
 
 
 def test_one_backend_alone_is_compared_with_nothing(tmp_path):

@@ -4,20 +4,36 @@ import json
 import os
 import pickle
 import stat
+import sys
 import time
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+import yaml
 import zarr
 
 from pffbench.data import make_source
 from pffbench.data.codecs import refuse_codecs
 from pffbench.errors import UserError
+from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
 from pffbench.experiment.yamltext import parse
+from pffbench.storage.regular_files import (
+    append_regular,
+    make_own_directory,
+    replacing,
+    write_replacing,
+)
 from pffbench.storage.scratch import Scratch
+from pffbench.text import (
+    escape_controls,
+    escape_markdown,
+    escaped,
+    has_controls,
+    json_needs_escaping,
+)
 from pffbench.units import Duration, Size
 
 
@@ -236,3 +252,186 @@ def test_no_name_of_an_experiment_leads_out_of_the_results(tmp_path, name):
     with pytest.raises(UserError, match=r"x\.yaml: name"):
         load_experiment(str(path))
     assert Path(path).exists()
+
+
+# Files of installed packages
+
+
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """A directory to work in, with a package that leaves a proof where it is imported."""
+    evil = tmp_path / "evil"
+    evil.mkdir()
+    proof = tmp_path / "proof"
+    (evil / "__init__.py").write_text(f"open({str(proof)!r}, 'w').close()\n")
+    np.save(evil / "y.npy", np.arange(4.0))
+    site = tmp_path / "site"
+    (site / "good").mkdir(parents=True)
+    (site / "good" / "__init__.py").write_text(f"open({str(proof)!r}, 'w').close()\n")
+    np.save(site / "good" / "y.npy", np.arange(4.0))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.syspath_prepend("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield proof
+    assert not proof.exists()
+    assert not {"evil", "good"} & set(sys.modules)
+
+
+def test_a_file_of_a_package_is_found_without_importing_it(packages):
+    assert read("package:good/y.npy").tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        ("package:evil/y.npy", "is not installed"),
+        ("package:evil.x/y.npy", "'evil.x' is not the name of a Python package"),
+        ("package:good.x/y.npy", "'good.x' is not the name of a Python package"),
+        ("package:.good/y.npy", "is not the name"),
+        ("package:/y.npy", "'' is not the name"),
+        ("package:g\u043ed/y.npy", "is not the name"),  # with a letter of another alphabet
+        ("package:good", "must lead to a file within the package"),
+        ("package:good//etc/passwd", "must lead to a file within the package"),
+        ("package:good/../evil/y.npy", "must lead to a file within the package"),
+    ],
+)
+def test_no_name_in_an_experiment_imports_a_package(packages, tmp_path, file, why):
+    path = tmp_path / "x.yaml"
+    path.write_text(yaml.safe_dump({"name": "x", "cases": [
+        {"workload": "hyperslab", "backend": "posix", "layout": "file_per_process",
+         "source": "file", "file": file}]}))  # fmt: skip
+    with pytest.raises(UserError, match=r"x\.yaml: cases\[0\]\.file: ") as told:
+        make_plan(load_experiment(str(path)), 1)
+    assert why in str(told.value)
+
+
+# What is no file
+
+
+def fifo(path):
+    os.mkfifo(path)
+
+
+def device(path):
+    path.symlink_to("/dev/zero")
+
+
+def directory(path):
+    path.mkdir()
+
+
+def endless(path):
+    with path.open("wb") as file:
+        file.truncate(2**42)
+
+
+@pytest.mark.parametrize("make", [fifo, device, directory, endless])
+def test_an_experiment_that_is_no_file_is_refused_at_once(tmp_path, make):
+    make(tmp_path / "x.yaml")
+    with pytest.raises(UserError, match=r"x\.yaml: cannot be read: it is "):
+        load_experiment(str(tmp_path / "x.yaml"))
+
+
+@pytest.mark.parametrize("make", [fifo, device])
+def test_data_that_are_no_file_are_refused_at_once(tmp_path, make):
+    make(tmp_path / "x.npy")
+    with pytest.raises(UserError, match=r"x\.npy: cannot be read .*not a regular file"):
+        read(tmp_path / "x.npy")
+
+
+def test_hdf5_data_that_lie_in_a_fifo_are_refused_at_once(tmp_path):
+    fifo(tmp_path / "pipe")
+    with h5py.File(tmp_path / "mine.h5", "w") as file:
+        file.create_dataset("raw", (4,), "f4", external=[(str(tmp_path / "pipe"), 0, 16)])
+        layout = h5py.VirtualLayout((4,), "f4")
+        layout[:] = h5py.VirtualSource(str(tmp_path / "pipe"), "x", shape=(4,))
+        file.create_virtual_dataset("virtual", layout)
+        file["link"] = h5py.ExternalLink(str(tmp_path / "pipe"), "x")
+    for name in ("raw", "virtual"):
+        with pytest.raises(UserError, match="it is a FIFO, not a regular file"):
+            read(tmp_path / "mine.h5", name)
+    with pytest.raises(UserError, match=r"'link' is a link to '.*pipe'; name that file instead"):
+        read(tmp_path / "mine.h5", "link")
+
+
+# Files that are written
+
+
+def test_a_file_is_replaced_and_no_link_is_followed(tmp_path):
+    (tmp_path / "mine").write_text("precious")
+    (tmp_path / "link").symlink_to("mine")
+    write_replacing(tmp_path / "link", "new")
+    assert (tmp_path / "mine").read_text() == "precious"
+    assert (tmp_path / "link").read_text() == "new"
+    assert not (tmp_path / "link").is_symlink()
+    (tmp_path / "other").symlink_to("mine")
+    with pytest.raises(OSError, match="a symbolic link, not a regular file"):
+        append_regular(tmp_path / "other")
+    (tmp_path / "away").mkdir()
+    (tmp_path / "plots").symlink_to("away")
+    with pytest.raises(OSError, match="it is a symbolic link, not a directory"):
+        make_own_directory(tmp_path / "plots")
+    in_link = replacing(tmp_path / "plots" / "x", links=False)
+    with pytest.raises(OSError, match="Not a directory"), in_link:
+        pass
+    assert not list((tmp_path / "away").iterdir())
+
+
+def test_a_file_stays_as_it_was_where_writing_it_fails(tmp_path):
+    (tmp_path / "mine").write_text("old")
+    with pytest.raises(TypeError), replacing(tmp_path / "mine") as file:
+        file.writelines(["new", 1])
+    assert (tmp_path / "mine").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_file_is_made_with_the_rights_that_the_user_gives_to_files(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write_replacing(tmp_path / "mine", "new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "mine").stat().st_mode) == 0o640
+
+
+# Text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain ü × …", "plain ü × …"),
+        ("a\tb\nc", "a\tb\nc"),
+        ("\x1b[31mred\x1b]0;title\x07", "\\x1b[31mred\\x1b]0;title\\x07"),
+        ("a\rb\x00\x7f\x9b", "a\\rb\\x00\\x7f\\x9b".replace("\\r", "\\x0d")),
+        ("\u202eabc\u2066", "\\u202eabc\\u2066"),
+        (os.fsdecode(b"a\xff"), "a\\xff"),
+        ("\ud800", "\\ud800"),
+    ],
+)
+def test_nothing_in_a_text_acts_on_a_terminal(text, shown):
+    assert escape_controls(text) == shown
+    assert has_controls(text) == (text != shown)
+    assert escape_controls(shown) == shown
+    assert escaped({text: [text, 1, None]}) == {shown: [shown, 1, None]}
+    data = json.dumps(text).encode()
+    assert json_needs_escaping(data) or text == shown
+    shown.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("plain text, 5 % of it", "plain text, 5 % of it"),
+        ("chunks [4, 5] (matched)", "chunks [4, 5] (matched)"),
+        ("<script>x</script>", "&lt;script>x&lt;/script>"),
+        ("a | b\nc", "a \\| b c"),
+        ("[x](javascript:y) ![z](http://w)", "[x]\\(javascript:y) ![z]\\(http://w)"),
+        ("# no heading", "\\# no heading"),
+        ("`code` and *stress*", "\\`code\\` and \\*stress\\*"),
+        ("\x1b[1m", "\\x1b[1m"),
+    ],
+)
+def test_nothing_in_a_text_acts_in_markdown(text, written):
+    assert escape_markdown(text) == written

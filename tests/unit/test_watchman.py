@@ -12,8 +12,9 @@ from launch import environment
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.pace import SHORTEST_PATIENCE, Pace
+from pffbench.parallel import watchman
 from pffbench.parallel.leases import Leases
-from pffbench.parallel.stacks import grouped, numbers, state_of
+from pffbench.parallel.stacks import grouped, moved_by, numbers, state_of
 from pffbench.workloads.registry import workload
 
 #: What a rank is in these tests: it enters itself, begins a step and does nothing.
@@ -165,3 +166,69 @@ def test_patience_of_a_case_that_has_run_is_ten_times_its_longest_repetition(mon
         with pace.of(case()):
             pass
     assert pace.patience(case(), 4, 2**26) == 1000
+
+
+@pytest.fixture
+def looking(monkeypatch):
+    """A rank, which is this process, that writes to a full file system, and who looks on."""
+    monkeypatch.setattr(watchman, "LOOK", 0.0)
+    monkeypatch.setattr(watchman, "_is_full", lambda _: True)
+    monkeypatch.setattr(watchman, "moved_by", lambda _: "as before")
+    file = os.memfd_create("leases")
+    holder = Leases(file, 1).holder(0, 0, os.getpid(), 0)
+    holder.step("define", 600)
+    looker = watchman.Watchman(Leases(file, 1), "10 min", "/scratch", ["define", "write"])
+    yield holder, lambda: looker._is_stuck(list(looker._leases))
+    os.close(file)
+
+
+def test_writing_to_a_full_file_system_without_moving_is_seen(looking):
+    _, is_stuck = looking
+    assert [is_stuck(), is_stuck()] == [False, True]
+
+
+def test_a_step_that_has_ended_since_is_not_stuck(looking):
+    holder, is_stuck = looking
+    assert not is_stuck()
+    holder.step("write", 600)
+    assert not is_stuck()
+
+
+def test_what_moves_is_not_stuck(looking, monkeypatch):
+    _, is_stuck = looking
+    counted = iter("abc")
+    monkeypatch.setattr(watchman, "moved_by", lambda _: next(counted))
+    assert [is_stuck() for _ in "abc"] == [False] * 3
+
+
+def test_a_step_that_does_not_write_may_take_its_time(looking):
+    holder, is_stuck = looking
+    holder.step("verification", 600)
+    assert [is_stuck(), is_stuck()] == [False, False]
+
+
+def test_a_file_system_that_is_not_full_is_no_reason(looking, monkeypatch):
+    _, is_stuck = looking
+    monkeypatch.setattr(watchman, "_is_full", lambda _: False)
+    assert [is_stuck(), is_stuck()] == [False, False]
+
+
+def test_how_much_a_process_has_moved_is_counted(tmp_path):
+    before = moved_by(os.getpid())
+    assert "wchar" in before
+    (tmp_path / "file").write_bytes(b"x" * 2**20)
+    assert moved_by(os.getpid()) != before
+    assert moved_by(2**22 + 1) == ""
+
+
+def test_a_failure_is_told_until_the_next_step():
+    file = os.memfd_create("leases")
+    holder = Leases(file, 1).holder(0, 0, 1, 2)
+    holder.step("write", 600)
+    holder.failed("OSError: " + "ü" * 500)
+    (lease,) = Leases(file, 1)
+    assert lease.failed.startswith("OSError: üüü")
+    holder.step("close", 600)
+    (lease,) = Leases(file, 1)
+    assert lease.failed == ""
+    os.close(file)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from pffbench.errors import UserError
+from pffbench.outlet import make_console
 from pffbench_analysis.compare.forest import forest
 from pffbench_analysis.compare.judge import compare_runs
 from pffbench_analysis.compare.model import SMALLEST_EFFECT, Comparison
@@ -62,7 +64,7 @@ def compare(
     one = load_run(base)
     found = [compare_runs(one, load_run(other), across, smallest) for other in new]
     status, gates = (0, []) if allowed is None else gate(found, allowed)
-    terminal = console or Console()
+    terminal = console or make_console()
     for comparison in found:
         print_comparison(comparison, terminal)
     if out is not None:
@@ -74,7 +76,7 @@ def compare(
 
 
 def _distinct(runs: Sequence[str | Path]) -> None:
-    places = [Path(run).resolve() for run in runs]
+    places = [os.path.realpath(run) for run in runs]
     for number, place in enumerate(places):
         if place in places[:number]:
             raise UserError(f"{runs[number]} is given twice: a run is not compared with itself")

@@ -12,6 +12,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from pffbench.storage.regular_files import replacing, write_replacing
+from pffbench.text import escape_markdown, markdown_row
 from pffbench_analysis.compare.model import Comparison, Pair, Verdict
 from pffbench_analysis.compare.words import heading, reasons, seconds, verdict_lines
 from pffbench_analysis.runs import Difference
@@ -74,7 +76,7 @@ def _short(difference: Difference) -> str:
 
 def write_csv(comparisons: Sequence[Comparison], path: Path) -> None:
     """Write a row for each case and phase of each comparison; cases of one run alone too."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path) as file:
         writer = csv.DictWriter(file, _CSV_COLUMNS, restval="", lineterminator="\n")
         writer.writeheader()
         for found in comparisons:
@@ -139,15 +141,15 @@ def write_markdown(
         The file.
     """
     lines = ["# Comparison", ""]
-    lines += [f"- **{_cell(line)}**" for line in gates] + [""] * bool(gates)
+    lines += [f"- **{escape_markdown(line)}**" for line in gates] + [""] * bool(gates)
     for found, figure in zip(comparisons, figures, strict=True):
         lines += [*_section(found, figure), ""]
-    path.write_text("\n".join(lines), encoding="utf-8")
+    write_replacing(path, "\n".join(lines))
 
 
 def _section(found: Comparison, figure: str) -> Iterator[str]:
-    yield from (f"## {_cell(heading(found))}", "")
-    yield from (f"- {_cell(line)}" for line in verdict_lines(found))
+    yield from (f"## {escape_markdown(heading(found))}", "")
+    yield from (f"- {escape_markdown(line)}" for line in verdict_lines(found))
     if figure:
         yield from ("", f"![Ratios of the medians with their intervals]({figure})")
     shown = [*found.overall, *found.shown()]
@@ -174,9 +176,4 @@ def _sides(found: Comparison) -> tuple[tuple[str, Any], tuple[str, Any]]:
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     yield f"| {' | '.join(headings)} |"
     yield f"|{' --- |' * len(headings)}"
-    for row in rows:
-        yield f"| {' | '.join(map(_cell, row))} |"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_").replace("\n", " ")
+    yield from map(markdown_row, rows)

@@ -20,6 +20,7 @@ import jinja2
 from pffbench import __version__
 from pffbench.results.joining import repetition
 from pffbench.results.summary import Summary
+from pffbench.storage.regular_files import write_replacing
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import differences
 from pffbench_analysis.page.compression import compression_of
@@ -64,7 +65,7 @@ def write_page(
         The page.
     """
     path = Path(directory) / "report.html"
-    path.write_text(render(summary, Path(directory), common), encoding="utf-8")
+    write_replacing(path, render(summary, Path(directory), common))
     return path
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pffbench.results.summary import Summary
-from pffbench_analysis.published.output import page_data
+from pffbench_analysis.published.output import CURVES, page_data
 
 _MIME = {".svg": "image/svg+xml", ".csv": "text/csv"}
 
@@ -20,20 +20,21 @@ def published_of(summary: Summary, directory: Path) -> dict[str, Any] | None:
     summary : Summary
         The run.
     directory : Path
-        Where `published.svg` and `published.csv` have been written; both go into the page.
+        Where the figures and `published.csv` have been written; all of it goes into the page.
 
     Returns
     -------
     dict or None
-        What `page_data` returns, and ``figure`` and ``csv`` as data URIs; empty where there is no
-        such file.
+        What `page_data` returns, with ``figures`` and ``csv`` as data URIs; ``csv`` is empty where
+        there is no such file.
     """
     data = page_data(summary)
     if data is None:
         return None
     place = directory / "published"
-    figure, table = (_uri(place.with_suffix(suffix)) for suffix in (".svg", ".csv"))
-    return data | {"figure": figure, "csv": table}
+    figures = [_uri(place.with_name(f"{name}.svg")) for name in (place.name, *CURVES)]
+    table = _uri(place.with_suffix(".csv"))
+    return data | {"figures": [figure for figure in figures if figure], "csv": table}
 
 
 def _uri(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pffbench_analysis.frames import mpi_asleep
+from pffbench.results.ranks_reader import NAME, CaseTimes, read_times
 from pffbench_analysis.style import plain
 
 #: So many ranks are shown one by one; of more, neighbours are put together.
@@ -59,41 +60,29 @@ def read_ranks(directory: str | Path, cases: Mapping[str, frozenset[int]]) -> Ra
     cases : dict of str to frozenset of int
         The cases of interest, and the numbers of their repetitions that count.
     """
-    path = Path(directory) / "ranks.h5"
-    if not path.exists():
-        return RankTimes(missing="ranks.h5 is missing: there is nothing of the single ranks")
-    with mpi_asleep():
-        import h5py
-    found = {}
+    path = Path(directory) / NAME
+    if not os.path.lexists(path):
+        return RankTimes(missing=f"{NAME} is missing: there is nothing of the single ranks")
+    wanted = {name: sorted(numbers) for name, numbers in cases.items()}
     try:
-        with h5py.File(path, "r") as file:
-            hosts = [plain(str(host)) for host in file["host"].asstr()[:]]
-            for name, numbers in cases.items():
-                if name in file:
-                    found[name] = _case(file[name], numbers, hosts, len(cases))
-    except (OSError, KeyError, ValueError, RuntimeError) as error:
-        text = " ".join(str(error).split())
-        return RankTimes(missing=f"ranks.h5 cannot be read ({text}): nothing of the single ranks")
+        hosts, times = read_times(path, wanted, most=MOST_REPETITIONS)
+        found = {one.case: _case(one, hosts, len(cases)) for one in times}
+    except ValueError as error:
+        why = str(error).removeprefix(f"{path} cannot be read: ")
+        return RankTimes(missing=f"{NAME} cannot be read ({why}): nothing of the single ranks")
     absent = len(cases) - len(found)
     told = f"ranks.h5 has nothing of {absent} of {len(cases)} cases" if absent else ""
     return RankTimes(found, told)
 
 
-def _case(group: Any, numbers: frozenset[int], hosts: list[str], cases: int) -> dict[str, Any]:
-    phases = [str(phase) for phase in group.attrs["phases"]]
-    # A repetition that a resumed run did again is there twice; the last one counts.
-    rows = {int(number): row for row, number in enumerate(group["repetition"][:])}
-    kept = [row for number, row in sorted(rows.items()) if number in numbers]
-    if len(kept) > MOST_REPETITIONS:
-        places = np.linspace(0, len(kept) - 1, MOST_REPETITIONS).round().astype(int)
-        kept = [kept[place] for place in places]
-    own = np.stack([group["own"][row] for row in kept]) if kept else np.empty((0, len(phases), 0))
+def _case(found: CaseTimes, hosts: list[str], cases: int) -> dict[str, Any]:
+    phases, own = found.phases, found.arrays["own"]
     room = _MOST_NUMBERS // (3 * max(1, cases * len(phases)))
     groups = _groups(own.shape[2], min(MOST_RANKS, max(_FEWEST_RANKS, room)))
     return {
         "first": [int(ranks[0]) for ranks in groups],
-        "hosts": [hosts[ranks[0]] if ranks[0] < len(hosts) else "" for ranks in groups],
-        "repetitions": len(kept),
+        "hosts": [plain(hosts[r[0]]) if r[0] < len(hosts) else "" for r in groups],
+        "repetitions": len(found.repetition),
         "phases": {
             phase: _phase(times, groups)
             for phase, times in zip(phases, np.moveaxis(own, 1, 0), strict=True)

@@ -9,7 +9,14 @@ from functools import partial
 from pffbench.results.conclusions import interval, number
 from pffbench.results.statistics import FEWEST_FOR_INTERVAL, Caveat, Spread
 from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
-from pffbench.results.tables import Unit, ordered, significant, stored_lines, unit_of
+from pffbench.results.tables import (
+    Unit,
+    ordered,
+    part_of_raw,
+    significant,
+    stored_lines,
+    unit_of,
+)
 from pffbench_analysis.captions import heading
 from pffbench_analysis.charts import reach
 from pffbench_analysis.style import colour, plain
@@ -231,7 +238,9 @@ def _roof(found: PhaseSummary) -> Cell:
         return Cell()
     limit = 100 * found.roofline * found.seconds.median
     between = _between(found.seconds, lambda x: limit / x, "{:.0f}".format)
-    return Cell(f"{100 * found.roofline:.0f} %", f"{between} %" if between else "")
+    text = part_of_raw(found.roofline)
+    beyond = text.startswith(">")
+    return Cell(text.replace("%", " %"), f"{between} %" if between and not beyond else "")
 
 
 def _between(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pffbench.results.summary import Summary
+from pffbench.storage.regular_files import make_own_directory, replacing, write_replacing
 from pffbench_analysis.pareto.figure import draw_kind
 from pffbench_analysis.pareto.front import standings
 from pffbench_analysis.pareto.points import DIRECTIONS, Kind, Speed, kinds_of
@@ -43,22 +45,24 @@ def write_pareto(summary: Summary, directory: str | Path) -> Iterator[Path]:
     """
     place = Path(directory)
     kinds = kinds_of(summary)
-    for old in (place / "plots").glob(f"{_NAME}-*.[ps][nv]g"):
+    plots = place / "plots"
+    if kinds or os.path.lexists(plots):
+        make_own_directory(plots)
+    for old in plots.glob(f"{_NAME}-*.[ps][nv]g"):
         old.unlink()
     if not kinds:
         for suffix in (".md", ".csv"):
             (place / _NAME).with_suffix(suffix).unlink(missing_ok=True)
         return
     lines = markdown(kinds, summary, directory)
-    (place / f"{_NAME}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    with (place / f"{_NAME}.csv").open("w", newline="", encoding="utf-8") as file:
+    write_replacing(place / f"{_NAME}.md", "\n".join(lines) + "\n")
+    with replacing(place / f"{_NAME}.csv") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(row for kind in kinds for row in rows_of(kind))
     yield from (place / f"{_NAME}.md", place / f"{_NAME}.csv")
-    (place / "plots").mkdir(exist_ok=True)
     for name, kind in zip(file_names(kinds), kinds, strict=True):
-        yield from save(draw_kind(kind, summary), place / "plots" / name)
+        yield from save(draw_kind(kind, summary), plots / name, links=False)
 
 
 def file_names(kinds: Sequence[Kind]) -> list[str]:

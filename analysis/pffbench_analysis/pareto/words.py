@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pffbench.results.summary import Summary
+from pffbench.text import escape_markdown, markdown_row
 from pffbench_analysis.pareto.choices import BALANCED, RULE, Choice, barred, choices
 from pffbench_analysis.pareto.front import Placed, standings
 from pffbench_analysis.pareto.points import DIRECTIONS, Direction, Kind, Point, Speed
@@ -176,17 +177,19 @@ def markdown(kinds: Sequence[Kind], summary: Summary, directory: str | Path) -> 
     """Yield the lines of `pareto.md`: what to take first, then all points."""
     yield f"# {summary.record.name}: compression against speed"
     yield ""
-    yield from (f"- {headline(kind, summary)}" for kind in kinds)
+    for kind in kinds:
+        rest = headline(kind, summary).removeprefix(f"**{kind.name}**")
+        yield f"- **{escape_markdown(kind.name)}**{escape_markdown(rest)}"
     why = barred(summary.record)
     for kind in kinds:
-        yield from ("", f"## {kind.name}, {ranks_of(kind)}", "")
+        yield from ("", f"## {escape_markdown(kind.name)}, {ranks_of(kind)}", "")
         if not why:
             yield from _table(CHOICE_HEADINGS, choice_rows(kind))
             yield ""
-        yield from (front_line(kind), "")
+        yield from (escape_markdown(front_line(kind)), "")
         yield from _table(*all_points(kind))
         yield ""
-        yield from (f"- {text}" for text in limits(kind, summary, directory))
+        yield from (f"- {escape_markdown(text)}" for text in limits(kind, summary, directory))
     yield from ("", "## How to read it", "")
     yield from (f"- {text}" for text in HOW_TO_READ)
 
@@ -210,6 +213,4 @@ def all_points(kind: Kind) -> tuple[tuple[str, ...], list[list[str]]]:
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     yield f"| {' | '.join(headings)} |"
     yield f"| {' | '.join('---' for _ in headings)} |"
-    for row in rows:
-        escaped = (cell.replace("|", "\\|").replace("<", "&lt;") for cell in row)
-        yield f"| {' | '.join(escaped)} |"
+    yield from map(markdown_row, rows)

@@ -7,11 +7,13 @@ in units of 1024, rounded to three decimals.
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping
 from pathlib import Path
 
 from pffbench.errors import UserError
-from pffbench_analysis.peers.model import Imported, Repetition, Test
+from pffbench.storage.regular_files import read_regular
+from pffbench_analysis.peers.model import LARGEST, Imported, Repetition, Test
 
 _TICK = 1e-3
 _HEADER = ["metric", "value", "unit"]
@@ -83,8 +85,9 @@ def _parameters(rows: Mapping[str, tuple[str, str]]) -> dict[str, str]:
 
 def _rows(path: Path) -> Mapping[str, tuple[str, str]]:
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = [[cell.strip() for cell in row] for row in csv.reader(file) if row]
+        text = read_regular(path, LARGEST).decode("utf-8")
+        lines = csv.reader(io.StringIO(text, newline=""))
+        rows = [[cell.strip() for cell in row] for row in lines if row]
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except (csv.Error, UnicodeDecodeError) as error:

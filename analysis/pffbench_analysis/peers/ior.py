@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pffbench.errors import UserError
-from pffbench_analysis.peers.model import Imported, Repetition, Test
+from pffbench.storage.regular_files import read_regular
+from pffbench_analysis.peers.model import LARGEST, Imported, Repetition, Test
 
 _TICK = 1e-4
 #: API of IOR → backend, and whether it moves raw bytes.
@@ -54,10 +55,10 @@ def read_ior(path: Path) -> Imported:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_regular(path, LARGEST))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(
             f"{path} is not JSON as IOR 4 writes it with -O summaryFormat=JSON: {error}"
         ) from None

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+#: Bytes that a file of results of another program may be long.
+LARGEST = 2**28
+
 
 @dataclass(frozen=True)
 class Repetition:

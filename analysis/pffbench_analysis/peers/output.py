@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +51,7 @@ def import_results(program: str, files: Sequence[str | Path], out: str | Path) -
         A file is not what the program writes, files are of jobs of different size, or the
         directory holds a run already. Nothing is made then.
     """
-    if len({Path(file).resolve() for file in files}) < len(files):
+    if len({os.path.realpath(file) for file in files}) < len(files):
         raise UserError("import: a file is named twice, which would count its repetitions twice")
     found = [PROGRAMS[program](Path(file)) for file in files]
     everything = [test for one in found for test in one.tests]
@@ -61,7 +63,7 @@ def import_results(program: str, files: Sequence[str | Path], out: str | Path) -
     if not all(test.repetitions for test in tests):
         raise UserError(f"import: a test in {', '.join(map(str, files))} holds no result")
     directory = Path(out)
-    record = _record(found, tests, [Path(file).name for file in files], directory.name)
+    record = _record(found, tests, [Path(file).name for file in files], _name_of(directory))
     try:
         directory.mkdir(parents=True, exist_ok=True)
         claim(str(directory))
@@ -75,6 +77,12 @@ def import_results(program: str, files: Sequence[str | Path], out: str | Path) -
     except OSError as error:
         raise UserError(f"--out {out}: cannot be made: {error.strerror}") from None
     return directory
+
+
+def _name_of(directory: Path) -> str:
+    """Name a run after its directory, with the characters that names of experiments have."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", directory.absolute().name).lstrip("._-")
+    return name[:64] or "imported"
 
 
 def _merged(tests: Sequence[Test]) -> list[Test]:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import mean
 
 from pffbench.errors import UserError
 from pffbench.results.summary import CaseSummary, Summary
-from pffbench_analysis.published.matchers.file_format_testing import alternative_of, variant_of
+from pffbench.storage.regular_files import make_own_directory, replacing
+from pffbench_analysis.published.matchers.file_format_testing import (
+    alternative_of,
+    datasets_of_a_rank,
+    variant_of,
+)
 from pffbench_analysis.published.matchers.file_format_testing_reasons import FORMATS
 from pffbench_analysis.report import slug
 
@@ -26,8 +32,9 @@ def write_study_csv(summary: Summary, directory: str | Path) -> Iterator[Path]:
     """Write the times per dataset as study 1 (file-format-testing) has them.
 
     One file for each format and configuration, ``HDF5_2048_[128].csv``: a row for each repetition
-    that counts (``Trial 1``), milliseconds per dataset of the slowest rank over the datasets of
-    all. Each way of working (layout, settings …) has a directory of its own in `published-csv`.
+    that counts (``Trial 1``) and their mean (``Average``), milliseconds per dataset: those of the
+    slowest rank over the datasets that it works on. Each way of working (layout, settings …) has
+    a directory of its own in `published-csv`.
 
     Yields
     ------
@@ -51,21 +58,35 @@ def write_study_csv(summary: Summary, directory: str | Path) -> Iterator[Path]:
             "alone there is such a layout (study file-format-testing)"
         )
     for case in cases:
-        parameters = entries[case.sample.case]["parameters"]
-        place = Path(directory) / _DIRECTORY / slug(variant_of(parameters))
-        place.mkdir(parents=True, exist_ok=True)
+        entry = entries[case.sample.case]
+        parameters = entry["parameters"]
+        place = Path(directory) / _DIRECTORY
+        make_own_directory(place)
+        place /= slug(variant_of(parameters))
+        make_own_directory(place)
         name = alternative_of(case)
-        path = place / f"{name}_{case.sample.arrays}_{list(parameters['shape'])}.csv"
-        _write(case, name, path)
+        shape = [int(n) for n in parameters["shape"]]
+        path = place / f"{name}_{case.sample.arrays}_{shape}.csv".replace("/", "-")
+        numbers = [
+            datasets_of_a_rank(phase, entry, case.sample.arrays, summary.record.ranks)
+            for phase in _COLUMNS.values()
+        ]
+        _write(case, name, numbers, path)
         yield path
 
 
-def _write(case: CaseSummary, name: str, path: Path) -> None:
+def _write(case: CaseSummary, name: str, datasets: Sequence[int], path: Path) -> None:
+    """Write a file; `datasets` are those of a rank in each phase."""
     phases = [case.phases[phase].by_block for phase in _COLUMNS.values()]
     trials = sorted(set.intersection(*(set(by_block) for by_block in phases)))
-    with path.open("w", newline="", encoding="utf-8") as file:
+    times = [
+        [1e3 * by_block[trial] / number for by_block, number in zip(phases, datasets, strict=True)]
+        for trial in trials
+    ]
+    with replacing(path, links=False) as file:
         writer = csv.writer(file)
         writer.writerow([name, *_COLUMNS])
-        for number, trial in enumerate(trials, start=1):
-            times = (1e3 * by_block[trial] / case.sample.arrays for by_block in phases)
-            writer.writerow([f"Trial {number}", *times])
+        for number, row in enumerate(times, start=1):
+            writer.writerow([f"Trial {number}", *row])
+        if times:
+            writer.writerow(["Average", *map(mean, zip(*times, strict=True))])

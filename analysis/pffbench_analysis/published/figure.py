@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
@@ -25,10 +28,48 @@ _PITCH = 0.19
 #: Lines of a panel; with more, only the variant that is nearest to the study is drawn.
 _MOST = 60
 _COLUMNS = 2
+#: Characters of a line's name up to which two panels stand side by side, and of a heading's line.
+_SHORT_NAME, _HEADING = 26, 64
 #: Numbers that an axis has room for, by the number of columns.
 _TICKS = {1: 8, 2: 5}
 
 Line = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Where the lines of a panel stand, from the top: under a heading for each subject and variant.
+
+    Parameters
+    ----------
+    places : dict of Line to int
+        The row of each line.
+    headings : list of (int, str)
+        The rows of headings and what they say; none where all lines have the same one.
+    count : int
+        Number of rows.
+    """
+
+    places: dict[Line, int]
+    headings: list[tuple[int, str]]
+    count: int
+
+    @classmethod
+    def of(cls, lines: Sequence[Line]) -> _Rows:
+        """Lay out lines that are in the order of their headings."""
+        subjects, variants = ({line[i] for line in lines} for i in (0, 1))
+        places: dict[Line, int] = {}
+        headings: list[tuple[int, str]] = []
+        row = 0
+        for (subject, variant), own in groupby(lines, key=lambda line: line[:2]):
+            told = [subject] * (len(subjects) > 1) + [variant] * (len(variants) > 1)
+            for text in textwrap.wrap(plain(", ".join(told)), _HEADING):
+                headings.append((row, text))
+                row += 1
+            for line in own:
+                places[line] = row
+                row += 1
+        return cls(places, headings, row)
 
 
 def draw_published(found: SideBySide, summary: Summary) -> Figure | None:
@@ -50,16 +91,18 @@ def draw_published(found: SideBySide, summary: Summary) -> Figure | None:
     if not matches:
         return None
     operations = list(dict.fromkeys(match.operation for match in matches))
-    columns = min(_COLUMNS, len(operations))
+    short = max(len(alternative) for _, _, alternative in lines) <= _SHORT_NAME
+    columns = min(_COLUMNS if short else 1, len(operations))
     rows = math.ceil(len(operations) / columns)
+    laid = _Rows.of(lines)
     with mpl.rc_context(RC):
-        words = _words(found, summary, left_out)
-        body = rows * (_PITCH * (len(lines) + 1.4) + 0.4) + 0.35
+        words = _words(found, summary, left_out, {variant for _, variant, _ in lines})
+        body = rows * (_PITCH * (laid.count + 1.4) + 0.4) + 0.35
         figure = page("Published and here (less is better)", words, body)
         axes = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
-        for ax, operation in zip(axes, operations, strict=False):
+        for number, (ax, operation) in enumerate(zip(axes, operations, strict=False)):
             own = {_line(m): m for m in matches if m.operation == operation}
-            _panel(ax, operation, lines, own)
+            _panel(ax, operation, laid, own, headed=number % columns == 0)
         for ax in axes[len(operations) :]:
             ax.set_visible(False)
         _scale(axes[: len(operations)], matches, columns)
@@ -78,22 +121,28 @@ def _drawn(matches: Sequence[Match]) -> tuple[list[Match], list[Line], int]:
 
 
 def _lines(matches: Sequence[Match]) -> list[Line]:
-    """Return the lines: subjects, then variants, the nearest first, then alternatives."""
+    """Return the lines: subjects as they come, variants, the nearest first, alternatives."""
     found = {_line(match): not match.nearest for match in matches}
-    return sorted(found, key=lambda line: (line[0], found[line], line[1], line[2].casefold()))
+    subjects = list(dict.fromkeys(line[0] for line in found))
+    return sorted(
+        found,
+        key=lambda line: (subjects.index(line[0]), found[line], line[1], line[2].casefold()),
+    )
 
 
 def _line(match: Match) -> Line:
     return match.subject, match.variant, match.alternative
 
 
-def _words(found: SideBySide, summary: Summary, left_out: int) -> Words:
+def _words(found: SideBySide, summary: Summary, left_out: int, variants: Collection[str]) -> Words:
     subjects = list(dict.fromkeys(match.subject for match in found.matches))
     named = ", ".join(subjects) if len(subjects) <= 3 else f"{len(subjects)} cases"
+    if len(variants) == 1:
+        named = ", ".join(filter(None, (named, *variants)))
     notes = [
-        "Hollow diamonds: published. Dots and whiskers: median here and its 95 % "
-        "interval. The line between them is what they differ by. †: below resolution, not to be "
-        "relied on.",
+        "Hollow diamonds: published, with their standard deviation where it is told. Dots and "
+        "whiskers: median here and its 95 % interval. The line between them is what they "
+        "differ by. A dot alone was not published. †: below resolution, not to be relied on.",
         "Other machine, versions and method: see published.md for why numbers may differ. Compare "
         "the order of the formats first.",
     ]
@@ -107,24 +156,25 @@ def _words(found: SideBySide, summary: Summary, left_out: int) -> Words:
     )
 
 
-def _panel(ax: Axes, operation: str, lines: Sequence[Line], own: dict[Line, Match]) -> None:
+def _panel(ax: Axes, operation: str, laid: _Rows, own: dict[Line, Match], *, headed: bool) -> None:
     ax.set_gid(operation)
     ax.set_title(operation, loc="left", fontsize=8.5, fontweight="bold", pad=4)
-    several = len({subject for subject, _, _ in lines}) > 1
-    labels = [plain(", ".join(line if several else line[1:])) for line in lines]
-    ax.set_yticks(range(len(lines)), labels)
+    ax.set_yticks(list(laid.places.values()), [plain(line[2]) for line in laid.places])
     ax.tick_params(axis="y", length=0)
-    ax.set_ylim(len(lines) - 0.4, -0.6)
+    ax.set_ylim(laid.count - 0.4, -0.6)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="x", color="#E2E2E2", linewidth=0.6)
     ax.set_axisbelow(True)
-    for place, line in enumerate(lines):
+    for line, place in laid.places.items():
         if line in own:
             _mark(ax, place, own[line])
         else:
             ax.annotate("–", (1.0, place), xycoords=ax.get_yaxis_transform(), va="center")
-        if place and line[:2] != lines[place - 1][:2]:
-            ax.axhline(place - 0.5, color="#BBBBBB", linewidth=0.6, zorder=1)
+    for place, text in laid.headings if headed else ():
+        ax.text(
+            0.01, place, text, transform=ax.get_yaxis_transform(), va="center", fontsize=7.2,
+            fontweight="bold", color=PALE_INK, zorder=6, gid="heading",
+        )  # fmt: skip
 
 
 def _mark(ax: Axes, place: int, match: Match) -> None:
@@ -132,11 +182,16 @@ def _mark(ax: Axes, place: int, match: Match) -> None:
     there, here = match.published.value, match.here
     if here <= 0:
         return
-    ax.plot([there, here], [place, place], color=own, linewidth=0.8, alpha=0.5, zorder=2)
-    ax.plot(
-        there, place, "D", markersize=4.6, markerfacecolor="white", markeredgecolor=own,
-        markeredgewidth=1.1, zorder=3, gid="published", label=match.alternative,
-    )  # fmt: skip
+    if not match.beyond:
+        ax.plot([there, here], [place, place], color=own, linewidth=0.8, alpha=0.5, zorder=2)
+        if not math.isnan(match.published.sd):
+            sd = [[min(match.published.sd, 0.99 * there)], [match.published.sd]]
+            ax.errorbar(there, place, xerr=sd, fmt="none", ecolor=own, elinewidth=2.2, alpha=0.35,
+                        zorder=2.5)  # fmt: skip
+        ax.plot(
+            there, place, "D", markersize=4.6, markerfacecolor="white", markeredgecolor=own,
+            markeredgewidth=1.1, zorder=3, gid="published", label=match.alternative,
+        )  # fmt: skip
     low, high = match.interval
     if not math.isnan(low):
         reach = [[here - low], [high - here]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -30,6 +31,9 @@ class PublishedValue:
         The range; NaN where none is given.
     sd : float
         Standard deviation over the repetitions; NaN where it is not told.
+    alike : str
+        What its authors say that makes it the same as others with the same words, such as
+        ``comparable reads``; mostly empty.
     approximate : bool
         Whether it is rounded by its authors, told as about, or read off a figure.
     note : str
@@ -49,9 +53,21 @@ class PublishedValue:
     low: float
     high: float
     sd: float
+    alike: str
     approximate: bool
     note: str
     parameters: Mapping[str, str]
+
+    def differs_from(self, other: PublishedValue) -> bool:
+        """Whether the study tells the two numbers apart.
+
+        It does not where the standard deviations around them meet, or where its authors call
+        them alike. A standard deviation that is not told counts as none.
+        """
+        if self.alike and self.alike == other.alike:
+            return False
+        reach = sum(0.0 if math.isnan(sd) else sd for sd in (self.sd, other.sd))
+        return abs(self.value - other.value) > reach
 
 
 @dataclass(frozen=True)
@@ -81,6 +97,11 @@ class Match:
     measured : Spread, optional
         What was measured instead of the phase's time, such as a compression ratio, in the
         published unit; it takes part in no order of times.
+    known_as : str
+        The study's name of the alternative where it is not the run's; else empty.
+    beyond : bool
+        Whether the study has no such alternative: it stands beside the number of the nearest one,
+        and takes part in no order.
     """
 
     published: PublishedValue
@@ -93,6 +114,13 @@ class Match:
     alternative: str
     nearest: bool
     measured: Spread | None = None
+    known_as: str = ""
+    beyond: bool = False
+
+    @property
+    def published_as(self) -> str:
+        """The study's name of the alternative."""
+        return self.known_as or self.alternative
 
     @property
     def here(self) -> float:

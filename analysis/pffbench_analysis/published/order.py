@@ -27,8 +27,8 @@ class Pair:
     faster, slower : Match
         As published.
     ratio : Ratio or None
-        Time here of the one published as slower over that of the other, within blocks; None
-        where they have no repetition in common, or one is below resolution.
+        Time here of the one published as slower over that of the other, over the blocks that
+        both have; None where they have none in common, or one is below resolution.
     """
 
     faster: Match
@@ -54,11 +54,14 @@ class Order:
     matches : tuple of Match
         Fastest published first; two or more.
     pairs : tuple of Pair
-        All pairs whose published numbers differ.
+        All pairs whose published numbers the study tells apart.
+    alike : tuple of Pair
+        The other pairs: what the run makes of them bears on no verdict.
     """
 
     matches: tuple[Match, ...]
     pairs: tuple[Pair, ...]
+    alike: tuple[Pair, ...] = ()
 
     @property
     def agreeing(self) -> int:

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pffbench.results.summary import Summary
+from pffbench_analysis.published.curves import Curves, DrawsCurves
+from pffbench_analysis.published.curvesfigure import draw_curves
 from pffbench_analysis.published.figure import draw_published
-from pffbench_analysis.published.sidebyside import side_by_side
+from pffbench_analysis.published.matchers import matcher_of
+from pffbench_analysis.published.sidebyside import SideBySide, side_by_side
 from pffbench_analysis.published.tables import write_csv, write_markdown
 from pffbench_analysis.published.words import (
     HEADINGS,
@@ -21,10 +24,12 @@ from pffbench_analysis.published.words import (
 from pffbench_analysis.saving import save
 
 _NAME = "published"
+#: Figures over a parameter that a study varied.
+CURVES = ("published-chunk-size", "published-shuffle", "published-versions", "published-history")
 
 
 def write_published(summary: Summary, directory: str | Path) -> Iterator[Path]:
-    """Write `published.md`, `published.csv` and the figure into a results directory.
+    """Write `published.md`, `published.csv` and the figures into a results directory.
 
     Files of an earlier report are replaced; a figure that no longer has anything to show is
     removed. Nothing is written for an experiment that names no study.
@@ -38,15 +43,25 @@ def write_published(summary: Summary, directory: str | Path) -> Iterator[Path]:
     if found is None:
         return
     place = Path(directory) / _NAME
-    figure = draw_published(found, summary)
-    if figure is not None:
-        yield from save(figure, place)
-    else:
-        for suffix in (".png", ".svg"):
-            place.with_suffix(suffix).unlink(missing_ok=True)
-    write_markdown(found, f"{_NAME}.png" if figure is not None else "", place.with_suffix(".md"))
+    figures = {_NAME: draw_published(found, summary)}
+    figures |= {c.name: draw_curves(c, found.study, summary) for c in curves_of(found)}
+    for name in (_NAME, *CURVES):
+        figure = figures.get(name)
+        if figure is not None:
+            yield from save(figure, place.with_name(name))
+        else:
+            for suffix in (".png", ".svg"):
+                place.with_name(name + suffix).unlink(missing_ok=True)
+    drawn = [f"{name}.png" for name, figure in figures.items() if figure is not None]
+    write_markdown(found, drawn, place.with_suffix(".md"))
     write_csv(found, place.with_suffix(".csv"))
     yield from (place.with_suffix(".md"), place.with_suffix(".csv"))
+
+
+def curves_of(found: SideBySide) -> list[Curves]:
+    """Return what figures over a parameter show; none of a study that varied none."""
+    matcher = matcher_of(found.study.name)
+    return matcher.curves(found.matches, found.values) if isinstance(matcher, DrawsCurves) else []
 
 
 def page_data(summary: Summary) -> dict[str, Any] | None:

@@ -77,19 +77,22 @@ def side_by_side(summary: Summary) -> SideBySide | None:
 
 
 def orders(matches: Sequence[Match]) -> Iterator[Order]:
-    """Yield the order of the alternatives of each subject, variant and operation."""
+    """Yield the order of the alternatives of each subject, variant and operation.
+
+    What the study did not have, or does not tell apart, is in no order.
+    """
     groups: dict[tuple[str, str, str], list[Match]] = {}
     for match in _times(matches):
+        if match.beyond:
+            continue
         groups.setdefault((match.subject, match.variant, match.operation), []).append(match)
     for group in groups.values():
         ranked = sorted(group, key=lambda match: match.published.value)
-        pairs = tuple(
-            Pair(a, b, _ratio(a, b))
-            for a, b in combinations(ranked, 2)
-            if a.published.value < b.published.value
-        )
-        if pairs:
-            yield Order(tuple(ranked), pairs)
+        both: dict[bool, list[Pair]] = {True: [], False: []}
+        for a, b in combinations(ranked, 2):
+            both[a.published.differs_from(b.published)].append(Pair(a, b, _ratio(a, b)))
+        if both[True]:
+            yield Order(tuple(ranked), tuple(both[True]), tuple(both[False]))
 
 
 def _times(matches: Sequence[Match]) -> list[Match]:

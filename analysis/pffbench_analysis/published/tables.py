@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pffbench.storage.regular_files import replacing, write_replacing
+from pffbench.text import escape_markdown, markdown_row
 from pffbench_analysis.published.model import Match, PublishedValue
 from pffbench_analysis.published.order import Order
 from pffbench_analysis.published.sidebyside import SideBySide
@@ -21,17 +23,20 @@ from pffbench_analysis.published.words import (
 
 _CSV_COLUMNS = (
     "study", "subject", "variant", "nearest", "operation", "alternative", "quantity", "unit",
-    "published", "published_low", "published_high", "published_sd", "approximate", "reading",
+    "published", "published_low", "published_high", "published_sd", "published_alike",
+    "published_as", "approximate", "reading",
     "statistic", "source", "url", "note", "parameters", "case", "phase", "repetitions", "here",
     "here_low", "here_high", "ratio", "ratio_low", "ratio_high", "order", "pairs_same",
     "pairs_other", "pairs_undecided", "warning_codes",
 )  # fmt: skip
 _HOW_TO_READ = (
-    "Published: as printed there; ≈ rounded or told as about. Here: median over the repetitions "
+    "Published: as printed there, ± standard deviation where it is told; ≈ rounded or told as "
+    "about. Here: median over the repetitions "
     "that count, with its 95 % interval (of fewer than five none); † under 100 "
     "times what the harness itself takes, not to be relied on. × published: here over published.",
-    "An order is that of the medians; ~ stands between neighbours that are not told apart. A "
-    "pair is decided where the interval of the ratio excludes 1 and neither is "
+    "An order is that of the medians; ~ stands between neighbours that are not told apart. "
+    "Published numbers within each other's standard deviation, or called alike by their authors, "
+    "are no pair. A pair is decided where the interval of the ratio excludes 1 and neither is "
     "below resolution; each pair by itself, without regard to how many there are.",
 )
 
@@ -39,7 +44,7 @@ _HOW_TO_READ = (
 def write_csv(found: SideBySide, path: Path) -> None:
     """Write a row for each number that has a counterpart; without any, all published numbers."""
     orders = {id(match): order for order in found.orders for match in order.matches}
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path) as file:
         writer = csv.DictWriter(file, _CSV_COLUMNS, restval="", lineterminator="\n")
         writer.writeheader()
         if found.matches:
@@ -60,6 +65,7 @@ def _published(value: PublishedValue) -> dict[str, Any]:
         "published_low": _number(value.low),
         "published_high": _number(value.high),
         "published_sd": _number(value.sd),
+        "published_alike": value.alike,
         "approximate": str(value.approximate).lower(),
         "reading": value.reading,
         "statistic": value.statistic,
@@ -79,6 +85,7 @@ def _row(match: Match, order: Order | None) -> dict[str, Any]:
         "nearest": str(match.nearest).lower(),
         "operation": match.operation,
         "alternative": match.alternative,
+        "published_as": match.published_as,
         "case": match.case.sample.case,
         "phase": match.phase.phase,
         "repetitions": match.phase.seconds.n,
@@ -104,26 +111,26 @@ def _number(value: float) -> str:
     return "" if math.isnan(value) else repr(value)
 
 
-def write_markdown(found: SideBySide, figure: str, path: Path) -> None:
+def write_markdown(found: SideBySide, figures: Sequence[str], path: Path) -> None:
     """Write `published.md`, the verdict first.
 
     Parameters
     ----------
     found : SideBySide
         What to write.
-    figure : str
-        File name of the figure; empty where there is none.
+    figures : sequence of str
+        File names of the figures.
     path : Path
         The file.
     """
-    path.write_text("\n".join(_markdown(found, figure)) + "\n", encoding="utf-8")
+    write_replacing(path, "\n".join(_markdown(found, figures)) + "\n")
 
 
-def _markdown(found: SideBySide, figure: str) -> Iterator[str]:
+def _markdown(found: SideBySide, figures: Sequence[str]) -> Iterator[str]:
     yield from (f"# Published and here: {found.study.name}", "")
     yield from (f"{found.study.title}: <{found.study.url}>", "")
-    yield from (f"- {_cell(line)}" for line in verdict_lines(found))
-    if figure:
+    yield from (f"- {escape_markdown(line)}" for line in verdict_lines(found))
+    for figure in figures:
         yield from ("", f"![Published numbers and those measured here]({figure})")
     if found.matches:
         yield from ("", "## Numbers", "", _HOW_TO_READ[0], "")
@@ -137,17 +144,10 @@ def _markdown(found: SideBySide, figure: str) -> Iterator[str]:
         yield from ("", f"Published numbers: {'; '.join(sources)}.")
     if found.claims:
         yield from ("", "## The study's text and its own numbers", "")
-        yield from (f"- {_cell(line)}" for line in found.claims)
+        yield from (f"- {escape_markdown(line)}" for line in found.claims)
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     yield f"| {' | '.join(headings)} |"
     yield f"|{' --- |' * len(headings)}"
-    yield from (f"| {' | '.join(map(_cell, row))} |" for row in rows)
-
-
-def _cell(text: str) -> str:
-    escaped = text.replace("\n", " ")
-    for mark in "|*_<":
-        escaped = escaped.replace(mark, f"\\{mark}")
-    return escaped
+    yield from map(markdown_row, rows)

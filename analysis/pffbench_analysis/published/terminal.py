@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from pffbench_analysis.published.model import Match
 from pffbench_analysis.published.order import Order, Verdict
@@ -23,9 +23,11 @@ _WORDS = {
     Verdict.UNDECIDED: ("undecided", "yellow"),
 }
 _HOW_TO_READ = (
-    "Fastest first; ~ not told from the one above. Here: median over the repetitions that count "
-    "and, behind ×, what it is over the published number; † below resolution. Held: the intervals "
-    "here decide all pairs as published; broken: at least one is the other way round."
+    "Fastest first; ~ not told from the one above; ± standard deviation. Here: median over the "
+    "repetitions that count and, behind ×, what it is over the published number; † below "
+    "resolution; + not in the study, beside the number of the nearest alternative. Held: the "
+    "intervals here decide all pairs as published; broken: at least one is the other way round. "
+    "Pairs that the study does not tell apart (error bars, words) are no order: –."
 )
 
 
@@ -53,7 +55,7 @@ def print_side_by_side(found: SideBySide, console: Console) -> None:
     for far, variant in variants:
         own = [match for match in found.matches if match.variant == variant]
         nearest = "" if far else " (nearest to the study)"
-        console.print(f"\n{escape(variant)}{nearest}", style="bold", highlight=False)
+        console.print(f"\n{variant}{nearest}", style="bold", highlight=False, markup=False)
         console.print(_table(own, verdicts))
         console.print(_count(own, verdicts), highlight=False)
     console.print(f"\n{_HOW_TO_READ}", style="dim", highlight=False)
@@ -69,11 +71,11 @@ def _table(matches: Sequence[Match], verdicts: dict[int, Order]) -> Table:
         order = verdicts.get(id(first))
         word, style = _word(order)
         table.add_row(
-            "" if first.subject == before else escape(first.subject),
-            escape(", ".join(part for part in (first.operation, first.published.unit) if part)),
-            escape(_there(row)),
-            escape(_here(row, order)),
-            f"[{style}]{word}[/]" if style else word,
+            Text("" if first.subject == before else first.subject),
+            Text(", ".join(part for part in (first.operation, first.published.unit) if part)),
+            Text(_there(row)),
+            Text(_here(row, order)),
+            Text(word, style),
         )
         before = first.subject
     return table
@@ -91,12 +93,18 @@ def _rows(matches: Sequence[Match]) -> Iterator[list[Match]]:
 
 def _there(row: Sequence[Match]) -> str:
     ranked = sorted(row, key=lambda match: match.published.value)
-    return "\n".join(f"{match.alternative} {given(match.published)}" for match in ranked)
+    there = {match.published_as: given(match.published) for match in ranked}
+    return "\n".join(f"{name} {number}" for name, number in there.items())
 
 
 def _here(row: Sequence[Match], order: Order | None) -> str:
-    """List what was measured, each on a line that begins with how it stands to the one before."""
-    return order_here(order, _measured, "\n") if order else "\n".join(map(_measured, row))
+    """List what was measured, each on a line that begins with how it stands to the one before.
+
+    What the study does not have comes last, behind a plus.
+    """
+    known = [match for match in row if not match.beyond]
+    lines = [order_here(order, _measured, "\n")] if order else [_measured(m) for m in known]
+    return "\n".join([*lines, *(f"+ {_measured(match)}" for match in row if match.beyond)])
 
 
 def _measured(match: Match) -> str:

@@ -48,7 +48,7 @@ STUDIES = {
 #: The columns that every table begins with; those behind them are parameters of the study.
 COLUMNS = (
     "study", "source", "url", "reading", "statistic", "quantity", "unit", "value", "low", "high",
-    "sd", "approximate", "note",
+    "sd", "alike", "approximate", "note",
 )  # fmt: skip
 _NUMBERS = ("value", "low", "high", "sd")
 _READINGS = ("printed", "figure", "computed")
@@ -100,6 +100,7 @@ def _value(row: dict[str, str], where: str) -> PublishedValue:
         low=low,
         high=high,
         sd=sd,
+        alike=row["alike"],
         approximate=approximate,
         note=row["note"],
         parameters={key: cell for key, cell in row.items() if key not in COLUMNS},
@@ -127,10 +128,12 @@ def published_frame(study: str) -> pd.DataFrame:
 
 
 def given(value: PublishedValue) -> str:
-    """Write a published number as it is given: with its range, and ≈ where it is not exact."""
+    """Write a published number as it is given: ≈ where it is not exact, its range or deviation."""
     if math.isnan(value.value):
         low, high = value.low, value.high
         text = f"< {high:g}" if math.isnan(low) else f"{low:g}–{high:g}"
     else:
         text = f"{value.value:g}"
+        if not math.isnan(value.sd):
+            text += f" ± {value.sd:.2g}"
     return f"≈ {text}" if value.approximate else text

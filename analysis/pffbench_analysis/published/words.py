@@ -76,11 +76,11 @@ def told(order: Order) -> str:
 
 
 def published_order(order: Order) -> str:
-    """Name the alternatives, fastest published first; ``=`` where the same number stands."""
-    told = order.matches[0].alternative
-    for a, b in pairwise(order.matches):
-        sign = "=" if a.published.value == b.published.value else "<"
-        told += f" {sign} {b.alternative}"
+    """Name what the study has, fastest first; ``~`` where it does not tell neighbours apart."""
+    there = {match.published_as: match.published for match in order.matches}
+    told = next(iter(there))
+    for (_, a), (name, b) in pairwise(there.items()):
+        told += f" {'<' if a.differs_from(b) else '~'} {name}"
     return told
 
 
@@ -91,7 +91,7 @@ def order_here(
     ranked = sorted(order.matches, key=lambda match: match.here)
     decided = {
         frozenset((id(pair.faster), id(pair.slower)))
-        for pair in order.pairs
+        for pair in (*order.pairs, *order.alike)
         if pair.agrees is not None
     }
     told = text(ranked[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pffbench.text import markdown_row
 from pffbench_analysis.charts import label
 from pffbench_analysis.scaling.points import Curve, Estimate, Point
 from pffbench_analysis.scaling.series import Series
@@ -77,7 +78,7 @@ def compression_table(fitted: Sequence[Fitted], series: Series) -> Iterator[str]
         points = {point.size: point for point in curve.points}
         cells = [_cell(points[size], base) if size in points else "" for size in sizes]
         told = [label(curve.case), phase_name(curve.phase), _ratios(curve.points)]
-        yield f"| {' | '.join([*told, *cells])} |"
+        yield markdown_row([*told, *cells])
 
 
 def _cell(point: Point, base: Curve | None) -> str:

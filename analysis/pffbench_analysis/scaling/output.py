@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pffbench.errors import UserError
+from pffbench.storage.regular_files import read_regular
 from pffbench_analysis.report import save
 from pffbench_analysis.scaling.figures import figures
 from pffbench_analysis.scaling.points import Over
@@ -18,6 +19,8 @@ from pffbench_analysis.scaling.tables import write_csv, write_json, write_markdo
 from pffbench_analysis.scaling.words import summary_lines
 
 _NAME = "scaling"
+#: Bytes of a `scaling.json`.
+_LARGEST = 2**28
 _TABLES = ("scaling.csv", "scaling.json", "scaling.md")
 
 
@@ -83,9 +86,9 @@ def scaling(
 
 def _directory(series: Series, out: str | Path | None) -> Path:
     """Return where to write: never into a run."""
-    parents = [str(run.directory.resolve().parent) for run in series.runs]
+    parents = [str(Path(os.path.realpath(run.directory)).parent) for run in series.runs]
     directory = Path(out) if out is not None else Path(os.path.commonpath(parents)) / _NAME
-    resolved = directory.resolve()
+    resolved = Path(os.path.realpath(directory))
     for place in (resolved, *resolved.parents):
         if (place / "run.json").exists():
             raise UserError(f"--out {directory} lies in the run {place}; choose a place beside it")
@@ -105,9 +108,9 @@ def _earlier(directory: Path, series: Series) -> Iterator[str]:
     if not directory.exists() or not any(directory.iterdir()):
         return iter(())
     try:
-        told = json.loads((directory / "scaling.json").read_text(encoding="utf-8"))
+        told = json.loads(read_regular(directory / "scaling.json", _LARGEST))
         mine = isinstance(told, dict) and told.get("made_by") == "pffbench scaling"
-    except (OSError, json.JSONDecodeError):
+    except (OSError, ValueError, RecursionError):
         mine = False
     if not mine:
         raise UserError(

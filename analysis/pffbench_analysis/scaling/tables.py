@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pffbench
+from pffbench.storage.regular_files import replacing, write_replacing
+from pffbench.text import escape_markdown, markdown_row
 from pffbench_analysis.charts import label
 from pffbench_analysis.scaling.bootstrap import Prediction
 from pffbench_analysis.scaling.compression import compression_table, per_rank, ratio
@@ -48,7 +50,7 @@ COLUMNS = (
 
 def write_csv(fitted: Sequence[Fitted], path: Path) -> None:
     """Write the measured points, one row for each case, phase and size."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path) as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(_row(one, point) for one in fitted for point in one.curve.points)
@@ -144,7 +146,7 @@ def write_json(series: Series, fitted: Sequence[Fitted], files: Sequence[str], p
         "curves": [_curve(one) for one in fitted],
         "files": list(files),
     }
-    path.write_text(json.dumps(told, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    write_replacing(path, json.dumps(told, indent=1, allow_nan=False) + "\n")
 
 
 def _curve(one: Fitted) -> dict[str, Any]:
@@ -199,7 +201,7 @@ def write_markdown(
     series: Series, fitted: Sequence[Fitted], figures: Sequence[str], path: Path
 ) -> None:
     """Write the verdict, then a table for each comparison and phase."""
-    path.write_text("\n".join(_markdown(series, fitted, figures)) + "\n", encoding="utf-8")
+    write_replacing(path, "\n".join(_markdown(series, fitted, figures)) + "\n")
 
 
 def _markdown(series: Series, fitted: Sequence[Fitted], figures: Sequence[str]) -> Iterator[str]:
@@ -208,13 +210,15 @@ def _markdown(series: Series, fitted: Sequence[Fitted], figures: Sequence[str]) 
     sizes = [*map(str, series.sizes[:-1]), count(series.sizes[-1], series.over)]
     yield f"# {record.name}: {kinds} scaling, {', '.join(sizes)}"
     if record.question:
-        yield from ("", record.question)
+        yield from ("", escape_markdown(record.question))
     yield ""
-    yield from (f"- **{text}**" for text in [*series.alarms, *can_tell(series)])
-    yield from (f"- {verdict(one)}" for one in fitted if one.curve.phase.endswith("_total"))
-    yield from (f"- note: {note}" for note in series.notes)
+    alarms = [*series.alarms, *can_tell(series)]
+    verdicts = [verdict(one) for one in fitted if one.curve.phase.endswith("_total")]
+    yield from (f"- **{escape_markdown(text)}**" for text in alarms)
+    yield from (f"- {escape_markdown(text)}" for text in verdicts)
+    yield from (f"- note: {escape_markdown(note)}" for note in series.notes)
     for members in groups(fitted).values():
-        yield from ("", f"## {work(members[0].curve)}")
+        yield from ("", f"## {escape_markdown(work(members[0].curve))}")
         for phase in dict.fromkeys(one.curve.phase for one in members):
             these = [one for one in members if one.curve.phase == phase]
             yield from ("", f"### {phase_name(phase)}", "")
@@ -238,7 +242,7 @@ def _points_table(fitted: Sequence[Fitted], series: Series) -> Iterator[str]:
     for one in fitted:
         points = {point.size: point for point in one.curve.points}
         cells = (_cell(one, points[size]) if size in points else "" for size in sizes)
-        yield f"| {label(one.curve.case)} | {' | '.join(cells)} |"
+        yield markdown_row([label(one.curve.case), *cells])
 
 
 def _cell(one: Fitted, point: Point) -> str:
@@ -252,7 +256,7 @@ def _cell(one: Fitted, point: Point) -> str:
 def _laws_table(fitted: Sequence[Fitted], series: Series) -> Iterator[str]:
     for one in fitted:
         fit = one.fits.chosen
-        yield f"- {label(one.curve.case)}: {law_text(one)}"
+        yield f"- {escape_markdown(label(one.curve.case))}: {law_text(one)}"
         if fit is not None:
             yield f"  - {one.fits.reason}; off by {fit.residual:.1%} where it was fitted"
             yield from (f"  - held out: {held_out_text(p, series.over)}" for p in fit.held_out)

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pffbench.backends.array import Array, Buffer, Call, what_was_read
 from pffbench.backends.capabilities import Capabilities
@@ -44,14 +45,22 @@ class Store(ABC):
         Whether every rank has to open every array, also those that it does not touch.
     collective_growth : bool
         Whether every rank has to take part when an array grows, also those that do not touch it.
+    collective_close : bool
+        Whether ranks that share the store have to close it together: after a failure of one of
+        them it stays open then.
     """
 
     collective_lookup: bool = False
     collective_growth: bool = False
+    collective_close: bool = True
 
     @abstractmethod
     def files(self) -> set[str]:
         """Return the files that this rank wrote to; asked after closing, off the timer."""
+
+    def prepare(self, specs: Sequence[ArraySpec]) -> None:
+        """Work out, off the timer, what `define` tells the library of these arrays."""
+        return
 
     @abstractmethod
     def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
@@ -60,6 +69,19 @@ class Store(ABC):
     @abstractmethod
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
         """Open arrays: those that this rank needs, or all where `collective_lookup` says so."""
+
+    def opener(self, specs: Sequence[ArraySpec]) -> Call:
+        """Prepare to open arrays, as `arrays` does; return the call that opens them.
+
+        The call may be the library's own, with nothing around it: `opened` is given what it
+        returns.
+        """
+        return partial(self.arrays, specs)
+
+    def opened(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
+        """Return the arrays that a call of `opener` opened, off the timer."""
+        found: Mapping[str, Array] = returned
+        return found
 
     @abstractmethod
     def flush(self) -> None:
@@ -104,10 +126,20 @@ class Backend(ABC):
     repack_program: ClassVar[str | None] = None
     #: Whether each chunk is a file of its own.
     file_per_chunk: ClassVar[bool] = False
+    #: Which files are opened through MPI-IO.
+    mpi_io: ClassVar[Literal["none", "shared", "all"]] = "none"
+    #: Whether ranks that share a file may wait for each other for ever when it finds no room.
+    needs_room: ClassVar[bool] = False
 
     def __init__(self, options: Options, settings: Settings) -> None:
         self.options = options
         self.settings = settings
+
+    @classmethod
+    def opens_by_mpi_io(cls, parameters: Parameters) -> bool:
+        """Whether the files of a case are opened through MPI-IO."""
+        shared = parameters.layout != "file_per_process"
+        return cls.mpi_io == "all" or (cls.mpi_io == "shared" and shared)
 
     def load(self, codec: str) -> None:
         """Import what a codec needs beside the library; before anything is timed."""

@@ -48,6 +48,7 @@ class DirectoryStore(Store):
         Whether chunks are written that hold nothing but the fill value.
     """
 
+    collective_close = False
     #: What the library's objects are put into.
     array_type: ClassVar[type[DirectoryArray]]
 

@@ -1,12 +1,13 @@
 """Compression filters of HDF5 and netCDF-4 files: their numbers and parameters.
 
-zlib and szip are built into HDF5; Blosc, Zstandard and LZ4 are plug-ins, registered with The HDF
-Group (https://github.com/HDFGroup/hdf5_plugins), that the Python package hdf5plugin brings. Filters
-of files that ranks share run in collective transfers only.
+zlib and szip are built into HDF5, LZF into h5py; Blosc, Zstandard and LZ4 are plug-ins, registered
+with The HDF Group (https://github.com/HDFGroup/hdf5_plugins), that the Python package hdf5plugin
+brings. Filters of files that ranks share run in collective transfers only.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,9 +16,13 @@ from pffbench.case import Parameters
 
 #: Numbers of the filters in files; the first four are HDF5's own.
 DEFLATE, SHUFFLE, FLETCHER32, SZIP = 1, 2, 3, 4
-BLOSC, LZ4, ZSTD = 32001, 32004, 32015
+LZF, BLOSC, LZ4, ZSTD = 32000, 32001, 32004, 32015
 #: Pixels of a block of szip; 8, as h5py has it, which any chunk of some size can be cut into.
 SZIP_BLOCK = 8
+#: Bytes under which Blosc does not compress (BLOSC_MIN_BUFFERSIZE).
+_BLOSC_LEAST = 128
+#: Compressors that look for repetitions only, which random numbers of a small range do not have.
+_NO_ENTROPY = frozenset({"blosclz", "lz4", "lz4hc"})
 #: What Blosc calls its compressors and shuffles in a filter's parameters.
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 _SHUFFLES = ("none", "byte", "bit")
@@ -25,11 +30,14 @@ _SHUFFLES = ("none", "byte", "bit")
 #: What can be asked for in HDF5 and in netCDF-4: codecs, the shuffles of each, what Blosc calls
 #: its compressors, and the package that a codec needs.
 CODECS = frozenset({"none", "gzip", "szip", "zstd", "lz4", "blosc"})
+#: What h5py has beside: other programs that read HDF5 files mostly have not.
+CODECS_OF_H5PY = frozenset({"lzf"})
 _BYTE = frozenset({"none", "byte"})
 SHUFFLES: Mapping[str, frozenset[str]] = {
     "gzip": _BYTE,
     "zstd": _BYTE,
     "lz4": _BYTE,
+    "lzf": _BYTE,
     "blosc": frozenset(_SHUFFLES),
 }
 COMPRESSORS = frozenset({"blosclz", "lz4", "lz4hc", "zlib", "zstd"})
@@ -65,15 +73,50 @@ def plugin_filter(spec: ArraySpec) -> Filter | None:
     return None
 
 
-def refuse_filters(parameters: Parameters, specs: Iterable[ArraySpec]) -> str | None:
-    """Refuse data that a filter gives up on where the file does not come out right, or None."""
-    gives_up = any(spec.codec in ("szip", "blosc") for spec in specs)
-    if parameters.source == "uniform" and gives_up and parameters.layout != "file_per_process":
-        return (
-            f"codec {parameters.codec} leaves chunks that it cannot make smaller as they are, and "
-            "parallel HDF5 does not note that in the file, which cannot be read then (so HDF5 "
-            "1.10.8); source: uniform needs codec gzip, zstd or lz4"
-        )
+def refuse_filters(
+    parameters: Parameters, specs: Iterable[ArraySpec], *, must_compress: bool = False
+) -> str | None:
+    """Refuse data that a filter gives up on where the file does not come out right, or None.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        The case.
+    specs : iterable of ArraySpec
+        The kinds of its arrays.
+    must_compress : bool
+        Whether writing fails where a filter of a plug-in gives up, in a file of one rank too.
+    """
+    shared = parameters.layout != "file_per_process"
+    for spec in specs:
+        elements = math.prod(spec.chunks) if isinstance(spec.chunks, tuple) else None
+        if spec.codec == "szip" and elements is not None and elements < SZIP_BLOCK:
+            return f"codec szip works on blocks of {SZIP_BLOCK} elements; a chunk has {elements}"
+        reason = _gives_up(spec, parameters.source, elements)
+        if reason and shared:
+            return (
+                f"{reason}, leaves such chunks as they are, and parallel HDF5 does not note that "
+                "in the file, which cannot be read then (so HDF5 1.10.8); take codec gzip, zstd or "
+                "lz4"
+            )
+        if reason and must_compress and plugin_filter(spec) is not None:
+            return f"{reason}, and netCDF then fails to write them; take codec gzip, zstd or lz4"
+    return None
+
+
+def _gives_up(spec: ArraySpec, source: str, elements: int | None) -> str | None:
+    """Say why a filter does not make chunks smaller, as far as that is known; else None."""
+    if spec.codec not in ("szip", "lzf", "blosc"):
+        return None
+    if source == "uniform":
+        return f"codec {spec.codec} cannot make data of source: uniform smaller"
+    if spec.codec != "blosc":
+        return None
+    if elements is not None and elements * spec.itemsize < _BLOSC_LEAST:
+        size = elements * spec.itemsize
+        return f"codec blosc does not compress chunks of under {_BLOSC_LEAST} bytes ({size} here)"
+    if source == "integers" and spec.itemsize == 1 and spec.compressor in _NO_ENTROPY:
+        return f"codec blosc with {spec.compressor} cannot make integers of one byte smaller"
     return None
 
 
@@ -98,6 +141,6 @@ def _named(number: int, values: Sequence[int]) -> str:
         shuffle = _SHUFFLES[values[5]]
         shuffled = "" if shuffle == "none" else f" {shuffle}"
         return f"blosc-{_COMPRESSORS[values[6]]} {values[4]}{shuffled}"
-    names = {DEFLATE: "gzip", SZIP: "szip", ZSTD: "zstd", LZ4: "lz4"}
+    names = {DEFLATE: "gzip", SZIP: "szip", ZSTD: "zstd", LZ4: "lz4", LZF: "lzf"}
     name = names.get(number, f"filter {number}")
     return f"{name} {values[0]}" if number in (DEFLATE, ZSTD) and values else name

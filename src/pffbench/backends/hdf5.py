@@ -29,7 +29,7 @@ from pffbench.backends.hdf5_store import Hdf5Store
 from pffbench.backends.stored_parts import part_of_hdf5
 from pffbench.case import Options, Parameters, Settings
 from pffbench.parallel.decomposition import Box
-from pffbench.units import Size
+from pffbench.units import CacheSize, SmallSize
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -79,10 +79,10 @@ class Hdf5Options(Options, frozen=True, kw_only=True):
         dataset lies in the file, so that what the layers above take can be told.
     """
 
-    chunk_cache: Size | None = None
-    chunk_cache_slots: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    chunk_cache: CacheSize | None = None
+    chunk_cache_slots: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] | None = None
     chunk_cache_w0: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
-    alignment: Size | None = None
+    alignment: SmallSize | None = None
     file_locking: bool | None = None
     collective_metadata: bool | None = None
     libver: Libver | None = None
@@ -98,7 +98,7 @@ class Hdf5(Backend):
     suffix = ".h5"
     libraries = ("h5py",)
     capabilities = Capabilities(
-        codecs=filters.CODECS,
+        codecs=filters.CODECS | filters.CODECS_OF_H5PY,
         shuffles=filters.SHUFFLES,
         compressors=filters.COMPRESSORS,
         codec_libraries=filters.CODEC_LIBRARIES,
@@ -107,6 +107,8 @@ class Hdf5(Backend):
     )
     options_type = Hdf5Options
     call_limit = MPI_CALL_LIMIT
+    mpi_io = "shared"
+    needs_room = True
     repack_program = "h5repack"
 
     def __init__(self, options: Options, settings: Settings) -> None:

@@ -96,11 +96,19 @@ def chunks_on_disk(path: str, name: str) -> StoredChunks | None:
 
 
 def h5repack(source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
-    """Return the command that rewrites a file with the datasets' new chunks and compression."""
-    told: list[str] = []
+    """Return the command that rewrites a file with the datasets' new chunks and compression.
+
+    Datasets that become alike are named together, as in a command that a person writes; those
+    that are not named are copied as they are.
+    """
+    alike: dict[tuple[str, str], list[str]] = {}
     for spec in specs:
         assert isinstance(spec.chunks, tuple)
         chunks = "x".join(map(str, spec.chunks))
         codec = f"GZIP={spec.level}" if spec.codec == "gzip" else "NONE"
-        told += ["-l", f"{spec.name}:CHUNK={chunks}", "-f", f"{spec.name}:{codec}"]
+        alike.setdefault((chunks, codec), []).append(spec.name)
+    told: list[str] = []
+    for (chunks, codec), names in alike.items():
+        together = ",".join(names)
+        told += ["-l", f"{together}:CHUNK={chunks}", "-f", f"{together}:{codec}"]
     return ["h5repack", *told, source, target]

@@ -120,6 +120,8 @@ def _creation(spec: ArraySpec) -> dict[str, Any]:
         told.update(compression="gzip", compression_opts=spec.level)
     elif spec.codec == "szip":
         told.update(compression="szip", compression_opts=("nn", filters.SZIP_BLOCK))
+    elif spec.codec == "lzf":
+        told.update(compression="lzf")
     elif plugin := filters.plugin_filter(spec):
         told.update(compression=plugin.number, compression_opts=plugin.values)
     if filters.shuffles_before(spec):

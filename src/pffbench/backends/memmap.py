@@ -12,7 +12,7 @@ import numpy as np
 
 from pffbench.backends.base import Array, ArraySpec, Buffer, Call, Store
 from pffbench.backends.posix import Posix
-from pffbench.backends.raw import Copy, Order, RawOptions, best_copy, copies_of
+from pffbench.backends.raw import Copy, RawOptions, best_copy, copies_of
 from pffbench.backends.stored import Touched
 from pffbench.case import Options
 from pffbench.parallel.decomposition import Box
@@ -40,7 +40,7 @@ class MemmapOptions(RawOptions, frozen=True, kw_only=True):
         read-ahead off, ``sequential`` doubles it.
     """
 
-    destination: Order = "C"
+    destination: Literal["C", "F"] = "C"
     madvise: Literal["normal", "random", "sequential"] = "normal"
 
 
@@ -64,6 +64,8 @@ class Memmap(Posix):
 class MemmapStore(Store):
     """A plain file of which each array is mapped when it is opened."""
 
+    collective_close = False
+
     def __init__(self, path: str, options: MemmapOptions) -> None:
         self._path = path
         self._options = options
@@ -81,10 +83,10 @@ class MemmapStore(Store):
         maps: dict[Copy, Any] = {}
         for copy in copies_of(spec, self._options):
             mapped: Any = np.memmap(
-                self._path, spec.dtype, "r", offset=copy.begin, shape=copy.shape, order=copy.order
+                self._path, spec.dtype, "r", offset=copy.begin, shape=copy.shape_in_file
             )
             mapped.base.madvise(_ADVICE[self._options.madvise])
-            maps[copy] = mapped
+            maps[copy] = copy.as_array(mapped)
         return MemmapArray(maps, self._options.destination)
 
     def files(self) -> set[str]:
@@ -100,9 +102,9 @@ class MemmapStore(Store):
 
 
 class MemmapArray(Array):
-    """A map of an array, or of two copies of it."""
+    """A map of an array, or of several copies of it."""
 
-    def __init__(self, maps: dict[Copy, Any], destination: Order) -> None:
+    def __init__(self, maps: dict[Copy, Any], destination: Literal["C", "F"]) -> None:
         self._maps = maps
         self._destination = destination
 

@@ -19,7 +19,7 @@ from pffbench.backends.base import (
     Store,
 )
 from pffbench.backends.later import Later
-from pffbench.backends.raw import Copy, RawOptions, best_copy, copies_of, refuse_growth
+from pffbench.backends.raw import Copy, RawOptions, best_copy, copies_of, refuse_order
 from pffbench.backends.raw_write import why_short
 from pffbench.backends.stored import StoredAs, Touched
 from pffbench.case import Options, Parameters
@@ -55,6 +55,7 @@ class MpiIo(Backend):
     capabilities = Capabilities(formatted=False, changes=True)
     options_type = MpiIoOptions
     call_limit = MPI_CALL_LIMIT
+    mpi_io = "all"
 
     @classmethod
     def copies(cls, options: Options) -> int:
@@ -66,7 +67,7 @@ class MpiIo(Backend):
         cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
         assert isinstance(options, RawOptions)
-        return refuse_growth(options, specs)
+        return refuse_order(options, specs)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         from mpi4py import MPI
@@ -143,7 +144,7 @@ class MpiIoStore(Store):
 
 
 class MpiIoArray(Array):
-    """A stretch of the file, or two, moved by explicit offset or through a subarray view.
+    """A stretch of the file, or several, moved by explicit offset or through a subarray view.
 
     Parameters
     ----------
@@ -294,7 +295,7 @@ def _file_type(box: Box, copy: Copy, element: MPI.Datatype) -> MPI.Datatype:
         places, length = runs.offsets - copy.begin, runs.length // element.Get_size()
         file_type = element.Create_hindexed_block(length, places.tolist())
     else:
-        order = MPI.ORDER_C if copy.order == "C" else MPI.ORDER_FORTRAN
-        file_type = element.Create_subarray(copy.shape, box.shape, box.start, order)
+        shape, start = ([lengths[axis] for axis in copy.axes] for lengths in (box.shape, box.start))
+        file_type = element.Create_subarray(copy.shape_in_file, shape, start, MPI.ORDER_C)
     file_type.Commit()
     return file_type

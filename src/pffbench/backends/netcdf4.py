@@ -32,7 +32,7 @@ from pffbench.case import Options, Parameters, Settings
 from pffbench.data.base import Source
 from pffbench.data.rounded import BitRounded
 from pffbench.parallel.decomposition import Box
-from pffbench.units import Size
+from pffbench.units import CacheSize, SmallSize
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -79,10 +79,10 @@ class NetCdf4Options(Options, frozen=True, kw_only=True):
     """
 
     fill: bool | None = None
-    chunk_cache: Size | None = None
-    chunk_cache_slots: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    chunk_cache: CacheSize | None = None
+    chunk_cache_slots: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] | None = None
     chunk_cache_w0: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
-    alignment: Size | None = None
+    alignment: SmallSize | None = None
     quantize: Annotated[int, msgspec.Meta(ge=1, le=52)] | None = None
     dimensions: Literal["fixed", "unlimited_shared", "unlimited_private"] = "fixed"
     enddef: Literal["explicit", "implicit"] = "explicit"
@@ -120,6 +120,8 @@ class NetCdf4(Backend):
     )
     options_type = NetCdf4Options
     call_limit = MPI_CALL_LIMIT
+    mpi_io = "shared"
+    needs_room = True
     repack_program = "h5repack"
 
     def __init__(self, options: Options, settings: Settings) -> None:
@@ -163,7 +165,9 @@ class NetCdf4(Backend):
                     "access to data; netcdf4.enddef: implicit needs transfer: collective or "
                     "layout: file_per_process"
                 )
-        if reason := refuse_chunks(parameters, specs) or filters.refuse_filters(parameters, specs):
+        if reason := refuse_chunks(parameters, specs):
+            return reason
+        if reason := filters.refuse_filters(parameters, specs, must_compress=True):
             return reason
         compressed = any(spec.codec not in ("none", "library") for spec in specs)
         shared = parameters.layout != "file_per_process"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import prod
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pffbench.backends import filters
@@ -17,6 +19,7 @@ from pffbench.backends.base import (
     Touched,
 )
 from pffbench.backends.chunkcache import MATCHED_CHUNK_CACHE, ChunkCache, Chunking
+from pffbench.backends.later import Later
 from pffbench.backends.stored import touched_chunks
 from pffbench.case import Settings
 from pffbench.parallel.decomposition import Box
@@ -25,6 +28,34 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
     from pffbench.backends.netcdf4 import NetCdf4Options
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """What the library is told to define a variable.
+
+    Parameters
+    ----------
+    dimensions : dict of str to int or None
+        Its dimensions and their lengths; None for an unlimited one.
+    names : tuple of str
+        Names of the dimensions.
+    dtype : numpy.dtype
+        Element type in the file.
+    settings : dict
+        Further arguments of ``createVariable``.
+    filter : Filter or None
+        What compresses, where that is a plug-in of HDF5.
+    shuffle : bool
+        Whether HDF5's byte shuffle comes before it.
+    """
+
+    dimensions: dict[str, int | None]
+    names: tuple[str, ...]
+    dtype: Any
+    settings: dict[str, Any]
+    filter: filters.Filter | None
+    shuffle: bool
 
 
 class NetCdf4Store(Store):
@@ -43,11 +74,17 @@ class NetCdf4Store(Store):
         self._shared = comm is not None
         self._options = options
         self._settings = settings
+        self._cache = options.chunk_cache_settings
+        self._matches_cache = settings == "matched" and comm is None
+        self._prepared: Mapping[str, _Definition] = {}
         # With a cache of its own a variable is opened once more, which is collective.
-        self.collective_lookup = self._shared and bool(options.chunk_cache_settings)
+        self.collective_lookup = self._shared and bool(self._cache)
 
     def files(self) -> set[str]:
         return {self._path}
+
+    def prepare(self, specs: Sequence[ArraySpec]) -> None:
+        self._prepared = {spec.name: self._definition(spec) for spec in specs}
 
     def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
         """Define all variables on every rank, then leave define mode.
@@ -56,13 +93,16 @@ class NetCdf4Store(Store):
         to data; ended here, that cost counts as definition and not as writing. netCDF4-python
         has no public way to end it but ``sync``, which also writes everything out.
         """
-        variables = {spec.name: self._create(spec) for spec in specs}
+        made = [(spec, self._create(spec)) for spec in specs]
         if self._options.enddef == "explicit":
             self._dataset._enddef()
-        # After the end of define mode, which may set the cache of a variable by its chunks.
-        return {spec.name: self._array(variables[spec.name], spec) for spec in specs}
+        if self._cache or self._matches_cache:
+            # After the end of define mode, which may set the cache of a variable by its chunks.
+            self._set_caches(made)
+        return Later(partial(self._arrays, made))
 
-    def _create(self, spec: ArraySpec) -> Any:
+    def _definition(self, spec: ArraySpec) -> _Definition:
+        """Return what the library is told to define a variable."""
         axes = range(len(spec.shape))
         if self._options.dimensions == "fixed":
             lengths: dict[str, int | None] = {"records": None} if spec.growth else {}
@@ -72,16 +112,25 @@ class NetCdf4Store(Store):
             lengths = {f"axis{i}": None for i in axes}
         else:
             lengths = {f"axis{i}_{spec.name}": None for i in axes}
-        for name, length in lengths.items():
-            if name not in self._dataset.dimensions:
-                self._dataset.createDimension(name, length)
-        told = self._creation(spec)
-        kind = spec.stored_dtype
-        variable = self._dataset.createVariable(spec.name, kind, tuple(lengths), **told)
-        if plugin := filters.plugin_filter(spec):
+        return _Definition(
+            lengths,
+            tuple(lengths),
+            spec.stored_dtype,
+            self._creation(spec),
+            filters.plugin_filter(spec),
+            filters.shuffles_before(spec),
+        )
+
+    def _create(self, spec: ArraySpec) -> Any:
+        dataset, told = self._dataset, self._prepared.get(spec.name) or self._definition(spec)
+        for name, length in told.dimensions.items():
+            if name not in dataset.dimensions:
+                dataset.createDimension(name, length)
+        variable = dataset.createVariable(spec.name, told.dtype, told.names, **told.settings)
+        if told.filter is not None:
             from pffbench.backends.libnetcdf import add_filter
 
-            add_filter(variable, plugin, shuffle=filters.shuffles_before(spec))
+            add_filter(variable, told.filter, shuffle=told.shuffle)
         return variable
 
     def _creation(self, spec: ArraySpec) -> dict[str, Any]:
@@ -106,30 +155,55 @@ class NetCdf4Store(Store):
             told["endian"] = "big"
         return told
 
-    def _array(self, variable: Any, spec: ArraySpec) -> Array:
-        if self._settings == "matched":
-            variable.set_auto_maskandscale(False)
-            self._match_cache(variable, spec)
-        if (cache := self._options.chunk_cache_settings) and variable.chunking() != "contiguous":
-            variable.set_var_chunk_cache(**cache)
-        return NetCdf4Array(variable, self._shared)
+    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
+        wanted = list(specs)
+        return self.opened(wanted, self.opener(wanted)())
 
-    def _match_cache(self, variable: Any, spec: ArraySpec) -> None:
-        """Undo a cache that netCDF-C has enlarged so that it holds chunks larger than it.
+    def opener(self, specs: Sequence[ArraySpec]) -> Call:
+        """Look variables up by name, which is all that opening one is in netCDF4-python."""
+        dataset = self._dataset
+        if not specs:
+            return tuple
+        if self._cache or any(map(self._may_be_enlarged, specs)):
+            return partial(self._with_caches, specs)
+        named = itemgetter(*(spec.name for spec in specs))
+        return lambda: named(dataset.variables)
+
+    def opened(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
+        variables = returned if isinstance(returned, tuple) else (returned,)
+        return self._arrays(zip(specs, variables, strict=True))
+
+    def _with_caches(self, specs: Sequence[ArraySpec]) -> tuple[Any, ...]:
+        found = tuple(self._dataset.variables[spec.name] for spec in specs)
+        self._set_caches(zip(specs, found, strict=True))
+        return found
+
+    def _set_caches(self, found: Iterable[tuple[ArraySpec, Any]]) -> None:
+        """Set the chunk caches of variables, which is the library's work and so on the timer."""
+        wanted = MATCHED_CHUNK_CACHE
+        for spec, variable in found:
+            if self._may_be_enlarged(spec) and variable.get_var_chunk_cache()[0] > wanted.nbytes:
+                variable.set_var_chunk_cache(wanted.nbytes, wanted.slots, wanted.preemption)
+            if self._cache and variable.chunking() != "contiguous":
+                variable.set_var_chunk_cache(**self._cache)
+
+    def _may_be_enlarged(self, spec: ArraySpec) -> bool:
+        """Whether netCDF-C may have enlarged a cache, against ``matched``, to hold a large chunk.
 
         It does so for files of one process only, and not in all versions.
         """
-        wanted = MATCHED_CHUNK_CACHE
-        if self._shared or not isinstance(spec.chunks, tuple):
-            return
-        if prod(spec.chunks) * spec.itemsize <= wanted.nbytes:
-            return
-        if variable.get_var_chunk_cache()[0] > wanted.nbytes:
-            variable.set_var_chunk_cache(wanted.nbytes, wanted.slots, wanted.preemption)
+        if not self._matches_cache or not isinstance(spec.chunks, tuple):
+            return False
+        return prod(spec.chunks) * spec.itemsize > MATCHED_CHUNK_CACHE.nbytes
 
-    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        variables = self._dataset.variables
-        return {spec.name: self._array(variables[spec.name], spec) for spec in specs}
+    def _arrays(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
+        """Put the library's variables into objects of ours."""
+        arrays: dict[str, Array] = {}
+        for spec, variable in found:
+            if self._settings == "matched":
+                variable.set_auto_maskandscale(False)
+            arrays[spec.name] = NetCdf4Array(variable, self._shared)
+        return arrays
 
     def flush(self) -> None:
         """Write everything out (``nc_sync``); with MPI this syncs the file too."""

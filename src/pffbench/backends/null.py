@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
 
 from pffbench.backends.base import Array, ArraySpec, Backend, Buffer, Call, Capabilities, Store
 from pffbench.case import Options, Settings
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 Verb = Literal["create", "define", "write", "flush", "close", "open", "arrays", "read", "reopen"]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+Rank = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
 class NullOptions(Options, frozen=True, kw_only=True):
@@ -31,10 +35,10 @@ class NullOptions(Options, frozen=True, kw_only=True):
         The rank on which it does.
     """
 
-    delays: dict[Verb, float] = {}  # noqa: RUF012 -- msgspec copies a mutable default
-    delay_rank: int | None = None
+    delays: dict[Verb, Seconds] = {}  # noqa: RUF012 -- msgspec copies a mutable default
+    delay_rank: Rank | None = None
     fail: Verb | None = None
-    fail_rank: int = 0
+    fail_rank: Rank = 0
 
 
 class Null(Backend):

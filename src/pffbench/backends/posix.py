@@ -19,7 +19,7 @@ from pffbench.backends.base import (
     Store,
 )
 from pffbench.backends.later import Later
-from pffbench.backends.raw import Copy, RawOptions, Runs, best_copy, copies_of, refuse_growth
+from pffbench.backends.raw import Copy, RawOptions, Runs, best_copy, copies_of, refuse_order
 from pffbench.backends.raw_write import bytes_of, why_short, write_all, write_runs
 from pffbench.backends.stored import StoredAs, Touched
 from pffbench.case import Options, Parameters
@@ -55,7 +55,7 @@ class Posix(Backend):
         cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
         assert isinstance(options, RawOptions)
-        return refuse_growth(options, specs)
+        return refuse_order(options, specs)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Make the file; of ranks that share it rank 0 does, and the others open it."""
@@ -88,6 +88,8 @@ class Posix(Backend):
 class PosixStore(Store):
     """A plain file; it describes nothing, so arrays lie in the order of their definition."""
 
+    collective_close = False
+
     def __init__(self, path: str, descriptor: int, options: RawOptions) -> None:
         self._descriptor = descriptor
         self._path = path
@@ -113,7 +115,7 @@ class PosixStore(Store):
 
 
 class PosixArray(Array):
-    """A stretch of the file, or two with the same elements in different orders."""
+    """A stretch of the file, or several with the same elements in different orders."""
 
     def __init__(self, descriptor: int, copies: Sequence[Copy]) -> None:
         self._descriptor = descriptor

@@ -6,7 +6,7 @@ import math
 import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import msgspec
 import numpy as np
@@ -16,9 +16,10 @@ from pffbench.backends.base import ArraySpec, Buffer
 from pffbench.backends.stored import StoredAs, Touched
 from pffbench.case import Options
 from pffbench.parallel.decomposition import Box, Shape
-from pffbench.units import Size
+from pffbench.units import SmallSize
 
-Order = Literal["C", "F"]
+#: Last index fastest; first index fastest; or the middle index slowest, the others as in C.
+Order = Literal["C", "F", "M"]
 #: Runs that are looked at in one go, so that counting the pages of millions takes little memory.
 _AT_ONCE = 2**20
 
@@ -28,20 +29,22 @@ class RawOptions(Options, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    order : {"C", "F", "both"}
-        Order of the elements in the file: last index fastest, first index fastest, or one copy of
-        each, of which a read takes the one that is in fewer pieces.
+    order : {"C", "F", "both", "three"}
+        Order of the elements in the file: last index fastest, first index fastest, one copy of
+        each, or a third one too, in which the middle index is slowest, so that a slice across any
+        axis of a volume is in one piece. A read takes the copy that is in fewest pieces.
     header : Size
         Bytes left free before the data.
     """
 
-    order: Literal["C", "F", "both"] = "C"
-    header: Size = msgspec.field(default_factory=lambda: Size(0))
+    order: Literal["C", "F", "both", "three"] = "C"
+    header: SmallSize = msgspec.field(default_factory=lambda: SmallSize(0))
 
     @property
     def orders(self) -> tuple[Order, ...]:
         """The order of each copy."""
-        return ("C", "F") if self.order == "both" else (self.order,)
+        several: dict[str, tuple[Order, ...]] = {"both": ("C", "F"), "three": ("C", "F", "M")}
+        return several.get(self.order) or (cast(Order, self.order),)
 
     def stored_as(self) -> StoredAs:
         """Tell how arrays lie in the file, where it is not the plain way."""
@@ -86,8 +89,8 @@ class Copy:
         Shape of the array.
     itemsize : int
         Bytes of an element.
-    order : {"C", "F"}
-        Which index runs fastest.
+    order : {"C", "F", "M"}
+        In which order the axes follow each other in the file.
     begin : int
         Bytes before the first element.
     """
@@ -96,6 +99,20 @@ class Copy:
     itemsize: int
     order: Order
     begin: int
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes of the array, the slowest first."""
+        in_order = tuple(range(len(self.shape)))
+        if self.order == "M":
+            middle = len(in_order) // 2
+            return (middle, *(axis for axis in in_order if axis != middle))
+        return in_order if self.order == "C" else in_order[::-1]
+
+    @property
+    def shape_in_file(self) -> Shape:
+        """The shape with the slowest axis first."""
+        return tuple(self.shape[axis] for axis in self.axes)
 
     def runs(self, box: Box) -> Runs:
         """Return the stretches that a box consists of, as few as there are."""
@@ -126,18 +143,25 @@ class Copy:
         return math.prod(extent[: _outer_axes(shape, extent, steps)]) if box.size else 0
 
     def from_memory(self, buffer: Buffer) -> Buffer:
-        """Return a C-ordered buffer's elements in the order of the file; a copy for order F."""
-        return buffer if self.order == "C" else np.ascontiguousarray(buffer.T)
+        """Return a C-ordered buffer's elements in the order of the file; a copy but for order C."""
+        return buffer if self.order == "C" else np.ascontiguousarray(buffer.transpose(self.axes))
 
     def to_memory(self, out: Buffer) -> Buffer:
         """View a buffer, filled in the order of the file, as the box that it holds."""
         if self.order == "C":
             return out
-        return out.reshape(-1).reshape(out.shape, order="F")
+        return self.as_array(out.reshape(-1).reshape([out.shape[axis] for axis in self.axes]))
+
+    def as_array(self, stored: Buffer) -> Buffer:
+        """View what has the axes of the file as the array, or the box of it."""
+        return stored.transpose(np.argsort(self.axes))
 
     def _slowest_first(self, box: Box) -> tuple[Shape, Shape, Shape, Shape]:
-        way = 1 if self.order == "C" else -1
-        return self.shape[::way], box.start[::way], box.shape[::way], box.steps[::way]
+        whole, start, extent, steps = (
+            tuple(lengths[axis] for axis in self.axes)
+            for lengths in (self.shape, box.start, box.shape, box.steps)
+        )
+        return whole, start, extent, steps
 
 
 def _outer_axes(shape: Shape, extent: Shape, steps: Shape) -> int:
@@ -149,10 +173,12 @@ def _outer_axes(shape: Shape, extent: Shape, steps: Shape) -> int:
     return axis if apart else max(0, axis - 1)
 
 
-def refuse_growth(options: RawOptions, specs: Sequence[ArraySpec]) -> str | None:
-    """Say that rows cannot be appended to an array in that order, or None."""
+def refuse_order(options: RawOptions, specs: Sequence[ArraySpec]) -> str | None:
+    """Say why arrays cannot be in that order, or None."""
     if options.order != "C" and any(spec.growth for spec in specs):
         return f"rows are appended to raw files of order C only, here it is {options.order}"
+    if options.order == "three" and any(len(spec.shape) < 3 for spec in specs):
+        return "order: three is for arrays of 3 axes or more; with fewer, both has all orders"
     return None
 
 

@@ -39,7 +39,7 @@ class ArraySpec:
         The rank that alone writes it; None when all ranks write it together.
     chunks : tuple of int, "contiguous" or "library"
         Chunk shape, no chunks, or whatever the library chooses by itself.
-    codec : {"none", "gzip", "szip", "zstd", "lz4", "blosc", "library"}
+    codec : {"none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc", "library"}
         Compression.
     level : int
         Level of the codec.
@@ -66,7 +66,7 @@ class ArraySpec:
     offset: int
     owner: int | None
     chunks: Shape | Literal["contiguous", "library"]
-    codec: Literal["none", "gzip", "szip", "zstd", "lz4", "blosc", "library"]
+    codec: Literal["none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc", "library"]
     level: int
     fill: Literal["none", "library"]
     byte_order: ByteOrder = "native"

@@ -15,12 +15,12 @@ from pffbench.backends.tensorstore_spec import GROUP_FILES
 from pffbench.backends.tensorstore_store import TensorStoreStore
 from pffbench.backends.zarr_directory import FormatOptions, ZarrDirectory
 from pffbench.case import Options, Settings
-from pffbench.units import Size
+from pffbench.units import CacheSize, Size
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-Threads = Annotated[int, msgspec.Meta(ge=1)]
+Threads = Annotated[int, msgspec.Meta(ge=1, le=4096)]
 
 
 class TensorStoreOptions(FormatOptions, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class TensorStoreOptions(FormatOptions, frozen=True, kw_only=True):
     threads: Threads | None = None
     io_threads: Threads | None = None
     file_io_sync: bool | None = None
-    cache_pool: Size | None = None
+    cache_pool: CacheSize | None = None
     write_empty_chunks: bool | None = None
 
 

@@ -8,6 +8,7 @@ two interfaces differ.
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Most threads that numcodecs lets Blosc use unless it is told otherwise.
 _MOST_THREADS = 8
+#: C-Blosc looks at this variable in every call and lets it overrule what it was told.
+_VARIABLE = "BLOSC_NTHREADS"
 
 
 class Zarr2Options(Options, frozen=True, kw_only=True):
@@ -39,15 +42,16 @@ class Zarr2Options(Options, frozen=True, kw_only=True):
     format : {2}
         Version of the Zarr format; there is no other, and so there are no shards.
     blosc_threads : int, optional
-        Threads of Blosc. The library's default is one for each core and 8 at most; ``matched``
-        gives a rank one. All else is done by the calling thread, one chunk after another.
+        Threads of Blosc. The library's default is what the variable ``BLOSC_NTHREADS`` says, else
+        one for each core and 8 at most; ``matched`` gives a rank one. All else is done by the
+        calling thread, one chunk after another.
     write_empty_chunks : bool, optional
         Whether chunks that hold nothing but the fill value are written. The library's default is
         yes, other than in zarr-python 3; ``matched`` writes them too.
     """
 
     format: Literal[2] = 2
-    blosc_threads: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    blosc_threads: Annotated[int, msgspec.Meta(ge=1, le=256)] | None = None
     write_empty_chunks: bool | None = None
 
 
@@ -67,13 +71,10 @@ class Zarr2(ZarrDirectory):
     def __init__(self, options: Options, settings: Settings) -> None:
         super().__init__(options, settings)
         import zarr
-        from numcodecs import blosc
 
         assert isinstance(options, Zarr2Options)
         self._zarr = zarr
         self._threads = _threads(options, settings)
-        # Set for the whole process, so each case sets its own.
-        blosc.set_nthreads(self._threads)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Let rank 0 create the group; ranks that create one together destroy each other's."""
@@ -86,7 +87,15 @@ class Zarr2(ZarrDirectory):
     def _store(self, group: Any, path: str, comm: MPI.Intracomm | None, *, created: bool) -> Store:
         assert isinstance(self.options, Zarr2Options)
         empty = self.options.write_empty_chunks is not False
-        return Zarr2Store(group, path, comm, zarr_format=2, created=created, empty_chunks=empty)
+        return Zarr2Store(
+            group,
+            self._threads,
+            path,
+            comm,
+            zarr_format=2,
+            created=created,
+            empty_chunks=empty,
+        )
 
     def notes(self) -> tuple[str, ...]:
         return (
@@ -97,9 +106,16 @@ class Zarr2(ZarrDirectory):
 
 
 def _threads(options: Zarr2Options, settings: Settings) -> int:
-    """Return how many threads Blosc has; numcodecs's own rule is that of its ``__init__``."""
-    usual = min(_MOST_THREADS, multiprocessing.cpu_count())
-    return options.blosc_threads or (1 if settings == "matched" else usual)
+    """Return how many threads Blosc is to have.
+
+    By itself it has as many as the environment says, else what numcodecs sets when it is imported.
+    """
+    if options.blosc_threads is not None or settings == "matched":
+        return options.blosc_threads or 1
+    asked = os.environ.get(_VARIABLE, "")
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
+    return min(_MOST_THREADS, multiprocessing.cpu_count())
 
 
 class Zarr2Array(DirectoryArray):
@@ -133,15 +149,34 @@ class Zarr2Store(DirectoryStore):
     ----------
     group : zarr.Group
         The open group.
+    threads : int
+        Threads of Blosc while the store is open: both the library's setting and the variable in
+        the environment hold for the whole process.
     path, comm, more
         As of `DirectoryStore`.
     """
 
     array_type = Zarr2Array
 
-    def __init__(self, group: Any, path: str, comm: MPI.Intracomm | None, **more: Any) -> None:
+    def __init__(
+        self, group: Any, threads: int, path: str, comm: MPI.Intracomm | None, **more: Any
+    ) -> None:
         super().__init__(path, comm, **more)
+        from numcodecs import blosc
+
         self._group = group
+        self._blosc = blosc
+        blosc.set_nthreads(threads)
+        self._asked = os.environ.pop(_VARIABLE, None)
+
+    def transfer_facts(self) -> dict[str, str]:
+        """Tell how many threads Blosc really had."""
+        return {"blosc_threads": str(self._blosc.get_nthreads())}
+
+    def close(self) -> None:
+        """Let the environment be as it was; a directory store holds no open file."""
+        if self._asked is not None:
+            os.environ[_VARIABLE] = self._asked
 
     def create_array(self, spec: ArraySpec) -> Any:
         told: dict[str, Any] = {}

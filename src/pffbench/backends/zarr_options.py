@@ -28,6 +28,6 @@ class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
         ``pipeline: zarrs``, which does not write them even when asked (version 0.2.3).
     """
 
-    concurrency: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    concurrency: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
     pipeline: Literal["library", "zarrs"] = "library"
     write_empty_chunks: bool | None = None

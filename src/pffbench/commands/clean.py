@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pffbench.errors import NOT_VALID, VALID
 from pffbench.results.leftovers import Judged, judged, remove
 from pffbench.storage.scratch import scratch_parent
+from pffbench.text import one_line
 from pffbench.units import Size
 
 
@@ -17,16 +18,17 @@ def main(arguments: argparse.Namespace) -> int:
     found = list(judged(parent, kept=arguments.kept))
     status = VALID
     for one in found:
-        print(_told(one))
+        print(one_line(_told(one)))  # anybody may have named the directory and written its marker
+        why = one_line(one.why)
         if not one.removable:
-            print(f"  stays: {one.why}")
+            print(f"  stays: {why}")
         elif not arguments.remove:
-            print(f"  can go: {one.why}")
+            print(f"  can go: {why}")
         elif trouble := remove(one):
             print(f"  could not be removed: {trouble}")
             status = NOT_VALID
         else:
-            print(f"  removed: {one.why}")
+            print(f"  removed: {why}")
     for line in _ending(found, parent, arguments.remove):
         print(line)
     return status

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import msgspec
 
+from pffbench.units import Size
+
 
 def fields_of(kind: type[msgspec.Struct]) -> Iterator[str]:
     """Yield a line for each field of a record."""
@@ -38,5 +40,6 @@ def _allowed(kind: Any) -> str:
         return ""
     if get_origin(kind) is Union or hasattr(kind, "__args__"):
         return " | ".join(part for arg in get_args(kind) if (part := _allowed(arg)))
-    names = {"Size": "size", "Duration": "duration", "str": "text"}
-    return names.get(kind.__name__, str(kind.__name__))
+    if issubclass(kind, Size):
+        return f"size up to {kind(kind.largest)}" if kind is not Size else "size"
+    return {"Duration": "duration", "str": "text"}.get(kind.__name__, str(kind.__name__))

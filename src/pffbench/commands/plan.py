@@ -6,17 +6,21 @@ import argparse
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
-from pffbench.experiment.load import load_experiment
+from pffbench.experiment.load import experiment_files, load_experiment
 from pffbench.experiment.plan import Plan
 from pffbench.experiment.schema import Experiment
+from pffbench.outlet import make_console
 from pffbench.storage.filesystem import filesystem
 from pffbench.storage.scratch import scratch_parent
+from pffbench.text import one_line
 from pffbench.units import Size
 
 _HEADINGS = ("case", "data", "arrays", "files", "space", "memory/rank")
@@ -29,15 +33,24 @@ def main(arguments: argparse.Namespace) -> int:
     gc.disable()  # what planning makes stays to the end, and looking for garbage in it takes long
     _keep_mpi_asleep()
     ranks = arguments.ranks or int(os.environ.get("SLURM_NTASKS", "1"))
-    plan = make_plan(load_experiment(arguments.experiment, arguments.overrides), ranks)
+    given: str | None = arguments.experiment
+    folder = given is not None and Path(given).is_dir()
     most = None if arguments.all else _MOST_LINES
-    console = Console(width=None if os.isatty(1) else 160)
+    console = make_console(width=None if os.isatty(1) else 160)
+    for experiment in experiment_files(given) if folder and given else [given]:
+        plan = make_plan(load_experiment(experiment, arguments.overrides), ranks)
+        if folder:
+            console.print(one_line(f"experiment {experiment}"))
+        _print(plan, console, most, arguments.scratch)
+    return 0
+
+
+def _print(plan: Plan, console: Console, most: int | None, scratch: str | None) -> None:
     console.print(_table(plan, most))
     for name, reason in plan.left_out[:most]:
-        console.print(f"left out: {name}: {reason}", highlight=False)
-    for line in (*_not_shown(plan, most), *_totals(plan, arguments.scratch)):
-        console.print(line, highlight=False)
-    return 0
+        console.print(one_line(f"left out: {name}: {reason}"))
+    for line in (*_not_shown(plan, most), *_totals(plan, scratch)):
+        console.print(line)
 
 
 def _keep_mpi_asleep() -> None:
@@ -74,7 +87,10 @@ def _totals(plan: Plan, scratch: str | None) -> list[str]:
     blocks = experiment.blocks
     written = sum(cost.nbytes for cost in plan.costs.values()) * blocks
     parent, _ = scratch_parent(scratch)
-    there = filesystem(parent)
+    try:
+        there = filesystem(parent)
+    except OSError as error:
+        raise UserError(f"--scratch {parent}: cannot be reached: {error.strerror}") from None
     peak = max(cost.space for cost in plan.costs.values())
     return [
         f"{len(plan.cases)} cases on {plan.ranks} ranks, {_times(experiment)} each "

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pffbench.errors import UserError
+from pffbench.outlet import make_console
 
 #: Columns where nobody knows the width, such as in a log.
 _WIDTH = 140
@@ -51,9 +53,9 @@ def _written(arguments: argparse.Namespace) -> Iterator[object]:
 
     if arguments.join:
         first = Path(arguments.runs[0])
-        yield from report_joined(
-            arguments.runs, arguments.out or first.with_name(f"{first.resolve().name}-joined")
-        )
+        name = Path(os.path.realpath(first)).name
+        out = arguments.out or first.with_name(f"{name}-joined")
+        yield from report_joined(arguments.runs, out)
         return
     if not arguments.published_csv:
         yield from report(arguments.runs)
@@ -66,13 +68,11 @@ def _written(arguments: argparse.Namespace) -> Iterator[object]:
 
 def _print_published(runs: Sequence[str], *, join: bool) -> None:
     """Print runs, or the one that they are joined to, beside the studies that they redo."""
-    from rich.console import Console
-
     from pffbench_analysis.published import STUDIES, side_by_side
     from pffbench_analysis.published.terminal import print_side_by_side
     from pffbench_analysis.report import readable, readable_joined
 
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+    console = make_console(width=None if sys.stdout.isatty() else _WIDTH)
     summaries = (
         {", ".join(runs): readable_joined(runs)} if join else {run: readable(run) for run in runs}
     )

@@ -6,38 +6,133 @@ import argparse
 import faulthandler
 import gc
 import os
+import resource
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pffbench.errors import NOT_VALID, UserError
-from pffbench.outlet import lasting_output
-from pffbench.parallel.launcher import launcher_size, leave_last, refuse_launch, start_mpi
+from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
+from pffbench.parallel.launcher import (
+    launcher_size,
+    leave_last,
+    refuse_launch,
+    speaks_for_all,
+    start_mpi,
+)
+from pffbench.parallel.stopping import StopSignals
+from pffbench.text import one_line
+from pffbench.units import Size
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from pffbench.session import Session
+
+#: Exit status of a program that Ctrl-C ended, as shells have it.
+_CTRL_C = 130
+#: Bytes of addresses without which MPI and the libraries cannot even be loaded.
+_FEWEST_ADDRESSES = 768 * 2**20
+
 
 def main(arguments: argparse.Namespace) -> int:
     """Run an experiment on all ranks; collective. Return the exit status."""
-    with lasting_output():
-        return _run(arguments)
+    _check_addresses()
+    with StopSignals() as stop:
+        return _run(arguments, stop)
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace, stop: StopSignals) -> int:
     gc.disable()  # what starting makes stays, and is looked through again and again; see Runner.run
     comm = start_mpi()
     faulthandler.enable()  # a crash in a library tells where in Python it was
     check_launcher(comm.size)
-    with _abort_on_error(comm):
+    with _abort_on_error(comm) as guard:
         from pffbench.session import Session
 
+        status = VALID
         try:
-            session = Session.prepare(comm, arguments)
+            for one in _one_after_another(comm, arguments):
+                guard.session = session = Session.prepare(comm, one, stop)
+                ended = session.run()
+                if ended == INTERRUPTED:
+                    return leave_last(comm, ended)
+                status = status or ended
         except UserError as error:
             if comm.rank == 0:
-                print(f"pffbench: {error}", file=sys.stderr, flush=True)
+                print(one_line(f"pffbench: {error}"), file=sys.stderr, flush=True)
             return leave_last(comm, error.exit_status)
-        return leave_last(comm, session.run())
+        return leave_last(comm, status)
+
+
+def _one_after_another(
+    comm: MPI.Intracomm, arguments: argparse.Namespace
+) -> Iterator[argparse.Namespace]:
+    """Yield what each run is told: one run, or one for each experiment of a folder; collective.
+
+    Raises
+    ------
+    UserError
+        On every rank, when an experiment of a folder is wrong; nothing has been created then.
+    """
+    if arguments.experiment is None:
+        yield arguments
+        return
+    told: tuple[list[tuple[str, str]] | None, UserError | None] = (None, None)
+    if comm.rank == 0:
+        try:
+            told = (_runs_of(arguments, comm.size), None)
+        except UserError as error:
+            told = (None, error)
+    runs, refusal = comm.bcast(told)
+    if refusal is not None:
+        raise refusal
+    for number, (experiment, out) in enumerate(runs or (), start=1):
+        if comm.rank == 0:
+            print(f"experiment {number} of {len(runs)}: {experiment}", flush=True)
+        yield argparse.Namespace(**vars(arguments) | {"experiment": experiment, "out": out})
+    if runs is None:
+        yield arguments
+
+
+def _runs_of(arguments: argparse.Namespace, ranks: int) -> list[tuple[str, str]] | None:
+    """Return the experiments of a folder and where their results go; None where it is a file."""
+    from pathlib import Path
+
+    folder = Path(arguments.experiment)
+    if not folder.is_dir():
+        return None
+    from datetime import UTC, datetime
+
+    from pffbench.experiment.check import make_plan
+    from pffbench.experiment.load import experiment_files, load_experiment
+
+    if arguments.resume:
+        raise UserError("--resume goes on with the experiment of the run; it takes no other")
+    files = experiment_files(arguments.experiment)
+    for file in files:
+        make_plan(load_experiment(file, arguments.overrides), ranks)
+    name = f"{folder.resolve().name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
+    out = Path(arguments.out or Path("pffbench-results", name))
+    return [(file, str(out / Path(file).stem)) for file in files]
+
+
+def _check_addresses() -> None:
+    """Refuse to start MPI where a process may have too few addresses: libraries crash there.
+
+    Raises
+    ------
+    UserError
+        In the process that speaks for all.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY or limit >= _FEWEST_ADDRESSES:
+        return
+    if not speaks_for_all(os.environ):
+        sys.exit(VALID)
+    raise UserError(
+        f"a process may have {Size(limit)} of virtual memory, and MPI with the libraries of the "
+        f"formats needs {Size(_FEWEST_ADDRESSES)} at least; raise the limit (ulimit -v)"
+    )
 
 
 def check_launcher(size: int) -> None:
@@ -62,9 +157,11 @@ class _abort_on_error:  # noqa: N801 -- reads as a word of the with statement
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self._comm = comm
+        #: The run, when it has begun.
+        self.session: Session | None = None
 
-    def __enter__(self) -> None:
-        return
+    def __enter__(self) -> _abort_on_error:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: Any
@@ -73,7 +170,18 @@ class _abort_on_error:  # noqa: N801 -- reads as a word of the with statement
             return
         import traceback
 
-        print(f"pffbench: rank {self._comm.rank} met an unexpected error", file=sys.stderr)
-        traceback.print_exception(error)
+        if self.session is not None:
+            self.session.leave()
+        rest = "nothing was recorded" if self.session is None else self.session.how_to_go_on
+        if isinstance(error, KeyboardInterrupt):
+            print(f"pffbench: interrupted; {rest}", file=sys.stderr)
+        else:
+            print(f"pffbench: rank {self._comm.rank} met an unexpected error", file=sys.stderr)
+            traceback.print_exception(error)
+            print(f"pffbench: {rest}", file=sys.stderr)
         sys.stderr.flush()
-        self._comm.Abort(NOT_VALID)
+        sys.stdout.flush()
+        status = _CTRL_C if isinstance(error, KeyboardInterrupt) else NOT_VALID
+        if self._comm.size == 1:  # nobody waits
+            raise SystemExit(status)
+        self._comm.Abort(status)

@@ -7,6 +7,7 @@ read-only by one process.
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 from pffbench.data.base import Array
 from pffbench.data.codecs import refuse_codecs
 from pffbench.errors import UserError
+from pffbench.storage.regular_files import check_regular, open_regular
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _NPY = b"\x93NUMPY"
@@ -110,14 +112,14 @@ def _reader(path: Path) -> Callable[[Path, str | None], Variable]:
         if any((path / name).is_file() for name in _ZARR):
             return _open_zarr
         raise UserError(f"{path}: the directory holds no Zarr group or array ({', '.join(_ZARR)})")
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         head = stream.read(8)
         if head.startswith(_CLASSIC):
             return _open_classic
         if head.startswith(_NPY):
             return _open_npy
         # An HDF5 file may begin after a user block of 512 bytes or any double of that.
-        size = path.stat().st_size
+        size = os.fstat(stream.fileno()).st_size
         offset = 0
         while offset + len(_HDF5) <= size:
             stream.seek(offset)
@@ -164,6 +166,8 @@ def _open_hdf5(path: Path, variable: str | None) -> Variable:
 
     file = h5py.File(path, "r", locking="best-effort")
     try:
+        if variable:
+            _refuse_link(path, file, variable)
         found = file.get(variable) if variable else None
         if not isinstance(found, h5py.Dataset):
             names: list[str] = []
@@ -175,11 +179,33 @@ def _open_hdf5(path: Path, variable: str | None) -> Variable:
             file.visititems(visit)
             variable = _choose(path, names, variable)
             found = file[variable]
+        for other in _other_files(found):
+            check_regular(path.parent / other)
         name = str(variable)
         return Variable(path, name, found.shape or (), found.dtype, found.chunks, found, file.close)
     except BaseException:
         file.close()
         raise
+
+
+def _refuse_link(path: Path, file: Any, variable: str) -> None:
+    """Refuse a variable that the file only points to: the other file may be no file at all."""
+    import h5py
+
+    steps = variable.split("/")
+    for place in ("/".join(steps[:n]) for n in range(1, len(steps) + 1)):
+        link = file.get(place, getlink=True)
+        if isinstance(link, h5py.ExternalLink):
+            raise UserError(
+                f"{path}: {place!r} is a link to {link.filename!r}; name that file instead"
+            )
+
+
+def _other_files(dataset: Any) -> list[str]:
+    """Return the files in which a dataset has its values, beside its own."""
+    sources = dataset.virtual_sources() if dataset.is_virtual else ()
+    names = [source.file_name for source in sources if source.file_name != "."]
+    return [*names, *(name for name, _, _ in dataset.external or ())]
 
 
 def _is_bare_dimension(attributes: Mapping[str, Any]) -> bool:

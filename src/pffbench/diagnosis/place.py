@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from pffbench.errors import UserError
+from pffbench.results.mpiio import longest_path
 from pffbench.storage.pagecache import evict, residency
 from pffbench.storage.scratch import Scratch, scratch_parent
 
 _TRIED_BYTES = 2**20
+#: Bytes of the longest path of a file in such a directory, and ranks that may open one.
+_LONGEST_NAME = 64
+_MOST_RANKS = 10**6
 
 
 @contextmanager
@@ -30,6 +36,13 @@ def own_directory(given: str | None) -> Iterator[Scratch]:
     parent, ours = scratch_parent(given)
     there_before = Path(parent).exists()
     run_id = f"doctor-{os.getpid()}-{time.time_ns():x}"
+    longest = longest_path(os.environ, _MOST_RANKS) if "mpi4py.MPI" in sys.modules else None
+    length = len(os.fsencode(os.path.realpath(parent))) + len(run_id) + _LONGEST_NAME
+    if longest is not None and length > longest:
+        raise UserError(
+            f"{parent} is too long by {length - longest} bytes: Open MPI crashes at paths of more "
+            f"than {longest} bytes; choose a shorter directory or set OMPI_MCA_sharedfp=individual"
+        )
     scratch = Scratch.create(parent, run_id, create_parent=ours)
     try:
         yield scratch

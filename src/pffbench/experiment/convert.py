@@ -121,7 +121,7 @@ def _required(kind: type[msgspec.Struct]) -> str:
 
 
 def _decode(kind: type, value: Any) -> Any:
-    if kind in (Size, Duration):
+    if issubclass(kind, Size | Duration):
         try:
             return kind.parse(value)
         except UserError as error:

@@ -65,7 +65,6 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     """
     p = case.parameters
     backend = backend_class(p.backend)
-    pattern = workload(p.workload)
     contents = contents or contents_of(p, ranks)
     volume, specs = contents.volume, contents.kinds
     memory = _COPIES * max(contents.largest_write, min(budget, -(-volume.nbytes // ranks)))
@@ -79,11 +78,15 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     if specs and getattr(p, "order", "") != "interleaved":
         times *= backend.padding(specs[0], case.options)
     space = int(volume.nbytes * times) + files * _BLOCK
-    if p.cache == "copied":  # the original is removed when the copy is whole
-        files, space = 2 * files, 2 * space
-    if pattern.makes_another(p):
-        files, space = 2 * files, 2 * space
-    return Cost(volume.nbytes, volume.arrays, files, space, memory)
+    copies = copies_of_file(case)
+    return Cost(volume.nbytes, volume.arrays, copies * files, copies * space, memory)
+
+
+def copies_of_file(case: Case) -> int:
+    """Return how often there is all that a case writes at a time."""
+    p = case.parameters
+    copies = 2 if p.cache == "copied" else 1  # the original is removed when the copy is whole
+    return 2 * copies if workload(p.workload).makes_another(p) else copies
 
 
 def _chunks(spec: ArraySpec) -> int:

@@ -13,9 +13,11 @@ import msgspec
 from pffbench.case import Case, Parameters
 from pffbench.errors import UserError
 from pffbench.experiment.convert import join, short, shown, to_struct
+from pffbench.experiment.paper import from_paper, is_of_the_paper
 from pffbench.experiment.schema import Experiment
 from pffbench.experiment.sweep import MOST_CASES, expand, with_roofline
 from pffbench.experiment.yamltext import LARGEST, parse
+from pffbench.storage.regular_files import read_regular
 from pffbench.workloads.registry import workload, workload_names
 
 
@@ -44,7 +46,8 @@ def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedEx
     Parameters
     ----------
     path : str, optional
-        The YAML file; the built-in default experiment when not given.
+        The YAML file, an experiment or a configuration file of study 1; the built-in default
+        experiment when not given.
     overrides : sequence of str
         ``key=value`` pairs; a key of the experiment or of its cases, values in YAML.
 
@@ -55,9 +58,28 @@ def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedEx
     """
     name, text = _text(path)
     data = _parsed(text, name)
+    if is_of_the_paper(data):
+        data = from_paper(data, name)
     for override in overrides:
         _override(data, override)
     return from_data(data, name)
+
+
+def experiment_files(folder: str) -> list[str]:
+    """Return the experiments of a folder, which are run one after another, in the order of names.
+
+    Raises
+    ------
+    UserError
+        There is none, or the folder cannot be read.
+    """
+    try:
+        found = sorted(p for p in Path(folder).iterdir() if p.suffix in (".yaml", ".yml"))
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be read: {error.strerror}") from None
+    if not found:
+        raise UserError(f"{folder}: no experiment (*.yaml) is in this folder")
+    return [str(path) for path in found]
 
 
 def from_data(data: dict[str, Any], name: str) -> LoadedExperiment:
@@ -93,10 +115,8 @@ def _merged(common: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
 def _text(path: str | None) -> tuple[str, str]:
     if path is None:
         return "built-in default", files("pffbench").joinpath("default.yaml").read_text()
-    file = Path(path)
     try:
-        with file.open(encoding="utf-8") as stream:
-            return path, stream.read(LARGEST + 1)
+        return path, read_regular(path, LARGEST).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UserError(f"{path}: not a text file") from None
     except OSError as error:
@@ -159,4 +179,11 @@ def _encode(value: Any) -> Any:
     raise NotImplementedError(type(value))
 
 
-__all__ = ["LoadedExperiment", "from_data", "join", "load_experiment", "to_plain"]
+__all__ = [
+    "LoadedExperiment",
+    "experiment_files",
+    "from_data",
+    "join",
+    "load_experiment",
+    "to_plain",
+]

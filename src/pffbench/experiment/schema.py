@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from pffbench.backends.registry import backend_class, backend_names
-from pffbench.case import Count
+from pffbench.case import Count, ExperimentName
 from pffbench.units import Duration, Size
 from pffbench.workloads.registry import workload, workload_names
 
@@ -69,8 +69,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         device; 0 for not at all.
     """
 
-    # Python lets $ match before a line's end too, hence the first part.
-    name: Annotated[str, msgspec.Meta(pattern=r"^(?![\s\S]*\n)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+    name: ExperimentName
     question: str = ""
     study: StudyName | None = None
     cases: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=1000)]
@@ -141,9 +140,12 @@ def _swept(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _schema_of(kind: type) -> dict[str, Any]:
     """Return the JSON Schema of the types that are this project's own."""
-    if kind is Size:
+    if issubclass(kind, Size):
         return {
-            "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}],
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": kind.largest},
+                {"type": "string"},
+            ],
             "description": "bytes, or text such as '64 MiB'",
         }
     if kind is Duration:

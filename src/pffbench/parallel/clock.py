@@ -115,6 +115,11 @@ class PhaseClock:
         if self._watchdog is not None:
             self._watchdog.step(step)
 
+    def tell_failure(self, error: Exception) -> None:
+        """Tell the watchdog that this rank failed in the step."""
+        if self._watchdog is not None:
+            self._watchdog.failed(error)
+
 
 class _Phase:
     """The timed region, and what has come together of it in all the times it was entered.
@@ -134,6 +139,7 @@ class _Phase:
         "_name",
         "_now",
         "_tell",
+        "_tell_failure",
         "counters",
         "entering",
         "nbytes",
@@ -149,6 +155,7 @@ class _Phase:
         self._meter = clock._meter
         self._now = clock._now
         self._tell = clock.tell
+        self._tell_failure = clock.tell_failure
         self._begin = 0.0
         self._before: Reading = ()
         #: Bytes and operations of the time that it is entered next.
@@ -176,6 +183,8 @@ class _Phase:
         if self._meter is not None:
             counted = self._meter.since(self._before)
         known = error if isinstance(error, Exception) else None
+        if known is not None:
+            self._tell_failure(known)
         agreed = self._agreement.reached(known)
         synced = self._now()
         if not agreed:

@@ -18,10 +18,14 @@ from dataclasses import dataclass
 _WHO = struct.Struct("<qqq")
 _STEP = struct.Struct("<dd64s")
 _ABOUT = struct.Struct("<400s")
+_FAILED = struct.Struct("<d400s")
 _STEP_AT = _WHO.size
 _ABOUT_AT = _STEP_AT + _STEP.size
+_FAILED_AT = _ABOUT_AT + _ABOUT.size
+_ASKED = struct.Struct("<q")
+_ASKED_AT = _FAILED_AT + _FAILED.size
 #: Bytes of one rank.
-SLOT = 512
+SLOT = 1024
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,10 @@ class Lease:
         When the step began.
     about, step : str
         What it is about, such as a case and a repetition, and the step of it.
+    failed : str
+        How the rank failed in the step, if it has, and waits for the others to leave it.
+    asked : bool
+        Whether a signal has asked the rank to end.
     """
 
     rank: int
@@ -50,6 +58,8 @@ class Lease:
     since: float
     about: str
     step: str
+    failed: str = ""
+    asked: bool = False
 
     @property
     def left(self) -> bool:
@@ -81,7 +91,11 @@ class Leases:
         rank, pid, stacks = _WHO.unpack_from(self._memory, at)
         until, since, step = _STEP.unpack_from(self._memory, at + _STEP_AT)
         (about,) = _ABOUT.unpack_from(self._memory, at + _ABOUT_AT)
-        return Lease(rank, pid, stacks, until, since, _text(about), _text(step))
+        failed_since, failed = _FAILED.unpack_from(self._memory, at + _FAILED_AT)
+        error = _text(failed) if failed_since == since else ""
+        (asked,) = _ASKED.unpack_from(self._memory, at + _ASKED_AT)
+        told = (_text(about), _text(step), error, bool(asked))
+        return Lease(rank, pid, stacks, until, since, *told)
 
     def holder(self, place: int, rank: int, pid: int, stacks: int) -> Holder:
         """Enter a rank and return what it writes its leases with."""
@@ -97,6 +111,7 @@ class Holder:
     def __init__(self, memory: mmap.mmap, at: int) -> None:
         self._memory = memory
         self._at = at
+        self._since = 0.0
 
     def about(self, text: str) -> None:
         """Say what the following steps belong to."""
@@ -104,8 +119,17 @@ class Holder:
 
     def step(self, name: str, seconds: float) -> None:
         """Begin a step that must have ended after so many seconds."""
-        now = time.monotonic()
+        now = self._since = time.monotonic()
         _STEP.pack_into(self._memory, self._at + _STEP_AT, now + seconds, now, name.encode()[:64])
+
+    def failed(self, error: str) -> None:
+        """Say how this rank failed in the step that it has begun last."""
+        told = error.encode(errors="backslashreplace")[: _FAILED.size - 8]
+        _FAILED.pack_into(self._memory, self._at + _FAILED_AT, self._since, told)
+
+    def asked_to_end(self) -> None:
+        """Say that a signal has asked this rank to end; it may be killed before it has."""
+        _ASKED.pack_into(self._memory, self._at + _ASKED_AT, 1)
 
     def leave(self) -> None:
         """Need no watching any more."""

@@ -20,6 +20,9 @@ def on_root(team: Team, decide: Callable[[], T]) -> T:
             told = (decide(), None)
         except UserError as error:
             told = (None, error)
+        except OSError as error:  # of the machine, not of the program: a path, a limit, a disk
+            where = "" if error.filename is None else f"{error.filename}: "
+            told = (None, UserError(f"{where}{error.strerror or error}"))
     # Others wait asleep: rank 0 may read a large experiment, and spinning would slow it down.
     quiet_barrier(team.comm)
     decision, refusal = team.comm.bcast(told)

@@ -57,6 +57,19 @@ def state_of(pid: int) -> str:
         return "gone"
 
 
+def moved_by(pid: int) -> str:
+    """Return how much a process has read and written, and what it was given of memory, as text."""
+    told = []
+    for name, lines in (("io", slice(4)), ("stat", slice(None))):
+        try:
+            told.append(Path(f"/proc/{pid}/{name}").read_text(errors="replace").split("\n")[lines])
+        except OSError:
+            told.append([])
+    counters, status = told
+    faults = "".join(status).rpartition(") ")[2].split()[7:11]  # fields 10 to 13 of proc(5)
+    return " ".join([*counters, *faults])
+
+
 def grouped(stacks: Iterable[tuple[int, str]]) -> list[str]:
     """Return a paragraph for each different stack, with the ranks that have it."""
     ranks: dict[str, list[int]] = defaultdict(list)

@@ -3,15 +3,17 @@
 Collective calls return only when all ranks make them. Each rank writes down until when the step
 that it begins must have ended (`leases`), before the barrier in front of a timed phase, so that
 nothing of it is timed. One process a node looks on (`watchman`): it tells where the ranks are and
-ends them when a step has not ended in time, or when a rank is gone and the launcher leaves the
-others waiting for it.
+ends them when a step has not ended in time, when a rank is gone and the launcher leaves the others
+waiting for it, or when the file system is full and nothing goes on.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -39,17 +41,35 @@ class Watchdog:
     limit : str
         How long a step may take, in the words of the command line; ``none`` when nobody is to
         watch.
+    scratch : str
+        The directory that is written to; when it is full, a step in ``writing`` in which nothing
+        moves counts as hung long before the limit. Nobody looks at it when empty.
+    writing : sequence of str
+        Names of the steps in which files are written.
+    results : str
+        The results directory, where it is noted that ranks which had been asked to end were killed
+        before they had.
     """
 
-    def __init__(self, team: Team, limit: str) -> None:
+    def __init__(
+        self,
+        team: Team,
+        limit: str,
+        scratch: str = "",
+        writing: Sequence[str] = (),
+        results: str = "",
+    ) -> None:
         self._team = team
         self._limit = limit
+        self._places = {"scratch": scratch, "writing": writing, "results": results}
         self._seconds = math.inf
         self._holder: Holder | None = None
         self._stacks = -1
         self._watchman: subprocess.Popen[bytes] | None = None
         #: Why nobody watches the ranks of this node, where somebody should.
         self.missing: str | None = None
+        #: Called at the beginning of each step, where nothing is timed.
+        self.between_steps: Callable[[], None] | None = None
 
     def __enter__(self) -> Watchdog:
         if self._limit == "none":
@@ -76,8 +96,20 @@ class Watchdog:
 
     def step(self, name: str) -> None:
         """Begin a step: that is the sign that the one before has ended."""
+        if self.between_steps is not None:
+            self.between_steps()
         if self._holder is not None:
             self._holder.step(name, self._seconds)
+
+    def asked_to_end(self) -> None:
+        """Say that a signal has come; may be called by its handler."""
+        if self._holder is not None:
+            self._holder.asked_to_end()
+
+    def failed(self, error: BaseException) -> None:
+        """Say that this rank failed in the step: it waits for others, who may wait for it."""
+        if self._holder is not None:
+            self._holder.failed(f"{type(error).__name__}: {error}")
 
     def __exit__(
         self,
@@ -127,7 +159,7 @@ class Watchdog:
 
         root = str(Path(pffbench.__file__).parents[1])
         paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-        told = [str(file), str(count), self._limit]
+        told = [str(file), str(count), self._limit, json.dumps(self._places)]
         try:
             self._watchman = subprocess.Popen(
                 [sys.executable, "-S", "-m", "pffbench.parallel.watchman", *told],
@@ -135,6 +167,7 @@ class Watchdog:
                 stdout=subprocess.DEVNULL,
                 pass_fds=[file],
                 env={**os.environ, "PYTHONPATH": paths},
+                start_new_session=True,  # a launcher kills groups; this process ends by itself
             )
         except OSError as error:
             self.missing = f"its process cannot be made: {error.strerror}"

@@ -1,15 +1,18 @@
 """The process that looks on beside the ranks of a node, and ends them when nothing goes on.
 
-It sleeps until the first lease runs out or a rank is gone, so it wakes every few minutes at most
-and takes no time from the ranks. It needs nothing from them: a rank that hangs in a library which
-keeps Python's lock still answers the signal for its stacks, because that is handled in C.
+It sleeps until the first lease runs out or a rank is gone, and looks four times a minute whether
+anything moves, for less than a millisecond. It takes no time from the ranks and needs nothing from
+them: a rank that hangs in a library which keeps Python's lock still answers the signal for its
+stacks, because that is handled in C.
 
-Started by `watchdog` as ``python -m pffbench.parallel.watchman DESCRIPTOR COUNT LIMIT``; the end
-of its standard input is the end of the rank that started it.
+Started by `watchdog` as ``python -m pffbench.parallel.watchman DESCRIPTOR COUNT LIMIT
+PLACES``; the end of its standard input is the end of the rank that started it.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import select
 import signal
@@ -18,9 +21,11 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from pffbench.parallel.leases import Lease, Leases
-from pffbench.parallel.stacks import ASK, grouped, numbers, stack_of, state_of
+from pffbench.parallel.stacks import ASK, grouped, moved_by, numbers, stack_of, state_of
+from pffbench.storage.regular_files import read_regular, write_replacing
 
 #: Seconds that ranks live on after their stacks are told, so that those of other nodes can tell
 #: theirs before a launcher ends all of them at the first that dies.
@@ -32,6 +37,13 @@ _WRITING = 1.0
 #: A deadline that has passed is looked at once more after so many seconds: the step may end in
 #: the moment that it is looked at.
 _ONCE_MORE = 0.2
+#: Seconds between looks at a step that goes on: when all of two looks is as it was, and the file
+#: system is full, it will not end.
+LOOK = 15.0
+#: With less room than this a file system is full.
+_NO_ROOM = 2**20
+#: Bytes of a `run.json` that is still read.
+_LARGEST = 2**29
 #: Longest sleep, should a clock or a descriptor not do what it should.
 _LONGEST = 3600.0
 
@@ -45,11 +57,29 @@ class Watchman:
         What the ranks are about.
     limit : str
         How long a step may take, in words.
+    scratch : str
+        The directory that the ranks write to; nobody looks at it when empty.
+    writing : sequence of str
+        The steps in which they do.
+    results : str
+        The results directory; empty where nothing is to be noted there.
     """
 
-    def __init__(self, leases: Leases, limit: str) -> None:
+    def __init__(
+        self,
+        leases: Leases,
+        limit: str,
+        scratch: str = "",
+        writing: Sequence[str] = (),
+        results: str = "",
+    ) -> None:
         self._leases = leases
+        self._results = results
         self._limit = limit
+        self._scratch = scratch
+        self._writing = frozenset(writing)
+        self._next_look = time.monotonic() + LOOK if scratch else math.inf
+        self._seen: object = None
         self._processes = {lease.rank: _process(lease.pid) for lease in leases}
 
     def watch(self) -> None:
@@ -58,22 +88,49 @@ class Watchman:
         while waiting := [lease for lease in self._leases if not lease.left]:
             gone = [lease for lease in waiting if not self._lives(lease)]
             if len(gone) == len(waiting):
+                self._note_end(gone)
                 return
             if gone:
                 self._bereaved(gone)
+                self._note_end(waiting)
                 return
             late = self._late()
+            if not late and self._is_stuck(waiting):
+                self._end(self._full())
+                return
             if not late:
-                opened = self._sleep(min(lease.until for lease in waiting), opened)
+                until = min(self._next_look, *(lease.until for lease in waiting))
+                opened = self._sleep(until, opened)
                 continue
             time.sleep(_ONCE_MORE)
             if set(late) & set(self._leases):  # still as it was
                 self._end(self._overdue(self._late()))
                 return
 
+    def _note_end(self, gone: Sequence[Lease]) -> None:
+        """Note that rank 0, which records, was killed after a signal had asked it to end."""
+        if self._results and any(lease.rank == 0 and lease.asked for lease in gone):
+            with suppress(OSError, ValueError):
+                note_interrupted(self._results)
+
     def _late(self) -> list[Lease]:
         now = time.monotonic()
         return [lease for lease in self._leases if not lease.left and lease.until <= now]
+
+    def _is_stuck(self, waiting: Sequence[Lease]) -> bool:
+        """Whether the ranks write to a full file system and nothing has moved since the last look.
+
+        A library in which one rank finds no room may leave the others waiting for that rank, and
+        that rank for them: neither comes back to say so.
+        """
+        now = time.monotonic()
+        if now < self._next_look:
+            return False
+        self._next_look = now + LOOK
+        seen = [(lease, moved_by(lease.pid)) for lease in waiting]
+        as_before, self._seen = seen == self._seen, seen
+        at_it = all(lease.step in self._writing for lease in waiting)
+        return as_before and at_it and _is_full(self._scratch)
 
     def _sleep(self, until: float, opened: bool) -> bool:
         """Wait for the deadline, or a rank's end; return whether standard input is still open."""
@@ -108,6 +165,14 @@ class Watchman:
             f"the job is ended: {_where(late[0])}; {numbers(lease.rank for lease in late)}"
         )
 
+    def _full(self) -> str:
+        late = [lease for lease in self._leases if not lease.left]
+        return (
+            f"{self._scratch} is full and nothing has moved for {LOOK:.0f} s, so the job is ended: "
+            f"the library waits for a rank that found no room ({_where(late[0])}; "
+            f"{numbers(lease.rank for lease in late)})"
+        )
+
     def _end(self, why: str) -> None:
         """Tell why and where the ranks are, then end them."""
         living = self._living()
@@ -116,9 +181,11 @@ class Watchman:
                 os.kill(lease.pid, ASK)
         time.sleep(_WRITING)
         told = grouped((lease.rank, stack_of(lease)) for lease in living)
+        failed = grouped((lease.rank, lease.failed) for lease in living if lease.failed)
+        failures = "".join(f" {line}, and waits for the others." for line in failed)
         _say(
-            f"pffbench: {socket.gethostname()}: {why}. What is recorded is kept; go on with "
-            "--resume. Python's stacks, innermost call first:",
+            f"pffbench: {socket.gethostname()}: {why}.{failures} What is recorded is kept; go on "
+            "with --resume. Python's stacks, innermost call first:",
             *told,
         )
         time.sleep(GRACE)
@@ -128,6 +195,23 @@ class Watchman:
 
     def _living(self) -> list[Lease]:
         return [lease for lease in self._leases if not lease.left and self._lives(lease)]
+
+
+def note_interrupted(results: str) -> None:
+    """Change the status of a run whose ranks are gone from running to interrupted."""
+    path = Path(results, "run.json")
+    record = json.loads(read_regular(path, _LARGEST, links=False))
+    if record.get("status") == "running":
+        text = json.dumps(record | {"status": "interrupted"}, indent=1)
+        write_replacing(path, text + "\n", durable=True)
+
+
+def _is_full(directory: str) -> bool:
+    try:
+        there = os.statvfs(directory)
+    except OSError:
+        return False
+    return there.f_bavail * there.f_frsize < _NO_ROOM
 
 
 def _where(lease: Lease) -> str:
@@ -149,11 +233,12 @@ def _say(*lines: str) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """Look on beside the ranks whose leases are in the file that the arguments name."""
-    descriptor, count, limit = arguments
+    descriptor, count, limit, *places = arguments
     # Signals for the job are for its ranks; this process ends with them.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
-    Watchman(Leases(int(descriptor), int(count)), limit).watch()
+    told = json.loads(places[0]) if places else {}
+    Watchman(Leases(int(descriptor), int(count)), limit, **told).watch()
 
 
 if __name__ == "__main__":

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import csv
+import io
+import math
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pffbench.results.gather import Count
-from pffbench.results.samples import append_rows
+from pffbench.results.plausible import whole_number
+from pffbench.results.samples import append_rows, whole_lines
+from pffbench.storage.regular_files import open_regular
+from pffbench.text import one_line
 
 COLUMNS = ("case", "repetition", "warmup", "phase", "counter", "total", "largest")
 NAME = "counters.csv"
@@ -60,11 +66,15 @@ def read_counts(directory: str | Path) -> list[Counted]:
         The file is not a table of counts.
     """
     path = Path(directory, NAME)
-    if not path.exists():
+    if not os.path.lexists(path):
         return []
     found: dict[tuple[str, int, str, str], Counted] = {}
-    with path.open(encoding="utf-8", newline="") as file:
-        lines = csv.reader(line for line in file if line.endswith("\n"))
+    try:
+        data = open_regular(path)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    with io.TextIOWrapper(data, encoding="utf-8", newline="") as file:
+        lines = csv.reader(whole_lines(file))
         try:
             if tuple(next(lines, ())) != COLUMNS:
                 raise ValueError(f"{path} is not a table of counts of this version of pffbench")
@@ -79,8 +89,10 @@ def read_counts(directory: str | Path) -> list[Counted]:
 def _counted(cells: Sequence[str], place: str) -> Counted:
     try:
         case, repetition, warmup, phase, counter, total, largest = cells
-        return Counted(
-            case, int(repetition), warmup == "true", phase, counter, float(total), float(largest)
-        )
+        amounts = float(total), float(largest)
+        if not math.isfinite(sum(amounts)):
+            raise ValueError(f"{total} and {largest} are no amounts")
+        number = whole_number(repetition)
+        return Counted(case, number, warmup == "true", phase, counter, *amounts)
     except ValueError as error:
-        raise ValueError(f"{place}: {error}") from None
+        raise ValueError(f"{place}: {one_line(str(error), 200)}") from None

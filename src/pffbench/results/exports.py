@@ -6,6 +6,7 @@ import csv
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from pffbench.results.conclusions import cautions, verdict_lines
@@ -19,6 +20,8 @@ from pffbench.results.tables import (
     stored_lines,
     title,
 )
+from pffbench.storage.regular_files import replacing, write_replacing
+from pffbench.text import escape_markdown, markdown_row
 
 _MIB = 2**20
 _CSV_COLUMNS = (
@@ -36,6 +39,8 @@ _CSV_COLUMNS = (
     "median_s",
     "max_s",
     "mad_s",
+    "mean_s",
+    "sd_s",
     "low_s",
     "high_s",
     "cv",
@@ -63,11 +68,11 @@ _CSV_COLUMNS = (
 def write_summary(summary: Summary, directory: str | Path) -> None:
     """Write `summary.csv` and `summary.md` into a results directory."""
     place = Path(directory)
-    with (place / "summary.csv").open("w", newline="", encoding="utf-8") as file:
+    with replacing(place / "summary.csv") as file:
         writer = csv.DictWriter(file, _CSV_COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(_csv_rows(summary))
-    (place / "summary.md").write_text("\n".join(_markdown(summary)) + "\n", encoding="utf-8")
+    write_replacing(place / "summary.md", "\n".join(_markdown(summary)) + "\n")
 
 
 def _csv_rows(summary: Summary) -> Iterable[dict[str, Any]]:
@@ -89,6 +94,7 @@ def _csv_rows(summary: Summary) -> Iterable[dict[str, Any]]:
                 "median_s": p.seconds.median,
                 "max_s": p.seconds.maximum,
                 "mad_s": p.seconds.mad,
+                **_mean(p),
                 "low_s": p.seconds.low,
                 "high_s": p.seconds.high,
                 "cv": p.seconds.cv,
@@ -107,6 +113,13 @@ def _csv_rows(summary: Summary) -> Iterable[dict[str, Any]]:
                 "warnings": "; ".join(w.message for w in p.warnings),
                 "invalid": case.invalid,
             }
+
+
+def _mean(found: PhaseSummary) -> dict[str, float]:
+    """Return mean and sample standard deviation, which many studies publish."""
+    seconds = list(found.by_block.values())
+    deviation = stdev(seconds) if len(seconds) > 1 else float("nan")
+    return {"mean_s": mean(seconds), "sd_s": deviation}
 
 
 def _mib(rate: float | None) -> float | None:
@@ -131,35 +144,33 @@ def _markdown(summary: Summary) -> Iterable[str]:
     record = summary.record
     yield f"# {record.name}"
     if record.question:
-        yield from ("", record.question)
+        yield from ("", escape_markdown(record.question))
     yield from (
         "",
-        f"{record.ranks} ranks{_nodes(record)}, {record.started}.",
+        f"{record.ranks} ranks{_nodes(record)}, {escape_markdown(record.started)}.",
         "",
     )
-    yield from (f"- {text}" for text in [*verdict_lines(summary), *cautions(summary)])
+    texts = [*verdict_lines(summary), *cautions(summary)]
+    yield from (f"- {escape_markdown(text)}" for text in texts)
     for cases in summary.groups.values():
-        yield from ("", f"## {title(cases, summary)}", "")
+        yield from ("", f"## {escape_markdown(title(cases, summary))}", "")
         columns = columns_of(cases)
-        yield _row(c.heading for c in columns)
-        yield _row("---" if c.is_text else "---:" for c in columns)
-        yield from (_row(c.cell(case) for c in columns) for case in ordered(cases))
+        yield markdown_row(c.heading for c in columns)
+        yield markdown_row("---" if c.is_text else "---:" for c in columns)
+        yield from (markdown_row(c.cell(case) for c in columns) for case in ordered(cases))
         yield ""
-        yield from (f"- {text}" for text in (*stored_lines(cases), *invalid_lines(cases)))
+        lines = (*stored_lines(cases), *invalid_lines(cases))
+        yield from (f"- {escape_markdown(text)}" for text in lines)
         yield from ("", "Every phase, median seconds (95 % interval):", "")
         yield from _phase_table(ordered(cases))
-    yield from ("", "## Details", "", *(f"- {text}" for text in details(summary)))
+    yield from ("", "## Details", "")
+    yield from (f"- {escape_markdown(text)}" for text in details(summary))
     warned = [(c, p) for c in summary.cases for p in c.phases.values() if p.warnings]
     if warned:
         yield from ("", "## Notes on single phases", "")
         for case, p in warned:
-            yield f"- {case.sample.case} {p.phase}: {'; '.join(w.message for w in p.warnings)}"
-
-
-def _row(cells: Iterable[str]) -> str:
-    """Make a table's row; a name may hold what would end a cell or begin a tag."""
-    escaped = (cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells)
-    return f"| {' | '.join(escaped)} |"
+            told = "; ".join(w.message for w in p.warnings)
+            yield f"- {escape_markdown(f'{case.sample.case} {p.phase}: {told}')}"
 
 
 def _nodes(record: RunRecord) -> str:
@@ -170,11 +181,11 @@ def _nodes(record: RunRecord) -> str:
 
 def _phase_table(cases: Sequence[CaseSummary]) -> Iterable[str]:
     names = list(dict.fromkeys(name for case in cases for name in case.phases))
-    yield _row(["case", *names])
-    yield _row(["---", *("---:" for _ in names)])
+    yield markdown_row(["case", *names])
+    yield markdown_row(["---", *("---:" for _ in names)])
     for case in cases:
         cells = (_with_interval(case.phases.get(name)) for name in names)
-        yield _row([case.sample.case, *cells])
+        yield markdown_row([case.sample.case, *cells])
 
 
 def _with_interval(found: PhaseSummary | None) -> str:

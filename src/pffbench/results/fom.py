@@ -10,6 +10,7 @@ from typing import Any
 
 from pffbench.results.record import RunRecord
 from pffbench.results.summary import Summary
+from pffbench.storage.regular_files import write_replacing
 
 _MIB = 2**20
 #: The words that every name begins with.
@@ -40,7 +41,7 @@ def fom_lines(summary: Summary) -> Iterator[str]:
 def write_fom(summary: Summary, directory: str | Path) -> Path:
     """Write the lines into `fom.txt` of a results directory and return its path."""
     path = Path(directory) / "fom.txt"
-    path.write_text("".join(f"{line}\n" for line in fom_lines(summary)), encoding="utf-8")
+    write_replacing(path, "".join(f"{line}\n" for line in fom_lines(summary)))
     return path
 
 

@@ -11,8 +11,14 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-Natural = Annotated[int, msgspec.Meta(ge=0)]
-Positive = Annotated[int, msgspec.Meta(ge=1)]
+from pffbench.case import PLAIN_NAME, ExperimentName
+
+Natural = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+#: Seconds, or bytes a second; larger ones are no measurement.
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
+#: Becomes a part of the name of the scratch directory.
+PlainName = Annotated[str, msgspec.Meta(pattern=PLAIN_NAME, max_length=200)]
 
 
 class Stored(msgspec.Struct):
@@ -92,10 +98,10 @@ class Topology(msgspec.Struct):
 class Floor(msgspec.Struct):
     """What the harness costs."""
 
-    own: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    synced: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    tick: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    memory_copy_bytes_per_second: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    own: Amount = 0.0
+    synced: Amount = 0.0
+    tick: Amount = 0.0
+    memory_copy_bytes_per_second: Amount = 0.0
 
 
 class Startup(msgspec.Struct):
@@ -168,8 +174,8 @@ class Reading(msgspec.Struct):
 class Run(msgspec.Struct):
     """The whole of `run.json`."""
 
-    run_id: str
-    name: str
+    run_id: PlainName
+    name: ExperimentName
     question: str
     command: list[str]
     ranks: Positive

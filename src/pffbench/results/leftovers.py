@@ -13,6 +13,7 @@ from pffbench.results.record import RunRecord
 from pffbench.storage.durable import DiskUsage, disk_usage
 from pffbench.storage.marker import JOB_PREFIX, Leftover, find_leftovers, leftover_at
 from pffbench.storage.scratch import Scratch
+from pffbench.text import one_line
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Judged:
         try:
             written = datetime.fromisoformat(self.leftover.holder.date)
             return (datetime.now(UTC) - written).total_seconds()
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return None
 
 
@@ -109,7 +110,9 @@ def remove(judgement: Judged) -> str | None:
     try:
         Scratch(leftover.path, leftover.run_id).destroy()
     except (OSError, UserError) as error:
-        return str(error)
+        return one_line(str(error))
+    except RecursionError:
+        return "directories in it are nested too deeply"
     around = Path(leftover.path).parent
     if around.name.startswith(JOB_PREFIX):
         with suppress(OSError):

@@ -16,13 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from pffbench.errors import UserError
-from pffbench.storage.holder import Holder
+from pffbench.storage.holder import Holder, read_facts
 
 NAME = "run.lock"
 #: Held for a moment while a lock is taken over, so that of two who do so one is the first.
 _TAKING = "run.lock.taking"
-#: A lock is a line; anything longer is none.
-_LONGEST = 2**14
 
 
 class RunLock:
@@ -60,7 +58,7 @@ class RunLock:
         if self._path is None:
             return
         with suppress(OSError):
-            if _read(self._path).get("token") == self._token:
+            if read_facts(self._path).get("token") == self._token:
                 self._path.unlink()
         self._path = None
 
@@ -127,11 +125,14 @@ def _refuse_living(path: Path, option: str) -> None:
         With who holds it and what to do.
     """
     try:
-        holder = Holder.of(_read(path))
-    except ValueError:
+        holder = Holder.of(read_facts(path))
+    except FileNotFoundError:
+        raise
+    except (ValueError, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else None
         raise UserError(
             f"{option}: {path} is there and does not say which run made it; if none writes there "
-            "any more, remove it"
+            f"any more, remove it{f' ({why})' if why else ''}"
         ) from None
     fate = holder.fate()
     if fate.state == "runs":
@@ -141,13 +142,3 @@ def _refuse_living(path: Path, option: str) -> None:
             f"{option}: another run may still write there ({holder}): {fate.why}; if it has "
             f"ended, remove {path}"
         )
-
-
-def _read(path: Path) -> dict[str, Any]:
-    with path.open("rb") as stream:
-        text = stream.read(_LONGEST)
-    try:
-        facts = json.loads(text)
-    except ValueError:
-        return {}
-    return facts if isinstance(facts, dict) else {}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 _REQUEST = "OMPI_MCA_io"  # how mpiexec --mca io NAME reaches the ranks, too
+_SHARED_POINTERS = "OMPI_MCA_sharedfp"
 _PROBE = ".pffbench-mpiio-probe"
 _DESCRIPTION_BYTES = 1024
 # The names of a component as Open MPI writes them into its description: the kind ("io") in a
@@ -56,6 +57,32 @@ def mpi_io_facts(comm: MPI.Intracomm, directory: str | None = None) -> Facts:
     return facts
 
 
+def longest_path(environ: Mapping[str, str], ranks: int) -> int | None:
+    """Return how many bytes the path of a file may have that MPI-IO is to open, if few.
+
+    Open MPI looks whether files can be locked (its component sharedfp/lockedfile) by a file beside
+    each one, whose name it puts together in 256 bytes, and aborts where that is too little.
+
+    Parameters
+    ----------
+    environ : mapping
+        The environment, which may choose other components.
+    ranks : int
+        How many open the file; each puts its number behind the name.
+
+    Returns
+    -------
+    int or None
+        None where only the system limits paths.
+    """
+    vendor, _ = _mpi().get_vendor()
+    if vendor != "Open MPI" or environ.get(_REQUEST, "").startswith("romio"):
+        return None
+    asked = environ.get(_SHARED_POINTERS, "^")
+    chosen = ("lockedfile" in asked.lstrip("^").split(",")) != asked.startswith("^")
+    return 255 - len(f".locktest.{ranks - 1}") if chosen else None
+
+
 def io_component(file: MPI.File) -> str | None:
     """Find which MPI-IO component serves an open file.
 
@@ -92,6 +119,9 @@ def hints_of(file: MPI.File) -> dict[str, str]:
 def _probed(comm: MPI.Intracomm, directory: str) -> Facts:
     mpi = _mpi()
     mode = mpi.MODE_CREATE | mpi.MODE_RDWR | mpi.MODE_DELETE_ON_CLOSE
+    longest = longest_path(os.environ, comm.size)
+    if longest is not None and len(os.fsencode(directory)) + 1 + len(_PROBE) > longest:
+        return {"error": f"the probe has no path of at most {longest} bytes"}
     try:
         file = mpi.File.Open(comm, str(Path(directory) / _PROBE), mode)
     except mpi.Exception as error:

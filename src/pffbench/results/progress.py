@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from pffbench.case import Case
+from pffbench.text import one_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -47,7 +48,7 @@ class Lines(Progress):
             self.message(f"block {number + 1} of {self._blocks} done, about {left:.0f} s left")
 
     def message(self, text: str) -> None:
-        print(f"{datetime.now():%Y-%m-%d %H:%M:%S} {text}", flush=True)
+        print(f"{datetime.now():%Y-%m-%d %H:%M:%S} {one_line(text)}", flush=True)
 
 
 class Bar(Progress):
@@ -76,7 +77,7 @@ class Bar(Progress):
         self._bar.refresh()
 
     def message(self, text: str) -> None:
-        self._bar.console.print(text, highlight=False)
+        self._bar.console.print(one_line(text), highlight=False, markup=False)
 
     def close(self) -> None:
         self._bar.stop()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import errno
 import math
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from pffbench.text import escape_controls
 
 #: Bytes that HDF5 may need beside the data of a repetition: headers, indexes, a group's names.
 _METADATA = 2**18
@@ -45,21 +48,18 @@ class RanksFile:
         self._path = path
         #: Where a file was put that could not be opened any more, as after a crash in its midst.
         self.damaged: str | None = None
-        try:
-            self._begin(hosts, hosts_name)
-        except OSError:
-            if not Path(path).exists() or not Path(path).stat().st_size:
-                raise
+        if _cannot_go_on(path):
             self.damaged = f"{path}.damaged"
             Path(path).replace(self.damaged)
-            self._begin(hosts, hosts_name)
+        self._begin(hosts, hosts_name)
 
     def _begin(self, hosts: Sequence[str], hosts_name: str) -> None:
         _reserve(self._path, _METADATA)
         with self._h5py.File(self._path, "a") as file:
             if hosts_name not in file:
                 kind = self._h5py.string_dtype()
-                file.create_dataset(hosts_name, data=list(hosts), dtype=kind)
+                names = [escape_controls(host) for host in hosts]
+                file.create_dataset(hosts_name, data=names, dtype=kind)
 
     def append(
         self,
@@ -107,6 +107,21 @@ class RanksFile:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _cannot_go_on(path: str) -> bool:
+    """Whether there is something that nothing can be appended to, or should be."""
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISREG(status.st_mode):  # a link would lead to another file
+        return True
+    if not status.st_size:
+        return False
+    from pffbench.results.ranks_reader import trouble_with  # only where a run goes on
+
+    return trouble_with(path) is not None
 
 
 def _reserve(path: str, nbytes: int) -> None:

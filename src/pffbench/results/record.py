@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,12 +15,19 @@ import msgspec
 
 from pffbench.errors import UserError
 from pffbench.results.layout import check_layout
+from pffbench.storage.regular_files import read_regular, write_replacing
+from pffbench.text import escaped, json_needs_escaping, one_line
 
 #: Version of the layout of a results directory; a reader refuses what it does not know.
 SCHEMA_VERSION = 2
 #: Versions that can be read.
 _READABLE = (1, 2)
-_NOT_THERE = (KeyError, TypeError, AttributeError, IndexError, ZeroDivisionError, OverflowError)
+#: Bytes: a record of 100 000 cases, which is the most, has a tenth of them.
+LARGEST = 2**29
+_NOT_THERE = (
+    KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError, OverflowError,
+    RecursionError,
+)  # fmt: skip
 
 
 def digest_of(experiment: dict[str, Any]) -> str:
@@ -34,21 +40,28 @@ def digest_of(experiment: dict[str, Any]) -> str:
 def readable(*directories: str | Path) -> Iterator[None]:
     """Say of results directories that they hold too little, or something else than they should.
 
+    The code may be at fault and not the directory: with PFFBENCH_TRACEBACK in the environment the
+    error itself is raised, which tells where.
+
     Raises
     ------
     UserError
-        Instead of what looking for something that is not there raises. The place in the code is
-        told too: it may be at fault and not the directory.
+        Instead of what looking for something that is not there raises.
     """
     try:
         yield
     except _NOT_THERE as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(frame.filename).name} line {frame.lineno}"
+        if os.environ.get("PFFBENCH_TRACEBACK"):
+            raise
         names = ", ".join(map(str, directories))
+        what = "a value is of another kind"
+        if isinstance(error, KeyError):
+            what = f"{one_line(str(error.args[0]), 60)!r} is missing"
+        elif isinstance(error, ValueError):
+            what = one_line(str(error), 200)
         raise UserError(
-            f"{names}: holds what pffbench did not write, or less than it does "
-            f"({type(error).__name__}: {error}; {place})"
+            f"{names}: holds what pffbench did not write, or less than it does ({what}; "
+            "PFFBENCH_TRACEBACK=1 tells where it is looked for)"
         ) from error
 
 
@@ -130,18 +143,10 @@ class RunRecord:
 
     def save(self, directory: str | Path) -> None:
         """Replace `run.json` in a way that leaves either the old or the new one whole."""
-        path = Path(directory) / "run.json"
-        new = path.with_suffix(".json.new")
-        text = json.dumps(vars(self), indent=1, allow_nan=False, default=str)
-        try:
-            with new.open("w", encoding="utf-8") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(path)
-        except OSError:
-            new.unlink(missing_ok=True)
-            raise
+        text = _json_of(vars(self))
+        if "\\ud" in text:  # bytes that are no UTF-8, which no reader would take
+            text = _json_of(escaped(vars(self)))
+        write_replacing(Path(directory) / "run.json", text + "\n", durable=True)
 
     @classmethod
     def load(cls, directory: str | Path) -> RunRecord:
@@ -154,7 +159,7 @@ class RunRecord:
         """
         path = Path(directory) / "run.json"
         try:
-            data = msgspec.json.decode(path.read_bytes())
+            data = _decoded(read_regular(path, LARGEST))
         except FileNotFoundError:
             why = "it holds no run.json" if path.parent.is_dir() else "there is no such directory"
             raise ValueError(f"{directory} is no results directory: {why}") from None
@@ -163,7 +168,7 @@ class RunRecord:
                 f"{directory} is no results directory: {error.strerror}: {path}"
             ) from None
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise ValueError(f"{path} is not valid JSON: {error}") from None
+            raise ValueError(f"{path} is not valid JSON: {one_line(str(error), 300)}") from None
         version = data.get("schema_version") if isinstance(data, dict) else None
         if not isinstance(version, int):
             raise ValueError(f"{path} names no schema_version: it is not the record of a run")
@@ -180,7 +185,27 @@ class RunRecord:
             check_layout(data)
             return cls(**data)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{path} is not a record of a run: {error}") from None
+            told = one_line(str(error), 300)
+            raise ValueError(f"{path} is not a record of a run: {told}") from None
+
+
+def _json_of(data: dict[str, Any]) -> str:
+    return json.dumps(data, indent=1, allow_nan=False, default=str)
+
+
+def _decoded(data: bytes) -> Any:
+    """Return what a record holds, with nothing in its text that would act on a terminal."""
+    try:
+        found = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Early versions recorded bytes that are no UTF-8 as halves of surrogate pairs.
+        text = data.decode("utf-8", "surrogateescape")
+        return escaped(json.loads(text, parse_constant=_refuse_constant))
+    return escaped(found) if json_needs_escaping(data) else found
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
 
 
 def _from_version_1(data: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,9 +27,12 @@ from pffbench.results.ranks import RanksFile
 from pffbench.results.record import RunRecord
 from pffbench.results.samples import Sample, SamplesLog, read_samples
 from pffbench.storage.cachestate import DROPPED_BELOW
+from pffbench.storage.regular_files import SpareDescriptors
 from pffbench.summary.headline import TotalTimes
 from pffbench.workloads.registry import workload
 
+#: Files that are kept open for nothing, to be closed where others are needed.
+_SPARE = 16
 #: Most reasons of one kind that are listed.
 _MOST_REASONS = 20
 
@@ -83,6 +87,8 @@ class Recorder:
         for rows in _by_repetition(known).values():
             self._note_totals(rows)
         record.save(directory)
+        #: What writing here takes, should a case have opened all files that the process may have.
+        self.spare = SpareDescriptors(_SPARE)
 
     def record(self, repetition: Repetition) -> None:
         """Append a repetition to the raw files and put them on the device."""
@@ -279,6 +285,13 @@ class Recorder:
         self.run_record.reasons.append(f"{case.id} repetition {repetition}: {failure}")
         self.run_record.save(self.directory)
         self._progress.message(f"FAILED: {case.id}: {failure}")
+
+    def stopping(self) -> None:
+        """Note once that the run has been asked to end, in case that it does not come so far."""
+        if self.run_record.status == "running":
+            self.run_record.status = "interrupted"
+            with suppress(OSError):  # the next repetition says so
+                self.run_record.save(self.directory)
 
     def remark(self, text: str) -> None:
         """Note something about the run that does not make it invalid."""

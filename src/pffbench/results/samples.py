@@ -8,13 +8,19 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO, cast, get_type_hints
+from typing import Any, TextIO, get_type_hints
 
 import msgspec
+
+from pffbench.results.plausible import refuse_implausible, whole_number
+from pffbench.storage.regular_files import append_regular, open_regular
+from pffbench.text import escape_controls, has_controls
 
 #: So many characters, about a hundred rows, are turned into samples at once: few enough to stay in
 #: a processor's cache, which makes reading more than twice as fast as thousands of rows do.
 _TEXT_AT_ONCE = 25_000
+#: A row is some 300 characters long; a hole in a file can make one of any length.
+_LONGEST_LINE = 2**16
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False):
@@ -116,8 +122,8 @@ def append_rows(path: str | Path, rows: Iterable[Iterable[object]]) -> None:
     """Append rows to a table with one call, and sync them."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
-    with Path(path).open("a", encoding="utf-8") as file:
-        file.write(text.getvalue())
+    with append_regular(path) as file:
+        file.write(text.getvalue().encode("utf-8", "backslashreplace"))
         file.flush()
         os.fsync(file.fileno())
 
@@ -151,9 +157,9 @@ def read_samples(path: str | Path, *, current: bool = False) -> list[Sample]:
     """
     converters = _converters()
     samples: list[Sample] = []
-    with Path(path).open(encoding="utf-8", newline="") as file:
+    with io.TextIOWrapper(open_regular(path), encoding="utf-8", newline="") as file:
         try:
-            header = tuple(next(csv.reader([file.readline()]), ()))
+            header = tuple(next(csv.reader([file.readline(_LONGEST_LINE)]), ()))
             if header != COLUMNS and (current or header != _EARLIER):
                 raise ValueError(f"{path} is not a table of samples of this version of pffbench")
             converters = converters[: len(header)]
@@ -161,14 +167,33 @@ def read_samples(path: str | Path, *, current: bool = False) -> list[Sample]:
                 samples += _samples(_cells(text), converters, path, len(samples) + 2)
         except (csv.Error, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is not a table of samples: {error}") from None
+    refuse_implausible(samples, path)
     return samples
+
+
+def whole_lines(file: TextIO) -> Iterator[str]:
+    """Yield the lines of a table; a torn last one is left out.
+
+    Raises
+    ------
+    csv.Error
+        A line is longer than any that is written.
+    """
+    while text := file.readline(_LONGEST_LINE):
+        if len(text) == _LONGEST_LINE:
+            raise csv.Error(f"a line is longer than {_LONGEST_LINE} characters")
+        if text.endswith("\n"):
+            yield escape_controls(text)
 
 
 def _texts_of(file: TextIO) -> Iterator[str]:
     """Yield whole lines, many at once; a torn last one is left out."""
     while text := file.read(_TEXT_AT_ONCE):
-        text += file.readline()
-        yield text[: text.rfind("\n") + 1]
+        text += (rest := file.readline(_LONGEST_LINE))
+        if len(rest) == _LONGEST_LINE:
+            raise csv.Error(f"a line is longer than {_LONGEST_LINE} characters")
+        whole = text[: text.rfind("\n") + 1]
+        yield escape_controls(whole) if has_controls(whole) else whole
 
 
 def _cells(text: str) -> list[list[str]]:
@@ -180,7 +205,7 @@ def _cells(text: str) -> list[list[str]]:
 
 def is_torn(path: str | Path) -> bool:
     """Whether a file ends in the midst of a line, as a killed run leaves it."""
-    with Path(path).open("rb") as file:
+    with open_regular(path) as file:
         file.seek(0, os.SEEK_END)
         if file.tell() == 0:
             return False
@@ -215,9 +240,11 @@ def _converters() -> tuple[Converter, ...]:
 def _converter(kind: Any) -> Converter:
     if kind is bool:
         return _truth
-    if kind in (str, int):
-        return cast(Converter, kind)
-    number: Converter = int if kind == (int | None) else float
+    if kind is str:
+        return str
+    if kind is int:
+        return whole_number
+    number: Converter = whole_number if kind == (int | None) else float
     return lambda text: None if text == "" else number(text)
 
 

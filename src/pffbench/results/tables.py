@@ -25,6 +25,8 @@ _IDLE, _USUALLY = 0.2, 0.6
 #: Phases in which a slow rank is looked for: those that move data, and those that wait for devices.
 _WATCHED = (*MOVING, "close", "flush", "sync", "close_update", "flush_update", "sync_update")
 Part = Literal["case", "write", "update", "read"]
+#: Part of the raw speed beyond which raw transfers are no limit; less may be noise.
+_NO_LIMIT = 1.1
 
 
 @dataclass(frozen=True)
@@ -327,7 +329,16 @@ def _ratio(found: PhaseSummary) -> str:
 
 
 def _percent(found: PhaseSummary) -> str:
-    return "" if found.roofline is None else f"{found.roofline:.0%}"
+    return "" if found.roofline is None else part_of_raw(found.roofline)
+
+
+def part_of_raw(part: float) -> str:
+    """Write a part of the raw speed in percent; no number where raw transfers are no limit.
+
+    They are none where a format takes clearly less time than the fastest of them: it stores
+    fewer bytes, or in an order that suits the boxes better.
+    """
+    return ">100%" if part > _NO_LIMIT else f"{part:.0%}"
 
 
 def significant(value: float) -> str:

@@ -7,27 +7,29 @@ from collections.abc import Sequence
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from pffbench.results.conclusions import cautions, verdict_lines
 from pffbench.results.summary import CaseSummary, Summary
 from pffbench.results.tables import Column, columns_of, invalid_lines, ordered, stored_lines, title
+from pffbench.text import one_line
 
 
 def print_summary(summary: Summary, console: Console) -> None:
     """Print the tables, how arrays lie on disk, warnings, and last the verdict."""
     for cases in summary.groups.values():
-        console.print(title(cases, summary), style="bold", highlight=False)
+        console.print(Text(one_line(title(cases, summary))), style="bold")
         for table in _tables(cases, console):
             console.print(table)
         for text in stored_lines(cases):
-            console.print(f"  {text}", style="dim", highlight=False)
+            console.print(Text(f"  {one_line(text)}"), style="dim")
         for text in invalid_lines(cases):
-            console.print(f"  {text}", style="red", highlight=False)
+            console.print(Text(f"  {one_line(text)}"), style="red")
         console.print()
     for text in cautions(summary):
-        console.print(text, highlight=False)
+        console.print(Text(one_line(text)))
     for text in verdict_lines(summary):
-        console.print(text, highlight=False)
+        console.print(Text(one_line(text)))
 
 
 def _tables(cases: Sequence[CaseSummary], console: Console) -> list[Table]:
@@ -45,7 +47,8 @@ def _table(columns: Sequence[Column], cases: Sequence[CaseSummary]) -> Table:
     for column in columns:
         table.add_column(column.heading, justify="left" if column.is_text else "right")
     for case in ordered(cases):
-        table.add_row(*(c.cell(case) for c in columns), style=_style(case))
+        cells = (Text(one_line(column.cell(case))) for column in columns)
+        table.add_row(*cells, style=_style(case))
     return table
 
 

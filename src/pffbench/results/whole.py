@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from pffbench.phases import LAST_PHASE, UPDATE_PHASES, WRITE_PHASES
 from pffbench.results.samples import COLUMNS, Sample, read_samples
+from pffbench.storage.regular_files import append_regular, open_regular, write_replacing
 
 Repetitions = frozenset[tuple[str, int]]
 
@@ -68,21 +68,20 @@ def drop_unfinished(path: str, last_written: Mapping[str, str] | None = None) ->
     str or None
         The file that the cut text was put into, None when there was nothing to cut.
     """
-    text = Path(path).read_text(encoding="utf-8")
     complete = whole(read_samples(path), last_written)
+    with open_regular(path) as data:
+        text = data.read().decode("utf-8")
     kept: list[str] = []
     cut: list[str] = []
     for line in text.splitlines(keepends=True):
         (kept if _stays(line, complete) else cut).append(line)
     if not cut:
         return None
-    aside = Path(path + ".unfinished")
-    with aside.open("a", encoding="utf-8") as file:
-        file.write("".join(cut).rstrip("\n") + "\n")
-    new = Path(path + ".new")
-    new.write_text("".join(kept), encoding="utf-8")
-    new.replace(path)
-    return str(aside)
+    aside = path + ".unfinished"
+    with append_regular(aside) as file:
+        file.write(("".join(cut).rstrip("\n") + "\n").encode())
+    write_replacing(path, "".join(kept))
+    return aside
 
 
 def _stays(line: str, complete: Whole) -> bool:

@@ -135,9 +135,11 @@ def _regular_files(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]
 
 
 def _regular_files_in(directory: str) -> Iterator[tuple[str, os.stat_result]]:
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _regular_files_in(entry.path)
-            elif entry.is_file(follow_symlinks=False):
-                yield entry.path, entry.stat(follow_symlinks=False)
+    waiting = [directory]  # a directory of somebody else may be nested deeper than calls can be
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    yield entry.path, entry.stat(follow_symlinks=False)

@@ -91,7 +91,7 @@ def filesystem(path: str) -> FileSystem:
     mount = _mount_of(existing)
     fs_type = real_type(mount.type, mount.device)
     return FileSystem(
-        path=str(Path(path).resolve()),
+        path=os.path.realpath(path),
         mount_point=mount.mount_point,
         device=mount.device,
         type=fs_type,
@@ -115,8 +115,16 @@ def same_filesystem(a: str, b: str) -> bool:
 
 
 def nearest_existing(path: str) -> str:
-    """Return the path itself or the nearest of its ancestors that exists, links resolved."""
-    real = Path(path).resolve()
+    """Return the path itself or the nearest of its ancestors that exists, links resolved.
+
+    Raises
+    ------
+    OSError
+        The path cannot be reached, such as for links that lead to each other.
+    """
+    real = Path(os.path.realpath(path))
+    if real.is_symlink():  # which is left over where links go round in a circle
+        real.stat()
     return str(next(step for step in (real, *real.parents) if step.exists()))
 
 

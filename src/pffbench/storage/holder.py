@@ -7,7 +7,9 @@ ended: a process of this machine by its number and start time, a job by what Slu
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import socket
 from collections.abc import Mapping
@@ -17,9 +19,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pffbench.programs import ask
+from pffbench.storage.regular_files import read_regular
+from pffbench.text import one_line
 
 #: Seconds that Slurm may take to answer.
 _ANSWER = 10.0
+#: Bytes of a file in which a process is written down; it is a line.
+_LONGEST = 2**14
+_LONGEST_FACT = 200
+#: The largest number that Linux gives a process (PID_MAX_LIMIT).
+_LARGEST_PID = 2**22
+#: What can name a job, and is no option of a program that is asked about it.
+_JOB = re.compile(r"([0-9A-Za-z][0-9A-Za-z_.+\[\]-]{0,63})?")
 
 
 @dataclass(frozen=True)
@@ -95,9 +106,13 @@ class Holder:
         try:
             named = {name: str(facts.get(name, "")) for name in cls.__dataclass_fields__}
             required = {name: str(facts[name]) for name in ("host", "user", "date")}
-            return cls(**{**named, **required, "pid": int(str(facts["pid"]))})  # type: ignore[arg-type]
+            pid = int(str(facts["pid"]))
         except (KeyError, ValueError) as error:
             raise ValueError(f"it does not name a process: {error!r}") from None
+        texts = {name: one_line(text, _LONGEST_FACT) for name, text in (named | required).items()}
+        if not 0 < pid <= _LARGEST_PID or not _JOB.fullmatch(texts["job"]):
+            raise ValueError("it does not name a process: number or job is none")
+        return cls(**{**texts, "pid": pid})  # type: ignore[arg-type]
 
     def facts(self) -> dict[str, Any]:
         """Return what is to be written down."""
@@ -142,6 +157,34 @@ class Holder:
         if states <= {"PENDING"}:
             return Fate("ended", f"job {self.job} does not run any more")
         return Fate("runs", f"job {self.job} is {'/'.join(sorted(states)).lower()}")
+
+
+def read_facts(path: str | Path, *, dir_fd: int | None = None) -> dict[str, Any]:
+    """Return what is written down in a file by which a process holds something.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; a symbolic link is none.
+    dir_fd : int, optional
+        An open directory that a relative path is in.
+
+    Returns
+    -------
+    dict
+        Empty where it is not what a process writes.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read, or is no regular file.
+    """
+    data = read_regular(path, _LONGEST, links=False, dir_fd=dir_fd)
+    try:
+        facts = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def _user() -> str:

@@ -9,14 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pffbench.storage.holder import Holder
+from pffbench.storage.holder import Holder, read_facts
 
 MARKER = ".pffbench-run"
 PREFIX = "pffbench-"
 #: The job scripts make a directory of this name for each job, and the runs of the job theirs in it.
 JOB_PREFIX = "pffbench-job-"
-#: A marker is a line; anything longer is none.
-_LONGEST = 2**14
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -71,12 +69,9 @@ def _write_marker(path: Path, run_id: str, kept_for: str) -> None:
 def read_marker(directory_fd: int) -> dict[str, object]:
     """Return what the marker says; empty when there is none, or none that can be read."""
     try:
-        fd = os.open(MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory_fd)
-        with os.fdopen(fd, encoding="utf-8") as file:
-            facts = json.loads(file.read(_LONGEST))
-    except (OSError, ValueError, RecursionError):
+        return read_facts(MARKER, dir_fd=directory_fd)
+    except OSError:
         return {}
-    return facts if isinstance(facts, dict) else {}
 
 
 def find_leftovers(parent: str) -> list[Leftover]:
@@ -90,7 +85,7 @@ def find_leftovers(parent: str) -> list[Leftover]:
         The parent cannot be read.
     """
     found = []
-    for path in _candidates(str(Path(parent).resolve())):
+    for path in _candidates(os.path.realpath(parent)):
         here = leftover_at(path)
         if not here and Path(path).name.startswith(JOB_PREFIX):
             try:

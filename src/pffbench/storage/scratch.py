@@ -70,7 +70,7 @@ class Scratch:
             The parent is missing, no directory or not writable; or the directory exists already.
         """
         _check_name(run_id)
-        real_parent = Path(parent).resolve()
+        real_parent = Path(os.path.realpath(parent))
         directory = real_parent / (PREFIX + run_id)
         check_parent(real_parent, create_parent)
         try:
@@ -125,7 +125,7 @@ class Scratch:
             something that was to be kept is gone.
         """
         _check_name(run_id)
-        left = Path(parent).resolve() / (PREFIX + run_id)
+        left = Path(os.path.realpath(parent), PREFIX + run_id)
         for name in keep:
             if not (left / name).is_dir():
                 raise UserError(f"{left / name} is gone, which the run wrote and still needs")

@@ -29,6 +29,15 @@ def file_arguments(options: Options) -> dict[str, Any]:
     return {key: value for key, value in told.items() if value is not None}
 
 
+def compression(storage: ColumnStorage) -> dict[str, Any]:
+    """Return what ``create_dataset`` is told to compress a column."""
+    if storage.codec == "none":
+        return {}
+    if storage.codec == "lzf":  # which has no levels
+        return {"compression": "lzf"}
+    return {"compression": storage.codec, "compression_opts": storage.level}
+
+
 class Hdf5Folder(Folder):
     """An HDF5 file."""
 
@@ -38,9 +47,7 @@ class Hdf5Folder(Folder):
     def create(
         self, name: str, shape: Shape, dtype: Any, chunks: Shape, storage: ColumnStorage | None
     ) -> Column:
-        told: dict[str, Any] = {}
-        if storage is not None and storage.codec == "gzip":
-            told = {"compression": "gzip", "compression_opts": storage.level}
+        told = {} if storage is None else compression(storage)
         return self._file.create_dataset(
             name, shape, dtype, maxshape=(None,) * len(shape), chunks=chunks, **told
         )
@@ -142,6 +149,7 @@ def look_at_file(h5py: Any, path: str, is_data: Any) -> tuple[Kept, StoredAs]:
             chunks += dataset.id.get_num_chunks()
             data_bytes += dataset.id.get_storage_size()
             codec = dataset.compression
-            named = "none" if codec is None else f"{codec} {dataset.compression_opts}"
+            level = dataset.compression_opts
+            named = "none" if codec is None else codec if level is None else f"{codec} {level}"
             stored = StoredAs(chunks=dataset.chunks, codec=named, fill="if set")
     return Kept(chunks, data_bytes, os.path.getsize(path) - data_bytes), stored

@@ -29,7 +29,7 @@ class ColumnStorage:
     ----------
     chunk : int
         Elements of a chunk along each axis.
-    codec : {"none", "gzip", "zstd"}
+    codec : {"none", "gzip", "lzf", "zstd"}
         Compression.
     level : int
         Level of the codec.

@@ -13,7 +13,7 @@ from pffbench.backends.stored import StoredAs
 from pffbench.case import Options
 from pffbench.errors import UserError
 from pffbench.versioning.folder import Column, assignments
-from pffbench.versioning.hdf5 import file_arguments, look_at_file
+from pffbench.versioning.hdf5 import compression, file_arguments, look_at_file
 from pffbench.versioning.history import COLUMNS, Table, Values, Version
 from pffbench.versioning.keeper import Call, ColumnStorage, Keeper, Keeping, Kept, Recalling
 
@@ -32,8 +32,8 @@ class VersionedHdf5(Keeper):
 
     libraries = ("versioned_hdf5",)
     remedy = (
-        "build it against the HDF5 of h5py: pip install --no-binary versioned-hdf5 "
-        "--no-build-isolation versioned-hdf5, see docs/install.md"
+        "in an environment of setup/bootstrap: setup/bootstrap --study versioned-hdf5; elsewhere "
+        "it has to be built against the HDF5 of h5py, see docs/install.md"
     )
     caller_buffer = False
 
@@ -84,9 +84,7 @@ class _Keeping(Keeping):
         return call
 
     def _create(self, group: Any, table: Table) -> None:
-        told: dict[str, Any] = {}
-        if self._storage.codec == "gzip":
-            told = {"compression": "gzip", "compression_opts": self._storage.level}
+        told = compression(self._storage)
         for name, values in table.items():
             chunks, unlimited = self._storage.chunks(values.ndim), (None,) * values.ndim
             group.create_dataset(

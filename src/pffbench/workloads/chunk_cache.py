@@ -53,6 +53,14 @@ class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cac
         the new one.
     repack_with : {"library", "h5repack"}
         Rewrite granule by granule through the library, or by the program of HDF5.
+    repack_codec : {"none", "gzip"}, optional
+        Rewrite the store with this codec, ``none`` to remove compression; gzip has level 4 where
+        the store had no codec with a level before.
+    datasets : int
+        Number of such datasets in a store, each with all granules and data of its own.
+    repack_datasets : int, optional
+        How many of them one call of ``h5repack`` rewrites; it copies the others as they are. All
+        when not given.
     """
 
     shape: ArrayShape | None = None
@@ -65,24 +73,40 @@ class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cac
     byte_order: ByteOrder = "native"
     repack_chunks: ChunkShape | None = None
     repack_with: Literal["library", "h5repack"] = "library"
+    repack_codec: Literal["none", "gzip"] | None = None
+    datasets: Count = 1
+    repack_datasets: Count | None = None
 
     ways: ClassVar[frozenset[str]] = Parameters.ways | {
-        "read_transfer", "byte_order", "repack_chunks", "repack_with",
+        "read_transfer", "byte_order", "repack_chunks", "repack_with", "repack_codec",
+        "repack_datasets",
     }  # fmt: skip
+    added: ClassVar[frozenset[str]] = frozenset({"repack_codec", "datasets", "repack_datasets"})
 
     @property
     def transfer_of_reads(self) -> Transfer:
         """How ranks read in a file that they share."""
         return self.read_transfer or self.transfer
 
+    @property
+    def repacks(self) -> bool:
+        """Whether the store is rewritten before it is read."""
+        return self.repack_chunks is not None or self.repack_codec is not None
+
     def as_read(self) -> ChunkCacheParameters:
-        """Return the case as reading finds it: another transfer, the chunks after repacking."""
+        """Return the case as reading finds it: another transfer, chunks and codec after repacking.
+
+        Datasets that one call of the program leaves as they are are told to be like the others:
+        they are read in the same pieces.
+        """
         return msgspec.structs.replace(
             self,
             transfer=self.transfer_of_reads,
             chunks=self.repack_chunks or self.chunks,
+            codec=self.repack_codec or self.codec,
             read_transfer=None,
             repack_chunks=None,
+            repack_codec=None,
         )
 
 
@@ -100,16 +124,19 @@ class ChunkCache(Workload):
 
     def arrays(self, parameters: ChunkCacheParameters, ranks: int, rank: int) -> list[ArraySpec]:
         p, whole = parameters, _region(parameters, ranks, None)
-        if p.layout == "shared":
-            return [_spec(p, "granules", whole, whole, None, 0)]
+        places: list[tuple[str, Box, int | None]] = [("granules", whole, None)]
+        if p.layout != "shared":
+            owners = [rank] if p.layout == "file_per_process" else range(ranks)
+            places = [(f"granules_rank_{r:06d}", _region(p, ranks, r), r) for r in owners]
         found: list[ArraySpec] = []
         offset = 0
-        for owner in [rank] if p.layout == "file_per_process" else range(ranks):
-            region = _region(p, ranks, owner)
-            if region.size:
-                spec = _spec(p, f"granules_rank_{owner:06d}", region, whole, owner, offset)
-                found.append(spec)
-                offset += spec.nbytes
+        for number in range(p.datasets):
+            for name, region, owner in places:
+                if region.size:
+                    own = f"{name}_{number}" if number else name
+                    spec = _spec(p, own, region, whole, owner, offset, number)
+                    found.append(spec)
+                    offset += spec.nbytes
         return found
 
     def writes(self, parameters: ChunkCacheParameters, ranks: int, rank: int) -> list[Access]:
@@ -132,7 +159,7 @@ class ChunkCache(Workload):
         return parameters.sharing == "interleaved"
 
     def makes_another(self, parameters: ChunkCacheParameters) -> bool:
-        return parameters.repack_chunks is not None
+        return parameters.repacks
 
     def cuts(self, parameters: ChunkCacheParameters, ranks: int) -> Cuts:
         whole = _region(parameters, ranks, None)
@@ -143,16 +170,18 @@ class ChunkCache(Workload):
         p, total = parameters, _total(parameters, ranks)
         size = itemsize(p.dtype or "float32")
         arrays = 1 if p.layout == "shared" else min(ranks, total)
-        return Volume(arrays, total * prod(_granule(p)) * size)
+        return Volume(p.datasets * arrays, p.datasets * total * prod(_granule(p)) * size)
 
     def kinds(self, parameters: ChunkCacheParameters, ranks: int) -> list[ArraySpec]:
         if parameters.layout != "own":
-            return self.arrays(parameters, ranks, 0)
+            return self.arrays(msgspec.structs.replace(parameters, datasets=1), ranks, 0)
         # The first ranks may have a granule more than the last ones.
         at_ends = {rank: _region(parameters, ranks, rank) for rank in (0, ranks - 1)}
         regions = {region.shape: region for region in at_ends.values() if region.size}
         whole = _region(parameters, ranks, None)
-        return [_spec(parameters, "granules", region, whole, 0, 0) for region in regions.values()]
+        return [
+            _spec(parameters, "granules", region, whole, 0, 0, 0) for region in regions.values()
+        ]
 
     def largest_write(self, parameters: ChunkCacheParameters, ranks: int) -> int:
         spec = self.kinds(parameters, ranks)[0]
@@ -186,7 +215,7 @@ class ChunkCache(Workload):
         p, can = parameters, backend.capabilities
         if can.formatted and p.byte_order not in can.byte_orders:
             return f"backend {p.backend} stores numbers in native byte order only"
-        if p.repack_chunks is None:
+        if not p.repacks:
             return None
         if not can.formatted:
             return f"backend {p.backend} stores raw bytes, which have no chunks to repack"
@@ -196,6 +225,8 @@ class ChunkCache(Workload):
             return f"{p.repack_with} rewrites HDF5 files, which backend {p.backend} does not make"
         if p.codec not in ("auto", "none", "gzip") or p.shuffle not in (None, "none"):
             return f"repack_with: {p.repack_with} is for codec none or gzip without a shuffle"
+        if not isinstance(p.as_read().chunks, tuple):
+            return f"repack_with: {p.repack_with} needs a chunk shape (repack_chunks, or chunks)"
         if shutil.which(p.repack_with) is None:
             return f"{p.repack_with} is not in PATH; take repack_with: library"
         return None
@@ -222,13 +253,19 @@ def _region(p: ChunkCacheParameters, ranks: int, rank: int | None) -> Box:
 
 
 def _spec(
-    p: ChunkCacheParameters, name: str, region: Box, whole: Box, owner: int | None, offset: int
+    p: ChunkCacheParameters,
+    name: str,
+    region: Box,
+    whole: Box,
+    owner: int | None,
+    offset: int,
+    number: int,
 ) -> ArraySpec:
     spec = make_spec(
         p,
         name,
         region.shape,
-        number=0,
+        number=number,
         offset=offset,
         owner=owner,
         block=_granule(p),
@@ -275,14 +312,26 @@ def _check_sharing(p: ChunkCacheParameters) -> str | None:
 
 
 def _check_repacking(p: ChunkCacheParameters, stored: Shape, ranks: int) -> str | None:
-    if p.repack_chunks is None:
+    if not p.repacks:
         if p.repack_with != "library":
-            return f"repack_with: {p.repack_with} needs repack_chunks, the chunk shape to make"
+            return f"repack_with: {p.repack_with} needs repack_chunks or repack_codec, what to make"
+        if p.repack_datasets is not None:
+            return "repack_datasets needs repack_chunks or repack_codec, what to make of them"
         return None
+    if p.repack_datasets is not None and p.repack_with == "library":
+        return "repack_datasets is for repack_with: h5repack; the library rewrites all datasets"
+    if p.repack_datasets is not None and p.repack_datasets > p.datasets:
+        return f"repack_datasets is {p.repack_datasets}, and there are {p.datasets} datasets"
+    if p.repack_codec == "gzip" and p.layout != "file_per_process":
+        return "repack_codec: gzip needs layout: file_per_process, a file that one rank rewrites"
+    if p.repack_codec == "gzip" and p.codec not in ("auto", "none", "gzip"):
+        return f"repack_codec: gzip is for codec none or gzip, which is {p.codec} here"
     anew = p.as_read()
     if reason := legal_chunk_axes(anew, [len(stored)]) or too_large_chunks(anew, stored):
         return f"repack_{reason}"
     granule = _granule(p)
+    if p.repack_chunks is None:
+        return None
     if p.layout == "shared" and ranks > 1 and granule[0] % p.repack_chunks[0]:
         return (
             f"repack_chunks {list(p.repack_chunks)}: ranks rewrite their own granules, so along "

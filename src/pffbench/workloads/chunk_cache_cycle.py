@@ -51,7 +51,7 @@ def _as_read(cycle: Cycle) -> Cycle:
     return replace(
         cycle,
         case=replace(cycle.case, parameters=p.as_read()),
-        label="" if p.repack_chunks is None else "-repacked",
+        label="-repacked" if p.repacks else "",
     )
 
 
@@ -62,7 +62,7 @@ def _repack(cycle: Cycle, anew: Cycle) -> set[str]:
         copies = cycle.workload.writes(granules, team.size, team.rank)
         written = repack_by_library(cycle, anew, copies)
     else:
-        written = repack_by_program(cycle, anew)
+        written = repack_by_program(cycle, anew, p.repack_datasets)
     note_storage(anew)
     return written
 

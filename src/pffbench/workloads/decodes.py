@@ -31,35 +31,39 @@ class Decodes:
     """
 
     cycle: Cycle
-    #: The array of which this rank moved something.
-    _moved: str | None = None
+    #: The arrays of which this rank moved something.
+    _moved: Sequence[str] = ()
     _compressed: bool = False
     _expected: float | None = None
 
     def after_writing(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
         """Note what writing and closing must cost; collective."""
         with self.cycle.step("chunks"):
-            chunking, boxes = self._calls(arrays, accesses)
-            if chunking is None or not (chunking.compressed and chunking.foreseeable):
-                return
-            work = chunkcache.writing(chunking, boxes)
-            self._note("write", "encodes_expected", work.encodes)
-            self._note("write", "decodes_expected", work.decodes)
+            calls = [
+                (chunking, boxes)
+                for chunking, boxes in self._calls(arrays, accesses)
+                if chunking.compressed and chunking.foreseeable
+            ]
+            for chunking, boxes in calls:
+                work = chunkcache.writing(chunking, boxes)
+                self._note("write", "encodes_expected", work.encodes)
+                self._note("write", "decodes_expected", work.decodes)
 
     def after_reading(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
         """Note the chunk cache that there was and what reading must cost; collective."""
         with self.cycle.step("chunks"):
-            chunking, boxes = self._calls(arrays, accesses)
-            if chunking is None:
+            calls = self._calls(arrays, accesses)
+            if not calls:
                 return
             facts, usual = self.cycle.observed.facts, self.cycle.backend.default_chunk_cache()
-            if chunking.foreseeable:
-                facts["chunk_cache"] = str(chunking.cache or "none")
+            first, _ = calls[0]
+            if first.foreseeable:
+                facts["chunk_cache"] = str(first.cache or "none")
             if usual is not None:
                 facts["chunk_cache_of_the_library"] = str(usual)
-            self._compressed = chunking.compressed
-            if chunking.compressed and chunking.foreseeable:
-                self._expected = chunkcache.reading(chunking, boxes).decodes
+            self._compressed = all(chunking.compressed for chunking, _ in calls)
+            if self._compressed and first.foreseeable:
+                self._expected = sum(chunkcache.reading(*call).decodes for call in calls)
                 self._note("read", "decodes_expected", self._expected)
 
     def count(self) -> None:
@@ -68,7 +72,8 @@ class Decodes:
         A chunk is fetched whole and each time that it is decoded, so the bytes that this process
         read, over those of a stored chunk, are the number of decodes. Two things blur it: what
         is read beside chunks, which is little, and collective transfers, in which MPI may let one
-        rank fetch what another decodes. That is why those are counted and not compared.
+        rank fetch what another decodes. That is why those are counted and not compared. Of
+        datasets whose chunks differ in size bytes do not tell the number.
         """
         if not self.cycle.clock.counts:
             return
@@ -92,22 +97,30 @@ class Decodes:
 
     def _calls(
         self, arrays: Mapping[str, Array], accesses: Sequence[Access]
-    ) -> tuple[Chunking | None, list[Box]]:
-        """Return how the array is chunked that this rank moves something of, and its calls."""
-        mine = [access for access in accesses if access.box.size]
-        if not mine or not self.cycle.backend.capabilities.keeps_data:
-            return None, []
-        self._moved = mine[0].spec.name
-        assert all(access.spec.name == self._moved for access in mine), "each rank has one array"
-        chunking = arrays[self._moved].chunking(self.cycle.collective)
-        return chunking, [access.box for access in mine]
+    ) -> list[tuple[Chunking, list[Box]]]:
+        """Return how the arrays are chunked that this rank moves something of, and its calls."""
+        mine: dict[str, list[Box]] = {}
+        for access in accesses:
+            if access.box.size:
+                mine.setdefault(access.spec.name, []).append(access.box)
+        if not self.cycle.backend.capabilities.keeps_data:
+            return []
+        self._moved = tuple(mine)
+        found = [(arrays[name].chunking(self.cycle.collective), mine[name]) for name in mine]
+        return [(chunking, boxes) for chunking, boxes in found if chunking is not None]
 
     def _stored_chunks(self) -> StoredChunks | None:
         """Look at the file of this rank, or let rank 0 look at that of all ranks."""
         cycle = self.cycle
         if not self._moved or not (cycle.alone or cycle.team.is_root):
             return None
-        return cycle.backend.stored_chunks(cycle.read_path(cycle.reader_of), self._moved)
+        path = cycle.read_path(cycle.reader_of)
+        found = [cycle.backend.stored_chunks(path, name) for name in self._moved]
+        stored = [one for one in found if one is not None and one.count]
+        sizes = [one.nbytes / one.count for one in stored]
+        if not stored or max(sizes) > (1 + _TOLERANCE) * min(sizes):
+            return None
+        return StoredChunks(sum(one.count for one in stored), sum(one.nbytes for one in stored))
 
     def _bytes_read(self) -> float:
         """Return the bytes that this rank's process read in the phase; 0 where nobody counts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -34,7 +34,8 @@ from pffbench.workloads.base import (
 from pffbench.workloads.cycle import Cycle
 from pffbench.workloads.ladder import write_read_cycle
 
-Start = Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(min_length=1)]
+Index = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Start = Annotated[tuple[Index, ...], msgspec.Meta(min_length=1, max_length=4)]
 
 
 class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"):
@@ -125,7 +126,7 @@ class Hyperslab(Workload):
         part: Box,
         offset: int,
     ) -> ArraySpec:
-        block = self._part(p, ranks, 0).shape if owner is None else part.shape
+        block = self._first_part(p, ranks) if owner is None else part.shape
         steps = () if p.steps is None else (p.steps,)
         suffix = "" if owner is None else f"_rank_{owner:06d}"
         return make_spec(
@@ -185,16 +186,20 @@ class Hyperslab(Workload):
 
     def kinds(self, parameters: HyperslabParameters, ranks: int) -> list[ArraySpec]:
         p = parameters
-        if p.layout != "own":
+        if p.layout == "shared":
             return self.arrays(msgspec.structs.replace(p, arrays=1), ranks, 0)
-        shapes = product(*(dict.fromkeys(axis) for axis in self._lengths(p, ranks)))
-        return [
-            self._spec(p, ranks, 0, 0, Box((0,) * len(shape), shape), offset=0) for shape in shapes
-        ]
+        shapes: Iterable[Shape] = [self._first_part(p, ranks)]
+        if p.layout == "own":
+            shapes = product(*(dict.fromkeys(axis) for axis in self._lengths(p, ranks)))
+        return [self._spec(p, ranks, 0, 0, _whole(shape), offset=0) for shape in shapes]
 
     def largest_write(self, parameters: HyperslabParameters, ranks: int) -> int:
         longest = (max(axis) for axis in self._lengths(parameters, ranks))
         return prod(longest) * itemsize(parameters.dtype or "float32")
+
+    def _first_part(self, p: HyperslabParameters, ranks: int) -> Shape:
+        """Return the shape of the first part that holds anything: rank 0's, if that does."""
+        return tuple(axis[0] for axis in self._lengths(p, ranks))
 
     def _lengths(self, p: HyperslabParameters, ranks: int) -> tuple[Shape, ...]:
         """Return, for each axis of a global array, how long the parts are that hold anything."""
@@ -224,7 +229,7 @@ class Hyperslab(Workload):
     def _check_chunks(self, p: HyperslabParameters, ranks: int) -> str | None:
         if not isinstance(p.chunks, tuple):
             return None
-        part = global_shape(p, ranks) if p.layout == "shared" else self._part(p, ranks, 0).shape
+        part = global_shape(p, ranks) if p.layout == "shared" else self._first_part(p, ranks)
         return too_large_chunks(p, (*((p.steps,) if p.steps else ()), *part))
 
     def _check_reading(self, p: HyperslabParameters, ranks: int) -> str | None:

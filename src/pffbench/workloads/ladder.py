@@ -70,6 +70,7 @@ def write_store(cycle: Cycle, rounds: Rounds = all_at_once, look: Look = not_at_
         for turn, pieces in zip(group, filled(cycle, group), strict=True):
             one = turn.round
             if turn.first:
+                store.prepare(one.specs)
                 with clock.phase("define", operations=count_owned(one.specs, team.rank)):
                     arrays = store.define(one.specs)
             write_pieces(cycle, arrays, pieces)
@@ -191,8 +192,10 @@ def read_store(
             if turn.first:
                 needed = list(dict.fromkeys(access.spec for access in one.accesses))
                 wanted = one.specs if store.collective_lookup else needed
+                open_wanted = store.opener(wanted)
                 with clock.phase("open_array", operations=count_owned(one.specs, author)):
-                    arrays = store.arrays(wanted)
+                    returned = open_wanted()
+                arrays = store.opened(wanted, returned)
             results.append(_read_pieces(cycle, arrays, pieces, sink))
             if turn.last:
                 look(arrays, one.accesses)

@@ -65,10 +65,22 @@ def repack_by_library(cycle: Cycle, anew: Cycle, copies: Sequence[Access]) -> se
         return target.files()
 
 
-def repack_by_program(cycle: Cycle, anew: Cycle) -> set[str]:
+def repack_by_program(cycle: Cycle, anew: Cycle, datasets: int | None = None) -> set[str]:
     """Let the format's own program rewrite a store, timed as the phase `repack`; collective.
 
     It runs in one process of its own: for each rank that has a file to itself, or for all.
+
+    Parameters
+    ----------
+    cycle, anew : Cycle
+        The store that there is, and the one to make.
+    datasets : int, optional
+        How many datasets of each rank it rewrites; the program copies the others.
+
+    Returns
+    -------
+    set of str
+        The files that this rank's program wrote.
 
     Raises
     ------
@@ -81,6 +93,8 @@ def repack_by_program(cycle: Cycle, anew: Cycle) -> set[str]:
         specs: Sequence[ArraySpec] = anew.workload.arrays(
             anew.case.parameters, team.size, team.rank
         )
+        if datasets is not None:
+            specs = [spec for spec in specs if spec.number < datasets]
         paths = cycle.path(team.rank), anew.path(team.rank)
         command = cycle.backend.repack_command(*paths, specs) if mine else []
         nbytes = sum(spec.nbytes for spec in specs) if mine else 0

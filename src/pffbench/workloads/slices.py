@@ -77,7 +77,7 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
     box: VolumeShape | None = None
     position: Position = "first"
     count: Count = 1
-    position_seed: Annotated[int, msgspec.Meta(ge=0)] = 1
+    position_seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 1
     cut: Cut = "even"
     cut_unit: VolumeShape | None = None
     read_transfer: Transfer | None = None

@@ -63,7 +63,7 @@ class UpdatesParameters(Parameters, frozen=True, kw_only=True, tag="updates"):
     rows: Count = 1
     steps: Count = 1
     read: Selection = "all"
-    rows_seed: Annotated[int, msgspec.Meta(ge=0)] = 1
+    rows_seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 1
 
     @property
     def appended(self) -> int:

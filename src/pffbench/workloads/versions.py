@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pffbench.workloads.cycle import Cycle
 
 #: Codecs that all libraries in question have without a plugin, by backend.
-_CODECS = {"hdf5": ("none", "gzip"), "zarr": ("none", "gzip", "zstd")}
+CODECS = {"hdf5": ("none", "gzip", "lzf"), "zarr": ("none", "gzip", "zstd")}
 
 
 class VersionsParameters(Parameters, frozen=True, kw_only=True, tag="versions"):
@@ -140,8 +140,8 @@ class Versions(Workload):
         if p.keep not in ways:
             able = ", ".join(ways) or "none"
             return f"backend {p.backend} cannot keep {p.keep} (ways that it can: {able})"
-        if p.codec not in ("auto", *_CODECS[p.backend]):
-            able = ", ".join(_CODECS[p.backend])
+        if p.codec not in ("auto", *CODECS[p.backend]):
+            able = ", ".join(CODECS[p.backend])
             return f"versions in {p.backend} cannot have codec {p.codec} (they can: {able})"
         missing = [name for name in p.keeper.libraries if find_spec(name) is None]
         if missing:

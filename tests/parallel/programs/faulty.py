@@ -7,6 +7,7 @@ for another one in each repetition, in this order; or reopen), `kind` (a functio
 do harm.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 
 VERBS = ("create", "define", "write", "flush", "close", "open", "arrays", "read")
+HELD = []
 PLACE = os.environ.get("FAULT_PLACE", "")
 
 
@@ -56,6 +58,14 @@ def starve():
     resource.setrlimit(resource.RLIMIT_AS, (taken + 2**23, resource.RLIM_INFINITY))
 
 
+def exhaust():
+    """Open as many files as there may be, and keep them until the store is closed."""
+    with contextlib.suppress(OSError):
+        while True:
+            HELD.append(os.open(os.devnull, os.O_RDONLY))
+    raise OSError(24, "Too many open files")
+
+
 def remove_scratch():
     shutil.rmtree(PLACE)
 
@@ -64,14 +74,19 @@ def freeze():
     subprocess.run(["mount", "-o", "remount,ro", PLACE], check=True)
 
 
-def fill():
-    """Leave 128 KiB of the file system free."""
+def fill(free=2**17):
+    """Leave so many bytes of the file system free."""
     with open(f"{PLACE}/filler", "wb", buffering=0) as file:
         try:
             while True:
-                file.write(b"x" * 2**14)
+                file.write(b"x" * 2**12)
         except OSError:
-            file.truncate(max(file.tell() - 2**17, 0))
+            file.truncate(max(file.tell() - free, 0))
+
+
+def fill_nearly():
+    """Leave room for the metadata of one rank, and not for that of another."""
+    fill(2**13)
 
 
 @dataclass
@@ -109,6 +124,14 @@ class Fault:
         return called
 
     def store(self, store):
+        close = store.close
+
+        def close_all():
+            while HELD:
+                os.close(HELD.pop())
+            close()
+
+        store.close = close_all
         for verb in ("flush", "close"):
             setattr(store, verb, self.wrapped(verb, getattr(store, verb)))
         for verb in ("define", "arrays"):

@@ -1,7 +1,8 @@
 """What puts a run beside a study: one module for each study that a workload can redo.
 
-A module is called as the study, with underscores, and has a `MATCHER`, an object with the three
-methods of `pffbench_analysis.published.model.Matcher`. Nothing else has to know of it.
+A module is called as the study, with underscores, and has a `MATCHER`, an object with the
+methods of `pffbench_analysis.published.model.Matcher`; where the study varied a parameter, with
+that of `pffbench_analysis.published.curves.DrawsCurves` too. Nothing else has to know of it.
 """
 
 from __future__ import annotations

@@ -113,6 +113,7 @@ def _match(value: PublishedValue, case: CaseSummary, p: Mapping[str, Any], slice
         variant=", ".join(told),
         alternative=" ".join(words),
         nearest=tuple(told) == _NEAREST,
+        known_as=f"{value.parameters['format']} {slice_}",
     )
 
 

@@ -138,13 +138,14 @@ def _of_the_run(summary: Summary) -> Iterator[Reason]:
         "all",
     )
     nodes = len(set(record.topology.get("nodes", [0])))
-    yield Reason(
-        "processes",
-        "1",
-        f"{record.ranks} on {nodes} node(s); with layout file_per_process each reads a slice of a "
-        "file of its own, with shared all read one slice",
-        "all",
-    )
+    if record.ranks > 1:
+        yield Reason(
+            "processes",
+            "1",
+            f"{record.ranks} on {nodes} node(s); with layout file_per_process each reads a slice "
+            "of a file of its own, with shared all read one slice",
+            "all",
+        )
     host = (record.provenance.get("hosts") or [{}])[0]
     here = (host.get("cpu_model"), host.get("os"), _filesystem(record.provenance))
     yield Reason(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 from pffbench.results.summary import CaseSummary, Summary
@@ -34,6 +35,8 @@ _THERE = {
     "order": "interleaved",
     "read_sink": "print",
 }
+#: How Zarr is called where both versions of zarr-python are there.
+_VERSIONS = {"zarr": "Zarr (zarr-python 3)", "zarr2": "Zarr (zarr-python 2)"}
 #: No compression, or what the library does by itself; and what Zarr did by itself in the study.
 _PLAIN = ("none", "auto", None)
 _PLAIN_ZARR = (*_PLAIN, "blosc")
@@ -63,11 +66,15 @@ class FileFormatTesting:
         found = []
         for case, parameters in cases:
             place = stand_ins.get((case.sample.arrays, _shape(parameters)))
+            entry = summary.record.cases[case.sample.case]
             for phase, operation in _OPERATIONS.items():
                 key = (FORMATS[case.sample.backend], operation, place, _shape(parameters))
                 if place is not None and key in index and phase in case.phases:
-                    found.append(_match(index[key], case, phase, operation, parameters))
-        return _with_nearest(found, summary)
+                    number = datasets_of_a_rank(
+                        phase, entry, case.sample.arrays, summary.record.ranks
+                    )
+                    found.append(_match(index[key], case, phase, operation, parameters, number))
+        return _told_apart(_with_nearest(found, summary))
 
     def reasons(self, summary: Summary) -> list[Reason]:
         """Return in what study and run differ."""
@@ -94,13 +101,16 @@ class FileFormatTesting:
         cases = sorted({key[2:] for key in own})
 
         def holds(operation: str, *order: str) -> str:
-            kept = 0
+            kept = close = 0
             for case in cases:
-                numbers = [own[(name, operation, *case)].value for name in order]
+                values = [own[(name, operation, *case)] for name in order]
+                numbers = [value.value for value in values]
                 kept += numbers == sorted(numbers)
-            return (
+                close += not all(a.differs_from(b) for a, b in combinations(values, 2))
+            text = (
                 f"{operation}: {' < '.join(order)} is claimed and holds in {kept} of {len(cases)}"
             )
+            return text + f"; in {close} two of them lie within their error bars" * bool(close)
 
         def growth(
             name: str, operation: str, more: tuple[int, str], less: tuple[int, str]
@@ -109,8 +119,9 @@ class FileFormatTesting:
 
         flat, deep = (2048, "128x128"), (2048, "128x128x128")
         few, many = (2048, "256"), (8192, "256")
-        depth = ", ".join(f"{n} {growth(n, 'write', deep, flat):.3g}" for n in FORMATS.values())
-        count = ", ".join(f"{n} {growth(n, 'write', many, few):.3g}" for n in FORMATS.values())
+        names = dict.fromkeys(FORMATS.values())
+        depth = ", ".join(f"{n} {growth(n, 'write', deep, flat):.3g}" for n in names)
+        count = ", ".join(f"{n} {growth(n, 'write', many, few):.3g}" for n in names)
         return [
             holds("create", "netCDF4", "HDF5", "Zarr"),
             holds("open", "netCDF4", "Zarr", "HDF5"),
@@ -142,6 +153,44 @@ def alternative_of(case: CaseSummary) -> str:
     return " ".join(word for word in (FORMATS[case.sample.backend], case.variant) if word)
 
 
+def datasets_of_a_rank(phase: str, entry: Mapping[str, Any], total: int, ranks: int) -> int:
+    """Return how many datasets the rank that has most of them works on in a phase.
+
+    The study timed one process, so a time per dataset is that of a rank over the datasets that
+    it takes part in: its own, or those of all ranks where each dataset is worked on by all.
+
+    Parameters
+    ----------
+    phase : str
+        The phase.
+    entry : mapping
+        The case's entry in `run.json`.
+    total : int
+        Datasets of all ranks.
+    ranks : int
+        Number of ranks.
+    """
+    p, options = entry["parameters"], entry.get("options", {})
+    together = p["layout"] == "shared"
+    if p["layout"] == "own" and p["backend"] in ("hdf5", "netcdf4"):
+        by_phase = {
+            "define": True,  # all ranks define all arrays of a file
+            "open_array": _opened_together(p, options),
+            "write": p["transfer"] == "collective",
+            "read": p["transfer"] == "collective",
+        }
+        together = by_phase[phase]
+    return total if together else -(-total // ranks)
+
+
+def _opened_together(p: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
+    """Whether all ranks open all arrays of a file that they share."""
+    if p["backend"] == "netcdf4":
+        return options.get("chunk_cache") is not None
+    asked = options.get("collective_metadata")
+    return bool(p["settings"] == "matched" if asked is None else asked)
+
+
 def _index(values: Sequence[PublishedValue]) -> dict[Key, PublishedValue]:
     """Return the numbers that can be matched, by format, operation, datasets and shape."""
     found: dict[Key, PublishedValue] = {}
@@ -155,7 +204,7 @@ def _index(values: Sequence[PublishedValue]) -> dict[Key, PublishedValue]:
 
 
 def _is_alike(parameters: Mapping[str, Any]) -> bool:
-    plain = _PLAIN_ZARR if parameters.get("backend") == "zarr" else _PLAIN
+    plain = _PLAIN_ZARR if parameters.get("backend") in ("zarr", "zarr2") else _PLAIN
     return (
         parameters.get("workload") == "datasets"
         and parameters.get("backend") in FORMATS
@@ -199,6 +248,7 @@ def _match(
     phase: str,
     operation: str,
     parameters: Mapping[str, Any],
+    of_a_rank: int,
 ) -> Match:
     number, published = case.sample.arrays, int(value.parameters["datasets"])
     stands_for = "" if number == published else f" for {published}"
@@ -206,13 +256,32 @@ def _match(
         value,
         case,
         case.phases[phase],
-        factor=1e3 / number,
+        factor=1e3 / of_a_rank,
         subject=f"{number} datasets{stands_for} of {_shape(parameters).replace('x', '×')}",
         operation=operation,
         variant=variant_of(parameters),
         alternative=alternative_of(case),
         nearest=False,
+        known_as=FORMATS[case.sample.backend],
     )
+
+
+def _told_apart(matches: Sequence[Match]) -> list[Match]:
+    """Name the version of zarr-python where a run has two; the study had version 2."""
+    of_version_2 = {(m.subject, m.variant) for m in matches if m.case.sample.backend == "zarr2"}
+    if not of_version_2 or not any(m.case.sample.backend == "zarr" for m in matches):
+        return list(matches)
+    found = []
+    for m in matches:
+        backend = m.case.sample.backend
+        if name := _VERSIONS.get(backend):
+            m = replace(
+                m,
+                alternative=m.alternative.replace("Zarr", name, 1),
+                beyond=backend == "zarr" and (m.subject, m.variant) in of_version_2,
+            )
+        found.append(m)
+    return found
 
 
 def _with_nearest(matches: Sequence[Match], summary: Summary) -> list[Match]:

@@ -9,7 +9,7 @@ from typing import Any
 from pffbench.results.summary import CaseSummary, Summary
 from pffbench_analysis.published.model import Reason
 
-FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}
+FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr", "zarr2": "Zarr"}
 
 
 @dataclass(frozen=True)
@@ -114,18 +114,24 @@ CHOICES = (
         "Blosc-LZ4, level 5, in format 2: the library's own choice then",
         "the library's own choice now, or nothing, as told below",
         "create, write, read of Zarr",
-        lambda one: (
-            one.case.sample.backend == "zarr"
-            and (one.options.get("format"), one.parameters.get("codec")) != (2, "blosc")
-        ),
+        lambda one: FORMATS[one.case.sample.backend] == "Zarr" and not _compresses_alike(one),
+    ),
+    Choice(
+        "what a call is",
+        "h5py's slicing: the selection is parsed and data spaces are made within the time",
+        "H5Dwrite and H5Dread through h5py's low level, with data spaces made before",
+        "write, read of HDF5: shorter here",
+        lambda one: one.case.sample.backend == "hdf5" and one.options.get("api") != "high_level",
     ),
 )
-_CALLS = Reason(
-    "what a call is",
-    "h5py's slicing: the selection is parsed and data spaces are made within the time",
-    "H5Dwrite and H5Dread through h5py, with data spaces made before; netCDF4 and Zarr as there",
-    "write, read of HDF5: shorter here",
-)
+
+
+def _compresses_alike(one: Beside) -> bool:
+    """Whether Zarr compresses with Blosc-LZ4 in format 2, as zarr-python 2 does by itself."""
+    codec = one.parameters.get("codec")
+    if one.case.sample.backend == "zarr2":
+        return codec == "blosc" or (codec == "auto" and one.parameters["settings"] == "defaults")
+    return (one.options.get("format"), codec) == (2, "blosc")
 
 
 def reasons_for(
@@ -153,7 +159,6 @@ def reasons_for(
             parts,
             "what grows with their number: netCDF4 with shared unlimited dimensions",
         )
-    yield _CALLS
     yield from _of_the_run(summary, [one.case for one in cases])
 
 
@@ -169,20 +174,21 @@ def _of_the_run(summary: Summary, cases: Sequence[CaseSummary]) -> Iterator[Reas
         "; ".join(dict.fromkeys(map(_stored, cases))),
         "write, read; with settings `defaults` libraries choose by themselves here too",
     )
-    yield Reason(
-        "processes",
-        "1",
-        f"{record.ranks} on {nodes} node(s); time of the slowest over the datasets of all ranks",
-        "all: with R ranks a dataset can take R times as long as the number says",
-    )
+    if record.ranks > 1:
+        yield Reason(
+            "processes",
+            "1",
+            f"{record.ranks} on {nodes} node(s); time of the slowest rank over the datasets that "
+            "it works on",
+            "all: ranks share disk and memory, and cores where there are fewer of them",
+        )
     yield Reason(
         "statistic",
-        "mean of 5 trials, formats one after the other; no intervals, so their order is taken as "
-        "printed",
+        "mean of 5 trials with its standard deviation, formats one after the other",
         f"median of {'–'.join(map(str, repetitions))} repetitions, formats in turns",
         "all: a slow trial moves a mean, not a median",
     )
-    yield from _machine(record.provenance)
+    yield from _machine(record.provenance, {case.sample.backend for case in cases})
 
 
 def _stored(case: CaseSummary) -> str:
@@ -190,7 +196,7 @@ def _stored(case: CaseSummary) -> str:
     return f"{name} {case.sample.settings}: {case.stored_as}"
 
 
-def _machine(provenance: Mapping[str, Any]) -> Iterator[Reason]:
+def _machine(provenance: Mapping[str, Any], backends: Collection[str]) -> Iterator[Reason]:
     host = (provenance.get("hosts") or [{}])[0]
     memory = host.get("memory_bytes")
     size = f"{memory / 2**30:.0f} GiB memory" if memory else ""
@@ -211,14 +217,16 @@ def _machine(provenance: Mapping[str, Any]) -> Iterator[Reason]:
         "versions",
         "h5py 3.6.0, netCDF4 1.5.8, zarr 2.11.0",
         _versions(provenance.get("software", {}).get("libraries", {})),
-        "all; most of all Zarr, whose version 3 is written anew",
+        "all; most of all Zarr, whose version 3 is written anew" if "zarr" in backends else "all",
     )
 
 
 def _versions(libraries: Mapping[str, Any]) -> str:
     told = [
-        f"{name} {libraries[name]['version']}"
-        for name in ("h5py", "netCDF4", "zarr")
-        if isinstance(libraries.get(name), Mapping) and libraries[name].get("version")
+        f"{name} {facts['version']}"
+        for wanted in ("h5py", "netCDF4", "zarr")
+        for name, facts in libraries.items()
+        # Of joined runs there may be another one, such as `zarr (RUN)`.
+        if name.partition(" ")[0] == wanted and isinstance(facts, Mapping) and facts.get("version")
     ]
     return ", ".join(told) or "not recorded"

@@ -18,10 +18,13 @@ _STUDY = "hdf5-compression-tuning"
 _GRANULE, _GRANULES, _ITEMSIZE = (4, 30, 9, 717), 15, 4
 _PHASES = {"read": "read", "repack": "repack"}
 _ACCESS = {"rows": "row", "chunks": "chunk"}
+#: How rewriting is called: the study did it with the program.
+_BY_PROGRAM, _BY_LIBRARY = "h5repack", "repacked by the library"
 #: How the study did it.
 _NEAREST = ("file_per_process", "defaults", "big-endian", "warm")
-#: Operation, codec, chunk, cache in bytes and access; of repacking the last two are empty.
-Key = tuple[str, str, str, str, str]
+#: Operation, codec, chunk, cache in bytes, access and datasets; of repacking cache and access are
+#: empty.
+Key = tuple[str, str, str, str, str, str]
 
 
 class Hdf5CompressionTuning:
@@ -58,7 +61,7 @@ class Hdf5CompressionTuning:
         index = _index(values)
 
         def seconds(codec: str, mebibytes: int, access: str = "row") -> float:
-            return index["read", codec, "4x30x9x717", str(mebibytes * 2**20), access].value
+            return index["read", codec, "4x30x9x717", str(mebibytes * 2**20), access, "1"].value
 
         slow, fast = seconds("gzip", 1), seconds("gzip", 3)
         decodes = {mebibytes: _decodes(mebibytes * 2**20) for mebibytes in (1, 3)}
@@ -92,8 +95,11 @@ def _index(values: Sequence[PublishedValue]) -> dict[Key, PublishedValue]:
     for value in values:
         p = value.parameters
         if p["operation"] in _PHASES:
-            key = (p["operation"], p["codec"], p["chunk"], p["cache_bytes"], p["access"])
-            found.setdefault(key, value)  # the table and a single dataset come first
+            key = (
+                p["operation"], p["codec"], p["chunk"], p["cache_bytes"], p["access"],
+                p["datasets"],
+            )  # fmt: skip
+            found.setdefault(key, value)  # the table comes first
     return found
 
 
@@ -109,15 +115,24 @@ def _is_alike(p: Mapping[str, Any]) -> bool:
 
 def _key(operation: str, p: Mapping[str, Any], options: Mapping[str, Any]) -> Key | None:
     """Return what a case does in the study's terms; None of what the study did not do."""
-    chunks = p["repack_chunks"] or p["chunks"]
+    chunks, anew = p["repack_chunks"] or p["chunks"], p.get("repack_codec")
+    if operation == "repack" and anew not in (None, p["codec"]):
+        return None  # compression was removed too, but it is not told how long that took
     if chunks in ("auto", "block") and p["settings"] == "matched":
         chunks = _GRANULE
     if not isinstance(chunks, (list, tuple)) or (p["codec"] == "gzip" and p["level"] != 6):
         return None
-    codec = "none" if p["codec"] == "auto" else p["codec"]
+    codec = anew or ("none" if p["codec"] == "auto" else p["codec"])
     read = operation == "read"
     cache = str(options.get("chunk_cache")) if read else ""
-    return operation, codec, "x".join(map(str, chunks)), cache, _ACCESS[p["read"]] if read else ""
+    datasets = p.get("datasets", 1) if read else _rewritten(p)
+    access = _ACCESS[p["read"]] if read else ""
+    return operation, codec, "x".join(map(str, chunks)), cache, access, str(datasets)
+
+
+def _rewritten(p: Mapping[str, Any]) -> int:
+    """Return how many datasets a store is rewritten with."""
+    return int(p.get("repack_datasets") or p.get("datasets", 1))
 
 
 def _match(
@@ -126,6 +141,8 @@ def _match(
     granules = p["granules"] or p["granules_per_rank"] * ranks
     stands_for = "" if granules == _GRANULES else f" for {_GRANULES}"
     told = _variant(p)
+    by_library = value.parameters["operation"] == "repack" and p["repack_with"] == "library"
+    words = _alternative(value, p)
     return Match(
         value,
         case,
@@ -134,8 +151,10 @@ def _match(
         subject=f"{granules} granule{'s' if granules > 1 else ''}{stands_for}",
         operation=_operation(value),
         variant=", ".join(told),
-        alternative=_alternative(value, p),
+        alternative=words,
         nearest=told == _NEAREST,
+        known_as=words.replace(_BY_LIBRARY, _BY_PROGRAM) if by_library else "",
+        beyond=by_library,
     )
 
 
@@ -161,6 +180,8 @@ def _alternative(value: PublishedValue, p: Mapping[str, Any]) -> str:
     words = ["gzip 6" if known["codec"] == "gzip" else "plain", known["chunk"].replace("x", "×")]
     if known["cache_bytes"]:
         words += [f"{Size(int(known['cache_bytes']))} cache", f"by {known['access']}"]
-    if p["repack_chunks"]:
-        words.append("h5repack" if p["repack_with"] == "h5repack" else "repacked by the library")
+    if p["repack_chunks"] or p.get("repack_codec"):
+        words.append(_BY_PROGRAM if p["repack_with"] == "h5repack" else _BY_LIBRARY)
+    if known["operation"] == "repack" and p.get("datasets", 1) > 1:
+        words.append(f"{_rewritten(p)} of {p['datasets']} datasets")
     return ", ".join(words)

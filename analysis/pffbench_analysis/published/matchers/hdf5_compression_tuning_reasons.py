@@ -23,18 +23,18 @@ _ALWAYS = (
         "generated like them, see the ratio below",
         "little: a chunk takes as long to decode as it has bits",
     ),
-    Reason(
-        "what repacking rewrites",
-        "a file that holds many datasets, by h5repack",
-        "a file with this dataset alone, by h5repack and through the library",
-        "repack: less here",
-    ),
-    Reason(
-        "page cache",
-        "not told; 0.1 s for 46 MB mean that it was warm",
-        "warm, and proved; or dropped, where told",
-        "read, little where data are decoded",
-    ),
+)
+_REPACKING = Reason(
+    "what repacking rewrites",
+    "a file that holds many datasets, by h5repack",
+    "a file with these datasets alone, by h5repack or through the library",
+    "repack: less here",
+)
+_CACHE = Reason(
+    "page cache",
+    "not told; 0.1 s for 46 MB mean that it was warm",
+    "dropped in some cases, where told",
+    "read, little where data are decoded",
 )
 
 
@@ -49,7 +49,12 @@ def reasons_of(summary: Summary, matches: Sequence[Match]) -> list[Reason]:
         What of it stands beside the study.
     """
     cases = {match.case.sample.case: match.case for match in matches}
-    found = [_decoded(matches), *_ALWAYS, *_of_the_cases(summary, list(cases.values()))]
+    found = [_decoded(matches), *_ALWAYS]
+    if any(match.phase.phase == "repack" for match in matches):
+        found.append(_REPACKING)
+    if any(case.cache != "warm" for case in cases.values()):
+        found.append(_CACHE)
+    found += _of_the_cases(summary, list(cases.values()))
     return [*found, *_of_the_run(summary, list(cases.values()))]
 
 
@@ -118,12 +123,13 @@ def _of_the_run(summary: Summary, cases: Sequence[CaseSummary]) -> Iterator[Reas
         "all",
     )
     nodes = len(set(record.topology.get("nodes", [0])))
-    yield Reason(
-        "processes",
-        "1",
-        f"{record.ranks} on {nodes} node(s); time of the slowest",
-        "all: with R ranks each reads a part, if there are granules enough",
-    )
+    if record.ranks > 1:
+        yield Reason(
+            "processes",
+            "1",
+            f"{record.ranks} on {nodes} node(s); time of the slowest",
+            "all: with R ranks each reads a part, if there are granules enough",
+        )
     host = (record.provenance.get("hosts") or [{}])[0]
     libraries = record.provenance.get("software", {}).get("libraries", {})
     h5py = libraries.get("h5py")

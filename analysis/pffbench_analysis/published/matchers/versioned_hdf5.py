@@ -7,8 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from pffbench.results.statistics import spread
 from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
+from pffbench_analysis.published.curves import (
+    MOST_ROWS,
+    Axis,
+    Curve,
+    Curves,
+    Panel,
+    Point,
+    curves_over,
+)
 from pffbench_analysis.published.matchers.versioned_hdf5_reasons import reasons_of
 from pffbench_analysis.published.model import Match, PublishedValue, Reason
 
@@ -20,7 +31,7 @@ _WAYS = {
 }
 #: The way that each file of the study was really made in; others are no nearer than alike.
 _TRUE = {"versioned": "versioned_hdf5", "unversioned": "last"}
-_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_MIB = 2**20
 #: Phases of each version, all of which the study's time of a version holds.
 _OF_A_VERSION = ("write", "commit", "flush")
 #: What was counted for each of the study's statistics of the time of a version.
@@ -35,6 +46,25 @@ _LOOK_UPS = {
     ("time of a look-up", "read latest version"): "open_array",
     ("time of a look-up", "read"): "open_array",
 }
+
+_VERSIONS = Axis(
+    "published-versions",
+    "Published and here, by the number of versions",
+    "versions",
+    "versions",
+)
+#: Operations in this figure.
+_DRAWN = {
+    "size of the file": "size of the file, MiB",
+    "time of all versions": "time of all versions, s",
+    "time of a version median over versions": "median time of a version, ms",
+}
+#: Statistics of the times of versions that say how they change along a history, and the tenth.
+_ENDS = {
+    "median over the first tenth of versions": 0.0,
+    "median over the last tenth of versions": 9.0,
+}
+_TENTHS = tuple(f"{number}" for number in range(1, 11))
 
 #: Test, file, versions, chunk and codec.
 Subject = tuple[str, str, str, str, str]
@@ -63,6 +93,16 @@ class VersionedHdf5:
             if beside is not None and p["keep"] != "last" and _alike_done(p, beside[1]):
                 found += _ratio(by_subject, case, p, beside[0], summary.record.ranks)
         return found
+
+    def curves(self, matches: Sequence[Match], values: Sequence[PublishedValue]) -> list[Curves]:
+        """Return sizes and times over the number of versions, and times along a history."""
+        variant = next((m.variant for m in matches if m.nearest), None)
+        variant = variant or next((m.variant for m in matches), "")
+        alike = [m for m in matches if m.variant == variant]
+        return [
+            *curves_over(_VERSIONS, alike, values, _but_versions, _DRAWN),
+            *_histories(alike),
+        ]
 
     def reasons(self, summary: Summary) -> list[Reason]:
         """Return in what study and run differ."""
@@ -150,10 +190,10 @@ def _matched(
     value: PublishedValue, case: CaseSummary, p: Mapping[str, Any], ranks: int
 ) -> Iterator[Match]:
     """Yield the match of a published number with a case; none where it was not measured."""
-    if value.quantity == "size of the file" and value.unit in _UNITS:
+    if value.quantity == "size of the file" and value.unit == "MiB":
         size = case.counts.get(("close", "file_bytes"))
         if size is not None:
-            yield _match(value, case, "close", p, [size / ranks / _UNITS[value.unit]], ranks)
+            yield _match(value, case, "close", p, [size / ranks / _MIB], ranks)
     elif value.quantity == "time of all versions":
         total = of_all_versions(case)
         if total is not None:
@@ -192,7 +232,66 @@ def _match(
         alternative=_WAYS[p["keep"]][1],
         nearest=ranks == 1 and p["change"] == "element" and p["keep"] == _TRUE[file],
         measured=None if measured is None else spread(measured),
+        known_as=_WAYS[_TRUE[file]][1],
+        beyond=p["keep"] != _TRUE[file],
     )
+
+
+def _but_versions(match: Match) -> str:
+    """Say what was worked on, without the number of versions."""
+    p = match.published.parameters
+    return f"{p['test']}, chunks {p['chunk']}, {p['codec']}"
+
+
+def _histories(matches: Sequence[Match]) -> list[Curves]:
+    """Return the time of a version along the longest history of each kind."""
+    longest: dict[str, int] = {}
+    for match in matches:
+        row, versions = _but_versions(match), int(match.published.parameters["versions"])
+        longest[row] = max(versions, longest.get(row, 0))
+    curves: dict[str, dict[str, Curve]] = {}
+    for match in matches:
+        row, p = _but_versions(match), match.published.parameters
+        if int(p["versions"]) != longest[row]:
+            continue
+        own = curves.setdefault(row, {})
+        before = own.get(match.alternative)
+        here = before.here if before else tuple(_tenths(match.case, longest[row]))
+        there = before.published if before else ()
+        place = _ENDS.get(match.published.statistic)
+        if place is not None and not match.beyond:
+            there += (Point(place, match.published.value),)
+        if here:
+            own[match.alternative] = Curve(match.alternative, "hdf5", there, here)
+    panels = [
+        Panel(
+            f"{row}, {longest[row]} versions", "time of a version, ms", tuple(curves[row].values())
+        )
+        for row in sorted(curves, key=lambda row: -longest[row])
+        if curves[row]
+    ]
+    if not panels:
+        return []
+    return [
+        Curves(
+            "published-history",
+            "Published and here, along the history",
+            "tenth of the versions",
+            _TENTHS,
+            tuple(panels[:MOST_ROWS]),
+            left_out=len(panels[MOST_ROWS:]),
+            note="Published: medians of the first and the last tenth. Here: means of each tenth.",
+        )
+    ]
+
+
+def _tenths(case: CaseSummary, versions: int) -> Iterator[Point]:
+    """Yield the mean time of a version in each tenth; the initial version is in the first."""
+    shares = np.array_split(np.arange(versions + 1), len(_TENTHS))
+    for number, share in enumerate(shares):
+        seconds = case.counts.get(("version", f"tenth_{number + 1:02d}_seconds"))
+        if seconds:
+            yield Point(float(number), 1e3 * seconds / case.sample.ranks / len(share))
 
 
 def of_all_versions(case: CaseSummary) -> PhaseSummary | None:

@@ -119,12 +119,13 @@ def _machine(summary: Summary) -> Iterator[Reason]:
         for name, entry in libraries.items()
         if isinstance(entry, Mapping) and entry.get("version")
     ]
-    yield Reason(
-        "processes",
-        "1",
-        f"{record.ranks}, each with a file of its own; time of the slowest, mean size",
-        "all",
-    )
+    if record.ranks > 1:
+        yield Reason(
+            "processes",
+            "1",
+            f"{record.ranks}, each with a file of its own; time of the slowest, mean size",
+            "all",
+        )
     yield Reason(
         "versions of the software",
         "versioned-hdf5 1.0 of 2020",

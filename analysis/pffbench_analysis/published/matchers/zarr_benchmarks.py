@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from pffbench.results.compression import compression_ratio
 from pffbench.results.statistics import spread
 from pffbench.results.summary import CaseSummary, Summary
 from pffbench.workloads.base import DEFAULT_LEVELS
+from pffbench_analysis.published.curves import Axis, Curves, curves_over
 from pffbench_analysis.published.matchers.zarr_benchmarks_reasons import reasons
 from pffbench_analysis.published.model import Match, PublishedValue, Reason
 
 #: Bytes of the study's volumes, 806 x 629 x 629 uint16.
 VOLUME = prod((806, 629, 629)) * 2
 _DATASETS = {"image": "heart", "dense": "dense", "sparse": "sparse"}
+#: The study's own volumes, by the names that they have in its archive.
+_VOLUMES = {
+    "200.64um_LADAF-2021-17_heart_complete-organ_pag.zarr": "heart",
+    "H01-c3-subset.zarr": "dense",
+    "H01-proofread-104-subset.zarr": "sparse",
+}
 _SHUFFLES = {"none": "noshuffle", "byte": "shuffle", "bit": "bitshuffle"}
 #: Libraries of the study, and how backends are called beside them.
 V2, V3, TENSORSTORE = "zarr-python 2.18.7", "zarr-python 3.1.1", "tensorstore 0.1.76"
@@ -28,8 +37,31 @@ _NAMES = {
     "hdf5": "HDF5",
     "netcdf4": "netCDF4",
 }
+_LIBRARY_NAMES = {library: _NAMES[backend] for backend, library in _LIBRARIES.items()}
 _OPERATIONS = ("write", "read")
 _TIME, _RATIO = "time of the whole array", "compression ratio"
+_FORMATS = "time, format 3 over format 2"
+#: What is told as the variant of a ratio.
+_OF_A_CODEC = "ratio"
+#: The study measured the same in several of its experiments.
+_EXPERIMENT = ("experiment",)
+_CHUNKS = Axis(
+    "published-chunk-size",
+    "Published and here, by chunk size",
+    "elements along each edge of a chunk",
+    "chunk",
+    regardless=_EXPERIMENT,
+)
+_SHUFFLED = Axis(
+    "published-shuffle",
+    "Published and here, by shuffle",
+    "shuffle before Blosc",
+    "shuffle",
+    tuple(_SHUFFLES.values()),
+    _EXPERIMENT,
+)
+#: Operations in these figures.
+_DRAWN = {"write": "write, s", "read": "read, s", "compress": "compression ratio"}
 
 #: Data set, codec, level, shuffle and chunk, as the study's table has them.
 Subject = tuple[str, str, str, str, str]
@@ -94,7 +126,8 @@ class ZarrBenchmarks:
 
         Times of a volume of another size are multiplied by how much larger the study's is. A
         ratio is compared once for each library; those of HDF5 and netCDF4 stand beside that of
-        the same codec in Zarr.
+        the same codec in Zarr. Format 3 is compared with format 2 over all pairs of cases that
+        differ in nothing else.
         """
         index = _index(values)
         found: list[Match] = []
@@ -108,7 +141,15 @@ class ZarrBenchmarks:
                 value = index.get((library, _TIME, operation, beside.subject))
                 if value is not None and operation in beside.case.phases:
                     found.append(_time(value, beside, operation))
-        return [*found, *_ratios(cases, index)]
+        return [*found, *_ratios(cases, index), *_formats(cases, values)]
+
+    def curves(self, matches: Sequence[Match], values: Sequence[PublishedValue]) -> list[Curves]:
+        """Return times and ratios over the edge of a chunk, and over shuffles."""
+        alike = [m for m in matches if not m.beyond and (m.nearest or m.variant == _OF_A_CODEC)]
+        return [
+            *curves_over(_CHUNKS, alike, values, lambda m: _named(m, "chunk"), _DRAWN),
+            *curves_over(_SHUFFLED, alike, values, lambda m: _named(m, "shuffle"), _DRAWN),
+        ]
 
     def reasons(self, summary: Summary) -> list[Reason]:
         """Return in what study and run differ."""
@@ -130,7 +171,9 @@ class ZarrBenchmarks:
         lines = [
             f"TensorStore is said to be the fastest library: of {len(own)} configurations of "
             f"{name} in the table it {word} more slowly than zarr-python 3 in "
-            f"{sum(ts > v3 for v3, ts in own)}"
+            f"{sum(ts.value > v3.value for v3, ts in own)}, in "
+            f"{sum(ts.value > v3.value and ts.differs_from(v3) for v3, ts in own)} of them beyond "
+            "the standard deviations"
             for operation, word in (("write", "writes"), ("read", "reads"))
             for name, own in sorted(pairs[operation].items())
         ]
@@ -164,13 +207,15 @@ def _index(values: Sequence[PublishedValue]) -> Index:
     return found
 
 
-def _pairs(index: Index) -> dict[str, dict[str, list[tuple[float, float]]]]:
+def _pairs(index: Index) -> dict[str, dict[str, list[tuple[PublishedValue, PublishedValue]]]]:
     """Return, by operation and data set, the times of zarr-python 3 and TensorStore."""
-    found: dict[str, dict[str, list[tuple[float, float]]]] = {name: {} for name in _OPERATIONS}
+    found: dict[str, dict[str, list[tuple[PublishedValue, PublishedValue]]]] = {
+        name: {} for name in _OPERATIONS
+    }
     for (library, quantity, operation, subject), value in index.items():
         other = index.get((TENSORSTORE, quantity, operation, subject))
         if library == V3 and quantity == _TIME and other is not None:
-            found[operation].setdefault(subject[0], []).append((value.value, other.value))
+            found[operation].setdefault(subject[0], []).append((value, other))
     return found
 
 
@@ -180,11 +225,18 @@ def _alike(summary: Summary) -> Iterator[_Beside]:
         entry = summary.record.cases[case.sample.case]
         p, options = entry["parameters"], entry.get("options") or {}
         known = p.get("workload") == "codecs" and case.sample.backend in _NAMES
-        if case.raw or not known or p.get("source") not in _DATASETS:
+        if case.raw or not known or _dataset(p) is None:
             continue
         chunked = isinstance(p.get("chunks"), list) and not options.get("shards")
         if p["dtype"] == "uint16" and chunked:
             yield _Beside(case, p, options, _subject(p))
+
+
+def _dataset(p: Mapping[str, Any]) -> str | None:
+    """Return the study's name of what a case compresses."""
+    if p.get("source") == "file":
+        return _VOLUMES.get(Path(p.get("file") or "").name)
+    return _DATASETS.get(p.get("source") or "")
 
 
 def _subject(p: Mapping[str, Any]) -> Subject:
@@ -196,7 +248,7 @@ def _subject(p: Mapping[str, Any]) -> Subject:
         shuffle = _SHUFFLES[p.get("shuffle") or "byte"]
     elif p.get("shuffle") not in (None, "none"):
         shuffle = f"{p['shuffle']} shuffle before"  # the study has no such case
-    return _DATASETS[p["source"]], codec, level, shuffle, "x".join(map(str, p["chunks"]))
+    return _dataset(p) or "", codec, level, shuffle, "x".join(map(str, p["chunks"]))
 
 
 def _time(value: PublishedValue, beside: _Beside, operation: str) -> Match:
@@ -210,7 +262,72 @@ def _time(value: PublishedValue, beside: _Beside, operation: str) -> Match:
         variant=beside.variant,
         alternative=beside.alternative,
         nearest=beside.variant == "defaults, format 2",
+        known_as=_NAMES[beside.backend],
+        beyond=not beside.nearest_writes and operation == "write",
     )
+
+
+def _formats(cases: Sequence[_Beside], values: Sequence[PublishedValue]) -> Iterator[Match]:
+    """Yield how many times as long format 3 takes as format 2, for each volume and library.
+
+    The geometric mean over pairs of cases that are equal but for the format, within each block.
+    """
+    published = {
+        (v.parameters["library"], v.parameters["operation"], v.parameters["dataset"]): v
+        for v in values
+        if v.quantity == _FORMATS
+    }
+    pairs: dict[tuple[str, ...], dict[int, _Beside]] = {}
+    for beside in cases:
+        library, p = _LIBRARIES.get(beside.backend), beside.parameters
+        as_there = (p["settings"], p["durability"]) == ("defaults", "close")
+        if library and as_there and beside.nearest_writes and "format" in beside.options:
+            alike = {**p, **beside.options} | {"format": None}
+            key = (library, beside.subject[0], str(sorted((k, str(v)) for k, v in alike.items())))
+            pairs.setdefault(key, {})[beside.options["format"]] = beside
+    for (library, operation, dataset), value in published.items():
+        found = [
+            (both[3], both[2])
+            for key, both in pairs.items()
+            if key[:2] == (library, dataset) and {2, 3} <= set(both)
+        ]
+        means = _mean_ratios(found, operation)
+        if means:
+            three = found[0][0]
+            yield Match(
+                value,
+                three.case,
+                three.case.phases[operation],
+                factor=1.0,
+                subject=f"{dataset}, format 3 over format 2",
+                operation=operation,
+                variant=f"geometric mean of {len(found)} codecs and chunks",
+                alternative=_NAMES[three.backend],
+                nearest=False,
+                measured=spread(means),
+            )
+
+
+def _mean_ratios(pairs: Sequence[tuple[_Beside, _Beside]], operation: str) -> list[float]:
+    """Return, for each block that all cases have, the geometric mean of their ratios of times."""
+    times = [
+        tuple(b.case.phases[operation].by_block if operation in b.case.phases else {} for b in pair)
+        for pair in pairs
+    ]
+    blocks = set.intersection(*(set(t) for both in times for t in both)) if times else set()
+    return [
+        geometric_mean(over[block] / under[block] for over, under in times)
+        for block in sorted(blocks)
+        if all(under[block] > 0 for _, under in times)
+    ]
+
+
+def _named(match: Match, but: str) -> str:
+    """Say what was worked on, without one of its parameters."""
+    p = match.published.parameters
+    told = ("dataset", "codec", "level", "shuffle", "chunk")
+    words = [f"chunks {p[key]}" if key == "chunk" else p[key] for key in told if key != but]
+    return " ".join(filter(None, words))
 
 
 def _ratios(cases: Sequence[_Beside], index: Index) -> Iterator[Match]:
@@ -235,8 +352,10 @@ def _ratios(cases: Sequence[_Beside], index: Index) -> Iterator[Match]:
             factor=1.0,
             subject=beside.label,
             operation="compress",
-            variant="ratio",
+            variant=_OF_A_CODEC,
             alternative=name,
             nearest=False,
             measured=spread([ratio]),
+            known_as=_LIBRARY_NAMES[value.parameters["library"]],
+            beyond=beside.backend not in _LIBRARIES,
         )

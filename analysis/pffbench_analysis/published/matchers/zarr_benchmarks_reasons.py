@@ -9,13 +9,13 @@ from pffbench.results.summary import Summary
 from pffbench_analysis.published.model import Reason
 
 _VERSIONS = ("zarr", "numcodecs", "tensorstore", "h5py", "netCDF4", "hdf5plugin", "zarrs")
+_COMPUTED = Reason(
+    "what is compressed",
+    "a tomogram of a heart and two segmentations of a brain",
+    "volumes that are computed, fitted to the published ratios",
+    "ratios: within 6 % (image, sparse) and 25 % (dense) on the whole volume; times with them",
+)
 _ALWAYS = (
-    Reason(
-        "what is compressed",
-        "a tomogram of a heart and two segmentations of a brain",
-        "volumes that are computed, fitted to the published ratios",
-        "ratios: within 6 % (image, sparse) and 25 % (dense) on the whole volume; times with them",
-    ),
     Reason(
         "what a time holds",
         "write: metadata, encoding, files, and in TensorStore the sync of each; read: opening too",
@@ -40,17 +40,20 @@ _ALWAYS = (
 
 def reasons(summary: Summary) -> Iterator[Reason]:
     """Yield what differs whatever the run is, then what differs by how it was made."""
-    yield from _ALWAYS
     record = summary.record
     cases = [case for case in summary.cases if not case.raw]
     parameters = [record.cases[case.sample.case]["parameters"] for case in cases]
+    if any(p.get("source") != "file" for p in parameters):
+        yield _COMPUTED
+    yield from _ALWAYS
     shapes = sorted({"×".join(map(str, p.get("shape") or ())) for p in parameters})
-    yield Reason(
-        "volume",
-        "806×629×629, 638 MB",
-        f"{', '.join(shapes)}; times are multiplied by how much larger the study's is",
-        "times: what a call costs by itself is multiplied too",
-    )
+    if shapes != ["806×629×629"]:
+        yield Reason(
+            "volume",
+            "806×629×629, 638 MB",
+            f"{', '.join(shapes)}; times are multiplied by how much larger the study's is",
+            "times: what a call costs by itself is multiplied too",
+        )
     yield Reason(
         "processes and threads",
         "one process; zarr-python 2 one thread, zarr-python 3 a few, TensorStore all 72 CPUs",
@@ -58,6 +61,14 @@ def reasons(summary: Summary) -> Iterator[Reason]:
         "settings, the library's own number in defaults (see the notes of each case)",
         "all; most of all TensorStore's",
     )
+    chunks = {"×".join(map(str, c)) for p in parameters if isinstance(c := p.get("chunks"), list)}
+    if chunks - {"128×128×128"} and shapes != ["806×629×629"]:
+        yield Reason(
+            "what pads the chunks",
+            "15 % with chunks of 128, 7 % with chunks of 64",
+            "as much with chunks of 128; other chunks pad a part of the volume by another share",
+            "ratios and times with other chunks than those of 128",
+        )
     durability = sorted({str(p.get("durability")) for p in parameters})
     yield Reason(
         "until when",
@@ -66,12 +77,13 @@ def reasons(summary: Summary) -> Iterator[Reason]:
         "write of TensorStore",
     )
     cache = sorted({case.cache for case in cases if case.cache})
-    yield Reason(
-        "page cache",
-        "warm: what is read has just been written",
-        ", ".join(cache) or "not recorded",
-        "read",
-    )
+    if cache != ["warm"]:
+        yield Reason(
+            "page cache",
+            "warm: what is read has just been written",
+            ", ".join(cache) or "not recorded",
+            "read",
+        )
     repetitions = sorted({p.seconds.n for case in cases for p in case.phases.values()})
     turns = "libraries in turns"
     if len({case.run for case in cases}) > 1:

@@ -1,0 +1,97 @@
+"""Configuration files of study 1, read as experiments that do what its program did with them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pffbench.backends.needs import installed
+from pffbench.errors import UserError
+from pffbench.experiment.convert import check_keys, shown
+
+#: What the study's files hold. Its program looks at the first three; one file has the others too.
+_KEYS = ("FILE_NAME", "NUMBER_DATASETS", "NUMBER_ELEMENTS", "CHUNK_SIZE", "MIN_DATA_VALUE")
+_MOST_DATASETS = 1_000_000
+
+
+def is_of_the_paper(data: dict[str, Any]) -> bool:
+    """Whether a file is one of the study's and not an experiment."""
+    return "NUMBER_DATASETS" in data or "NUMBER_ELEMENTS" in data
+
+
+def from_paper(data: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return the experiment of a configuration file: all formats, five trials, as the study had it.
+
+    Datasets are made and written in turns through the interfaces that most programs use; a copy
+    is read, and reads are printed. Zarr is that of the installed zarr-python, in format 2.
+
+    Parameters
+    ----------
+    data : dict
+        What the file holds.
+    where : str
+        The file, for messages.
+
+    Raises
+    ------
+    UserError
+        A key is missing or unknown, or has a value that the study's program cannot use.
+    """
+    check_keys(data, _KEYS, f"{where}:")
+    for key in _KEYS[:3]:
+        if key not in data:
+            raise UserError(f"{where}: {key} is missing (a configuration file of study 1 has it)")
+    datasets, shape = data["NUMBER_DATASETS"], data["NUMBER_ELEMENTS"]
+    if not _is_count(datasets, _MOST_DATASETS):
+        raise UserError(
+            f"{where}: NUMBER_DATASETS is a number from 1 to {_MOST_DATASETS}, "
+            f"not {shown(datasets)}"
+        )
+    if not (isinstance(shape, list) and 1 <= len(shape) <= 3 and all(map(_is_count, shape))):
+        raise UserError(
+            f"{where}: NUMBER_ELEMENTS is a list of one to three lengths, such as [128, 128], "
+            f"not {shown(shape)}"
+        )
+    version_2 = (installed("zarr") or "").startswith("2.")
+    zarr = {"backend": "zarr2"} if version_2 else {
+        "backend": "zarr", "codec": "blosc", "zarr": {"format": 2},
+    }  # fmt: skip
+    return {
+        "name": _name(str(data["FILE_NAME"])),
+        "question": (
+            f"How long do create, open, write and read of one of {datasets} datasets of "
+            f"{'x'.join(map(str, shape))} float32 take, done as in study 1?"
+        ),
+        "study": "file-format-testing",
+        "repetitions": 5,
+        "warmup": 1,
+        "roofline": False,
+        "common": {
+            "workload": "datasets",
+            "datasets": datasets,
+            "shape": shape,
+            "layout": "file_per_process",
+            "settings": "defaults",
+            "order": "interleaved",
+            "read_sink": "print",
+            "cache": "copied",
+        },
+        "cases": [
+            {"backend": "hdf5", "hdf5": {"api": "high_level"}},
+            {
+                "backend": "netcdf4",
+                "netcdf4": {"dimensions": "unlimited_shared", "enddef": "implicit"},
+            },
+            zarr,
+        ],
+    }
+
+
+def _is_count(value: Any, most: int = 2**63 - 1) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+
+
+def _name(file_name: str) -> str:
+    """Make the name of a file that of an experiment, which names a directory."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", file_name).lstrip("._-")
+    return plain[:64] or "study-1"

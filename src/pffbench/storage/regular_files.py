@@ -1,0 +1,241 @@
+"""Regular files where somebody else may have put something else: read, appended to, replaced.
+
+A results directory, a marker in a shared scratch directory or an experiment can come from anybody.
+A FIFO under such a name would be waited for, a device read without end, and a link would lead what
+is written to a file of the user's. So nothing but regular files is opened, without waiting; what is
+written goes into a new file that then takes the place of whatever was there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+from pffbench.units import Size
+
+#: Never waits for the other end of a FIFO, and is no terminal of this process afterwards.
+_CAREFULLY = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFLNK: "a symbolic link",
+}
+
+
+def open_regular(
+    path: str | Path, *, most: int | None = None, links: bool = True, dir_fd: int | None = None
+) -> BinaryIO:
+    """Open a file to read it.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    most : int, optional
+        Bytes that it may be long.
+    links : bool
+        Whether the name may be a symbolic link.
+    dir_fd : int, optional
+        An open directory that a relative path is in.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened, is no regular file, or is too long; `strerror` says which.
+    """
+    # Looking first keeps a device from being opened at all, which may already act on it.
+    _check_kind(os.stat(path, dir_fd=dir_fd, follow_symlinks=links), path)
+    flags = os.O_RDONLY | _CAREFULLY | (0 if links else os.O_NOFOLLOW)
+    return os.fdopen(_opened(path, flags, dir_fd, most), "rb")
+
+
+def read_regular(
+    path: str | Path, most: int, *, links: bool = True, dir_fd: int | None = None
+) -> bytes:
+    """Return all that a file holds.
+
+    Parameters
+    ----------
+    path, most, links, dir_fd
+        As of `open_regular`.
+
+    Raises
+    ------
+    OSError
+        As of `open_regular`.
+    """
+    with open_regular(path, most=most, links=links, dir_fd=dir_fd) as file:
+        return file.read(os.fstat(file.fileno()).st_size)  # more would be reserved at once
+
+
+def check_regular(path: str | Path, *, most: int | None = None, links: bool = True) -> None:
+    """Look whether `open_regular` would open a file, for a library that opens it by its name.
+
+    Raises
+    ------
+    OSError
+        As of `open_regular`.
+    """
+    open_regular(path, most=most, links=links).close()
+
+
+def append_regular(path: str | Path) -> BinaryIO:
+    """Open a file, made where there is none, to append to it; a symbolic link is refused.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened, or is no regular file.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | _CAREFULLY
+    with suppress(FileNotFoundError):
+        _check_kind(os.lstat(path), path)
+    return os.fdopen(_opened(path, flags, None, None), "ab")
+
+
+@contextmanager
+def replacing(
+    path: str | Path, mode: str = "w", *, durable: bool = False, links: bool = True
+) -> Iterator[IO[Any]]:
+    """Write a file that takes the place of what has its name when all is written.
+
+    Where there is a symbolic link, the link is replaced and its target left alone. Where writing
+    fails, what was there stays.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    mode : {"w", "wb"}
+        Text, as UTF-8 with line ends as they are written, or bytes.
+    durable : bool
+        Whether the data are on the device before the file takes its place.
+    links : bool
+        Whether the directory that it is in may be a symbolic link.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    place = Path(path)
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW)
+    directory = os.open(place.parent, flags)
+    try:
+        # A name of its own, so that of two that write at once each replaces a whole file.
+        new = f".{place.name[:200]}.{os.urandom(6).hex()}"
+        fresh = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(new, fresh, 0o666, dir_fd=directory)
+        text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+        try:
+            with os.fdopen(descriptor, mode, **text) as file:  # type: ignore[call-overload]
+                yield file
+                if durable:
+                    file.flush()
+                    os.fsync(descriptor)
+            os.replace(new, place.name, src_dir_fd=directory, dst_dir_fd=directory)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(new, dir_fd=directory)
+            raise
+    except OSError as error:
+        error.filename, error.filename2 = str(place), None
+        raise
+    finally:
+        os.close(directory)
+
+
+def write_replacing(path: str | Path, text: str, *, durable: bool = False) -> None:
+    """Write a text as `replacing` does."""
+    with replacing(path, durable=durable) as file:
+        file.write(text)
+
+
+def make_own_directory(path: str | Path) -> None:
+    """Make a directory, or find that it is there and no symbolic link to another place.
+
+    Raises
+    ------
+    OSError
+        It cannot be made, or something else has its name.
+    """
+    try:
+        os.mkdir(path)  # noqa: PTH102 -- Path.mkdir takes a link to a directory for one
+    except FileExistsError:
+        kind = stat.S_IFMT(os.lstat(path).st_mode)
+        if kind != stat.S_IFDIR:
+            told = f"it is {_KINDS.get(kind, 'a file')}, not a directory"
+            raise NotADirectoryError(errno.ENOTDIR, told, str(path)) from None
+
+
+class SpareDescriptors:
+    """Descriptors that are held so that some can be had when the process may open no more files.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._held: list[int] = []
+        self._hold()
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Let others have them while the block runs."""
+        self._let_go()
+        try:
+            yield
+        finally:
+            self._hold()
+
+    def _hold(self) -> None:
+        with suppress(OSError):  # fewer are left
+            while len(self._held) < self._count:
+                self._held.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+
+    def _let_go(self) -> None:
+        while self._held:
+            os.close(self._held.pop())
+
+
+def _opened(path: str | Path, flags: int, dir_fd: int | None, most: int | None) -> int:
+    try:
+        descriptor = os.open(path, flags, 0o666, dir_fd=dir_fd)
+    except OSError as error:
+        if error.errno == errno.ELOOP and flags & os.O_NOFOLLOW:
+            raise _refused("it is a symbolic link, not a regular file", path) from None
+        if error.errno == errno.ENXIO:  # a FIFO that nobody reads, or a socket
+            raise _refused("it is not a regular file", path) from None
+        raise
+    try:
+        status = os.fstat(descriptor)
+        _check_kind(status, path)
+        if most is not None and status.st_size > most:
+            told = f"it is {Size(status.st_size)} long, where at most {Size(most)} make sense"
+            raise OSError(errno.EFBIG, told, str(path))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_kind(status: os.stat_result, path: str | Path) -> None:
+    kind = stat.S_IFMT(status.st_mode)
+    if kind != stat.S_IFREG:
+        raise _refused(f"it is {_KINDS.get(kind, 'something else')}, not a regular file", path)
+
+
+def _refused(why: str, path: str | Path) -> OSError:
+    # Not IsADirectoryError, say: whoever handles a name that is missing means no file of that kind.
+    return OSError(errno.EINVAL, why, str(path))

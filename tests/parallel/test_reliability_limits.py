@@ -1,0 +1,233 @@
+"""Open files, virtual memory, errors and signals before the first repetition, Ctrl-C."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+
+import pytest
+
+from faults import SLAB, completes, finished, no_process_is_left, run_faulty
+from launch import environment, mpiexec, start, start_experiment, write_experiment
+
+pytestmark = pytest.mark.parallel
+
+LIMIT = 60
+NULL = SLAB | {"backend": "null"}
+#: Runs the command line with something in the session replaced.
+PATCHED = """
+import os, signal, sys
+from mpi4py import MPI
+import pffbench.session
+from pffbench.cli import main
+rank, before = MPI.COMM_WORLD.rank, pffbench.session.{name}
+def replaced(*given, **more):
+    {what}
+    return before(*given, **more)
+pffbench.session.{name} = replaced
+main(sys.argv[1:])
+"""
+
+
+def patched(name, what):
+    return ("-c", PATCHED.format(name=name, what=what))
+
+
+# Open files
+
+
+@pytest.mark.parametrize("backend", ["zarr", "posix"])
+def test_a_case_that_opens_all_files_ends_alone(tmp_path, backend):
+    """Its store is closed, which no other rank has to take part in, and its failure recorded."""
+    fault = {"verb": "write", "kind": "exhaust", "rank": 0, "after": 1, "backend": backend}
+    done = run_faulty(tmp_path, 2, fault=fault, repetitions=3, timeout=LIMIT,
+                      cases=[SLAB | {"backend": backend}, NULL])  # fmt: skip
+    assert done.status == 1, done.said
+    assert "Traceback" not in done.stderr
+    failure = done.record["cases"][done.case(backend=backend)]["failure"]
+    assert (failure["phase"], failure["repetition"]) == ("write", 1)
+    assert "Too many open files" in failure["error"]
+    assert Counter(case for case, _ in finished(done)) == {
+        done.case(backend="null"): 3, done.case(backend=backend): 1,
+    }  # fmt: skip
+    assert done.record["status"] == "finished"
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+# Virtual memory
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "told"),
+    [
+        (150, r"a process may have 150 MiB of virtual memory, and MPI .* \(ulimit -v\)"),
+        (900, r"hdf5\.hyperslab\S+ needs about \S+ MiB more of virtual memory .* \(ulimit -v\)"),
+    ],
+)
+def test_too_little_virtual_memory_is_told_before_anything_is_made(tmp_path, mebibytes, told):
+    path = write_experiment(tmp_path, cases=[SLAB | {"backend": ["hdf5", "zarr"]}])
+    (tmp_path / "scratch").mkdir()
+    limited = ["prlimit", f"--as={mebibytes * 2**20}", sys.executable, "-m", "pffbench", "run",
+               path, "--out", tmp_path / "results", "--scratch", tmp_path / "scratch"]  # fmt: skip
+    done = subprocess.run([*mpiexec(2), *map(str, limited)], env=environment(), timeout=LIMIT,
+                          check=False, capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert re.search(f"^pffbench: {told}", done.stderr, re.MULTILINE), done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "results").exists()
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+# Before the first repetition
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_unexpected_error_leaves_no_scratch(tmp_path, rank):
+    program = patched("measure_floor", f"rank == {rank} and 1 / 0")
+    done = start_experiment(tmp_path, 2, program=program, cases=[NULL]).finish(LIMIT)
+    assert done.status not in (0, 2), done.said
+    assert "ZeroDivisionError" in done.stderr
+    assert "pffbench: nothing was recorded" in done.stderr
+    assert not list((tmp_path / "scratch").iterdir())
+    assert not done.out.exists()
+
+
+def test_an_unexpected_error_later_says_how_to_go_on(tmp_path):
+    program = patched("Runner", "rank == 1 and 1 / 0")
+    done = start_experiment(tmp_path, 2, program=program, cases=[NULL], repetitions=2).finish(LIMIT)
+    assert done.status not in (0, 2), done.said
+    assert f"pffbench: go on with: pffbench run --resume {done.out}" in done.stderr
+    completes(done, 2, repetitions=2)
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGUSR1", "SIGINT"])
+def test_a_signal_while_the_run_begins_ends_it_before_the_first_repetition(tmp_path, number):
+    what = f"rank == 0 and os.kill(os.getpid(), signal.{number})"
+    program = patched("measure_floor", what)
+    done = start_experiment(tmp_path, 2, program=program, cases=[NULL], repetitions=2).finish(LIMIT)
+    assert done.status == 3, done.said
+    assert (done.record["status"], done.rows) == ("interrupted", [])
+    assert "go on with: pffbench run --resume" in done.stdout
+    assert not list((tmp_path / "scratch").iterdir())
+    completes(done, 2, repetitions=2)
+
+
+def test_a_signal_before_anything_is_made_leaves_nothing(tmp_path):
+    program = patched("allowance_of", "rank == 1 and os.kill(os.getpid(), signal.SIGUSR1)")
+    done = start_experiment(tmp_path, 2, program=program, cases=[NULL]).finish(LIMIT)
+    assert done.status == 3, done.said
+    assert "a signal asked the run to end before it began; nothing was made" in done.stderr
+    assert not done.out.exists()
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+# While it runs
+
+SLOW = {"backend": "null", "null": {"delays": {"write": 0.7, "read": 0.7}}}
+
+
+def begun(out):
+    """Wait until the first repetition is recorded."""
+    end = time.monotonic() + LIMIT
+    while True:
+        with suppress(OSError):
+            if ",remove," in (out / "samples.csv").read_text():
+                return
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_run_that_is_to_end_is_recorded_as_such_at_once(tmp_path):
+    """And not when the repetition in hand is finished, which a launcher may not wait for."""
+    content = {"cases": [SLAB | SLOW], "repetitions": 30}
+    run = start_experiment(tmp_path, None, **content)
+    begun(run.out)
+    run.process.send_signal(signal.SIGTERM)
+    seen = set()
+    while run.process.poll() is None:
+        with suppress(OSError, ValueError):
+            seen.add(json.loads((run.out / "run.json").read_text())["status"])
+        time.sleep(0.02)
+    done = run.finish(LIMIT)
+    assert done.status == 3, done.said
+    assert done.record["status"] == "interrupted"
+    assert "interrupted" in seen
+
+
+def test_a_run_that_timeout_kills_is_not_left_running(tmp_path):
+    """It gets SIGTERM, and SIGKILL before the repetition in hand can end."""
+    long = SLAB | {"backend": "null", "null": {"delays": {"write": 0.5, "close": 20}}}
+    path = write_experiment(tmp_path, cases=[long])
+    (tmp_path / "scratch").mkdir()
+    command = ["timeout", "--kill-after=2", "3", sys.executable, "-m", "pffbench", "run", path,
+               "--out", tmp_path / "results", "--scratch", tmp_path / "scratch"]  # fmt: skip
+    subprocess.run(command, env=environment(), timeout=LIMIT, check=False, capture_output=True)
+    assert json.loads((tmp_path / "results" / "run.json").read_text())["status"] != "running"
+
+
+def at_a_terminal(directory, keys):
+    """Run at a terminal and press Ctrl-C so often; return the status and what was shown."""
+    path = write_experiment(directory, cases=[SLAB | SLOW], repetitions=30)
+    (directory / "scratch").mkdir()
+    out = directory / "results"
+    command = ["-m", "pffbench", "run", path, "--out", out, "--scratch", directory / "scratch"]
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, *map(str, command)], env=environment(TERM="xterm", COLUMNS="200"),
+        stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+    )  # fmt: skip
+    os.close(slave)
+    begun(out)
+    for key in range(keys):
+        if key:
+            time.sleep(0.3)  # two at the same moment are one
+        process.send_signal(signal.SIGINT)
+    shown, end = b"", time.monotonic() + LIMIT
+    while time.monotonic() < end:
+        ready, _, _ = select.select([master], [], [], 0.1)
+        try:
+            piece = os.read(master, 2**16) if ready else b""
+        except OSError:  # nobody has the terminal any more
+            break
+        shown += piece
+    os.close(master)
+    return process.wait(LIMIT), shown.decode(), out
+
+
+def test_ctrl_c_finishes_the_repetition_and_says_how_to_go_on(tmp_path):
+    status, shown, out = at_a_terminal(tmp_path, 1)
+    assert status == 3, shown
+    assert "stopping when the repetition in hand is finished; Ctrl-C again ends at once" in shown
+    assert f"go on with: pffbench run --resume {out}" in shown
+    assert "Traceback" not in shown
+    assert json.loads((out / "run.json").read_text())["status"] == "interrupted"
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_ctrl_c_twice_ends_at_once_and_leaves_no_bar(tmp_path):
+    status, shown, out = at_a_terminal(tmp_path, 2)
+    assert status == 130, shown
+    assert shown.rstrip().endswith(
+        f"pffbench: interrupted; go on with: pffbench run --resume {out}"
+    )
+    assert "Traceback" not in shown
+    assert shown.count("\x1b[?25h") >= shown.count("\x1b[?25l") >= 1  # the cursor is shown again
+    told = ["run", "--resume", out, "--scratch", tmp_path / "scratch"]
+    rest = start(["-m", "pffbench", *told, "--max-time", "1 s"]).finish(LIMIT)
+    assert rest.status in (0, 3), rest.said
+
+
+def test_a_signal_leaves_no_process(tmp_path):
+    env = {"PFFBENCH_TEST_TAG": str(tmp_path)}
+    run = start_experiment(tmp_path, 2, cases=[SLAB | SLOW], repetitions=30, env=env)
+    begun(run.out)
+    os.kill(run.process.pid, signal.SIGINT)
+    run.finish(LIMIT)
+    no_process_is_left(tmp_path)
