@@ -55,7 +55,7 @@ def files(done):
     ("changes", "told"),
     [
         ({"experiment__repetitions": 3}, "the experiment in run.json was changed"),
-        ({"experiment__repetitions": "many", "experiment_digest": None}, "repetitions: Invalid"),
+        ({"experiment__repetitions": "many", "experiment_digest": None}, "value 'many' - at"),
         ({"cases": {}}, "2 cases are new, such as"),
         ({"ranks": 3}, "it had 3 ranks, now there are 1"),
         ({"provenance__software__python__version": "2.7"}, "python version was 2.7, now it is"),

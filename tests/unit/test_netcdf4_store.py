@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 
 import netCDF4
 import numpy as np
 import pytest
 
 import pffbench
+from pffbench.backends.chunkcache import MATCHED_CHUNK_CACHE
 from pffbench.backends.netcdf4 import NetCdf4Options
 from pffbench.backends.netcdf4_store import NetCdf4Store
 from pffbench.backends.spec import ArraySpec
@@ -106,3 +108,23 @@ def test_what_variables_are_told_is_worked_out_before_they_are_defined(tmp_path)
     with netCDF4.Dataset(path) as dataset:
         assert [v.shape for v in dataset.variables.values()] == [(8,)] * 3
         assert [set(np.asarray(v[:])) for v in dataset.variables.values()] == [{0.0}, {1.0}, {2.0}]
+
+
+
+def test_matched_files_of_one_process_keep_large_chunks_out_of_the_cache(tmp_path):
+    """NetCDF-C enlarges the cache of a variable with such chunks, here on our behalf."""
+    path, length = tmp_path / "large.nc", 2**19
+    one = replace(specs(1)[0], shape=(2 * length,), logical_shape=(2 * length,), chunks=(length,))
+    own, slots, preemption = netCDF4.get_chunk_cache()
+    netCDF4.set_chunk_cache(2**26, slots, preemption)
+    try:
+        with netCDF4.Dataset(path, "w") as dataset:
+            made = store_of(dataset, path, "matched").define([one])
+            assert made[one.name].chunking(False).cache == MATCHED_CHUNK_CACHE
+        for settings, wanted in (("matched", MATCHED_CHUNK_CACHE.nbytes), ("defaults", 2**26)):
+            with netCDF4.Dataset(path) as dataset:
+                store = store_of(dataset, path, settings)
+                opened = store.opened([one], store.opener([one])())
+                assert opened[one.name].chunking(False).cache.nbytes == wanted
+    finally:
+        netCDF4.set_chunk_cache(own, slots, preemption)
