@@ -468,12 +468,23 @@ def test_seconds_that_are_none_are_refused_with_their_place(tmp_path, text):
     for column in ("seconds", "own_max"):
         cells[header.index(column)] = text
     path.write_text("\n".join([*lines[:place], ",".join(cells), *lines[place + 1 :]]) + "\n")
-    with pytest.raises(ValueError, match=f"samples.csv: {cells[0]} repetition 3, write: {text} is"):
+    with pytest.raises(ValueError, match=rf"samples.csv line {place + 1}: \w+ is {text}, which"):
         summarise(tmp_path)
-    # What is not counted is not judged by its time.
-    cells[header.index("warmup")] = "true"
+
+
+def test_times_of_a_clock_that_ran_backwards_are_left_out(tmp_path):
+    a_timed(tmp_path, FORMATS)
+    path = tmp_path / "samples.csv"
+    lines = path.read_text().splitlines()
+    header = lines[0].split(",")
+    place = next(i for i, line in enumerate(lines) if ",3,false,0,write," in line)
+    cells = lines[place].split(",")
+    for column, text in (("seconds", "-1.0"), ("own_max", "-1.0"), ("valid", "false")):
+        cells[header.index(column)] = text
     path.write_text("\n".join([*lines[:place], ",".join(cells), *lines[place + 1 :]]) + "\n")
-    summarise(tmp_path)
+    (case,) = (case for case in summarise(tmp_path).cases if case.sample.case == cells[0])
+    assert 3 not in case.phases["write_total"].by_block
+    assert 3 in case.phases["read_total"].by_block
 
 
 def test_what_is_too_short_is_not_compared(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -174,9 +175,8 @@ def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | P
             groups[rows[0].group].append(name)
     counts = median_counts(directory)
     design = Design.of_experiment(record.experiment)
-    path = Path(directory) / "samples.csv"
     phases = {name: _by_phase(by_case[name]) for names in groups.values() for name in names}
-    seconds = {name: _seconds(phases[name], path) for name in phases}
+    seconds = {name: _seconds(phases[name]) for name in phases}
     headline = _headline(seconds, record, design)
     found = {
         group: _group(
@@ -193,7 +193,7 @@ def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | P
         )
         for group, names in groups.items()
     }
-    gaps = gaps_of(path, left_out - complete.written)
+    gaps = gaps_of(Path(directory) / "samples.csv", left_out - complete.written)
     load = load_summary(sample for rows in by_case.values() for sample in rows)
     absent = () if record.imported else tuple(absences(record.cases))
     return Summary(record, found, gaps, tuple(headline), load, absent)
@@ -225,8 +225,6 @@ def _group(
     return [replace(case, counts=counts.get(case.sample.case, {})) for case in found]
 
 
-
-
 def _by_phase(rows: Iterable[Sample]) -> dict[str, list[Sample]]:
     """Return the rows of a case by their phase, warm-ups included."""
     found: dict[str, list[Sample]] = defaultdict(list)
@@ -235,9 +233,9 @@ def _by_phase(rows: Iterable[Sample]) -> dict[str, list[Sample]]:
     return dict(found)
 
 
-def _seconds(phases: Mapping[str, Sequence[Sample]], path: Path) -> dict[str, dict[int, float]]:
+def _seconds(phases: Mapping[str, Sequence[Sample]]) -> dict[str, dict[int, float]]:
     """Return seconds by phase and repetition, sums of phases included, warm-ups left out."""
-    counted = {phase: _by_block(rows, path) for phase, rows in phases.items()}
+    counted = {phase: _by_block(rows) for phase, rows in phases.items()}
     found = {phase: by_block for phase, by_block in counted.items() if by_block}
     for total, parts in TOTALS.items():
         present = [found[part] for part in parts if part in found]
@@ -246,28 +244,18 @@ def _seconds(phases: Mapping[str, Sequence[Sample]], path: Path) -> dict[str, di
     return found
 
 
-def _by_block(rows: Sequence[Sample], path: Path) -> dict[int, float]:
+def _by_block(rows: Sequence[Sample]) -> dict[int, float]:
     """Return the seconds of the repetitions that count, as numbers of their own.
 
     Those of the rows lie between all that a row has: kept, they would keep the memory of a million
     rows, which is given back when the rows are forgotten.
 
-    Raises
-    ------
-    ValueError
-        One of them is infinite, negative or not known: then it is not known what was measured, and
-        a median without it would be of other repetitions.
+    Times of a clock that ran backwards, which made the run INVALID, are left out. Those of rows
+    that claim to be valid were refused when the table was read.
     """
-    counted = [(row.repetition, row.job) for row in rows if not row.warmup]
+    counted = [(r.repetition, r.job) for r in rows if not r.warmup and 0 <= r.job < math.inf]
     numbers = np.array([number for number, _ in counted], dtype=np.int64)
     seconds = np.array([seconds for _, seconds in counted], dtype=np.float64)
-    wrong = ~(np.isfinite(seconds) & (seconds >= 0))
-    if wrong.any():
-        place = int(np.argmax(wrong))
-        raise ValueError(
-            f"{path}: {rows[0].case} repetition {numbers[place]}, {rows[0].phase}: "
-            f"{seconds[place]} is no number of seconds"
-        )
     return dict(zip(numbers.tolist(), seconds.tolist(), strict=True))
 
 
