@@ -26,17 +26,12 @@ import numpy as np
 from scipy.stats import ttest_ind
 
 from pffbench.phases import TOTALS
-from pffbench.results.samples import read_samples
-from pffbench.results.statistics import interval_of_median
+from pffbench.record.samples import read_samples
+from pffbench.summary.dependence import variance_inflation
 from pffbench.summary.headline import Answer, Design, answers, undecided_cases
-from pffbench.summary.inference import (
-    ALPHA,
-    Table,
-    decide,
-    planned_looks,
-    ratio,
-    variance_inflation,
-)
+from pffbench.summary.inference import ComparisonTable, decide, planned_looks
+from pffbench.summary.rank_test import ALPHA, ratio
+from pffbench.summary.statistics import interval_of_median
 
 MOST = 40
 LOOKS = planned_looks(MOST)
@@ -321,7 +316,7 @@ def _by_t_test(one: Array, other: Array) -> bool:
 def _by_rank_test(one: Array, other: Array) -> bool:
     """Decide as pffbench does."""
     times = {"one": dict(enumerate(one.tolist())), "other": dict(enumerate(other.tolist()))}
-    table = Table(times, (("one", "other"),))
+    table = ComparisonTable(times, (("one", "other"),))
     return decide([table], LOOKS)[0, "one", "other"].different
 
 

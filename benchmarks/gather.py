@@ -108,8 +108,8 @@ def _on_a_rank(told: Path, arguments: Sequence[str]) -> None:
     """Run the command line of pffbench; rank 0 writes down how long recording took."""
     from mpi4py import MPI
 
-    from pffbench import runner
     from pffbench.cli import main as pffbench
+    from pffbench.run import runner
 
     seconds: list[float] = []
     record = runner.Runner._record

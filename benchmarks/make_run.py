@@ -15,8 +15,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from pffbench.results.record import RunRecord
-from pffbench.results.samples import COLUMNS
+from pffbench.record.run_json import RunRecord
+from pffbench.record.samples import COLUMNS
 
 PHASES = (
     "create", "define", "write", "flush", "close", "sync",

@@ -18,8 +18,8 @@ from pffbench.experiment.load import from_data
 from pffbench.parallel.clock import PhaseClock, collector_off
 from pffbench.parallel.topology import Team
 from pffbench.storage.scratch import Scratch
-from pffbench.workloads.cycle import Cycle
 from pffbench.workloads.registry import workload
+from pffbench.workloads.repetition import Repetition
 
 
 def the_case(keys: str) -> Case:
@@ -57,7 +57,7 @@ class Repetitions:
         directory = f"{self._count:04d}-{self._case.id}"
         self._count += 1
         self._scratch.make_directory(directory)
-        cycle = Cycle(
+        repetition = Repetition(
             team=self._team,
             case=self._case,
             workload=workload(self._case.parameters.workload),
@@ -70,11 +70,11 @@ class Repetitions:
             inspect=False,
         )
         with collector_off():
-            cycle.workload.run(cycle)
+            repetition.workload.run(repetition)
         self._scratch.remove(self._scratch.path(directory))
-        if cycle.observed.mismatches:
-            raise RuntimeError(f"{self._case.id}: {cycle.observed.mismatches[0]}")
-        return {time.phase: time.own for time in cycle.clock.times}
+        if repetition.observed.mismatches:
+            raise RuntimeError(f"{self._case.id}: {repetition.observed.mismatches[0]}")
+        return {time.phase: time.own for time in repetition.clock.times}
 
 
 @contextmanager

@@ -33,13 +33,12 @@ from pffbench.experiment.check import Plan, make_plan
 from pffbench.experiment.load import LoadedExperiment, load_experiment
 from pffbench.parallel.clock import Floor, PhaseTime
 from pffbench.parallel.topology import Team, Topology
-from pffbench.results.beginning import new_record
-from pffbench.results.gather import gather
-from pffbench.results.progress import Progress
-from pffbench.results.rankfacts import rank_facts
-from pffbench.results.recorder import Recorder
-from pffbench.workloads.cycle import Observed
+from pffbench.provenance.node import rank_facts
+from pffbench.record.gather import gather
+from pffbench.record.progress import Progress
+from pffbench.run.recorder import Recorder, new_record
 from pffbench.workloads.registry import workload
+from pffbench.workloads.repetition import Observed
 
 _PHASES = (
     "create", "define", "write", "flush", "close", "sync",

@@ -122,8 +122,8 @@ def _on_a_rank(place: Path, arguments: Sequence[str]) -> None:
     import h5py
     from mpi4py import MPI
 
-    from pffbench import runner
     from pffbench.cli import main as pffbench
+    from pffbench.run import runner
 
     page = resource.getpagesize()
     recorded = runner.gather

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from drawn_runs import BYTES, PHASES, a_case, a_run, a_sample
-from pffbench.results.counters import append_counts
-from pffbench.results.gather import Count
-from pffbench.results.samples import SamplesLog
+from pffbench.record.counters import append_counts
+from pffbench.record.gather import Count
+from pffbench.record.samples import SamplesLog
 
 #: Source, backend and codec → ratio, seconds to write and seconds to read.
 WAYS = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from pffbench.phases import READ_PHASES
-from pffbench.results.ranks import RanksFile
-from pffbench.results.record import RunRecord
-from pffbench.results.samples import Sample, SamplesLog
+from pffbench.record.ranks import RanksFile
+from pffbench.record.run_json import RunRecord
+from pffbench.record.samples import Sample, SamplesLog
 
 PHASES = (
     "create", "define", "write", "flush", "close", "sync",

@@ -14,7 +14,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from pffbench.storage.marker import MARKER
+from pffbench.storage.ownership import MARKER
 from pffbench.storage.scratch import Scratch
 
 #: What a run and a report of it consist of, and what is made beside them.

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pffbench.results.record import RunRecord
-from pffbench.results.samples import Sample, SamplesLog
+from pffbench.record.run_json import RunRecord
+from pffbench.record.samples import Sample, SamplesLog
 
 PHASES = {"create": 0.01, "write": 0.2, "close": 0.05, "open": 0.01, "read": 0.1, "remove": 0.02}
 BYTES = 8 * 2**20

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pffbench.phases import TOTALS
-from pffbench.results.conclusions import absent, comparison_names, contender_labels, subject
-from pffbench.results.summary import CaseSummary, Summary
+from pffbench.summary.conclusions import absent, comparison_names, contender_labels, subject
 from pffbench.summary.headline import Answer, Design
-from pffbench.summary.inference import Ratio
+from pffbench.summary.rank_test import Ratio
+from pffbench.summary.summary import CaseSummary, Summary
 from pffbench_analysis.charts import label
 from pffbench_analysis.style import plain
 

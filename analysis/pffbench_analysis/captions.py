@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pffbench.phases import TOTALS
-from pffbench.results.summary import CaseSummary, Summary
-from pffbench.results.tables import title
-from pffbench_analysis.charts import CaseMedian, Chart, keeps_data, label
+from pffbench.summary.columns import title
+from pffbench.summary.summary import CaseSummary, Summary
+from pffbench_analysis.charts import CaseMedian, Chart, dots_each, keeps_data, label
 from pffbench_analysis.style import plain
-from pffbench_analysis.thinning import dots_each
 
 #: Libraries whose versions belong below a figure, by import name; with each the C library it
 #: wraps, by the key in `run.json`.

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pffbench.phases import MOVING, TOTALS
-from pffbench.results.statistics import FEWEST_FOR_INTERVAL, Spread
-from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
+from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Spread
+from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
 
 _MIB = 2**20
 #: The order of a cycle; phases that are not named here follow in the order in which they ran.
@@ -307,3 +309,26 @@ def _median(case: CaseSummary, phase: str, convert: Convert) -> CaseMedian | Non
 def keeps_data(case: CaseSummary, entries: Mapping[str, Any]) -> bool:
     """Whether what a case writes can be read back; without that it bounds nothing."""
     return bool(entries.get(case.sample.case, {}).get("verified", True))
+
+
+#: So many repetitions of one mark can be told apart in a figure that stands still.
+MOST_DOTS = 200
+#: So many dots a figure has in all, unless that leaves too few for one: SVG keeps each of them.
+_MOST_IN_ALL = 4000
+_FEWEST_DOTS = 20
+
+
+def dots_each(medians: int) -> int:
+    """Return how many repetitions a figure of so many medians shows of each at most."""
+    return min(MOST_DOTS, max(_FEWEST_DOTS, _MOST_IN_ALL // max(1, medians)))
+
+
+def kept(values: Sequence[float], most: int) -> list[int]:
+    """Return the places of at most so many values, evenly spaced in their order.
+
+    The smallest and the largest one are always among them; `most` is three or more.
+    """
+    if len(values) <= most:
+        return list(range(len(values)))
+    spaced = np.linspace(0, len(values) - 1, most - 2).round().astype(int).tolist()
+    return sorted({*spaced, int(np.argmin(values)), int(np.argmax(values))})

@@ -13,10 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from pffbench_analysis.charts import CaseMedian, Chart, Panel
+from pffbench_analysis.charts import CaseMedian, Chart, Panel, dots_each, kept
 from pffbench_analysis.framing import Words, page
 from pffbench_analysis.style import INK, RC, colour, pale, plain, short
-from pffbench_analysis.thinning import dots_each, kept
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

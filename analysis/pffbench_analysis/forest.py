@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from pffbench.results.conclusions import interval, number
+from pffbench.summary.conclusions import interval, number
 from pffbench_analysis.answer import AnswerPanel, AnswerRow
 from pffbench_analysis.figures import prepare_rows, say, show_ticks
 from pffbench_analysis.framing import Words, page

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import astuple
 
-from pffbench.results.counters import COLUMNS as COUNT_COLUMNS
-from pffbench.results.counters import read_counts
-from pffbench.results.ranks_reader import NAME, CaseTimes, names_of_cases, read_times
-from pffbench.results.record import RunRecord
-from pffbench.results.samples import COLUMNS, read_samples
+from pffbench.record.counters import COLUMNS as COUNT_COLUMNS
+from pffbench.record.counters import read_counts
+from pffbench.record.ranks_reader import NAME, CaseTimes, names_of_cases, read_times
+from pffbench.record.run_json import RunRecord
+from pffbench.record.samples import COLUMNS, read_samples
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,11 +11,10 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from pffbench.errors import UserError
-from pffbench.results.exports import write_summary
-from pffbench.results.fom import write_fom
-from pffbench.results.joining import joined
-from pffbench.results.summary import Summary, summarise
-from pffbench.storage.regular_files import make_own_directory
+from pffbench.regular_files import make_own_directory
+from pffbench.summary.export import write_fom, write_summary
+from pffbench.summary.join import joined
+from pffbench.summary.summary import Summary, summarise
 from pffbench_analysis.answer import answer_notes, answer_panels, margin_of
 from pffbench_analysis.captions import (
     alarms,
@@ -30,8 +29,8 @@ from pffbench_analysis.figures import draw
 from pffbench_analysis.forest import draw_answer
 from pffbench_analysis.framing import Words
 from pffbench_analysis.page import write_page
-from pffbench_analysis.pareto.output import write_pareto
-from pffbench_analysis.published.output import write_published
+from pffbench_analysis.pareto.command import write_pareto
+from pffbench_analysis.published.writing import write_published
 from pffbench_analysis.saving import Drawing, save, save_all
 
 __all__ = [
@@ -65,7 +64,7 @@ def report(runs: Sequence[str | Path]) -> Iterator[Path]:
 
 
 def report_joined(runs: Sequence[str | Path], directory: str | Path) -> Iterator[Path]:
-    """Write one report of runs that belong together (see `pffbench.results.joining`).
+    """Write one report of runs that belong together (see `pffbench.summary.join`).
 
     Parameters
     ----------

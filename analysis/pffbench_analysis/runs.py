@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pffbench.errors import UserError
 from pffbench.phases import LAST_PHASE, UPDATE_PHASES, WRITE_PHASES
-from pffbench.results.record import RunRecord
+from pffbench.record.run_json import RunRecord
 from pffbench_analysis.frames import load_samples
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from pffbench.storage.regular_files import replacing
+from pffbench.regular_files import replacing
 from pffbench_analysis.style import RC
 
 #: Twice as fine as a figure of nine inches is shown on a page of 900 pixels.

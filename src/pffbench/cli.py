@@ -22,8 +22,8 @@ from pffbench.cli_results import (
 )
 from pffbench.cli_run import add_plan, add_run
 from pffbench.errors import NOT_VALID, VALID, UserError
-from pffbench.outlet import lasting_output, status_after
 from pffbench.parallel.launcher import speaks_for_all
+from pffbench.run.output import best_effort_output, status_after
 from pffbench.text import one_line
 
 #: Exit status of a program that Ctrl-C ended, as shells have it.
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """
     given = _with_command(list(sys.argv[1:] if arguments is None else arguments))
     of_run = given[0] == "run" and not {"-h", "--help"} & set(given)
-    with lasting_output(of_run=of_run) as output:
+    with best_effort_output(of_run=of_run) as output:
         try:
             status = _done(given)
         except SystemExit as ended:  # such as of --help, which is output too
@@ -117,7 +117,7 @@ def reading(parsed: argparse.Namespace) -> AbstractContextManager[None]:
     runs = [*given.get("runs", []), *given.get("new", [])]
     if not runs:  # `doctor` has to work where what reads records is missing
         return nullcontext()
-    from pffbench.results.record import readable
+    from pffbench.record.run_json import readable
 
     return readable(*filter(None, [given.get("base"), *runs]))
 

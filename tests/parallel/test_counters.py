@@ -6,7 +6,7 @@ from launch import run_experiment
 
 pytest.importorskip("pandas")
 
-from pffbench.parallel.meter import COUNTERS
+from pffbench.parallel.process_counters import COUNTERS
 from pffbench_analysis import load_counts
 
 pytestmark = pytest.mark.parallel

@@ -128,8 +128,8 @@ TRIAL = """
 import sys
 from mpi4py import MPI
 from pffbench.backends.null import Null, NullOptions
-from pffbench.diagnosis.trial import Way, round_trip
-from pffbench.diagnosis.watch import Watch
+from pffbench.doctor.io_test import Way, round_trip
+from pffbench.doctor.time_limit import Watch
 from pffbench.parallel.agreement import PhaseFailedError
 from pffbench.parallel.topology import Team
 from pffbench.storage.scratch import Scratch

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from launch import environment, mpiexec, write_experiment
-from pffbench.results.record import RunRecord
+from pffbench.record.run_json import RunRecord
 
 pytestmark = pytest.mark.parallel
 

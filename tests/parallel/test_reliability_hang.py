@@ -86,7 +86,7 @@ def test_nobody_looks_on_when_told_so(tmp_path):
         time.sleep(0.05)
     ranks = psutil.Process(run.process.pid).children(recursive=True)
     try:
-        assert not [p for p in ranks if "pffbench.parallel.watchman" in p.cmdline()]
+        assert not [p for p in ranks if "pffbench.parallel.watchdog_process" in p.cmdline()]
     finally:
         for rank in ranks:
             rank.kill()

@@ -25,13 +25,13 @@ NULL = SLAB | {"backend": "null"}
 PATCHED = """
 import os, signal, sys
 from mpi4py import MPI
-import pffbench.session
+import pffbench.run.session
 from pffbench.cli import main
-rank, before = MPI.COMM_WORLD.rank, pffbench.session.{name}
+rank, before = MPI.COMM_WORLD.rank, pffbench.run.session.{name}
 def replaced(*given, **more):
     {what}
     return before(*given, **more)
-pffbench.session.{name} = replaced
+pffbench.run.session.{name} = replaced
 main(sys.argv[1:])
 """
 
@@ -120,7 +120,7 @@ def test_a_signal_while_the_run_begins_ends_it_before_the_first_repetition(tmp_p
 
 
 def test_a_signal_before_anything_is_made_leaves_nothing(tmp_path):
-    program = patched("allowance_of", "rank == 1 and os.kill(os.getpid(), signal.SIGUSR1)")
+    program = patched("available_resources", "rank == 1 and os.kill(os.getpid(), signal.SIGUSR1)")
     done = start_experiment(tmp_path, 2, program=program, cases=[NULL]).finish(LIMIT)
     assert done.status == 3, done.said
     assert "a signal asked the run to end before it began; nothing was made" in done.stderr

@@ -12,15 +12,15 @@ pytestmark = pytest.mark.parallel
 #: What reads and checks an experiment, describes the software, records and tells.
 OF_RANK_0 = {
     "yaml", "psutil", "h5py", "rich", "csv", "difflib", "hashlib", "importlib.metadata",
-    "pffbench.decision", "pffbench.recording", "pffbench.experiment.check",
-    "pffbench.experiment.load", "pffbench.experiment.sweep", "pffbench.results.beginning",
-    "pffbench.results.provenance", "pffbench.results.record", "pffbench.results.recorder",
-    "pffbench.results.samples", "pffbench.results.summary",
+    "pffbench.run.prepare", "pffbench.run.recording", "pffbench.experiment.check",
+    "pffbench.experiment.load", "pffbench.experiment.sweep", "pffbench.run.recorder",
+    "pffbench.provenance.collect", "pffbench.record.run_json", "pffbench.record.samples",
+    "pffbench.summary.summary",
 }  # fmt: skip
 #: What no rank of a run has any use for.
 OF_NONE = {
     "numpy.testing", "numpy.f2py", "unittest", "pffbench.diagnosis", "pffbench.data.files",
-    "pffbench.data.labels", "pffbench.workloads.versions", "zarr", "netCDF4", "pandas",
+    "pffbench.data.volumes", "pffbench.versioning.workload", "zarr", "netCDF4", "pandas",
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import zarr
 
 from launch import PROGRAMS, cannot_run, run_experiment
 from pffbench.data import make_source, seed_of_repetition
-from pffbench.results.counters import read_counts
+from pffbench.record.counters import read_counts
 
 pytestmark = pytest.mark.parallel
 

@@ -15,7 +15,7 @@ import zarr
 
 from launch import run_experiment
 from pffbench.data import make_source, seed_of_repetition
-from pffbench.results.counters import read_counts
+from pffbench.record.counters import read_counts
 
 pytestmark = pytest.mark.parallel
 

@@ -12,7 +12,7 @@ import zarr
 
 from launch import REPOSITORY, cannot_run, pffbench_cli, run_experiment
 from pffbench.data import make_source, seed_of_repetition
-from pffbench.results.counters import read_counts
+from pffbench.record.counters import read_counts
 
 pytestmark = pytest.mark.parallel
 

@@ -8,11 +8,11 @@ from launch import run_experiment
 
 pytest.importorskip("pandas")
 
-from pffbench.results.summary import summarise
+from pffbench.summary.summary import summarise
 from pffbench_analysis.published.matchers import matcher_of
-from pffbench_analysis.published.output import curves_of
 from pffbench_analysis.published.sidebyside import side_by_side
 from pffbench_analysis.published.values import published_values
+from pffbench_analysis.published.writing import curves_of
 
 pytestmark = pytest.mark.parallel
 

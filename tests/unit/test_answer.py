@@ -13,7 +13,7 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.colors import to_hex
 
-from pffbench.results.conclusions import comparison_names
+from pffbench.summary.conclusions import comparison_names
 from pffbench_analysis.answer import answer_panels
 from pffbench_analysis.report import drawings, readable, report
 from pffbench_analysis.style import colour

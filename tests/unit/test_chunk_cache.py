@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pffbench.backends.hdf5_chunks import h5repack
+from pffbench.backends.hdf5_files import h5repack
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.check import make_plan
-from pffbench.experiment.cost import cost_of
 from pffbench.experiment.load import from_data
+from pffbench.experiment.plan import cost_of
 from pffbench.parallel.decomposition import Box
 from pffbench.workloads.chunk_cache import ChunkCache, ChunkCacheParameters
-from pffbench.workloads.granules import count, cut, granules_of, region_of
+from pffbench.workloads.decodes import count, cut, granules_of, region_of
 
 WORKLOAD = ChunkCache()
 ENTRY = {"workload": "chunk_cache", "backend": "hdf5", "shape": [4, 3, 5], "granules": 3}

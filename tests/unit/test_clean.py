@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 
 from pffbench.cli import make_parser
-from pffbench.commands.clean import main
+from pffbench.commands.clean import find_stale_scratch, main, remove
 from pffbench.errors import UserError
-from pffbench.results.leftovers import judged, remove
-from pffbench.results.record import RunRecord
-from pffbench.storage.holder import Holder
-from pffbench.storage.marker import MARKER
+from pffbench.record.run_json import RunRecord
+from pffbench.storage.ownership import MARKER, OwnerProcess
 from pffbench.storage.scratch import Scratch
 
 
@@ -67,7 +65,7 @@ def test_what_a_killed_run_left_is_removed(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("facts", "why"),
     [
-        (Holder.me().facts(), "in use: its process is there"),
+        (OwnerProcess.me().facts(), "in use: its process is there"),
         ({"boot": "x", "host": "elsewhere"}, "may be in use: it ran on elsewhere"),
         ({"boot": "", "started": ""}, "may be in use"),
         ({"namespace": "pid:[7]"}, "may be in use: it is in another container"),
@@ -168,11 +166,11 @@ def test_files_whose_results_are_gone_go_only_when_that_is_asked_for(tmp_path):
 
 def test_a_run_that_went_on_meanwhile_keeps_its_directory(tmp_path):
     place = left(tmp_path, "run-1")
-    (one,) = judged(str(tmp_path), kept=False)
+    (one,) = find_stale_scratch(str(tmp_path), kept=False)
     Scratch.take_over(str(tmp_path), "run-1")
     assert remove(one) == "its marker has changed meanwhile"
     assert place.exists()
-    (now,) = judged(str(tmp_path), kept=False)
+    (now,) = find_stale_scratch(str(tmp_path), kept=False)
     assert not now.removable
 
 

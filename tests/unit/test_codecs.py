@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from pffbench.backends import filters
+from pffbench.backends import hdf5_files as filters
 from pffbench.backends.base import Capabilities
 from pffbench.backends.registry import backend_class
-from pffbench.backends.tensorstore_spec import codecs_of, creation
-from pffbench.backends.zarr_codecs import configured_name
+from pffbench.backends.zarr.format import codecs_of, configured_name
+from pffbench.backends.zarr.tensorstore import creation
 from pffbench.case import Case
 from pffbench.data import make_source
-from pffbench.data.rounded import BitRounded
+from pffbench.data.generators import BitRounded
 from pffbench.errors import ImpossibleCaseError
-from pffbench.experiment import codecs
+from pffbench.experiment import check as codecs
 from pffbench.experiment.check import check_case
 from pffbench.workloads.codecs import Codecs, CodecsParameters
 
@@ -74,14 +74,14 @@ def test_a_missing_package_is_named(backend, codec, monkeypatch):
 
 
 def test_tensorstore_is_not_needed_to_plan(monkeypatch):
-    monkeypatch.setattr("pffbench.backends.needs.find_spec", lambda _name: None)
+    monkeypatch.setattr("pffbench.backends.registry.find_spec", lambda _name: None)
     assert "needs the Python package tensorstore" in refused(parameters("tensorstore"))
 
 
 def test_zarrs_is_refused_where_it_is_not_and_for_empty_chunks(monkeypatch):
     p = parameters("zarr")
     assert "does not write empty chunks" in refused(p, pipeline="zarrs", write_empty_chunks=True)
-    monkeypatch.setattr("pffbench.backends.zarr_rules.find_spec", lambda _name: None)
+    monkeypatch.setattr("pffbench.backends.zarr.format.find_spec", lambda _name: None)
     assert "needs the Python package zarrs" in refused(p, pipeline="zarrs")
 
 

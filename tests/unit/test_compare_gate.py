@@ -19,7 +19,7 @@ from rich.console import Console
 from drawn_times import drawn
 from pffbench.errors import INCONCLUSIVE, MACHINE_CHANGED, NOT_VALID, VALID, WRONG_INPUT, UserError
 from pffbench_analysis.compare import compare, compare_runs
-from pffbench_analysis.compare.words import gate
+from pffbench_analysis.compare.sentences import gate
 from pffbench_analysis.runs import load_run
 from timed_runs import CASES, FORMATS, Maker, a_case, in_memory
 

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from pffbench.backends.chunkcache import ChunkCache, Chunking, StoredChunks
+from pffbench.backends.chunk_cache_model import ChunkCacheSettings, Chunking, StoredChunks
 from pffbench.parallel.decomposition import Box
-from pffbench.parallel.meter import COUNTERS
-from pffbench.workloads.cycle import Observed
+from pffbench.parallel.process_counters import COUNTERS
 from pffbench.workloads.decodes import Decodes
+from pffbench.workloads.repetition import Observed
 
 CHUNK = 1_000_000
 ROWS = [Box((i, 0), (1, 100)) for i in range(10)]
@@ -21,7 +21,7 @@ def a_cycle(fetched, collective=False, counts=True):
     times = (SimpleNamespace(phase="read", counters=counters if counts else ()),)
     backend = SimpleNamespace(
         capabilities=SimpleNamespace(keeps_data=True),
-        default_chunk_cache=lambda: ChunkCache(2**20, 521, 0.75),
+        default_chunk_cache=lambda: ChunkCacheSettings(2**20, 521, 0.75),
         stored_chunks=lambda *_: StoredChunks(2, 2 * CHUNK),
     )
     return SimpleNamespace(
@@ -31,16 +31,16 @@ def a_cycle(fetched, collective=False, counts=True):
     )  # fmt: skip
 
 
-def after(cycle, nbytes=0):
+def after(repetition, nbytes=0):
     """Read ten rows of two chunks through a cache of so many bytes, and count."""
-    cache = ChunkCache(nbytes, 521, 0.75)
+    cache = ChunkCacheSettings(nbytes, 521, 0.75)
     chunking = Chunking((10, 100), (5, 100), CHUNK // 500, True, cache)
     array = SimpleNamespace(chunking=lambda *_: chunking)
     accesses = [SimpleNamespace(box=box, spec=SimpleNamespace(name="d")) for box in ROWS]
-    decodes = Decodes(cycle)
+    decodes = Decodes(repetition)
     decodes.after_reading({"d": array}, accesses)
     decodes.count()
-    return cycle.observed
+    return repetition.observed
 
 
 def test_fetched_bytes_over_those_of_a_chunk_are_decodes():
@@ -72,9 +72,9 @@ def test_without_counters_nothing_is_counted():
 
 
 def test_a_rank_that_read_nothing_counts_nothing():
-    cycle = a_cycle(0)
-    decodes = Decodes(cycle)
+    repetition = a_cycle(0)
+    decodes = Decodes(repetition)
     decodes.after_reading({}, [])
     decodes.count()
-    assert cycle.observed.counts == {}
-    assert cycle.observed.facts == {}
+    assert repetition.observed.counts == {}
+    assert repetition.observed.facts == {}

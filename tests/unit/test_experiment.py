@@ -16,10 +16,9 @@ from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Case
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.check import make_plan
-from pffbench.experiment.cost import Room, check_room, cost_of
-from pffbench.experiment.load import from_data, load_experiment, to_plain
+from pffbench.experiment.load import from_data, load_experiment, parse, to_plain
+from pffbench.experiment.plan import AvailableSpace, check_room, cost_of
 from pffbench.experiment.sweep import expand
-from pffbench.experiment.yamltext import parse
 from pffbench.workloads.registry import workload, workload_names
 
 ENTRY = {"workload": "hyperslab", "backend": "hdf5", "shape": [8, 8]}
@@ -274,9 +273,9 @@ def test_one_large_call_needs_its_memory_whatever_the_budget(backend):
 @pytest.mark.parametrize(
     ("room", "expected"),
     [
-        (Room("/x", MIB, None, 2**60), r"needs about .* in /x, where 1 MiB are free"),
-        (Room("/x", 2**60, 3, 2**60), r"makes about .* files in /x, where 3 more fit"),
-        (Room("/x", 2**60, None, MIB), r"of memory on each rank, where 1 MiB are free"),
+        (AvailableSpace("/x", MIB, None, 2**60), r"needs about .* in /x, where 1 MiB are free"),
+        (AvailableSpace("/x", 2**60, 3, 2**60), r"makes about .* files in /x, where 3 more fit"),
+        (AvailableSpace("/x", 2**60, None, MIB), r"of memory on each rank, where 1 MiB are free"),
     ],
 )
 def test_what_does_not_fit_is_refused(room, expected):

@@ -13,12 +13,11 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.colors import to_hex
 
-from pffbench_analysis.charts import charts
+from pffbench_analysis.charts import MOST_DOTS, charts, dots_each
 from pffbench_analysis.figures import draw, log_ticks
 from pffbench_analysis.framing import Words
 from pffbench_analysis.report import figures, file_names, readable, report, save
 from pffbench_analysis.style import colour, plain
-from pffbench_analysis.thinning import MOST_DOTS, dots_each
 
 
 def drawn(run):

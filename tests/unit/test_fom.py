@@ -8,8 +8,8 @@ import pytest
 
 from drawn_runs import BYTES, USUAL, a_case, a_run
 from launch import REPOSITORY, pffbench_cli
-from pffbench.results.fom import fom_lines
-from pffbench.results.summary import summarise
+from pffbench.summary.export import fom_lines
+from pffbench.summary.summary import summarise
 
 DOCUMENT = (REPOSITORY / "docs" / "results.md").read_text()
 

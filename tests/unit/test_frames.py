@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from drawn_runs import PHASES, RANKS, USUAL, a_run, append_ranks
-from pffbench.results.ranks import RanksFile
-from pffbench.results.summary import summarise
+from pffbench.record.ranks import RanksFile
+from pffbench.summary.summary import summarise
 
 pytest.importorskip("pandas")
 

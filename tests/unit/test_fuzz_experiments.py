@@ -10,12 +10,12 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pffbench.decision import check_scratch
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
-from pffbench.experiment.cost import cost_of
 from pffbench.experiment.load import load_experiment
+from pffbench.experiment.plan import cost_of
 from pffbench.experiment.schema import json_schema
+from pffbench.run.prepare import check_scratch
 from pffbench.workloads.registry import workload_names
 
 #: How many spoilt experiments are refused, at least, in all tests of this file together.

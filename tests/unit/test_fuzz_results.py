@@ -21,17 +21,14 @@ from drawn_runs import USUAL, a_case, a_run, a_sample
 from pffbench.cli import main
 from pffbench.errors import UserError
 from pffbench.parallel.topology import Team, Topology
-from pffbench.results.counters import read_counts
-from pffbench.results.exports import write_summary
-from pffbench.results.fom import fom_lines
-from pffbench.results.lock import RunLock
-from pffbench.results.ranks import RanksFile
-from pffbench.results.record import RunRecord, readable
-from pffbench.results.resume import resumed
-from pffbench.results.samples import SamplesLog, read_samples
-from pffbench.results.summary import summarise
-from pffbench.results.terminal import print_summary
-from pffbench.results.whole import drop_unfinished
+from pffbench.record.counters import read_counts
+from pffbench.record.lock import RunLock
+from pffbench.record.ranks import RanksFile
+from pffbench.record.run_json import RunRecord, readable
+from pffbench.record.samples import SamplesLog, drop_unfinished, read_samples
+from pffbench.run.resume import resumed
+from pffbench.summary.export import fom_lines, print_summary, write_summary
+from pffbench.summary.summary import summarise
 from spoilt_runs import spoil, spoil_scratch
 
 JUNK = [

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from drawn_runs import AUTO, FLOOR, a_case, a_run, timed_run
 from drawn_times import by_block, drawn
-from pffbench.results.conclusions import (
+from pffbench.summary.conclusions import (
     cautions,
     interval,
     sentences,
@@ -22,7 +22,6 @@ from pffbench.results.conclusions import (
     validity,
     verdict_lines,
 )
-from pffbench.results.summary import summarise
 from pffbench.summary.headline import (
     ComparisonKey,
     Design,
@@ -32,7 +31,9 @@ from pffbench.summary.headline import (
     takes_part,
     undecided_cases,
 )
-from pffbench.summary.inference import ALPHA, planned_looks
+from pffbench.summary.inference import planned_looks
+from pffbench.summary.rank_test import ALPHA
+from pffbench.summary.summary import summarise
 
 DESIGN = Design(planned_looks(40))
 #: Backend, median seconds and what else sets the case apart.

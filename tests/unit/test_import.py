@@ -14,7 +14,7 @@ import pytest
 
 from launch import entries_below, pffbench_cli
 from pffbench.errors import UserError
-from pffbench.results.summary import summarise
+from pffbench.summary.summary import summarise
 
 pytest.importorskip("pandas")
 

@@ -12,19 +12,14 @@ from hypothesis import strategies as st
 from scipy.stats import binom, mannwhitneyu
 
 from drawn_times import NOISES, by_block, drawn
-from pffbench.summary.inference import (
+from pffbench.summary.dependence import inflation_of, variance_inflation
+from pffbench.summary.inference import LOOKS, ComparisonTable, Decision, decide, holm, planned_looks
+from pffbench.summary.rank_test import (
     ALPHA,
     FEWEST,
-    LOOKS,
-    Decision,
     Ratio,
-    Table,
-    decide,
     fastest_of,
-    holm,
-    inflation_of,
     p_value,
-    planned_looks,
     ratio,
     ratio_of_times,
     repetitions_for,
@@ -32,7 +27,6 @@ from pffbench.summary.inference import (
     smallest_p,
     smallest_ratio,
     unit_error,
-    variance_inflation,
 )
 
 SIZES = [(1, 1), (2, 5), (3, 3), (4, 9), (5, 5), (5, 8), (7, 7), (10, 10), (20, 12), (40, 40)]
@@ -153,7 +147,7 @@ def test_what_is_no_time_is_not_compared(broken):
     one, other = by_block([1.0] * 6), by_block([2.0] * 3 + [broken] + [2.0] * 2)
     assert ratio_of_times(one, other) is None
     assert ratio_of_times(other, one) is None
-    table = Table({"a": one, "b": other}, (("a", "b"),))
+    table = ComparisonTable({"a": one, "b": other}, (("a", "b"),))
     assert decide([table], (6,)) == {}
 
 
@@ -206,13 +200,15 @@ def test_looks_end_with_the_last_repetition():
 def a_table(seconds, first=0, pairs=None):
     """Return a table of some ways, a, b, c …, all pairs of which are compared."""
     named = {chr(97 + i): by_block(row, first) for i, row in enumerate(seconds)}
-    return Table(named, tuple(itertools.combinations(named, 2)) if pairs is None else pairs)
+    all_pairs = tuple(itertools.combinations(named, 2))
+    return ComparisonTable(named, all_pairs if pairs is None else pairs)
 
 
 def cut(table, blocks):
     """Return the first blocks of a table."""
     ways = table.times.items()
-    return Table({name: {b: way[b] for b in range(blocks)} for name, way in ways}, table.pairs)
+    first = {name: {b: way[b] for b in range(blocks)} for name, way in ways}
+    return ComparisonTable(first, table.pairs)
 
 
 def claims(decisions):
@@ -238,7 +234,7 @@ def test_a_decision_does_not_depend_on_the_order_of_tables_pairs_and_ways(
         chance.shuffle(pairs)
         ways = list(table.times.items())
         chance.shuffle(ways)
-        turned.append(Table(dict(ways), tuple(pairs)))
+        turned.append(ComparisonTable(dict(ways), tuple(pairs)))
     after = decide(turned, planned_looks(20))
     assert len(before) == len(after)
     for (place, a, b), decision in after.items():
@@ -333,7 +329,7 @@ def test_what_hardly_differs_is_equivalent_and_what_differs_is_not():
 def test_ways_of_two_runs_are_compared_without_common_blocks():
     one, other = drawn("normal", 2, 12, np.random.default_rng(8), 0.05)
     ways = {"a": by_block(one), "b": by_block(1.5 * other, 10**6)}
-    (decision,) = decide([Table(ways, (("a", "b"),))], (12,)).values()
+    (decision,) = decide([ComparisonTable(ways, (("a", "b"),))], (12,)).values()
     assert decision.shorter
     assert decision.ratio.n == 12
 
@@ -341,7 +337,7 @@ def test_ways_of_two_runs_are_compared_without_common_blocks():
 def test_of_a_very_large_table_the_pairs_with_the_fastest_way_are_looked_at():
     seconds = np.arange(1, 58)[:, np.newaxis] * drawn("normal", 57, 20, np.random.default_rng(9), 0)
     ways = {f"{i:02d}": by_block(row) for i, row in enumerate(seconds)}
-    found = decide([Table(ways, tuple(itertools.combinations(ways, 2)))], (20,))
+    found = decide([ComparisonTable(ways, tuple(itertools.combinations(ways, 2)))], (20,))
     assert {pair for pair, d in found.items() if d.different} == {
         (0, "00", f"{i:02d}") for i in range(1, 57)
     }

@@ -8,13 +8,11 @@ import sys
 import pytest
 
 from launch import environment, pffbench_cli, write_experiment
-from pffbench.decision import check_scratch
 from pffbench.errors import UserError
-from pffbench.experiment.check import make_plan
-from pffbench.experiment.limits import Allowance, check_open_files, open_files
+from pffbench.experiment.check import Allowance, check_open_files, make_plan, open_files
 from pffbench.experiment.load import from_data
-from pffbench.storage.filesystem import filesystem
-from pffbench.storage.quota import Quota, parsed, quota_left
+from pffbench.run.prepare import check_scratch
+from pffbench.storage.filesystem import Quota, filesystem, parsed, quota_left
 
 LUSTRE = "     /lustre 1048576* 0 2097152 - 40 0 100 -\nuid 7 is using default file quota setting\n"
 QUOTA = """Disk quotas for user me (uid 7):

@@ -9,9 +9,9 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from pffbench.results.conclusions import verdict_lines
-from pffbench.results.summary import summarise
-from pffbench.summary.inference import ratio_of_times
+from pffbench.summary.conclusions import verdict_lines
+from pffbench.summary.rank_test import ratio_of_times
+from pffbench.summary.summary import summarise
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "analysis" / "first-look.ipynb"

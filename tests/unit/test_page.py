@@ -15,8 +15,8 @@ from rich.console import Console
 
 from drawn_runs import PHASES, USUAL, a_case, a_run
 from pffbench.errors import UserError
-from pffbench.results.conclusions import cautions, verdict_lines
-from pffbench.results.terminal import print_summary
+from pffbench.summary.conclusions import cautions, verdict_lines
+from pffbench.summary.export import print_summary
 from pffbench_analysis.page import numbers
 from pffbench_analysis.page.build import render
 from pffbench_analysis.page.ranks import MOST_RANKS, read_ranks

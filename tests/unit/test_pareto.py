@@ -16,25 +16,25 @@ pytest.importorskip("matplotlib")
 
 from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import BYTES, USUAL, a_run
-from pffbench.results.joining import joined
-from pffbench.results.statistics import spread
-from pffbench.results.summary import summarise
 from pffbench.summary.headline import Design
-from pffbench.summary.inference import FEWEST
+from pffbench.summary.join import joined
+from pffbench.summary.rank_test import FEWEST
+from pffbench.summary.statistics import spread
+from pffbench.summary.summary import summarise
 from pffbench_analysis.page.build import render
 from pffbench_analysis.pareto import (
+    FrontStanding,
     Speed,
-    Standing,
     kinds_of,
     non_dominated,
     pareto_frame,
     standings,
     write_pareto,
 )
-from pffbench_analysis.pareto.apart import shown_faster
+from pffbench_analysis.pareto.advice import headline, markdown
 from pffbench_analysis.pareto.choices import choices
 from pffbench_analysis.pareto.figure import draw_kind
-from pffbench_analysis.pareto.words import headline, markdown
+from pffbench_analysis.pareto.separation import shown_faster
 from pffbench_analysis.report import report
 
 MIB = 2**20
@@ -127,12 +127,12 @@ def test_standings_agree_with_the_front_of_the_medians(told, directions):
     front = non_dominated(np.array(values))
     for i, (one, on_front) in enumerate(zip(placed, front, strict=True)):
         assert one.standing.on_front == on_front
-        assert (one.standing is Standing.NONE) == any(np.isnan(rates[i]))
-        if one.standing in (Standing.OFF, Standing.CLOSE):
+        assert (one.standing is FrontStanding.NONE) == any(np.isnan(rates[i]))
+        if one.standing in (FrontStanding.OFF, FrontStanding.CLOSE):
             other = placed[one.by]
             assert points[one.by].shown_ratio >= points[i].shown_ratio
             assert all(a >= b for a, b in zip(rates[one.by], rates[i], strict=True))
-            assert one.standing is Standing.OFF or other.standing is not Standing.NONE
+            assert one.standing is FrontStanding.OFF or other.standing is not FrontStanding.NONE
 
 
 @settings(max_examples=25, deadline=None)
@@ -153,25 +153,29 @@ def test_a_point_is_off_the_front_only_when_that_is_shown():
     fast, slow, hardly_slower = 0.1 * NOISE, 0.2 * NOISE[::-1], 0.1005 * NOISE[::-1]
     points = [a_point(2, fast), a_point(1.5, slow), a_point(1.5, hardly_slower)]
     told = standings(points, ("write",), DESIGN)
-    assert [one.standing for one in told] == [Standing.ON, Standing.OFF, Standing.CLOSE]
+    assert [one.standing for one in told] == [
+        FrontStanding.ON, FrontStanding.OFF, FrontStanding.CLOSE
+    ]  # fmt: skip
     assert [one.by for one in told] == [None, 0, 0]
 
 
 def test_a_point_is_on_the_front_for_sure_only_when_all_that_are_as_small_are_slower():
     points = [a_point(2, 0.2 * NOISE), a_point(1.5, 0.1 * NOISE[::-1]), a_point(1, 0.0995 * NOISE)]
     told = standings(points, ("write",), DESIGN)
-    assert [one.standing for one in told] == [Standing.ON, Standing.ON, Standing.BY_MEDIAN]
+    assert [one.standing for one in told] == [
+        FrontStanding.ON, FrontStanding.ON, FrontStanding.BY_MEDIAN
+    ]  # fmt: skip
     assert told[2].by == 1
 
 
 def test_too_few_blocks_and_too_short_phases_show_nothing():
     for blocks in (4, FEWEST - 1):
         few = [a_point(2, [0.1] * blocks), a_point(1, [0.3] * blocks)]
-        assert standings(few, ("write",), Design((blocks,)))[1].standing is Standing.CLOSE
+        assert standings(few, ("write",), Design((blocks,)))[1].standing is FrontStanding.CLOSE
     enough = [a_point(2, [0.1] * FEWEST), a_point(1, [0.3] * FEWEST)]
-    assert standings(enough, ("write",), Design((FEWEST,)))[1].standing is Standing.OFF
+    assert standings(enough, ("write",), Design((FEWEST,)))[1].standing is FrontStanding.OFF
     short = [a_point(2, 0.1 * NOISE, unsure=True), a_point(1, 0.3 * NOISE)]
-    assert standings(short, ("write",), DESIGN)[1].standing is Standing.CLOSE
+    assert standings(short, ("write",), DESIGN)[1].standing is FrontStanding.CLOSE
 
 
 def test_together_a_point_is_off_when_it_is_slower_in_both():
@@ -182,8 +186,8 @@ def test_together_a_point_is_off_when_it_is_slower_in_both():
         a_point(2, 0.3 * NOISE),
     ]
     told = [one.standing for one in standings(points, ("write", "read"), DESIGN)]
-    assert told == [Standing.ON, Standing.OFF, Standing.ON, Standing.NONE]
-    assert standings(points, ("write",), DESIGN)[3].standing is Standing.OFF
+    assert told == [FrontStanding.ON, FrontStanding.OFF, FrontStanding.ON, FrontStanding.NONE]
+    assert standings(points, ("write",), DESIGN)[3].standing is FrontStanding.OFF
 
 
 def shown(*questions, design=DESIGN):
@@ -239,8 +243,8 @@ def test_a_joined_report_shows_differences_across_its_runs(tmp_path):
     placed = zip(kind.points, standings(kind.points, ("write",), DESIGN), strict=True)
     told = {p.name: (one.standing, one.by) for p, one in placed}
     (faster,) = (i for i, p in enumerate(kind.points) if p.name == "hdf5 zstd")
-    assert told["zarr zstd"] == (Standing.OFF, faster)
-    assert told["zarr gzip"] == (Standing.ON, None)
+    assert told["zarr zstd"] == (FrontStanding.OFF, faster)
+    assert told["zarr gzip"] == (FrontStanding.ON, None)
     text = "\n".join(markdown([kind], summarise(runs[0]), tmp_path))
     assert "Ways of several runs are compared, which ran one after the other" in text
     by_purpose = {choice.purpose: choice for choice in choices(kind)}
@@ -346,7 +350,7 @@ def test_what_was_not_read_or_not_counted(tmp_path):
     assert kind.without == ("zarr gzip",)
     unread = next(i for i, p in enumerate(kind.points) if p.name == "hdf5 zstd")
     assert kind.points[unread].read is None
-    assert standings(kind.points, ("read",), DESIGN)[unread].standing is Standing.NONE
+    assert standings(kind.points, ("read",), DESIGN)[unread].standing is FrontStanding.NONE
     assert standings(kind.points, ("write",), DESIGN)[unread].standing.on_front
     assert choices(kind)[2].point.name == "zarr no compression"
     assert draw_kind(kind, summarise(run))
@@ -388,7 +392,7 @@ def test_the_figure_has_a_mark_for_each_point_and_the_front(run, kinds):
     for ax in panels.values():
         gids = [line.get_gid() for line in ax.lines]
         assert gids.count("front") == 1
-        assert sum(gid in set(Standing) for gid in gids) == 6
+        assert sum(gid in set(FrontStanding) for gid in gids) == 6
 
 
 def data_of(page):

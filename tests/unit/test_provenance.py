@@ -12,14 +12,9 @@ from pathlib import Path
 import pytest
 
 import pffbench
-from pffbench.results.provenance import (
-    environment_facts,
-    host_facts,
-    rank_facts,
-    software_facts,
-)
-from pffbench.results.rankfacts import as_ranges, memory_limit
-from pffbench.results.software import checkout_facts, spack_hash
+from pffbench.provenance.collect import environment_facts, host_facts, rank_facts, software_facts
+from pffbench.provenance.node import as_ranges, memory_limit
+from pffbench.provenance.software import checkout_facts, spack_hash
 
 
 def seconds(function, *arguments):
@@ -50,7 +45,7 @@ def test_rank_facts_are_those_of_this_process():
 def test_binding_shows(tmp_path):
     core = max(os.sched_getaffinity(0))
     facts = in_new_process(
-        "import json, os; from pffbench.results.rankfacts import rank_facts;"
+        "import json, os; from pffbench.provenance.node import rank_facts;"
         f"os.sched_setaffinity(0, [{core}]); print(json.dumps(rank_facts()))")
     assert (facts["affinity"], facts["cpus"]) == (str(core), 1)
 
@@ -105,7 +100,7 @@ def test_no_limit(tmp_path):
 
 def test_no_library_is_imported_to_be_described():
     facts = in_new_process(
-        "import json, sys; from pffbench.results.software import software_facts;"
+        "import json, sys; from pffbench.provenance.software import software_facts;"
         "facts = software_facts(['h5py', 'zarr', 'netCDF4', 'mpi4py', 'no_such_thing']);"
         "names = ['h5py', 'zarr', 'netCDF4', 'mpi4py', 'numpy'];"
         "print(json.dumps([facts, [name for name in names if name in sys.modules]]))")
@@ -119,7 +114,7 @@ def test_no_library_is_imported_to_be_described():
 def test_an_imported_hdf5_is_described():
     pytest.importorskip("h5py")
     facts = in_new_process(
-        "import json, h5py; from pffbench.results.software import software_facts;"
+        "import json, h5py; from pffbench.provenance.software import software_facts;"
         "print(json.dumps(software_facts(['h5py'])))")
     h5py = facts["libraries"]["h5py"]
     assert h5py["imported"]
@@ -132,7 +127,7 @@ def test_zarr_and_netcdf4_are_described():
     pytest.importorskip("zarr")
     pytest.importorskip("netCDF4")
     facts = in_new_process(
-        "import json, zarr, numcodecs, netCDF4; from pffbench.results.software import *;"
+        "import json, zarr, numcodecs, netCDF4; from pffbench.provenance.software import *;"
         "print(json.dumps(software_facts(['zarr', 'numcodecs', 'netCDF4'])))")["libraries"]
     assert facts["zarr"]["concurrency"] >= 1
     assert facts["netCDF4"]["netcdf_c"]
@@ -193,7 +188,7 @@ def test_the_spack_hash_is_found_through_a_view(tmp_path):
 MPI_IO = """
 import json
 from mpi4py import MPI
-from pffbench.results.mpiio import hints_of, mpi_io_facts
+from pffbench.provenance.mpiio import hints_of, mpi_io_facts
 facts = mpi_io_facts(MPI.COMM_SELF, {directory!r})
 info = MPI.Info.Create()
 info.Set("cb_nodes", "1")

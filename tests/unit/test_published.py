@@ -15,7 +15,7 @@ import pytest
 from pffbench.errors import UserError
 from pffbench.experiment.load import load_experiment
 from pffbench.experiment.schema import StudyName, json_schema
-from pffbench.summary.inference import ALPHA, smallest_p
+from pffbench.summary.rank_test import ALPHA, smallest_p
 from pffbench_analysis.published import STUDIES, published_frame, published_values
 from pffbench_analysis.published.values import given
 

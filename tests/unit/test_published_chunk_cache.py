@@ -9,12 +9,12 @@ from drawn_runs import a_case, a_run
 
 pytest.importorskip("matplotlib")
 
-from pffbench.results.counters import append_counts
-from pffbench.results.gather import Count
-from pffbench.results.summary import summarise
+from pffbench.record.counters import append_counts
+from pffbench.record.gather import Count
+from pffbench.summary.summary import summarise
 from pffbench_analysis.published import published_values, side_by_side
 from pffbench_analysis.published.matchers import matcher_of
-from pffbench_analysis.published.order import Verdict
+from pffbench_analysis.published.order import OrderVerdict
 
 STUDY = "hdf5-compression-tuning"
 MIB = 2**20
@@ -107,8 +107,8 @@ def test_fewer_granules_stand_for_the_published_ones(tmp_path):
 def test_the_order_is_held_or_broken(tmp_path):
     held = beside(tmp_path / "a", case_of(300), case_of(0.5, cache=3 * MIB))
     broken = beside(tmp_path / "b", case_of(0.3), case_of(0.5, cache=3 * MIB))
-    assert [order.verdict for order in held.orders] == [Verdict.SAME]
-    assert [order.verdict for order in broken.orders] == [Verdict.OTHER]
+    assert [order.verdict for order in held.orders] == [OrderVerdict.SAME]
+    assert [order.verdict for order in broken.orders] == [OrderVerdict.OTHER]
 
 
 @pytest.mark.parametrize(

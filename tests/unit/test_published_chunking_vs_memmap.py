@@ -8,14 +8,14 @@ from drawn_runs import BYTES, a_case, a_run
 
 pytest.importorskip("matplotlib")
 
-from pffbench.results.counters import append_counts
-from pffbench.results.gather import Count
-from pffbench.results.summary import summarise
+from pffbench.record.counters import append_counts
+from pffbench.record.gather import Count
+from pffbench.summary.summary import summarise
 from pffbench_analysis.published import published_values, side_by_side
 from pffbench_analysis.published.matchers import matcher_of
-from pffbench_analysis.published.order import Verdict
-from pffbench_analysis.published.output import write_published
-from pffbench_analysis.published.words import published_order
+from pffbench_analysis.published.order import OrderVerdict
+from pffbench_analysis.published.wording import published_order
+from pffbench_analysis.published.writing import write_published
 
 STUDY = "chunking-vs-memmap"
 MEMMAP = {"order": "F", "destination": "C", "header": 3072, "madvise": "normal"}
@@ -54,7 +54,7 @@ def test_four_numbers_make_one_order_of_formats_and_axes(tmp_path):
     (order,) = found.orders
     assert len(order.pairs) == 5  # HDF5 is said to take as long along either axis
     assert published_order(order) == "memmap z < HDF5 x ~ HDF5 z < memmap x"
-    assert order.verdict is Verdict.SAME
+    assert order.verdict is OrderVerdict.SAME
 
 
 def test_the_time_is_from_open_to_close(tmp_path):

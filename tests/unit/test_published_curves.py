@@ -8,13 +8,13 @@ from drawn_runs import BYTES, a_case, a_run
 
 pytest.importorskip("matplotlib")
 
-from pffbench.results.counters import append_counts
-from pffbench.results.gather import Count
-from pffbench.results.summary import summarise
-from pffbench_analysis.page.published import published_of
+from pffbench.record.counters import append_counts
+from pffbench.record.gather import Count
+from pffbench.summary.summary import summarise
+from pffbench_analysis.page.sections import published_of
 from pffbench_analysis.published import published_values, side_by_side
 from pffbench_analysis.published.curvesfigure import draw_curves
-from pffbench_analysis.published.output import curves_of, write_published
+from pffbench_analysis.published.writing import curves_of, write_published
 
 STUDY = "zarr-benchmarks"
 

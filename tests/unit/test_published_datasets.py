@@ -13,12 +13,12 @@ from launch import pffbench_cli
 pytest.importorskip("matplotlib")
 
 from pffbench.errors import UserError
-from pffbench.results.summary import summarise
+from pffbench.summary.summary import summarise
 from pffbench_analysis.published import side_by_side
 from pffbench_analysis.published.csvlayout import write_study_csv
 from pffbench_analysis.published.figure import draw_published
-from pffbench_analysis.published.output import page_data
-from pffbench_analysis.published.words import published_order
+from pffbench_analysis.published.wording import published_order
+from pffbench_analysis.published.writing import page_data
 
 STUDY = "file-format-testing"
 FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}

@@ -17,13 +17,13 @@ from drawn_runs import a_case, a_run
 
 pytest.importorskip("matplotlib")
 
-from pffbench.results.summary import summarise
+from pffbench.summary.summary import summarise
 from pffbench_analysis.published import STUDIES, published_values, side_by_side
 from pffbench_analysis.published.figure import draw_published
 from pffbench_analysis.published.matchers import matcher_of
-from pffbench_analysis.published.order import Verdict
-from pffbench_analysis.published.output import page_data, write_published
-from pffbench_analysis.published.words import verdict_lines
+from pffbench_analysis.published.order import OrderVerdict
+from pffbench_analysis.published.wording import verdict_lines
+from pffbench_analysis.published.writing import page_data, write_published
 from pffbench_analysis.report import report
 
 STUDY = "file-format-testing"
@@ -95,8 +95,8 @@ def test_numbers_are_matched_and_in_the_published_unit(tmp_path):
 def test_an_order_is_the_same_other_or_undecided(tmp_path):
     # Published: create N < H < Z, open N < Z < H, write H < Z < N, read H < Z < N.
     found = beside(a_paper_run(tmp_path / "a", {"hdf5": 1.0, "zarr": 2.0, "netcdf4": 4.0}))
-    assert order(found, "write").verdict is Verdict.SAME
-    assert order(found, "open").verdict is Verdict.OTHER
+    assert order(found, "write").verdict is OrderVerdict.SAME
+    assert order(found, "open").verdict is OrderVerdict.OTHER
     create = order(found, "create")
     assert (create.agreeing, create.disagreeing, create.undecided) == (1, 2, 0)
     assert "write: same order, published HDF5 < Zarr < netCDF4; all 3 pairs" in " ".join(
@@ -123,7 +123,7 @@ def noisy(directory):
 def test_what_the_intervals_do_not_support_is_undecided(tmp_path):
     write = order(beside(noisy(tmp_path)), "write")
     assert (write.agreeing, write.disagreeing, write.undecided) == (2, 0, 1)
-    assert write.verdict is Verdict.PARTLY
+    assert write.verdict is OrderVerdict.PARTLY
 
 
 def test_one_repetition_decides_nothing(tmp_path):
@@ -132,7 +132,7 @@ def test_one_repetition_decides_nothing(tmp_path):
     ]
     a_run(tmp_path, cases, repetitions=1, experiment={"study": STUDY})
     found = beside(tmp_path)
-    assert {o.verdict for o in found.orders} == {Verdict.UNDECIDED}
+    assert {o.verdict for o in found.orders} == {OrderVerdict.UNDECIDED}
 
 
 def test_what_is_below_resolution_decides_nothing(tmp_path):
@@ -141,7 +141,7 @@ def test_what_is_below_resolution_decides_nothing(tmp_path):
     record["floor"]["own"] = 1.0
     (run / "run.json").write_text(json.dumps(record))
     found = beside(run)
-    assert {o.verdict for o in found.orders} == {Verdict.UNDECIDED}
+    assert {o.verdict for o in found.orders} == {OrderVerdict.UNDECIDED}
     (correlation,) = found.correlations
     assert correlation.n == 12
     assert "†" in " ".join(text for row in page_data(summarise(run))["numbers"]["rows"]
@@ -164,7 +164,7 @@ def test_the_correlation_is_one_when_all_is_in_the_published_order(tmp_path):
         writer.writerows(rows)
     found = beside(run)
     assert [c.tau for c in found.correlations] == [pytest.approx(1.0)]
-    assert {o.verdict for o in found.orders} == {Verdict.SAME}
+    assert {o.verdict for o in found.orders} == {OrderVerdict.SAME}
     assert all(m.ratio == pytest.approx(1.025) for m in found.matches)
 
 

@@ -12,15 +12,15 @@ from drawn_runs import BYTES, a_case, a_run
 
 pytest.importorskip("matplotlib")
 
-from pffbench.results.counters import append_counts
-from pffbench.results.gather import Count
-from pffbench.results.summary import summarise
+from pffbench.record.counters import append_counts
+from pffbench.record.gather import Count
+from pffbench.summary.summary import summarise
 from pffbench_analysis.published import published_values, side_by_side
 from pffbench_analysis.published.figure import draw_published
 from pffbench_analysis.published.matchers import matcher_of
-from pffbench_analysis.published.output import write_published
 from pffbench_analysis.published.terminal import print_side_by_side
-from pffbench_analysis.published.words import published_order
+from pffbench_analysis.published.wording import published_order
+from pffbench_analysis.published.writing import write_published
 
 STUDY = "zarr-benchmarks"
 VOLUME = 806 * 629 * 629 * 2

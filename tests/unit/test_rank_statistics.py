@@ -7,10 +7,10 @@ import csv
 import pytest
 
 from drawn_runs import BYTES, PHASES, USUAL, a_case, a_run
-from pffbench.results.exports import write_summary
-from pffbench.results.samples import read_samples
-from pffbench.results.summary import summarise
-from pffbench.results.tables import details
+from pffbench.record.samples import read_samples
+from pffbench.summary.columns import details
+from pffbench.summary.export import write_summary
+from pffbench.summary.summary import summarise
 
 
 def test_the_slowest_rank_and_host_are_told(tmp_path):

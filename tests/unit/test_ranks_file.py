@@ -7,9 +7,9 @@ import h5py
 import numpy as np
 import pytest
 
-from pffbench.results import ranks_reader
-from pffbench.results.ranks import RanksFile
-from pffbench.results.ranks_reader import names_of_cases, read_times, trouble_with
+from pffbench.record import ranks_reader
+from pffbench.record.ranks import RanksFile
+from pffbench.record.ranks_reader import names_of_cases, read_times, trouble_with
 
 PHASES = ("write", "close")
 

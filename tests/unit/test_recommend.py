@@ -9,8 +9,8 @@ from drawn_runs import FLOOR, PHASES, a_case, a_run, a_sample
 from launch import pffbench_cli
 from pffbench.cli import make_parser
 from pffbench.errors import UserError
-from pffbench.results.samples import SamplesLog
-from pffbench.summary.inference import FEWEST
+from pffbench.record.samples import SamplesLog
+from pffbench.summary.rank_test import FEWEST
 
 pytest.importorskip("pandas")
 

@@ -25,9 +25,9 @@ from matplotlib.image import imread
 
 from pffbench.commands import report as command
 from pffbench.errors import UserError
-from pffbench.results.exports import write_summary
-from pffbench.results.samples import COLUMNS
-from pffbench.results.summary import summarise
+from pffbench.record.samples import COLUMNS
+from pffbench.summary.export import write_summary
+from pffbench.summary.summary import summarise
 from pffbench_analysis import load_samples, saving
 from pffbench_analysis.report import drawings, figures, readable, report, save
 

@@ -12,11 +12,11 @@ pytest.importorskip("matplotlib")
 from drawn_codecs import a_codecs_run
 from drawn_runs import a_case, a_run
 from launch import REPOSITORY
-from pffbench.results.counters import COLUMNS as COUNTERS
-from pffbench.results.samples import COLUMNS as SAMPLES
+from pffbench.record.counters import COLUMNS as COUNTERS
+from pffbench.record.samples import COLUMNS as SAMPLES
 from pffbench_analysis.page.tables import MARKS
-from pffbench_analysis.pareto.output import write_pareto
-from pffbench_analysis.published.output import write_published
+from pffbench_analysis.pareto.command import write_pareto
+from pffbench_analysis.published.writing import write_published
 from pffbench_analysis.report import readable, report
 
 DOCUMENT = (REPOSITORY / "docs" / "results.md").read_text(encoding="utf-8")

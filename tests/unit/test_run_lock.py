@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from pffbench.errors import UserError
-from pffbench.results.lock import RunLock
-from pffbench.storage import holder
-from pffbench.storage.holder import Holder
+from pffbench.record.lock import RunLock
+from pffbench.storage import ownership as holder
+from pffbench.storage.ownership import OwnerProcess
 
 
 @pytest.fixture(autouse=True)
@@ -23,13 +23,16 @@ def _outside(monkeypatch):
 
 def lock_of(tmp_path, **changes):
     """Put a lock there that another process might have made."""
-    facts = Holder.me().facts() | {"token": "x"} | changes
+    facts = OwnerProcess.me().facts() | {"token": "x"} | changes
     (tmp_path / "run.lock").write_text(json.dumps(facts))
 
 
 def dead_process():
     """Return number and start of a process that is no more."""
-    code = "import json, pffbench.storage.holder as h; print(json.dumps(h.Holder.me().facts()))"
+    code = (
+        "import json; from pffbench.storage.ownership import OwnerProcess;"
+        "print(json.dumps(OwnerProcess.me().facts()))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
@@ -194,8 +197,8 @@ def contender(directory, gate, answers, end):
 
 
 def test_a_process_tells_who_it_is():
-    me = Holder.me()
-    assert Holder.of(me.facts()) == me
+    me = OwnerProcess.me()
+    assert OwnerProcess.of(me.facts()) == me
     assert me.fate().state == "runs"
     assert str(os.getpid()) in str(me)
     assert holder._started(2**22 + 1) == ""

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("pandas")
 
 from pffbench.errors import UserError
-from pffbench.results.record import RunRecord
-from pffbench.results.samples import Sample, SamplesLog
+from pffbench.record.run_json import RunRecord
+from pffbench.record.samples import Sample, SamplesLog
 from pffbench_analysis.runs import ABSENT, differences, load_run
 
 PROVENANCE = {

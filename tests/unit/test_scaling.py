@@ -17,14 +17,14 @@ from matplotlib.image import imread
 
 from pffbench.cli import main
 from pffbench.errors import UserError
-from pffbench.results.record import RunRecord
-from pffbench.results.samples import Sample, SamplesLog
+from pffbench.record.run_json import RunRecord
+from pffbench.record.samples import Sample, SamplesLog
 from pffbench_analysis.scaling import fit_laws, load_series, study
+from pffbench_analysis.scaling.export import scaling
 from pffbench_analysis.scaling.figures import draw, figures
 from pffbench_analysis.scaling.laws import AMDAHL, GUSTAFSON, LAWS, USL, peak
-from pffbench_analysis.scaling.output import scaling
+from pffbench_analysis.scaling.sentences import summary_lines, verdict
 from pffbench_analysis.scaling.tables import COLUMNS
-from pffbench_analysis.scaling.words import summary_lines, verdict
 
 MIB = 2**20
 PHASES = ("create", "write", "close", "open", "read", "close_read", "remove")
@@ -486,7 +486,7 @@ def test_single_repetitions_are_hollow_and_say_so(tmp_path):
 def test_it_needs_no_mpi(tmp_path):
     runs = a_series(tmp_path, (1, 2, 4))
     code = (
-        "import sys; import pffbench_analysis.scaling.output as o; "
+        "import sys; import pffbench_analysis.scaling.export as o; "
         "o.study(o.load_series(sys.argv[1:])); assert 'mpi4py.MPI' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, *map(str, runs)], check=True, timeout=120)

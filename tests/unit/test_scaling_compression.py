@@ -12,7 +12,7 @@ from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import BYTES, USUAL, a_run
 from pffbench_analysis.scaling import load_series, study
 from pffbench_analysis.scaling.compression import compression_table
-from pffbench_analysis.scaling.output import scaling
+from pffbench_analysis.scaling.export import scaling
 
 MIB = 2**20
 SIZES = (1, 2, 4)

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pffbench.backends.raw import Copy
+from pffbench.backends.raw.layout import Copy
 from pffbench.data import make_source
-from pffbench.data.generations import Generation, Merged
-from pffbench.data.strided import Strided
+from pffbench.data.views import Generation, Merged, Strided
 from pffbench.parallel.decomposition import Box, rank_box
 from pffbench.workloads.selections import Selection, selected, selected_boxes
 

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pffbench.backends.base import ArraySpec
-from pffbench.backends.raw import Copy, RawOptions, best_copy, copies_of
-from pffbench.backends.stored import Touched, touched_chunks
+from pffbench.backends.inspection import Touched, touched_chunks
+from pffbench.backends.raw.layout import Copy, RawOptions, best_copy, copies_of
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
-from pffbench.experiment.cost import cost_of
 from pffbench.experiment.load import from_data
+from pffbench.experiment.plan import cost_of
 from pffbench.parallel.decomposition import Box
 from pffbench.units import Size
-from pffbench.workloads.places import box_starts, slice_indices
+from pffbench.workloads.selections import box_starts, slice_indices
 from pffbench.workloads.slices import Slices, SlicesParameters
 
 RANKS = st.integers(1, 6)
@@ -77,7 +77,7 @@ def test_pages_are_counted_once_each(case, itemsize, order, begin, page):
 def test_pages_of_many_runs_are_counted_once_across_the_parts_looked_at(monkeypatch):
     copy, box = Copy((40, 30), 1, "F", 7), Box((3, 0), (1, 30))
     whole = copy.runs(box).touched(64)
-    monkeypatch.setattr("pffbench.backends.raw._AT_ONCE", 7)
+    monkeypatch.setattr("pffbench.backends.raw.layout._AT_ONCE", 7)
     assert copy.runs(box).touched(64) == whole
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pffbench.diagnosis.spack import judge_spack, library_hashes
-from pffbench.results.spack import find_environment, spack_facts
+from pffbench.doctor.spack import judge_spack, library_hashes
+from pffbench.provenance.spack import find_environment, spack_facts
 
 H5PY, HDF5, CYTHON = "a" * 32, "b" * 32, "c" * 32
 

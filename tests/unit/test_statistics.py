@@ -8,19 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pffbench.results.conclusions import sentences
-from pffbench.results.record import RunRecord
-from pffbench.results.samples import Sample, SamplesLog, read_samples
-from pffbench.results.statistics import (
+from pffbench.record.run_json import RunRecord
+from pffbench.record.samples import Sample, SamplesLog, drop_unfinished, read_samples, whole
+from pffbench.summary.columns import columns_of
+from pffbench.summary.conclusions import sentences
+from pffbench.summary.statistics import (
     FEWEST_FOR_INTERVAL,
     interval_of_median,
     modified_z_scores,
     spread,
     warnings_for,
 )
-from pffbench.results.summary import summarise
-from pffbench.results.tables import columns_of
-from pffbench.results.whole import drop_unfinished, whole
+from pffbench.summary.summary import summarise
 
 seconds = st.lists(st.floats(1e-6, 1e3), min_size=2, max_size=30)
 

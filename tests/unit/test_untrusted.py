@@ -15,17 +15,11 @@ import yaml
 import zarr
 
 from pffbench.data import make_source
-from pffbench.data.codecs import refuse_codecs
+from pffbench.data.readers import refuse_codecs
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
-from pffbench.experiment.load import load_experiment
-from pffbench.experiment.yamltext import parse
-from pffbench.storage.regular_files import (
-    append_regular,
-    make_own_directory,
-    replacing,
-    write_replacing,
-)
+from pffbench.experiment.load import load_experiment, parse
+from pffbench.regular_files import append_regular, make_own_directory, replacing, write_replacing
 from pffbench.storage.scratch import Scratch
 from pffbench.text import (
     escape_controls,
@@ -95,7 +89,7 @@ def test_a_zarr_array_with_an_object_codec_is_refused(tmp_path, metadata):
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("codec", ["none", "gzip", "zstd", "blosc"])
 def test_ordinary_zarr_arrays_are_read(tmp_path, zarr_format, codec):
-    from pffbench.backends.zarr_codecs import compressor
+    from pffbench.backends.zarr.format import compressor
     from pffbench.workloads.base import make_spec
     from pffbench.workloads.registry import workload
 

@@ -11,10 +11,10 @@ import pytest
 from drawn_runs import USUAL, a_case, a_run, a_sample
 from pffbench.cli import main
 from pffbench.errors import UserError
-from pffbench.results.lock import RunLock
-from pffbench.results.record import RunRecord
-from pffbench.results.samples import SamplesLog, read_samples
-from pffbench.storage.marker import MARKER, find_leftovers
+from pffbench.record.lock import RunLock
+from pffbench.record.run_json import RunRecord
+from pffbench.record.samples import SamplesLog, read_samples
+from pffbench.storage.ownership import MARKER, find_leftovers
 from pffbench.storage.scratch import Scratch
 
 ESCAPE = "\x1b]0;owned\x07\x1b[31m"

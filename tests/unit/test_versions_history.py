@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pffbench.versioning.estimate import expected_bytes
-from pffbench.versioning.history import COLUMNS, History
-from pffbench.versioning.kinds import KINDS, Chances
-from pffbench.workloads.versions_counts import Tally
+from pffbench.versioning.history import COLUMNS, KINDS, Chances, History
+from pffbench.versioning.interface import expected_bytes
+from pffbench.versioning.repetition import Tally
 
 HISTORIES = st.builds(
     History, st.sampled_from(sorted(KINDS)), st.integers(1, 12),
@@ -96,7 +95,7 @@ def test_element_wise_changes_are_one_edit_each():
 
 
 def test_a_wrong_length_is_noticed():
-    from pffbench.versioning.keeper import ColumnStorage
+    from pffbench.versioning.interface import ColumnStorage
 
     tally = Tally(ColumnStorage(16, "none", 0))
     first, second = list(History("mostly_appends_sparse", 1))[:2]
@@ -112,11 +111,11 @@ class TestAsTheStudyHadThem:
     def as_they_are(self, monkeypatch):
         from importlib import reload
 
-        import pffbench.versioning.kinds as kinds
+        import pffbench.versioning.history as kinds
 
         true = dict(reload(kinds).KINDS)
         monkeypatch.setattr("pffbench.versioning.history.KINDS", true)
-        monkeypatch.setattr("pffbench.versioning.estimate.KINDS", true)
+        monkeypatch.setattr("pffbench.versioning.interface.KINDS", true)
 
     @pytest.mark.parametrize(
         ("kind", "versions", "rows", "tolerance"),

@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 
 from pffbench.backends.registry import backend_class
 from pffbench.versioning.chunks import Pool, grid_of, touched_chunks
-from pffbench.versioning.history import COLUMNS, History
-from pffbench.versioning.keeper import ColumnStorage
-from pffbench.versioning.kinds import KINDS, Chances
-from pffbench.versioning.registry import keeper_class, ways_of
-from pffbench.workloads.versions import CODECS
-from pffbench.workloads.versions_cycle import difference
+from pffbench.versioning.history import COLUMNS, KINDS, Chances, History
+from pffbench.versioning.interface import ColumnStorage, keeper_class, ways_of
+from pffbench.versioning.repetition import difference
+from pffbench.versioning.workload import CODECS
 
 WAYS = [(backend, keep) for backend in ("hdf5", "zarr") for keep in ways_of(backend)]
 SPARSE, DENSE = "mostly_appends_sparse", "mostly_appends_dense"

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 import zarr
 
-from pffbench.backends import needs
+from pffbench.backends import registry as needs
 from pffbench.backends.registry import backend_class, backend_names
-from pffbench.backends.stored_parts import part_of_zarr
-from pffbench.backends.zarr_chunks import chunks_on_disk
-from pffbench.backends.zarr_files import files_of
+from pffbench.backends.zarr.format import chunks_on_disk, files_of, part_of_zarr
 from pffbench.commands.backends import main as print_backends
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
@@ -43,7 +41,7 @@ def test_each_of_the_two_is_refused_beside_the_other(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"backend zarr needs zarr 3, and 2\.18\.7 is installed"):
         plan(tmp_path, {"backend": "zarr"})
     assert len(plan(tmp_path, {"backend": "zarr2"}).cases) == 1
-    assert needs.lacking(backend_class("tensorstore")) is None
+    assert needs.missing_library(backend_class("tensorstore")) is None
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from pffbench_analysis.compare.model import Comparison, Pair
-from pffbench_analysis.compare.words import machine
+from pffbench_analysis.compare.comparison import Comparison, Pair
+from pffbench_analysis.compare.sentences import machine
 from pffbench_analysis.figures import log_ticks
 from pffbench_analysis.framing import Words, page
 from pffbench_analysis.style import INK, PALE_INK, RC, colour, plain

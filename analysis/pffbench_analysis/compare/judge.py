@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from pffbench.results.wording import stored_as
-from pffbench_analysis.compare.inference import (
-    ALPHA,
-    FEWEST,
-    Values,
-    dependence,
-    estimate,
-    holm,
+from pffbench.summary.labels import stored_as
+from pffbench_analysis.compare.comparison import (
+    RAW,
+    SMALLEST_EFFECT,
+    CaseName,
+    Comparison,
+    Pair,
+    Verdict,
 )
+from pffbench_analysis.compare.estimate import ALPHA, FEWEST, Values, dependence, estimate, holm
 from pffbench_analysis.compare.matching import match, only_raw
 from pffbench_analysis.compare.measured import (
     Measured,
@@ -27,14 +28,6 @@ from pffbench_analysis.compare.measured import (
     obstacle,
     too_few,
     unfit,
-)
-from pffbench_analysis.compare.model import (
-    RAW,
-    SMALLEST_EFFECT,
-    CaseName,
-    Comparison,
-    Pair,
-    Verdict,
 )
 from pffbench_analysis.runs import ABSENT, Difference, Run, differences
 

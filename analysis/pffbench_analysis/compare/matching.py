@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pffbench.errors import UserError
-from pffbench_analysis.compare.model import CaseName, Lone
+from pffbench_analysis.compare.comparison import CaseName, Lone
 from pffbench_analysis.runs import ABSENT, Run
 
 _Told = dict[str, str]

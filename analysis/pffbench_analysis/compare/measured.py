@@ -12,7 +12,7 @@ import numpy as np
 from pffbench.parallel.clock import RESOLUTION
 from pffbench.phases import TOTALS
 from pffbench.summary.headline import takes_part
-from pffbench_analysis.compare.inference import FEWEST, Values
+from pffbench_analysis.compare.estimate import FEWEST, Values
 from pffbench_analysis.runs import Run
 
 if TYPE_CHECKING:

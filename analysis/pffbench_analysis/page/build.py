@@ -18,18 +18,17 @@ from typing import Any
 import jinja2
 
 from pffbench import __version__
-from pffbench.results.joining import repetition
-from pffbench.results.summary import Summary
-from pffbench.storage.regular_files import write_replacing
+from pffbench.regular_files import write_replacing
+from pffbench.summary.join import repetition
+from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import differences
 from pffbench_analysis.page.compression import compression_of
 from pffbench_analysis.page.numbers import figure_data
 from pffbench_analysis.page.provenance import provenance_of
-from pffbench_analysis.page.published import published_of
 from pffbench_analysis.page.ranks import RankTimes, read_ranks
+from pffbench_analysis.page.sections import published_of, verdict_of
 from pffbench_analysis.page.tables import table_of
-from pffbench_analysis.page.verdict import verdict_of
 from pffbench_analysis.style import plain
 
 _ASSETS = files("pffbench_analysis.page") / "assets"

@@ -7,27 +7,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pffbench.results.summary import Summary
+from pffbench.summary.summary import Summary
 from pffbench_analysis.page.numbers import short
-from pffbench_analysis.pareto.choices import barred
-from pffbench_analysis.pareto.front import Placed, Standing, standings
-from pffbench_analysis.pareto.points import (
-    DIRECTIONS,
-    Direction,
-    Kind,
-    Point,
-    Speed,
-    family,
-    kinds_of,
-    mark_of,
-)
-from pffbench_analysis.pareto.words import (
+from pffbench_analysis.pareto.advice import (
     CHOICE_HEADINGS,
     HOW_TO_READ,
     choice_rows,
     front_line,
     limits,
     ranks_of,
+)
+from pffbench_analysis.pareto.choices import barred
+from pffbench_analysis.pareto.front import FrontPosition, FrontStanding, standings
+from pffbench_analysis.pareto.points import (
+    DIRECTIONS,
+    CompressionPoint,
+    DataKind,
+    Direction,
+    Speed,
+    family,
+    kinds_of,
+    mark_of,
 )
 from pffbench_analysis.style import colour, plain
 
@@ -36,10 +36,10 @@ Plain = dict[str, Any]
 _MARKS = 10
 #: What scripts call the standings.
 _CODES = {
-    Standing.ON: "on",
-    Standing.BY_MEDIAN: "median",
-    Standing.CLOSE: "close",
-    Standing.OFF: "off",
+    FrontStanding.ON: "on",
+    FrontStanding.BY_MEDIAN: "median",
+    FrontStanding.CLOSE: "close",
+    FrontStanding.OFF: "off",
 }
 
 
@@ -115,7 +115,7 @@ def compression_of(summary: Summary, directory: Path) -> tuple[Section | None, P
     return section, {"kinds": [_kind(kind) for kind in kinds]}
 
 
-def _kind(kind: Kind) -> Plain:
+def _kind(kind: DataKind) -> Plain:
     placed = {d: standings(kind.points, (d,), kind.work.design) for d in DIRECTIONS}
     both = standings(kind.points, DIRECTIONS, kind.work.design)
     codecs = dict.fromkeys(family(point.codec) for point in kind.points)
@@ -143,7 +143,10 @@ def _kind(kind: Kind) -> Plain:
 
 
 def _direction(
-    point: Point, direction: Direction, placed: Placed, points: Sequence[Point]
+    point: CompressionPoint,
+    direction: Direction,
+    placed: FrontPosition,
+    points: Sequence[CompressionPoint],
 ) -> Plain | None:
     speed = point.speed(direction)
     if speed is None:
@@ -163,7 +166,7 @@ def _rate(speed: Speed, *, stored: bool) -> list[float | None] | None:
     return None if rate is None else [short(value) for value in rate]
 
 
-def _standing(placed: Placed, points: Sequence[Point]) -> Plain:
+def _standing(placed: FrontPosition, points: Sequence[CompressionPoint]) -> Plain:
     return {
         "standing": _CODES.get(placed.standing),
         "words": placed.standing.value,

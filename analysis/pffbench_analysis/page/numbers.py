@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pffbench.phases import MOVING, TOTALS
-from pffbench.results.joining import repetition
-from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
+from pffbench.summary.join import repetition
+from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
 from pffbench_analysis.answer import AnswerPanel, AnswerRow, answer_notes, answer_panels, margin_of
 from pffbench_analysis.captions import stamp
-from pffbench_analysis.charts import differences, label, place, raw_limit
+from pffbench_analysis.charts import differences, kept, label, place, raw_limit
 from pffbench_analysis.page.ranks import RankTimes
 from pffbench_analysis.style import colour, plain
-from pffbench_analysis.thinning import kept
 
 #: So many repetitions of all cases and phases together are drawn one by one.
 MOST_POINTS = 40_000

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pffbench.results.record import RunRecord
+from pffbench.record.run_json import RunRecord
 from pffbench_analysis.style import plain
 
 #: Of longer lists and tables the beginning is shown; all is in `run.json`.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pffbench.results.ranks_reader import NAME, CaseTimes, read_times
+from pffbench.record.ranks_reader import NAME, CaseTimes, read_times
 from pffbench_analysis.style import plain
 
 #: So many ranks are shown one by one; of more, neighbours are put together.

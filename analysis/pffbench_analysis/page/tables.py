@@ -6,17 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from pffbench.results.conclusions import interval, number
-from pffbench.results.statistics import FEWEST_FOR_INTERVAL, Caveat, Spread
-from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
-from pffbench.results.tables import (
-    Unit,
-    ordered,
-    part_of_raw,
-    significant,
-    stored_lines,
-    unit_of,
-)
+from pffbench.summary.columns import Unit, ordered, part_of_raw, significant, stored_lines, unit_of
+from pffbench.summary.conclusions import interval, number
+from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Caveat, Spread
+from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
 from pffbench_analysis.captions import heading
 from pffbench_analysis.charts import reach
 from pffbench_analysis.style import colour, plain

@@ -2,7 +2,7 @@
 
 In a notebook::
 
-    from pffbench.results.summary import summarise
+    from pffbench.summary.summary import summarise
     from pffbench_analysis.pareto import kinds_of, pareto_frame, standings
 
     kinds = kinds_of(summarise("results/first"))
@@ -10,16 +10,16 @@ In a notebook::
     pareto_frame(kinds)
 """
 
-from pffbench_analysis.pareto.front import Placed, Standing, non_dominated, standings
-from pffbench_analysis.pareto.output import pareto_frame, write_pareto
-from pffbench_analysis.pareto.points import Kind, Point, Speed, kinds_of
+from pffbench_analysis.pareto.command import pareto_frame, write_pareto
+from pffbench_analysis.pareto.front import FrontPosition, FrontStanding, non_dominated, standings
+from pffbench_analysis.pareto.points import CompressionPoint, DataKind, Speed, kinds_of
 
 __all__ = [
-    "Kind",
-    "Placed",
-    "Point",
+    "CompressionPoint",
+    "DataKind",
+    "FrontPosition",
+    "FrontStanding",
     "Speed",
-    "Standing",
     "kinds_of",
     "non_dominated",
     "pareto_frame",

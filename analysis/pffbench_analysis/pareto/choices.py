@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pffbench.results.record import RunRecord
-from pffbench_analysis.pareto.points import Kind, Point
+from pffbench.record.run_json import RunRecord
+from pffbench_analysis.pareto.points import CompressionPoint, DataKind
 from pffbench_analysis.recommend.candidates import Candidate
-from pffbench_analysis.recommend.judge import Answer, judge
+from pffbench_analysis.recommend.judge import Recommendation, judge
 from pffbench_analysis.recommend.purposes import READING, WRITING, Purpose
 
 BOTH = Purpose("writing and reading once", {"write_total": 1.0, "read_total": 1.0})
@@ -39,8 +39,8 @@ class Choice:
     """
 
     purpose: str
-    point: Point | None
-    ties: tuple[Point, ...] = ()
+    point: CompressionPoint | None
+    ties: tuple[CompressionPoint, ...] = ()
     why_not: str = ""
 
     @property
@@ -59,7 +59,7 @@ class _TimesBytes(Candidate):
         return {b: s * self.stored_bytes for b, s in super().seconds(purpose).items()}
 
 
-def choices(kind: Kind) -> tuple[Choice, ...]:
+def choices(kind: DataKind) -> tuple[Choice, ...]:
     """Choose for the smallest files, the fastest writing, the fastest reading, and the balance.
 
     Times are judged as `pffbench recommend` judges them. Ratios are compared with the three digits
@@ -78,14 +78,14 @@ def barred(record: RunRecord) -> str:
     return ""
 
 
-def _smallest(kind: Kind) -> Choice:
+def _smallest(kind: DataKind) -> Choice:
     best = max(point.shown_ratio for point in kind.points)
     equal = [point for point in kind.points if point.shown_ratio == best]
     equal.sort(key=lambda p: float("inf") if p.write is None else p.write.seconds.median)
     return Choice(SMALLEST, equal[0], tuple(equal[1:]))
 
 
-def _judged(kind: Kind) -> Iterator[Choice]:
+def _judged(kind: DataKind) -> Iterator[Choice]:
     own = [point.candidate for point in kind.points]
     held = [
         _TimesBytes(**vars(point.candidate), stored_bytes=point.stored) for point in kind.points
@@ -101,7 +101,7 @@ def _judged(kind: Kind) -> Iterator[Choice]:
         yield _choice(name, answer, points)
 
 
-def _choice(name: str, answer: Answer, points: dict[int, Point]) -> Choice:
+def _choice(name: str, answer: Recommendation, points: dict[int, CompressionPoint]) -> Choice:
     if not answer.placed:
         return Choice(name, None, (), answer.why_not)
     ties = tuple(points[id(placed.candidate)] for placed in answer.ties)

@@ -11,13 +11,20 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from pffbench.results.summary import Summary
+from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote, stamp
 from pffbench_analysis.figures import log_ticks
 from pffbench_analysis.framing import Words, page
-from pffbench_analysis.pareto.front import Placed, Standing
-from pffbench_analysis.pareto.points import DIRECTIONS, Direction, Kind, Point, family, mark_of
-from pffbench_analysis.pareto.words import front_of, headline, ranks_of
+from pffbench_analysis.pareto.advice import front_of, headline, ranks_of
+from pffbench_analysis.pareto.front import FrontPosition, FrontStanding
+from pffbench_analysis.pareto.points import (
+    DIRECTIONS,
+    CompressionPoint,
+    DataKind,
+    Direction,
+    family,
+    mark_of,
+)
 from pffbench_analysis.style import INK, PALE_INK, RC, colour, plain
 
 if TYPE_CHECKING:
@@ -37,7 +44,7 @@ _LINE = 8.0
 _LARGE_RANGE = 30.0
 
 
-def draw_kind(kind: Kind, summary: Summary) -> Figure:
+def draw_kind(kind: DataKind, summary: Summary) -> Figure:
     """Draw a panel for writing and one for reading, whose ``gid`` is the direction."""
     codecs = list(dict.fromkeys(family(point.codec) for point in kind.points))
     marks = {name: _MARKS[mark_of(name, len(_MARKS))] for name in codecs}
@@ -66,7 +73,7 @@ def draw_kind(kind: Kind, summary: Summary) -> Figure:
     return figure
 
 
-def _panel(ax: Axes, kind: Kind, direction: Direction, marks: dict[str, str]) -> None:
+def _panel(ax: Axes, kind: DataKind, direction: Direction, marks: dict[str, str]) -> None:
     ax.set_gid(direction)
     ax.set_title(direction, loc="left", fontsize=8.5, fontweight="bold", pad=4)
     ax.spines[["top", "right"]].set_visible(False)
@@ -90,13 +97,15 @@ def _moved(ax: Axes, ratio: float, by: float) -> float:
     return ratio * (high / low) ** by if logarithmic else ratio + by * (high - low)
 
 
-def _rate(point: Point, direction: Direction) -> tuple[float, float, float]:
+def _rate(point: CompressionPoint, direction: Direction) -> tuple[float, float, float]:
     speed = point.speed(direction)
     rate = None if speed is None else speed.rate()
     return (math.nan,) * 3 if rate is None else (rate[0] / _MIB, rate[1] / _MIB, rate[2] / _MIB)
 
 
-def _axes(ax: Axes, placed: Sequence[tuple[Point, Placed]], direction: Direction) -> None:
+def _axes(
+    ax: Axes, placed: Sequence[tuple[CompressionPoint, FrontPosition]], direction: Direction
+) -> None:
     ratios = [point.shown_ratio for point, _ in placed]
     rates = [v for point, _ in placed for v in _rate(point, direction) if v > 0]
     wide = max(ratios) > _LARGE_RANGE * min(ratios)
@@ -125,7 +134,9 @@ def _stretched(low: float, high: float) -> tuple[float, float]:
     return low / factor, high * factor
 
 
-def _staircase(ax: Axes, placed: Sequence[tuple[Point, Placed]], direction: Direction) -> None:
+def _staircase(
+    ax: Axes, placed: Sequence[tuple[CompressionPoint, FrontPosition]], direction: Direction
+) -> None:
     """Draw the front as the bound of what was reached, up to the edges of the panel."""
     corners = sorted(
         {
@@ -142,9 +153,16 @@ def _staircase(ax: Axes, placed: Sequence[tuple[Point, Placed]], direction: Dire
     )  # fmt: skip
 
 
-def _mark(ax: Axes, at: float, point: Point, own: Placed, direction: Direction, mark: str) -> None:
+def _mark(
+    ax: Axes,
+    at: float,
+    point: CompressionPoint,
+    own: FrontPosition,
+    direction: Direction,
+    mark: str,
+) -> None:
     tint = colour(point.backend)
-    alpha = 0.4 if own.standing is Standing.OFF else 1.0
+    alpha = 0.4 if own.standing is FrontStanding.OFF else 1.0
     value, low, high = _rate(point, direction)
     if not math.isnan(low):
         reach = [[max(0.0, value - low)], [max(0.0, high - value)]]
@@ -159,7 +177,7 @@ def _mark(ax: Axes, at: float, point: Point, own: Placed, direction: Direction, 
     )  # fmt: skip
 
 
-def _names(ax: Axes, front: Sequence[Point], direction: Direction) -> None:
+def _names(ax: Axes, front: Sequence[CompressionPoint], direction: Direction) -> None:
     """Write the codecs of the front above it, where nothing is, each clear of the next one."""
     low, high = ax.get_ylim()
     height = 72 * _HEIGHT * 0.85
@@ -174,7 +192,7 @@ def _names(ax: Axes, front: Sequence[Point], direction: Direction) -> None:
                     textcoords="offset points", fontsize=6.6, color=INK, zorder=6)  # fmt: skip
 
 
-def _legend(ax: Axes, kind: Kind, marks: dict[str, str]) -> None:
+def _legend(ax: Axes, kind: DataKind, marks: dict[str, str]) -> None:
     ax.set_axis_off()
     backends = list(dict.fromkeys(point.backend for point in kind.points))
     handles = [

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from pffbench.summary.headline import Design
-from pffbench_analysis.pareto.apart import Matrix, shown_faster
-from pffbench_analysis.pareto.points import Direction, Point, Speed
+from pffbench_analysis.pareto.points import CompressionPoint, Direction, Speed
+from pffbench_analysis.pareto.separation import Matrix, shown_faster
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
 
-class Standing(StrEnum):
+class FrontStanding(StrEnum):
     """How a point stands to the front."""
 
     ON = "on the front"
@@ -28,11 +28,11 @@ class Standing(StrEnum):
     @property
     def on_front(self) -> bool:
         """Whether the medians put it on the front."""
-        return self in (Standing.ON, Standing.BY_MEDIAN)
+        return self in (FrontStanding.ON, FrontStanding.BY_MEDIAN)
 
 
 @dataclass(frozen=True)
-class Placed:
+class FrontPosition:
     """A point's standing, and the point that it is due to.
 
     Parameters
@@ -43,7 +43,7 @@ class Placed:
         Place of the point that beats it, or from which it is not told apart.
     """
 
-    standing: Standing
+    standing: FrontStanding
     by: int | None = None
 
 
@@ -70,8 +70,8 @@ def non_dominated(values: Values) -> Matrix:
 
 
 def standings(
-    points: Sequence[Point], directions: Sequence[Direction], design: Design
-) -> list[Placed]:
+    points: Sequence[CompressionPoint], directions: Sequence[Direction], design: Design
+) -> list[FrontPosition]:
     """Say of each point how it stands to the front of ratio and the rates of some directions.
 
     The front is that of the medians: points that no other one matches or exceeds in ratio, as it
@@ -95,15 +95,17 @@ def standings(
     found = []
     for place in range(len(points)):
         if not there[place]:
-            found.append(Placed(Standing.NONE))
+            found.append(FrontPosition(FrontStanding.NONE))
         elif on_front[place]:
             by = _first(leaves_open[:, place], on_front)
-            found.append(Placed(Standing.ON if by is None else Standing.BY_MEDIAN, by))
+            found.append(
+                FrontPosition(FrontStanding.ON if by is None else FrontStanding.BY_MEDIAN, by)
+            )
         else:
             by = _first(beats[:, place], on_front)
             beaten = by is not None
             by = by if beaten else _first(dominates[:, place], on_front)
-            found.append(Placed(Standing.OFF if beaten else Standing.CLOSE, by))
+            found.append(FrontPosition(FrontStanding.OFF if beaten else FrontStanding.CLOSE, by))
     return found
 
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Literal
 
-from pffbench.results.compression import compression_ratio
-from pffbench.results.statistics import Spread
-from pffbench.results.summary import CaseSummary, Summary
+from pffbench.summary.statistics import Spread
+from pffbench.summary.summary import CaseSummary, Summary, compression_ratio
 from pffbench_analysis.charts import differences
 from pffbench_analysis.recommend.candidates import Candidate, Work, works
 from pffbench_analysis.style import plain
@@ -66,7 +65,7 @@ class Speed:
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class CompressionPoint:
     """A case whose compression was counted.
 
     Parameters
@@ -113,7 +112,7 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
-class Kind:
+class DataKind:
     """The same data, compressed in several ways by one run.
 
     Parameters
@@ -133,11 +132,11 @@ class Kind:
     name: str
     work: Work
     ranks: int
-    points: tuple[Point, ...]
+    points: tuple[CompressionPoint, ...]
     without: tuple[str, ...]
 
 
-def kinds_of(summary: Summary) -> list[Kind]:
+def kinds_of(summary: Summary) -> list[DataKind]:
     """Return the kinds of data of a run that were compressed by more than one codec.
 
     No compression at all counts as a codec. Cases are of one kind where they do the same work:
@@ -153,7 +152,7 @@ def kinds_of(summary: Summary) -> list[Kind]:
         counted = {id(point.candidate) for point in points}
         without = tuple(name_of(c, work) for c in work.candidates if id(c) not in counted)
         name = _name(work.parameters, told.get(str(number), {}))
-        found.append(Kind(name, work, summary.record.ranks, tuple(points), without))
+        found.append(DataKind(name, work, summary.record.ranks, tuple(points), without))
     return found
 
 
@@ -204,14 +203,14 @@ _FAMILIES = (
 )  # fmt: skip
 
 
-def _points(work: Work) -> Sequence[Point]:
+def _points(work: Work) -> Sequence[CompressionPoint]:
     found = []
     for candidate in work.candidates:
         case = candidate.case
         ratio = compression_ratio(case)
         if ratio is not None and 0 < ratio < math.inf:  # counts can be anybody's
             write, read = (_speed(case, direction, ratio) for direction in DIRECTIONS)
-            found.append(Point(candidate, name_of(candidate, work), ratio, write, read))
+            found.append(CompressionPoint(candidate, name_of(candidate, work), ratio, write, read))
     return found
 
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pffbench.errors import UserError
-from pffbench.storage.regular_files import read_regular
-from pffbench_analysis.peers.model import LARGEST, Imported, Repetition, Test
+from pffbench.regular_files import read_regular
+from pffbench_analysis.peers.measurement import LARGEST, Imported, PeerRepetition, Test
 
 _TICK = 1e-3
 _HEADER = ["metric", "value", "unit"]
@@ -56,7 +56,7 @@ def read_h5bench(path: Path) -> Imported:
         nodes=0,
         arrays=1,
         nbytes=nbytes,
-        repetitions=(Repetition({inner: metadata, moving: raw, rest: left}),),
+        repetitions=(PeerRepetition({inner: metadata, moving: raw, rest: left}),),
         notes=(
             "`close` and `close_read` are what h5bench's observed time has beyond raw, metadata "
             "and compute time: making or opening, flushing and closing the file",

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pffbench.errors import UserError
-from pffbench.storage.regular_files import read_regular
-from pffbench_analysis.peers.model import LARGEST, Imported, Repetition, Test
+from pffbench.regular_files import read_regular
+from pffbench_analysis.peers.measurement import LARGEST, Imported, PeerRepetition, Test
 
 _TICK = 1e-4
 #: API of IOR → backend, and whether it moves raw bytes.
@@ -134,17 +134,17 @@ def _cache(told: Mapping[str, Any]) -> str:
     return "warm" if told["writeFile"] else "unknown"
 
 
-def _repetitions(results: list[Any], calls: Mapping[str, int]) -> Iterator[Repetition]:
+def _repetitions(results: list[Any], calls: Mapping[str, int]) -> Iterator[PeerRepetition]:
     """Part the flat list of accesses: a phase that is there already begins a new repetition."""
     seconds: dict[str, float] = {}
     for result in _flat(results):
         found = _phases(result)
         if seconds.keys() & found.keys():
-            yield Repetition(seconds, calls)
+            yield PeerRepetition(seconds, calls)
             seconds = {}
         seconds |= found
     if seconds:
-        yield Repetition(seconds, calls)
+        yield PeerRepetition(seconds, calls)
 
 
 def _flat(results: list[Any]) -> Iterator[Mapping[str, Any]]:

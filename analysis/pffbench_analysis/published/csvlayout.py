@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import mean
 
 from pffbench.errors import UserError
-from pffbench.results.summary import CaseSummary, Summary
-from pffbench.storage.regular_files import make_own_directory, replacing
+from pffbench.regular_files import make_own_directory, replacing
+from pffbench.summary.summary import CaseSummary, Summary
 from pffbench_analysis.published.matchers.file_format_testing import (
     alternative_of,
     datasets_of_a_rank,

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from pffbench_analysis.published.model import Match, PublishedValue
+from pffbench_analysis.published.counterparts import Match, PublishedValue
 
 #: Rows of panels of a figure: those with most points are drawn.
 MOST_ROWS = 6
 
 
 @dataclass(frozen=True)
-class Point:
+class PublishedPoint:
     """A number at its place on the axis.
 
     Parameters
@@ -33,7 +33,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Curve:
+class PublishedCurve:
     """An alternative.
 
     Parameters
@@ -46,12 +46,12 @@ class Curve:
 
     alternative: str
     backend: str
-    published: tuple[Point, ...]
-    here: tuple[Point, ...]
+    published: tuple[PublishedPoint, ...]
+    here: tuple[PublishedPoint, ...]
 
 
 @dataclass(frozen=True)
-class Panel:
+class PublishedPanel:
     """What one pair of axes shows.
 
     Parameters
@@ -66,7 +66,7 @@ class Panel:
 
     row: str
     quantity: str
-    curves: tuple[Curve, ...]
+    curves: tuple[PublishedCurve, ...]
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,13 @@ class Curves:
     heading: str
     over: str
     names: tuple[str, ...]
-    panels: tuple[Panel, ...]
+    panels: tuple[PublishedPanel, ...]
     left_out: int = 0
     note: str = ""
 
 
 @dataclass(frozen=True)
-class Axis:
+class PublishedAxis:
     """The horizontal axis of a figure.
 
     Parameters
@@ -144,7 +144,7 @@ class DrawsCurves(Protocol):
 
 
 def curves_over(
-    axis: Axis,
+    axis: PublishedAxis,
     matches: Iterable[Match],
     values: Sequence[PublishedValue],
     row: Callable[[Match], str],
@@ -166,21 +166,21 @@ def curves_over(
         Operations of the matches that are drawn, and what their axes say.
     """
     published = _published(axis, values)
-    there: dict[tuple[str, str, str, str], tuple[Point, ...]] = {}
-    here: dict[tuple[str, str, str, str], list[Point]] = {}
+    there: dict[tuple[str, str, str, str], tuple[PublishedPoint, ...]] = {}
+    here: dict[tuple[str, str, str, str], list[PublishedPoint]] = {}
     for match in matches:
         x = axis.place(match.published)
         if x is None or match.operation not in quantities or match.here <= 0:
             continue
         key = row(match), match.operation, match.alternative, match.case.sample.backend
-        here.setdefault(key, []).append(Point(x, match.here, *match.interval))
+        here.setdefault(key, []).append(PublishedPoint(x, match.here, *match.interval))
         if not match.beyond:
             there[key] = published[_but(axis, match.published)]
-    found: dict[str, dict[str, list[Curve]]] = {}
+    found: dict[str, dict[str, list[PublishedCurve]]] = {}
     for (where, operation, alternative, backend), points in here.items():
         if len({p.x for p in points}) < 2:
             continue
-        curve = Curve(
+        curve = PublishedCurve(
             alternative,
             backend,
             there.get((where, operation, alternative, backend), ()),
@@ -189,7 +189,7 @@ def curves_over(
         found.setdefault(where, {}).setdefault(operation, []).append(curve)
     rows = sorted(found, key=lambda where: -_places(found[where].values()))
     panels = [
-        Panel(where, text, tuple(found[where].get(operation, ())))
+        PublishedPanel(where, text, tuple(found[where].get(operation, ())))
         for where in rows[:MOST_ROWS]
         for operation, text in quantities.items()
     ]
@@ -200,25 +200,27 @@ def curves_over(
 
 
 def _published(
-    axis: Axis, values: Iterable[PublishedValue]
-) -> dict[tuple[object, ...], tuple[Point, ...]]:
+    axis: PublishedAxis, values: Iterable[PublishedValue]
+) -> dict[tuple[object, ...], tuple[PublishedPoint, ...]]:
     """Return the curves of the study; of numbers that it has twice the first ones."""
-    found: dict[tuple[object, ...], dict[float, Point]] = {}
+    found: dict[tuple[object, ...], dict[float, PublishedPoint]] = {}
     for value in values:
         x = axis.place(value)
         if x is not None and not math.isnan(value.value):
             low, high = value.value - value.sd, value.value + value.sd
-            found.setdefault(_but(axis, value), {}).setdefault(x, Point(x, value.value, low, high))
+            found.setdefault(_but(axis, value), {}).setdefault(
+                x, PublishedPoint(x, value.value, low, high)
+            )
     return {key: tuple(own[x] for x in sorted(own)) for key, own in found.items()}
 
 
-def _but(axis: Axis, value: PublishedValue) -> tuple[object, ...]:
+def _but(axis: PublishedAxis, value: PublishedValue) -> tuple[object, ...]:
     """Return what numbers of one curve have in common."""
     without = (axis.parameter, *axis.regardless)
     others = tuple((k, text) for k, text in value.parameters.items() if k not in without)
     return value.quantity, value.unit, value.statistic, others
 
 
-def _places(quantities: Iterable[Sequence[Curve]]) -> int:
+def _places(quantities: Iterable[Sequence[PublishedCurve]]) -> int:
     """Return at how many places any alternative was measured at most."""
     return max(len({p.x for p in c.here}) for curves in quantities for c in curves)

@@ -12,12 +12,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from pffbench.results.summary import Summary
+from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote, stamp
 from pffbench_analysis.figures import log_ticks
 from pffbench_analysis.framing import Words, page
-from pffbench_analysis.published.curves import Curve, Curves, Panel, Point
-from pffbench_analysis.published.model import Study
+from pffbench_analysis.published.counterparts import Study
+from pffbench_analysis.published.curves import (
+    Curves,
+    PublishedCurve,
+    PublishedPanel,
+    PublishedPoint,
+)
 from pffbench_analysis.style import INK, PALE_INK, RC, colour, plain
 
 if TYPE_CHECKING:
@@ -88,7 +93,7 @@ def draw_curves(curves: Curves, study: Study, summary: Summary) -> Figure:
     return figure
 
 
-def _colours(curves: Sequence[Curve]) -> dict[str, str]:
+def _colours(curves: Sequence[PublishedCurve]) -> dict[str, str]:
     """Give each alternative a colour, its backend's where no other one has it."""
     found: dict[str, str] = {}
     for curve in curves:
@@ -111,7 +116,7 @@ def _words(curves: Curves, study: Study, summary: Summary) -> Words:
     )
 
 
-def _draw(ax: Axes, curve: Curve, tint: str) -> None:
+def _draw(ax: Axes, curve: PublishedCurve, tint: str) -> None:
     if curve.published:
         _line(ax, curve.published, "D", linestyle="--", color=tint, markerfacecolor="white",
               linewidth=0.8, markersize=4.2, alpha=0.8, gid="published")  # fmt: skip
@@ -119,7 +124,7 @@ def _draw(ax: Axes, curve: Curve, tint: str) -> None:
           markersize=4.2, markeredgewidth=0.5, gid="here")  # fmt: skip
 
 
-def _line(ax: Axes, points: Sequence[Point], mark: str, **style: object) -> None:
+def _line(ax: Axes, points: Sequence[PublishedPoint], mark: str, **style: object) -> None:
     at, values = [p.x for p in points], [p.y for p in points]
     ax.plot(at, values, marker=mark, label="_", **style)  # type: ignore[arg-type]
     for p in points:
@@ -162,7 +167,7 @@ def _apart(at: Sequence[float]) -> list[float]:
     return kept
 
 
-def _upwards(axes: Sequence[Axes], panels: Sequence[Panel]) -> None:
+def _upwards(axes: Sequence[Axes], panels: Sequence[PublishedPanel]) -> None:
     """Set the vertical axis that panels share."""
     points = [p for panel in panels for c in panel.curves for p in (*c.published, *c.here)]
     shown = [y for p in points for y in (p.y, p.low, p.high) if y > 0]

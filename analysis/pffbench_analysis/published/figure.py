@@ -13,11 +13,11 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from pffbench.results.summary import Summary
+from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote, stamp
 from pffbench_analysis.figures import log_ticks
 from pffbench_analysis.framing import Words, page
-from pffbench_analysis.published.model import Match
+from pffbench_analysis.published.counterparts import Match
 from pffbench_analysis.published.sidebyside import SideBySide
 from pffbench_analysis.style import INK, PALE_INK, RC, colour, plain
 

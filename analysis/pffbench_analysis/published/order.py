@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pffbench.summary.inference import Ratio
-from pffbench_analysis.published.model import Match
+from pffbench.summary.rank_test import Ratio
+from pffbench_analysis.published.counterparts import Match
 
 
-class Verdict(StrEnum):
+class OrderVerdict(StrEnum):
     """What is said of an order."""
 
     SAME = "same order"
@@ -19,7 +19,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Pair:
+class OrderedPair:
     """Two alternatives, in the order in which the study has them.
 
     Parameters
@@ -60,8 +60,8 @@ class Order:
     """
 
     matches: tuple[Match, ...]
-    pairs: tuple[Pair, ...]
-    alike: tuple[Pair, ...] = ()
+    pairs: tuple[OrderedPair, ...]
+    alike: tuple[OrderedPair, ...] = ()
 
     @property
     def agreeing(self) -> int:
@@ -79,13 +79,13 @@ class Order:
         return len(self.pairs) - self.agreeing - self.disagreeing
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> OrderVerdict:
         """What is said of the whole order: one pair the other way round breaks it."""
         if self.disagreeing:
-            return Verdict.OTHER
+            return OrderVerdict.OTHER
         if not self.agreeing:
-            return Verdict.UNDECIDED
-        return Verdict.PARTLY if self.undecided else Verdict.SAME
+            return OrderVerdict.UNDECIDED
+        return OrderVerdict.PARTLY if self.undecided else OrderVerdict.SAME
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from pffbench.results.summary import Summary
-from pffbench.summary.inference import Ratio, ratio_of_times
+from pffbench.summary.rank_test import Ratio, ratio_of_times
+from pffbench.summary.summary import Summary
+from pffbench_analysis.published.counterparts import Match, PublishedValue, Reason, Study
 from pffbench_analysis.published.matchers import matcher_of
-from pffbench_analysis.published.model import Match, PublishedValue, Reason, Study
-from pffbench_analysis.published.order import Correlation, Order, Pair
+from pffbench_analysis.published.order import Correlation, Order, OrderedPair
 from pffbench_analysis.published.values import STUDIES, published_values
 
 
@@ -88,9 +88,9 @@ def orders(matches: Sequence[Match]) -> Iterator[Order]:
         groups.setdefault((match.subject, match.variant, match.operation), []).append(match)
     for group in groups.values():
         ranked = sorted(group, key=lambda match: match.published.value)
-        both: dict[bool, list[Pair]] = {True: [], False: []}
+        both: dict[bool, list[OrderedPair]] = {True: [], False: []}
         for a, b in combinations(ranked, 2):
-            both[a.published.differs_from(b.published)].append(Pair(a, b, _ratio(a, b)))
+            both[a.published.differs_from(b.published)].append(OrderedPair(a, b, _ratio(a, b)))
         if both[True]:
             yield Order(tuple(ranked), tuple(both[True]), tuple(both[False]))
 

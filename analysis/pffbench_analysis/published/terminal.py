@@ -10,17 +10,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pffbench_analysis.published.model import Match
-from pffbench_analysis.published.order import Order, Verdict
+from pffbench_analysis.published.counterparts import Match
+from pffbench_analysis.published.order import Order, OrderVerdict
 from pffbench_analysis.published.sidebyside import SideBySide
 from pffbench_analysis.published.values import given
-from pffbench_analysis.published.words import order_here, verdict_lines
+from pffbench_analysis.published.wording import order_here, verdict_lines
 
 _WORDS = {
-    Verdict.SAME: ("held", "green"),
-    Verdict.PARTLY: ("held as far as decided", "green"),
-    Verdict.OTHER: ("broken", "red"),
-    Verdict.UNDECIDED: ("undecided", "yellow"),
+    OrderVerdict.SAME: ("held", "green"),
+    OrderVerdict.PARTLY: ("held as far as decided", "green"),
+    OrderVerdict.OTHER: ("broken", "red"),
+    OrderVerdict.UNDECIDED: ("undecided", "yellow"),
 }
 _HOW_TO_READ = (
     "Fastest first; ~ not told from the one above; ± standard deviation. Here: median over the "
@@ -117,7 +117,7 @@ def _word(order: Order | None) -> tuple[str, str]:
     if order is None:
         return "–", ""
     word, style = _WORDS[order.verdict]
-    if order.verdict is Verdict.OTHER:
+    if order.verdict is OrderVerdict.OTHER:
         word += f": {order.disagreeing} of {len(order.pairs)} pairs"
     return word, style
 

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from pffbench_analysis.published.model import PublishedValue, Study
+from pffbench_analysis.published.counterparts import PublishedValue, Study
 
 if TYPE_CHECKING:
     import pandas as pd

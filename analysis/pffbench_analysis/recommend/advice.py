@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pffbench.errors import UserError
-from pffbench.results.summary import Summary, summarise
 from pffbench.summary.headline import Design
+from pffbench.summary.summary import Summary, summarise
 from pffbench_analysis.recommend.candidates import Candidate, Work, works
-from pffbench_analysis.recommend.judge import Answer, judge
+from pffbench_analysis.recommend.judge import Recommendation, judge
 from pffbench_analysis.recommend.purposes import Weights, purposes
 
 
@@ -26,7 +26,7 @@ class WorkAdvice:
     """
 
     work: Work
-    answers: tuple[Answer, ...]
+    answers: tuple[Recommendation, ...]
 
     @property
     def choice(self) -> Candidate | None:

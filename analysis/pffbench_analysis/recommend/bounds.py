@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pffbench.backends.needs import lacking
-from pffbench.backends.registry import backend_class, backend_names
-from pffbench.results.summary import Summary
+from pffbench.backends.registry import backend_class, backend_names, missing_library
+from pffbench.summary.summary import Summary
 from pffbench.units import Size
 from pffbench_analysis.recommend.advice import Advice, WorkAdvice
 from pffbench_analysis.recommend.candidates import Candidate
@@ -79,7 +78,7 @@ def untested(advice: Advice, one: WorkAdvice) -> Iterator[str]:
     formats = [
         name
         for name, kind in kinds.items()
-        if kind.capabilities.formatted and not (kind.remedy and lacking(kind))
+        if kind.capabilities.formatted and not (kind.remedy and missing_library(kind))
     ]
     yield from _others("formats", [c.backend for c in candidates], formats)
     for key, all_, what in (

@@ -10,8 +10,8 @@ from typing import Any
 
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Parameters
-from pffbench.results.summary import CaseSummary, Summary
 from pffbench.summary.headline import Design
+from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.workloads.registry import workload, workload_names
 from pffbench_analysis.recommend.purposes import Purpose
 

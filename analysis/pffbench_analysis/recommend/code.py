@@ -10,7 +10,7 @@ import jinja2
 import msgspec
 
 from pffbench.backends.base import ArraySpec
-from pffbench.backends.filters import SZIP_BLOCK, plugin_filter, shuffles_before
+from pffbench.backends.hdf5_files import SZIP_BLOCK, plugin_filter, shuffles_before
 from pffbench.backends.registry import backend_class
 from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Shape, process_grid

@@ -9,12 +9,13 @@ from enum import StrEnum
 import numpy as np
 
 from pffbench.summary.headline import Design
-from pffbench.summary.inference import Decision, Ratio, Table, decide, fastest_of
+from pffbench.summary.inference import ComparisonTable, Decision, decide
+from pffbench.summary.rank_test import Ratio, fastest_of
 from pffbench_analysis.recommend.candidates import Candidate
 from pffbench_analysis.recommend.purposes import Purpose
 
 
-class Standing(StrEnum):
+class WayStanding(StrEnum):
     """How a way stands to the fastest one."""
 
     FIRST = "smallest median"
@@ -24,7 +25,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True)
-class Placed:
+class RankedWay:
     """A way with its time and its standing.
 
     Parameters
@@ -42,11 +43,11 @@ class Placed:
     candidate: Candidate
     median: float
     ratio: Ratio | None
-    standing: Standing
+    standing: WayStanding
 
 
 @dataclass(frozen=True)
-class Answer:
+class Recommendation:
     """What is said of a purpose.
 
     Parameters
@@ -60,26 +61,28 @@ class Answer:
     """
 
     purpose: Purpose
-    placed: tuple[Placed, ...]
+    placed: tuple[RankedWay, ...]
     why_not: str = ""
 
     @property
-    def first(self) -> Placed:
+    def first(self) -> RankedWay:
         """The way with the smallest median."""
         return self.placed[0]
 
     @property
-    def ties(self) -> list[Placed]:
+    def ties(self) -> list[RankedWay]:
         """The ways that are not shown to be slower than the first one."""
-        return [p for p in self.placed if p.standing in (Standing.EQUAL, Standing.OPEN)]
+        return [p for p in self.placed if p.standing in (WayStanding.EQUAL, WayStanding.OPEN)]
 
     @property
-    def slower(self) -> list[Placed]:
+    def slower(self) -> list[RankedWay]:
         """The ways that are shown to be slower."""
-        return [placed for placed in self.placed if placed.standing is Standing.SLOWER]
+        return [placed for placed in self.placed if placed.standing is WayStanding.SLOWER]
 
 
-def judge(questions: Sequence[tuple[Sequence[Candidate], Purpose]], design: Design) -> list[Answer]:
+def judge(
+    questions: Sequence[tuple[Sequence[Candidate], Purpose]], design: Design
+) -> list[Recommendation]:
     """Compare ways with each other, for some purposes at once.
 
     The rule is that of the headline (`pffbench.summary.inference.decide`). All pairs of ways of all
@@ -95,7 +98,8 @@ def judge(questions: Sequence[tuple[Sequence[Candidate], Purpose]], design: Desi
     """
     measured = [_measured(candidates, purpose) for candidates, purpose in questions]
     tables = [
-        Table(times, tuple((a, b) for a in times for b in times if a < b)) for times in measured
+        ComparisonTable(times, tuple((a, b) for a in times for b in times if a < b))
+        for times in measured
     ]
     decisions = decide(tables, design.looks, margin=design.margin)
     answers = []
@@ -119,22 +123,24 @@ def _answer(
     purpose: Purpose,
     times: Mapping[str, Mapping[int, float]],
     decisions: Mapping[tuple[str, str], Decision],
-) -> Answer:
+) -> Recommendation:
     if not times:
-        return Answer(purpose, (), "it was not measured")
+        return Recommendation(purpose, (), "it was not measured")
     ways = {name: candidates[int(name)] for name in times}
     if short := [c for c in ways.values() if c.warned(purpose, "below_resolution")]:
-        return Answer(
+        return Recommendation(
             purpose,
             (),
             f"too short to be told apart from the harness ({short[0].label}); take larger arrays",
         )
     first = fastest_of(times)
-    placed = [Placed(ways[first], _median(times[first]), None, Standing.FIRST)]
+    placed = [RankedWay(ways[first], _median(times[first]), None, WayStanding.FIRST)]
     for name in sorted(set(times) - {first}, key=lambda name: _median(times[name])):
         decision = _beside(name, first, decisions)
-        placed.append(Placed(ways[name], _median(times[name]), decision.ratio, _standing(decision)))
-    return Answer(purpose, tuple(placed))
+        placed.append(
+            RankedWay(ways[name], _median(times[name]), decision.ratio, _standing(decision))
+        )
+    return Recommendation(purpose, tuple(placed))
 
 
 def _beside(name: str, first: str, decisions: Mapping[tuple[str, str], Decision]) -> Decision:
@@ -144,10 +150,10 @@ def _beside(name: str, first: str, decisions: Mapping[tuple[str, str], Decision]
     return decisions.get((first, name), Decision(Ratio.unknown())).inverse
 
 
-def _standing(decision: Decision) -> Standing:
+def _standing(decision: Decision) -> WayStanding:
     if decision.longer:
-        return Standing.SLOWER
-    return Standing.EQUAL if decision.equivalent else Standing.OPEN
+        return WayStanding.SLOWER
+    return WayStanding.EQUAL if decision.equivalent else WayStanding.OPEN
 
 
 def _median(seconds: Mapping[int, float]) -> float:

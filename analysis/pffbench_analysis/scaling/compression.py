@@ -8,9 +8,9 @@ from typing import Any
 from pffbench.text import markdown_row
 from pffbench_analysis.charts import label
 from pffbench_analysis.scaling.points import Curve, Estimate, Point
+from pffbench_analysis.scaling.sentences import count, interval, number, phase_name
 from pffbench_analysis.scaling.series import Series
 from pffbench_analysis.scaling.study import Fitted
-from pffbench_analysis.scaling.words import count, interval, number, phase_name
 
 _MIB = 2**20
 #: Parameters that say how data are compressed.

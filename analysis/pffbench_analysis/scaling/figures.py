@@ -12,20 +12,23 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
+from pffbench.summary.statistics import FEWEST_FOR_INTERVAL
+from pffbench.summary.summary import Summary
+from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import label, place
 from pffbench_analysis.figures import log_ticks
-from pffbench_analysis.framing import page
+from pffbench_analysis.framing import Words, page
 from pffbench_analysis.report import slug
-from pffbench_analysis.scaling.bootstrap import Prediction
-from pffbench_analysis.scaling.captions import figure_words
+from pffbench_analysis.scaling.bootstrap import WIDE, Prediction
 from pffbench_analysis.scaling.points import PHASES, Estimate
+from pffbench_analysis.scaling.sentences import case_name, phase_name, work
 from pffbench_analysis.scaling.series import Series
 from pffbench_analysis.scaling.study import Fitted, groups
-from pffbench_analysis.scaling.words import case_name, phase_name
 from pffbench_analysis.style import INK, PALE_INK, RC, colour, pale, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 Tint: TypeAlias = str | tuple[float, float, float]
 _MIB = 2**20
@@ -277,3 +280,39 @@ def _legend(ax: Axes, fitted: Sequence[Fitted], marks: dict[int, str]) -> None:
         cases.values(), cases.keys(), loc="upper left", frameon=False, fontsize=7.5,
         borderaxespad=0.0, handlelength=2.2,
     )  # fmt: skip
+
+
+def figure_words(series: Series, fitted: Sequence[Fitted]) -> Words:
+    """Return the text of the figure of one comparison in one phase."""
+    record = series.runs[-1].record
+    case = fitted[0].curve.case.sample.case
+    parameters = record.cases.get(case, {}).get("parameters", {})
+    told = ", ".join(
+        f"{key} {parameters[key]}" for key in ("decomposition", "cache") if parameters.get(key)
+    )
+    until = f", written until {parameters['durability']}" if "durability" in parameters else ""
+    notes = [
+        "Points: bytes of all ranks over the median job time, with its 95 % interval. Dotted: the "
+        "ideal, from the smallest job.",
+    ]
+    if any(point.time.n < FEWEST_FOR_INTERVAL for one in fitted for point in one.curve.points):
+        notes.append("Hollow: fewer than five repetitions, no interval.")
+    if any(one.fits.chosen for one in fitted):
+        notes.append(
+            "Line: the law that predicts the largest size best from the others; × is that "
+            "prediction, to the right of what was measured. Diamond: a size that was not measured. "
+            f"Pale lines: their 95 % intervals; none is drawn that spans a factor of {WIDE:g}."
+        )
+    elif len(series.sizes) > 1:
+        notes.append(f"No law: {fitted[0].fits.reason}.")
+    if any(point.below_resolution for one in fitted for point in one.curve.points):
+        notes.append(
+            "Some points are under 100 times what the harness itself takes; see scaling.csv."
+        )
+    return Words(
+        title=f"{record.name}: {work(fitted[0].curve)}{', ' + told if told else ''}{until}",
+        notes=notes,
+        alarms=list(series.alarms),
+        footnote=f"{len(series.runs)} runs, the last: {footnote(Summary(record, {}))}",
+        stamp="INVALID" if any(a.startswith("INVALID") for a in series.alarms) else "",
+    )

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pffbench.results.statistics import Spread, spread
-from pffbench.results.summary import CaseSummary
+from pffbench.summary.statistics import Spread, spread
+from pffbench.summary.summary import CaseSummary
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 Over = Literal["ranks", "nodes"]

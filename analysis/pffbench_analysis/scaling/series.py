@@ -11,8 +11,7 @@ import numpy as np
 
 from pffbench.errors import UserError
 from pffbench.phases import TOTALS
-from pffbench.results.compression import compression_ratio
-from pffbench.results.summary import CaseSummary, Summary, summarise
+from pffbench.summary.summary import CaseSummary, Summary, compression_ratio, summarise
 from pffbench_analysis.charts import place
 from pffbench_analysis.runs import EmptyRunError, Run, load_run
 from pffbench_analysis.scaling.belonging import (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pffbench
-from pffbench.storage.regular_files import replacing, write_replacing
+from pffbench.regular_files import replacing, write_replacing
 from pffbench.text import escape_markdown, markdown_row
 from pffbench_analysis.charts import label
 from pffbench_analysis.scaling.bootstrap import Prediction
@@ -19,9 +19,7 @@ from pffbench_analysis.scaling.compression import compression_table, per_rank, r
 from pffbench_analysis.scaling.fits import Fit
 from pffbench_analysis.scaling.laws import peak
 from pffbench_analysis.scaling.points import Estimate, Point
-from pffbench_analysis.scaling.series import Series
-from pffbench_analysis.scaling.study import Fitted, groups
-from pffbench_analysis.scaling.words import (
+from pffbench_analysis.scaling.sentences import (
     HOW_TO_READ,
     can_tell,
     case_name,
@@ -34,6 +32,8 @@ from pffbench_analysis.scaling.words import (
     verdict,
     work,
 )
+from pffbench_analysis.scaling.series import Series
+from pffbench_analysis.scaling.study import Fitted, groups
 
 _MIB = 2**20
 COLUMNS = (

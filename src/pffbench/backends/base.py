@@ -1,33 +1,279 @@
-"""The interface between workloads and libraries: backend, store, array.
+"""The contract between workloads and libraries: backend, store, array.
 
-A backend creates and opens a *store* (a file or a directory); a store defines and opens
-*arrays*; an array prepares the transfer of a *box*. A transfer is prepared outside the timed
-region (data spaces, slices, property lists) and returns the call that is timed, so that nothing
-but the library stands in the timed region.
+A backend creates and opens a *store* (a file or a directory); a store defines and opens *arrays*;
+an array prepares the transfer of a *box*. Data spaces, slices and property lists are prepared
+before the timer starts. The prepared call is returned, and it alone is timed.
 
-To add a backend, copy ``posix.py``, a simple one, and name it in ``registry.py``.
+`docs/architecture.md` has the table of the contract. To add a backend, copy ``npy.py`` as
+`CONTRIBUTING.md` describes.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pffbench.backends.array import Array, Buffer, Call, what_was_read
-from pffbench.backends.capabilities import Capabilities
-from pffbench.backends.spec import ArraySpec, ByteOrder
-from pffbench.backends.stored import StoredAs, Touched
-from pffbench.case import Options, Parameters, Settings
+import numpy as np
+
+from pffbench.backends.inspection import StoredAs, Touched
+from pffbench.case import Compressor, Options, Parameters, Settings, Shuffle
 from pffbench.data.base import Source
-from pffbench.parallel.decomposition import Box
+from pffbench.parallel.decomposition import Box, Shape
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from pffbench.backends.chunkcache import ChunkCache, StoredChunks
+    from pffbench.backends.chunk_cache_model import ChunkCacheSettings, Chunking, StoredChunks
+
+
+#: Byte order of the elements in a store.
+ByteOrder = Literal["native", "big"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """One array of a store: what it is, how it is stored and which data belong in it.
+
+    Parameters
+    ----------
+    name : str
+        Name in the store.
+    shape : tuple of int
+        Shape of the stored array.
+    dtype : str
+        NumPy name of the element type; in memory it has native byte order.
+    number : int
+        Number of the logical array whose data it holds (see `pffbench.data`).
+    origin : tuple of int
+        Where the stored array's first element lies in the logical array.
+    logical_shape : tuple of int
+        Shape of the logical array.
+    offset : int
+        Bytes of the arrays before it in the store: where a raw backend puts it.
+    owner : int or None
+        The rank that alone writes it; None when all ranks write it together.
+    chunks : tuple of int, "contiguous" or "library"
+        Chunk shape, no chunks, or whatever the library chooses by itself.
+    codec : {"none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc", "library"}
+        Compression.
+    level : int
+        Level of the codec.
+    fill : {"none", "library"}
+        Whether the library may write fill values before the data.
+    byte_order : {"native", "big"}
+        Byte order in the store; the library converts, within the transfer. Raw bytes stay as
+        they are.
+    compressor : {"blosclz", "lz4", "lz4hc", "zlib", "zstd"}
+        What compresses inside of blosc.
+    shuffle : {"none", "byte", "bit"}
+        How elements are taken apart before they are compressed.
+    growth : int
+        Rows, along the first axis, that are appended after the array has been written; with any
+        the axis is unlimited.
+    """
+
+    name: str
+    shape: Shape
+    dtype: str
+    number: int
+    origin: Shape
+    logical_shape: Shape
+    offset: int
+    owner: int | None
+    chunks: Shape | Literal["contiguous", "library"]
+    codec: Literal["none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc", "library"]
+    level: int
+    fill: Literal["none", "library"]
+    byte_order: ByteOrder = "native"
+    compressor: Compressor = "lz4"
+    shuffle: Shuffle = "none"
+    growth: int = 0
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        """Element type in the store."""
+        dtype = np.dtype(self.dtype)
+        return dtype.newbyteorder(">") if self.byte_order == "big" else dtype
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return int(np.dtype(self.dtype).itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array data, before compression."""
+        return math.prod(self.shape) * self.itemsize
+
+    @property
+    def whole(self) -> Box:
+        """The box that covers the array."""
+        return Box((0,) * len(self.shape), self.shape)
+
+    def data_start(self, box: Box) -> Shape:
+        """Index in the logical array of the first element of a box of this array."""
+        return tuple(o + s for o, s in zip(self.origin, box.start, strict=True))
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a backend can do; impossible cases are refused by this when a run is planned.
+
+    Parameters
+    ----------
+    layouts : frozenset of str
+        Layouts that it can do.
+    transfers : frozenset of str
+        Transfers that it can do in a file that ranks share.
+    codecs : frozenset of str
+        Codecs that it can be asked for.
+    shuffles : mapping of str to frozenset of str
+        What each codec can be asked to do before; a codec that is not named: nothing.
+    compressors : frozenset of str
+        What can compress inside of blosc.
+    codec_libraries : mapping of str to str
+        Import names of optional packages that codecs need.
+    byte_orders : frozenset of str
+        Byte orders in the store that it can be asked for.
+    formatted : bool
+        Whether it stores a described array; False for raw bytes, which serve as the roofline.
+    keeps_data : bool
+        Whether what was written can be read back.
+    caller_buffer : bool
+        Whether a read lands in the caller's buffer; otherwise the library returns a new array
+        and its allocation is part of the read.
+    maps_files : bool
+        Whether reads go through a map of the file, and not through read(2) and its like.
+    changes : bool
+        Whether a closed store can be opened again to overwrite parts of its arrays, those with a
+        stride too, and to append to them.
+    """
+
+    layouts: frozenset[str] = frozenset({"file_per_process", "own", "shared"})
+    transfers: frozenset[str] = frozenset({"independent", "collective"})
+    codecs: frozenset[str] = frozenset({"none"})
+    shuffles: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    compressors: frozenset[str] = frozenset()
+    codec_libraries: Mapping[str, str] = field(default_factory=dict)
+    byte_orders: frozenset[str] = frozenset({"native"})
+    formatted: bool = True
+    keeps_data: bool = True
+    caller_buffer: bool = True
+    maps_files: bool = False
+    changes: bool = False
+
+
+Buffer = np.ndarray[Any, Any]
+#: What is timed: moves the data. What may be returned is told at `Array.writer` and `Array.reader`.
+Call = Callable[[], Any]
+
+
+class Array(ABC):
+    """An array in an open store."""
+
+    @abstractmethod
+    def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
+        """Prepare to write a box from a C-contiguous buffer and return the call that does it.
+
+        With ``collective`` every rank of the store calls, those with an empty box too.
+
+        The call may be the library's own, with nothing around it. It returns the number of bytes
+        that it moved, as an int, where the library may move fewer and not call it an error; else
+        anything but an int.
+        """
+
+    @abstractmethod
+    def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
+        """Prepare to read a box and return the call that does it.
+
+        The call returns the array that holds the data where that is not ``out``, since the
+        library makes a new one; else what a call of `writer` may return. See `what_was_read`.
+        """
+
+    def missing(self, call: Call, returned: Any, nbytes: int) -> int:
+        """Tell how many bytes a call did not move that the library raised no error for.
+
+        Asked once of each call after a phase, so that no time is taken to look within it.
+
+        Parameters
+        ----------
+        call : callable
+            What `writer` or `reader` returned.
+        returned : Any
+            What the call returned.
+        nbytes : int
+            Bytes that it was to move.
+        """
+        return nbytes - returned if isinstance(returned, int) else 0
+
+    def diagnose_short_write(self, box: Box, buffer: Buffer) -> str:
+        """Say what keeps a box from being written whole, after a call that wrote a part of it.
+
+        Off the timer, by one rank alone; it may write. Empty where that is not known.
+        """
+        return ""
+
+    def resizer(self, length: int) -> Call:
+        """Prepare to make the first axis so long; return the call that does it.
+
+        By default nothing: the array grows when something is written beyond its end.
+        """
+        return _stay
+
+    def touched(self, box: Box) -> Touched | None:
+        """Tell what of the file a box lies in, off the timer; None where that is not known."""
+        return None
+
+    def chunking(self, collective: bool) -> Chunking | None:
+        """Tell how the array is chunked and what keeps chunks between calls, after reading it.
+
+        Off the timer. None of an array without chunks, and where it is not known.
+        """
+        return None
+
+
+def what_was_read(returned: Any, out: Buffer) -> Buffer:
+    """Return the array that holds what was read, of what a call of `Array.reader` returned."""
+    return returned if isinstance(returned, np.ndarray) else out
+
+
+def _stay() -> None:
+    """Leave an array as long as it is."""
+
+
+class LazyArrays(Mapping[str, Array]):
+    """Arrays by name, made when the first of them is asked for: after the phase that opened them.
+
+    For stores in which an array is nothing but a place in a file, so that opening thousands of
+    them takes as long as it does in a program that knows the places.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the arrays; calls no library, since nobody times it.
+    """
+
+    def __init__(self, make: Callable[[], Mapping[str, Array]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> Mapping[str, Array]:
+        return self._make()
+
+    def __getitem__(self, name: str) -> Array:
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
 
 #: Inner boundaries between the ranks' parts, for each axis.
 Cuts = tuple[tuple[int, ...], ...]
@@ -217,7 +463,7 @@ class Backend(ABC):
         """
         return StoredAs()
 
-    def default_chunk_cache(self) -> ChunkCache | None:
+    def default_chunk_cache(self) -> ChunkCacheSettings | None:
         """Return what the linked library gives an array as chunk cache by itself; None: nothing."""
         return None
 

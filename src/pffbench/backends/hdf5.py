@@ -1,38 +1,52 @@
-"""HDF5 through h5py, parallel (MPI-IO driver) or one file per process (default driver)."""
+"""HDF5 through h5py: parallel with the MPI-IO driver, or one file per process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from io import FileIO
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
-from pffbench.backends import filters
+from pffbench.backends import hdf5_files as filters
 from pffbench.backends.base import (
     MPI_CALL_LIMIT,
+    Array,
     ArraySpec,
     Backend,
+    Buffer,
+    Call,
     Capabilities,
     Cuts,
     Store,
     StoredAs,
 )
-from pffbench.backends.chunkcache import MATCHED_CHUNK_CACHE, ChunkCache, StoredChunks
-from pffbench.backends.hdf5_arrays import Api
-from pffbench.backends.hdf5_chunks import (
+from pffbench.backends.chunk_cache_model import (
+    MATCHED_CHUNK_CACHE,
+    ChunkCacheSettings,
+    Chunking,
+    StoredChunks,
+)
+from pffbench.backends.hdf5_files import (
+    chunking_of,
     chunks_on_disk,
     h5repack,
+    part_of_hdf5,
     refuse_chunks,
     superblock_version,
+    touched,
 )
-from pffbench.backends.hdf5_store import Hdf5Store
-from pffbench.backends.stored_parts import part_of_hdf5
+from pffbench.backends.inspection import Touched
+from pffbench.backends.raw.layout import Copy
+from pffbench.backends.raw.posix import PosixArray
 from pffbench.case import Options, Parameters, Settings
 from pffbench.parallel.decomposition import Box
 from pffbench.units import CacheSize, SmallSize
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
 
 
 Libver = Literal["earliest", "v108", "v110", "v112", "v114", "latest"]
@@ -181,13 +195,13 @@ class Hdf5(Backend):
             set_collective_metadata(access.id)
         return access
 
-    def _chunk_cache(self) -> ChunkCache:
+    def _chunk_cache(self) -> ChunkCacheSettings:
         """Return the chunk cache that datasets are to have."""
         options = self.options
         usual = MATCHED_CHUNK_CACHE if self.settings == "matched" else self.default_chunk_cache()
         assert isinstance(options, Hdf5Options)
         nbytes, w0 = options.chunk_cache, options.chunk_cache_w0
-        return ChunkCache(
+        return ChunkCacheSettings(
             nbytes=usual.nbytes if nbytes is None else int(nbytes),
             slots=options.chunk_cache_slots or usual.slots,
             preemption=usual.preemption if w0 is None else w0,
@@ -199,10 +213,10 @@ class Hdf5(Backend):
         garbage_collect()
         overwrite()
 
-    def default_chunk_cache(self) -> ChunkCache:
+    def default_chunk_cache(self) -> ChunkCacheSettings:
         h5p = self._h5py.h5p
         _, slots, nbytes, preemption = h5p.create(h5p.FILE_ACCESS).get_cache()
-        return ChunkCache(nbytes, slots, preemption)
+        return ChunkCacheSettings(nbytes, slots, preemption)
 
     def stored_chunks(self, path: str, name: str) -> StoredChunks | None:
         return chunks_on_disk(path, name)
@@ -257,3 +271,225 @@ def _refuse_api(
     if chunked or options.guess_chunks or any(spec.byte_order != "native" for spec in specs):
         return "hdf5.api: pread finds contiguous data of native byte order; name chunks: contiguous"
     return None
+
+
+class Hdf5Store(Store):
+    """An HDF5 file that ranks have open together, or one rank alone."""
+
+    def __init__(
+        self,
+        h5py: Any,
+        file: Any,
+        path: str,
+        comm: MPI.Intracomm | None,
+        collective_lookup: bool,
+        options: Hdf5Options,
+    ) -> None:
+        self._h5py = h5py
+        self._file = file
+        self._rank = None if comm is None else comm.rank
+        self.collective_lookup = collective_lookup
+        self.collective_growth = comm is not None  # H5Dset_extent changes metadata
+        self._path = path
+        self._options = options
+        self._bytes: FileIO | None = None
+        self._transfers: dict[bool, Any] = {}
+        # Kept with the store: after a close that failed HDF5 crashes when a dataset is let go.
+        self._arrays: dict[str, Array] = {}
+
+    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
+        """Create all datasets on every rank: in parallel HDF5 the definition is collective."""
+        self._arrays = {spec.name: self._array(self._create(spec)) for spec in specs}
+        return self._arrays
+
+    def _create(self, spec: ArraySpec) -> Any:
+        told = _creation(spec)
+        if spec.chunks == "library" and self._options.guess_chunks:
+            told["chunks"] = True
+        return self._file.create_dataset(spec.name, spec.shape, spec.stored_dtype, **told)
+
+    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
+        self._arrays = {spec.name: self._array(self._file[spec.name]) for spec in specs}
+        return self._arrays
+
+    def _array(self, dataset: Any) -> Array:
+        return ARRAYS[self._options.api](self, dataset)
+
+    def files(self) -> set[str]:
+        return {self._path}
+
+    def flush(self) -> None:
+        """Flush the file; with MPI this syncs it too (``MPI_File_sync``)."""
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def descriptor(self) -> int:
+        """Return a descriptor of the file's bytes; it is closed with the store's last reference."""
+        if self._bytes is None:
+            self._bytes = FileIO(self._path)
+        return self._bytes.fileno()
+
+    def transfer_list(self, collective: bool) -> Any:
+        """Return the transfer property list, one for each mode."""
+        if collective not in self._transfers:
+            h5p, h5fd = self._h5py.h5p, self._h5py.h5fd
+            transfer = h5p.create(h5p.DATASET_XFER)
+            if self._rank is not None:
+                mode = h5fd.MPIO_COLLECTIVE if collective else h5fd.MPIO_INDEPENDENT
+                transfer.set_dxpl_mpio(mode)
+            self._transfers[collective] = transfer
+        return self._transfers[collective]
+
+    def moved_collectively(self, collective: bool) -> bool:
+        """Whether the last transfer really was collective, which passes the chunk cache by."""
+        if self._rank is None or not collective:
+            return False
+        from pffbench.backends.libhdf5 import actual_io_mode
+
+        return actual_io_mode(self.transfer_list(True).id) != "independent"
+
+    def transfer_facts(self) -> dict[str, str]:
+        """Tell the mode that the last transfer used and why it was not collective."""
+        if self._rank is None:
+            return {}
+        from pffbench.backends.libhdf5 import actual_io_mode, no_collective_cause
+
+        facts = {}
+        for collective, transfer in self._transfers.items():
+            facts["hdf5_io_mode"] = actual_io_mode(transfer.id)
+            if collective and (causes := no_collective_cause(transfer.id)):
+                facts["hdf5_no_collective_cause"] = causes
+        return facts
+
+
+def _creation(spec: ArraySpec) -> dict[str, Any]:
+    """Return what ``create_dataset`` is told beyond name, shape and type."""
+    told: dict[str, Any] = {}
+    if isinstance(spec.chunks, tuple):
+        told["chunks"] = spec.chunks
+    if spec.growth:
+        told["maxshape"] = (None, *spec.shape[1:])
+    if spec.fill == "none":
+        told["fill_time"] = "never"
+    if spec.codec == "gzip":
+        told.update(compression="gzip", compression_opts=spec.level)
+    elif spec.codec == "szip":
+        told.update(compression="szip", compression_opts=("nn", filters.SZIP_BLOCK))
+    elif spec.codec == "lzf":
+        told.update(compression="lzf")
+    elif plugin := filters.plugin_filter(spec):
+        told.update(compression=plugin.number, compression_opts=plugin.values)
+    if filters.shuffles_before(spec):
+        told["shuffle"] = True
+    return told
+
+
+Api = Literal["low_level", "high_level", "pread"]
+
+
+class Hdf5Array(Array):
+    """A dataset. Data spaces are made beforehand, so that H5Dwrite/H5Dread alone is timed."""
+
+    def __init__(self, store: Hdf5Store, dataset: Any) -> None:
+        from h5py import h5s, h5t
+
+        self._store = store
+        self._dataset = dataset
+        self._id = dataset.id
+        self._h5s = h5s
+        self._py_create = h5t.py_create
+
+    def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
+        memory, file = self._spaces(box)
+        transfer = self._store.transfer_list(collective)
+        kind = self._py_create(buffer.dtype)
+        return partial(self._id.write, memory, file, buffer, kind, transfer)
+
+    def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
+        memory, file = self._spaces(box)
+        transfer = self._store.transfer_list(collective)
+        kind = self._py_create(out.dtype)
+        return partial(self._id.read, memory, file, out, kind, transfer)
+
+    def resizer(self, length: int) -> Call:
+        return partial(self._id.set_extent, (length, *self._id.shape[1:]))
+
+    def touched(self, box: Box) -> Touched | None:
+        return touched(self._id, box)
+
+    def chunking(self, collective: bool) -> Chunking | None:
+        return chunking_of(self._id, cached=not self._store.moved_collectively(collective))
+
+    def _spaces(self, box: Box) -> tuple[Any, Any]:
+        file = self._id.get_space()
+        if box.size == 0:
+            memory = self._h5s.create_simple((1,))
+            memory.select_none()
+            file.select_none()
+            return memory, file
+        if box.shape == self._id.shape:  # H5S_ALL takes the library a third less than a selection
+            return self._h5s.ALL, self._h5s.ALL
+        file.select_hyperslab(box.start, box.shape, box.stride or None)
+        return self._h5s.create_simple(box.shape), file
+
+
+class SlicedArray(Hdf5Array):
+    """A dataset as most programs use it, ``dataset[a:b]``: what h5py does around the call is timed.
+
+    A read returns a new array. In a collective transfer it is ``read_direct`` into the caller's:
+    ``dataset[a:b]`` reads numbers independently, also within ``dataset.collective`` (h5py 3.16;
+    its fast reader knows no transfer properties). Ranks with nothing to move make the low-level
+    call, because h5py leaves out empty selections and the other ranks would wait for ever.
+    """
+
+    def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
+        if box.size == 0:
+            return super().writer(box, buffer, collective)
+        dataset, slices = self._dataset, box.slices
+
+        def call() -> None:
+            if collective:
+                with dataset.collective:
+                    dataset[slices] = buffer
+            else:
+                dataset[slices] = buffer
+
+        return call
+
+    def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
+        if box.size == 0:
+            return super().reader(box, out, collective)
+        dataset, slices = self._dataset, box.slices
+
+        def call() -> Any:
+            if not collective:
+                return dataset[slices]
+            with dataset.collective:
+                dataset.read_direct(out, slices)
+            return None
+
+        return call
+
+
+class DirectlyReadArray(Hdf5Array):
+    """A contiguous dataset whose bytes are read with pread(2) where HDF5 says that they lie.
+
+    What the library and h5py take beside is the rest of what the other ways take. Writing goes
+    through the library, which decides on the place.
+    """
+
+    def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
+        begin = self._id.get_offset()
+        if begin is None:  # no space is taken for a dataset that was never written to
+            return super().reader(box, out, collective)
+        copy = Copy(self._id.shape, out.itemsize, "C", begin)
+        return PosixArray(self._store.descriptor(), [copy]).reader(box, out, collective)
+
+
+ARRAYS: dict[Api, type[Hdf5Array]] = {
+    "low_level": Hdf5Array,
+    "high_level": SlicedArray,
+    "pread": DirectlyReadArray,
+}

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pffbench.backends.filters import SHUFFLE, Filter
+from pffbench.backends.hdf5_files import SHUFFLE, Filter
 
 
 @cache

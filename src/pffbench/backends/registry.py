@@ -1,9 +1,10 @@
-"""The known backends: one line each, plus those that other packages bring."""
+"""The known backends, those of other packages, and which of their libraries are missing."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 
 from pffbench.backends.base import Backend
 
@@ -11,12 +12,12 @@ from pffbench.backends.base import Backend
 _BUILT_IN = {
     "hdf5": "pffbench.backends.hdf5:Hdf5",
     "netcdf4": "pffbench.backends.netcdf4:NetCdf4",
-    "zarr": "pffbench.backends.zarr:Zarr",
-    "zarr2": "pffbench.backends.zarr2:Zarr2",
-    "tensorstore": "pffbench.backends.tensorstore:TensorStore",
-    "mpiio": "pffbench.backends.mpiio:MpiIo",
-    "posix": "pffbench.backends.posix:Posix",
-    "memmap": "pffbench.backends.memmap:Memmap",
+    "zarr": "pffbench.backends.zarr.zarr3:Zarr",
+    "zarr2": "pffbench.backends.zarr.zarr2:Zarr2",
+    "tensorstore": "pffbench.backends.zarr.tensorstore:TensorStore",
+    "mpiio": "pffbench.backends.raw.mpiio:MpiIo",
+    "posix": "pffbench.backends.raw.posix:Posix",
+    "memmap": "pffbench.backends.raw.memmap:Memmap",
     "null": "pffbench.backends.null:Null",
 }
 
@@ -52,3 +53,33 @@ def backend_class(name: str) -> type[Backend]:
     assert isinstance(found, type)
     assert issubclass(found, Backend)
     return found
+
+
+def missing_library(kind: type[Backend]) -> str | None:
+    """Say which library of a backend is missing or of another series, or None.
+
+    Nothing is imported: of two series of a library only one can be there, and the other one's
+    backend must not break what this one does.
+    """
+    for name in kind.libraries:
+        if find_spec(name) is None:
+            return f"needs the Python package {name}, which is not installed (see pffbench doctor)"
+    for name, series in kind.series.items():
+        version = installed(name)
+        if version is not None and version.partition(".")[0] != str(series):
+            return f"needs {name} {series}, and {version} is installed{_remedy(kind)}"
+    return None
+
+
+def installed(name: str) -> str | None:
+    """Return the version of an installed package; None where it does not tell."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(name)
+    except (metadata.PackageNotFoundError, ValueError):  # a ValueError: no name at all
+        return None
+
+
+def _remedy(kind: type[Backend]) -> str:
+    return f" ({kind.remedy})" if kind.remedy else ""

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from pffbench.backends.base import Backend
-from pffbench.backends.needs import lacking
-from pffbench.backends.registry import backend_class, backend_names
+from pffbench.backends.registry import backend_class, backend_names, missing_library
 from pffbench.commands.describe import fields_of
 
 
@@ -35,7 +34,7 @@ def _codec(kind: type[Backend], codec: str) -> str:
 
 def _lines(kind: type[Backend]) -> Iterator[str]:
     can = kind.capabilities
-    reason = lacking(kind)
+    reason = missing_library(kind)
     state = f" (cannot run: {reason})" if reason else ""
     yield f"{kind.name}: {kind.summary}{state}"
     yield f"  layouts    {', '.join(sorted(can.layouts))}"

@@ -1,13 +1,19 @@
-"""`pffbench clean`: list what killed runs left in a scratch directory, and remove it on demand."""
+"""`pffbench clean`: list and remove scratch directories that killed runs left."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 
-from pffbench.errors import NOT_VALID, VALID
-from pffbench.results.leftovers import Judged, judged, remove
-from pffbench.storage.scratch import scratch_parent
+from pffbench.errors import NOT_VALID, VALID, UserError
+from pffbench.record.run_json import RunRecord
+from pffbench.storage.durability import DiskUsage, disk_usage
+from pffbench.storage.ownership import JOB_PREFIX, Leftover, find_leftovers, leftover_at
+from pffbench.storage.scratch import Scratch, scratch_parent
 from pffbench.text import one_line
 from pffbench.units import Size
 
@@ -15,7 +21,7 @@ from pffbench.units import Size
 def main(arguments: argparse.Namespace) -> int:
     """List leftovers, and remove those that nothing needs if asked to. Return the exit status."""
     parent, _ = scratch_parent(arguments.scratch)
-    found = list(judged(parent, kept=arguments.kept))
+    found = list(find_stale_scratch(parent, kept=arguments.kept))
     status = VALID
     for one in found:
         print(one_line(_told(one)))  # anybody may have named the directory and written its marker
@@ -34,7 +40,7 @@ def main(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _told(one: Judged) -> str:
+def _told(one: StaleScratch) -> str:
     size = "unreadable"
     if one.usage is not None:
         size = f"{Size(one.usage.stored)} in {one.usage.files - 1} files"  # without the marker
@@ -49,7 +55,7 @@ def _in_words(seconds: float) -> str:
     return f"{max(seconds, 0):.0f} seconds"
 
 
-def _ending(found: list[Judged], parent: str, removed: bool) -> Iterator[str]:
+def _ending(found: list[StaleScratch], parent: str, removed: bool) -> Iterator[str]:
     if not found:
         yield f"no run has left anything in {parent}"
         return
@@ -57,3 +63,107 @@ def _ending(found: list[Judged], parent: str, removed: bool) -> Iterator[str]:
     size = Size(sum(one.usage.stored for one in going if one.usage is not None))
     if going and not removed:
         yield f"{len(going)} of {len(found)} can go, {size}; nothing was removed: add --remove"
+
+
+@dataclass(frozen=True)
+class StaleScratch:
+    """A scratch directory, and whether it may be removed.
+
+    Parameters
+    ----------
+    leftover : Leftover
+        What its marker says.
+    usage : DiskUsage or None
+        What is in it; None when it cannot be read.
+    removable : bool
+        Whether nothing needs it any more, as far as can be known.
+    why : str
+        How that is known, or why it stays.
+    """
+
+    leftover: Leftover
+    usage: DiskUsage | None
+    removable: bool
+    why: str
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since its marker was written; None when the marker does not tell."""
+        try:
+            written = datetime.fromisoformat(self.leftover.holder.date)
+            return (datetime.now(UTC) - written).total_seconds()
+        except (TypeError, ValueError, OverflowError):
+            return None
+
+
+def find_stale_scratch(parent: str, *, kept: bool) -> Iterator[StaleScratch]:
+    """Yield the marked directories of a scratch parent, each with a judgement.
+
+    Parameters
+    ----------
+    parent : str
+        The directory that runs make theirs in.
+    kept : bool
+        Whether files that another job is still to read may go too.
+
+    Raises
+    ------
+    UserError
+        The parent cannot be read.
+    """
+    try:
+        found = find_leftovers(parent)
+    except OSError as error:
+        raise UserError(f"--scratch {parent}: cannot be read: {error.strerror}") from None
+    for leftover in found:
+        removable, why = _judge(leftover, kept)
+        try:
+            usage = disk_usage([leftover.path])
+        except OSError:
+            usage = None
+        yield StaleScratch(leftover, usage, removable, why)
+
+
+def _judge(leftover: Leftover, kept: bool) -> tuple[bool, str]:
+    fate = leftover.holder.fate()
+    if fate.state == "runs":
+        return False, f"in use: {fate.why}"
+    if fate.state == "unknown":
+        return False, f"may be in use: {fate.why}; clean it there, or remove it by hand"
+    if leftover.kept_for and not kept and not _is_read(leftover.kept_for):
+        return False, (
+            f"waits to be read: pffbench run --resume {leftover.kept_for} --stage read; "
+            "--kept removes it all the same"
+        )
+    return True, fate.why
+
+
+def _is_read(results: str) -> bool:
+    """Whether the run that the files were kept for has come to its end."""
+    try:
+        return RunRecord.load(results).status == "finished"
+    except ValueError:
+        return False
+
+
+def remove(judgement: StaleScratch) -> str | None:
+    """Remove a directory that may be removed; say why if that failed.
+
+    Its marker is looked at once more: the run may have been gone on with meanwhile. No symbolic
+    link is followed. The directory of a job around it goes too when nothing else is in it.
+    """
+    assert judgement.removable
+    leftover = judgement.leftover
+    if leftover_at(leftover.path) != [leftover]:
+        return "its marker has changed meanwhile"
+    try:
+        Scratch(leftover.path, leftover.run_id).destroy()
+    except (OSError, UserError) as error:
+        return one_line(str(error))
+    except RecursionError:
+        return "directories in it are nested too deeply"
+    around = Path(leftover.path).parent
+    if around.name.startswith(JOB_PREFIX):
+        with suppress(OSError):
+            around.rmdir()
+    return None

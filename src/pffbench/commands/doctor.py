@@ -6,8 +6,7 @@ import argparse
 import os
 import sys
 
-from pffbench.diagnosis.finding import MAKE_ENV, Finding, count
-from pffbench.diagnosis.report import print_report
+from pffbench.doctor.finding import MAKE_ENV, Finding, count, print_report
 from pffbench.errors import NOT_VALID, VALID, UserError
 
 HEALTHY, PROBLEMS = VALID, NOT_VALID
@@ -17,7 +16,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Examine, alone or on all ranks, and print what was found. Return the exit status."""
     try:
         if arguments.no_mpi:
-            from pffbench.diagnosis.alone import examine_alone
+            from pffbench.doctor.local import examine_alone
 
             return _tell(examine_alone(arguments.scratch))
         return _with_mpi(arguments.scratch)
@@ -38,7 +37,7 @@ def _with_mpi(scratch: str | None) -> int:
         # One process tells for all of them that they do not know of each other, and its status is
         # the job's: srun ends all tasks of a step at the first failure.
         return HEALTHY
-    from pffbench.diagnosis.together import Examination
+    from pffbench.doctor.collective import Examination
     from pffbench.parallel.topology import Team
 
     team = Team.of(comm)
@@ -48,7 +47,7 @@ def _with_mpi(scratch: str | None) -> int:
 
 
 def _without_mpi4py(scratch: str | None, error: Exception) -> int:
-    from pffbench.diagnosis.alone import examine_alone
+    from pffbench.doctor.local import examine_alone
 
     text = f"mpi4py.MPI cannot be loaded: {type(error).__name__}: {error}"
     found = examine_alone(scratch, "not looked at without mpi4py")
@@ -56,12 +55,12 @@ def _without_mpi4py(scratch: str | None, error: Exception) -> int:
 
 
 def _wrongly_launched(scratch: str | None, error: UserError) -> int:
-    from pffbench.diagnosis import launcher
-    from pffbench.diagnosis.alone import examine_alone
+    from pffbench.doctor import mpi_stack as launcher
+    from pffbench.doctor.local import examine_alone
 
     found = examine_alone(scratch, "not looked at, since MPI would not find the other processes")
     remedy = "start with srun --mpi=pmix, or with the mpiexec of Open MPI"
-    return _tell([*found, Finding(launcher.TOPIC, "problem", str(error), remedy)])
+    return _tell([*found, Finding(launcher.LAUNCHER, "problem", str(error), remedy)])
 
 
 def _tell(found: list[Finding]) -> int:

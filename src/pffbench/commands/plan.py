@@ -17,7 +17,7 @@ from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import experiment_files, load_experiment
 from pffbench.experiment.plan import Plan
 from pffbench.experiment.schema import Experiment
-from pffbench.outlet import make_console
+from pffbench.run.output import make_console
 from pffbench.storage.filesystem import filesystem
 from pffbench.storage.scratch import scratch_parent
 from pffbench.text import one_line

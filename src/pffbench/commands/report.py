@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pffbench.errors import UserError
-from pffbench.outlet import make_console
+from pffbench.run.output import make_console
 
 #: Columns where nobody knows the width, such as in a log.
 _WIDTH = 140
@@ -92,8 +92,8 @@ def _figures_of_merit(runs: Sequence[str]) -> Iterator[str]:
             f"report --fom: {len(runs)} runs were given, whose lines would have the same names; "
             "give one"
         )
-    from pffbench.results.fom import fom_lines
-    from pffbench.results.summary import summarise
+    from pffbench.summary.export import fom_lines
+    from pffbench.summary.summary import summarise
 
     try:
         yield from fom_lines(summarise(runs[0]))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
+from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.launcher import (
     launcher_size,
     leave_last,
@@ -19,14 +20,13 @@ from pffbench.parallel.launcher import (
     speaks_for_all,
     start_mpi,
 )
-from pffbench.parallel.stopping import StopSignals
 from pffbench.text import one_line
 from pffbench.units import Size
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from pffbench.session import Session
+    from pffbench.run.session import Session
 
 #: Exit status of a program that Ctrl-C ended, as shells have it.
 _CTRL_C = 130
@@ -47,7 +47,7 @@ def _run(arguments: argparse.Namespace, stop: StopSignals) -> int:
     faulthandler.enable()  # a crash in a library tells where in Python it was
     check_launcher(comm.size)
     with _abort_on_error(comm) as guard:
-        from pffbench.session import Session
+        from pffbench.run.session import Session
 
         status = VALID
         try:

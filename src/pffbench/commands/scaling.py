@@ -10,7 +10,7 @@ from pffbench.errors import UserError
 def main(arguments: argparse.Namespace) -> int:
     """Study a series of runs and print the verdict and what was written. Return the status."""
     try:
-        from pffbench_analysis.scaling.output import scaling
+        from pffbench_analysis.scaling.export import scaling
     except ModuleNotFoundError as error:
         raise UserError(
             f"scaling needs {error.name}, which is not installed: pip install 'pffbench[analysis]'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pffbench.data import hashing
+from pffbench.data import random as hashing
 from pffbench.data.base import DTYPES, Source, check_dtype
 from pffbench.data.verify import Mismatch, verify
 from pffbench.errors import UserError
@@ -28,14 +28,14 @@ SOURCES = {
 
 #: Kind → what makes it of a type and a seed; a run imports what it has cases of.
 _GENERATORS = {
-    "uniform": "pffbench.data.uniform:uniform",
-    "integers": "pffbench.data.integers:Integers",
-    "constant": "pffbench.data.constant:Constant",
-    "smooth": "pffbench.data.smooth:Smooth",
-    "cris": "pffbench.data.cris:Cris",
-    "image": "pffbench.data.image:Image",
-    "dense": "pffbench.data.labels:Dense",
-    "sparse": "pffbench.data.labels:Sparse",
+    "uniform": "pffbench.data.generators:uniform",
+    "integers": "pffbench.data.generators:Integers",
+    "constant": "pffbench.data.generators:Constant",
+    "smooth": "pffbench.data.fields:Smooth",
+    "cris": "pffbench.data.fields:Cris",
+    "image": "pffbench.data.images:Image",
+    "dense": "pffbench.data.volumes:Dense",
+    "sparse": "pffbench.data.volumes:Sparse",
 }
 
 
@@ -124,8 +124,7 @@ class Sources:
 
 def file_source(file: str, variable: str | None, dtype: str | None) -> FileSource:
     """Open a variable of the user's own file as a source; see `make_source`."""
-    from pffbench.data.files import FileSource
-    from pffbench.data.locate import locate
+    from pffbench.data.files import FileSource, locate
 
     return FileSource(locate(file), variable, None if dtype is None else check_dtype(dtype))
 

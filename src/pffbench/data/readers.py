@@ -1,4 +1,6 @@
-"""Open one variable of a file in any of the formats that are read, told by their signatures.
+"""Reading one variable of a user's file: HDF5, netCDF, Zarr or npy, recognised by its signature.
+
+Zarr names codecs in the data, and some of them, such as pickle, run what the data say.
 
 Only the library of the file's own format is imported, and only here. All files are opened
 read-only by one process.
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,53 @@ from typing import Any
 import numpy as np
 
 from pffbench.data.base import Array
-from pffbench.data.codecs import refuse_codecs
 from pffbench.errors import UserError
-from pffbench.storage.regular_files import check_regular, open_regular
+from pffbench.regular_files import check_regular, open_regular
+
+#: Codecs of format 2 and of numcodecs, and those of format 3. What is not here is refused.
+_HARMLESS = frozenset(
+    {
+        "adler32", "astype", "bitround", "blosc", "bz2", "crc32", "crc32c", "delta",
+        "fixedscaleoffset", "fletcher32", "gzip", "jenkins_lookup3", "lz4", "lzma", "packbits",
+        "pcodec", "quantize", "shuffle", "zfpy", "zlib", "zstd",
+        "bytes", "transpose", "sharding_indexed",
+    }
+)  # fmt: skip
+
+
+def refuse_codecs(what: object, metadata: Mapping[str, Any]) -> None:
+    """Refuse an array with a codec that is not known to be harmless.
+
+    Parameters
+    ----------
+    what : object
+        The array, for the message.
+    metadata : mapping
+        Its metadata as plain data, of format 2 or 3.
+
+    Raises
+    ------
+    UserError
+        It has such a codec.
+    """
+    for name in _names(metadata):
+        if name.removeprefix("numcodecs.") not in _HARMLESS:
+            raise UserError(
+                f"{what}: has the codec {name!r}, which may do more than turn bytes into numbers "
+                f"(allowed: {', '.join(sorted(_HARMLESS))})"
+            )
+
+
+def _names(metadata: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the codecs of an array, those within shards included."""
+    for codec in (*(metadata.get("filters") or ()), metadata.get("compressor")):
+        if codec is not None:
+            yield str(codec["id"] if isinstance(codec, Mapping) else codec.codec_id)
+    for codec in metadata.get("codecs") or ():
+        yield str(codec["name"])
+        inner = codec.get("configuration") or {}
+        yield from _names({"codecs": [*inner.get("codecs", ()), *inner.get("index_codecs", ())]})
+
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _NPY = b"\x93NUMPY"

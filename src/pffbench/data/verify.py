@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pffbench.data.base import Array, Comparing, Source
-from pffbench.data.tiling import check_box
+from pffbench.data.random import check_box
 
 #: Bytes generated and compared at a time: small enough to stay in a second-level cache.
 _BLOCK_BYTES = 2**19

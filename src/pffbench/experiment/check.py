@@ -1,30 +1,147 @@
-"""What is possible: every case is checked before anything is made."""
+"""Checking every case before any file is made: capabilities, codecs, limits, arrays."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pffbench.backends.needs import lacking
-from pffbench.backends.registry import backend_class
+from pffbench.backends.base import Capabilities
+from pffbench.backends.registry import backend_class, missing_library
 from pffbench.case import Case, Parameters
 from pffbench.data import file_source
 from pffbench.errors import ImpossibleCaseError, UserError
-from pffbench.experiment.codecs import beyond_codecs
-from pffbench.experiment.contents import Contents, contents_of, of_arrays
-from pffbench.experiment.cost import Cost, cost_of
 from pffbench.experiment.load import LoadedExperiment
-from pffbench.experiment.plan import Plan
+from pffbench.experiment.plan import Contents, Cost, Plan, contents_of, cost_of, of_arrays
 from pffbench.experiment.schema import Experiment
+from pffbench.units import Size
 from pffbench.workloads.registry import workload
 
 if TYPE_CHECKING:
     from pffbench.data.files import FileSource
+
+
+#: Files that a case may have open beside its data: the user's own file, results, libraries.
+_BESIDE = 48
+#: Bytes of addresses that a run takes beside its data: libraries, stacks and heaps of threads.
+FEWEST_ADDRESSES = 768 * 2**20
+#: Chunks that zarr-python has under way at a time, unless an experiment says otherwise.
+_CONCURRENCY = 10
+
+
+class Allowance(msgspec.Struct, frozen=True):
+    """What each rank may take, on the node that allows least.
+
+    Parameters
+    ----------
+    memory : int
+        Bytes.
+    open_files : int
+        Files that it may open beside those that are open at the start (``ulimit -n``).
+    addresses : int
+        Bytes of addresses beside those that it has at the start (``ulimit -v``).
+    """
+
+    memory: int
+    open_files: int
+    addresses: int = sys.maxsize
+
+
+def open_files(case: Case) -> int:
+    """Return how many files a rank may have open at a time, an upper estimate."""
+    at_once = getattr(case.options, "concurrency", None)
+    if backend_class(case.parameters.backend).file_per_chunk:
+        at_once = at_once or _CONCURRENCY
+    return (at_once or 1) + _BESIDE
+
+
+def check_addresses(plan: Plan, allowance: Allowance) -> None:
+    """Refuse a plan for which a process may not have enough addresses.
+
+    Libraries take them for code, threads and files that are mapped, and abort where there are none.
+
+    Raises
+    ------
+    UserError
+        With the case that needs most, and what to do.
+    """
+    most = max(plan.cases, key=lambda case: plan.costs[case.id].memory)
+    needed = FEWEST_ADDRESSES + 2 * plan.costs[most.id].memory
+    if needed > allowance.addresses:
+        raise UserError(
+            f"{most.id} needs about {Size(needed)} more of virtual memory on a rank, where "
+            f"{Size(allowance.addresses)} are allowed; raise the limit (ulimit -v) or choose "
+            "smaller shapes"
+        )
+
+
+def check_open_files(plan: Plan, allowance: Allowance) -> None:
+    """Refuse a plan that needs more open files than a process may have.
+
+    Raises
+    ------
+    UserError
+        With the case that needs most, and what to do.
+    """
+    most = max(plan.cases, key=open_files)
+    if open_files(most) > allowance.open_files:
+        raise UserError(
+            f"{most.id} may need {open_files(most)} more open files on a rank, where "
+            f"{allowance.open_files} are allowed; raise the limit (ulimit -n) or choose a smaller "
+            "concurrency"
+        )
+
+
+#: Lowest and highest level of the codecs that have levels.
+LEVELS = {"gzip": (0, 9), "zstd": (1, 22), "blosc": (0, 9)}
+
+
+def beyond_codecs(p: Parameters, can: Capabilities) -> str | None:
+    """Say why a case cannot be compressed as it asks for, or None."""
+    if p.codec not in ("auto", *can.codecs):
+        return f"backend {p.backend} cannot do codec {p.codec} (it can: {_list(can.codecs)})"
+    if p.level is not None and (reason := _beyond_levels(p)):
+        return reason
+    if p.compressor is not None and p.codec != "blosc":
+        return f"compressor {p.compressor} is one of Blosc's; it needs codec: blosc"
+    if p.compressor is not None and p.compressor not in can.compressors:
+        return (
+            f"backend {p.backend} cannot do compressor {p.compressor} "
+            f"(it can: {_list(can.compressors)})"
+        )
+    shuffles = can.shuffles.get(p.codec, frozenset({"none"}))
+    if p.shuffle is not None and p.shuffle not in shuffles:
+        return (
+            f"backend {p.backend} cannot do shuffle {p.shuffle} with codec {p.codec} "
+            f"(it can: {_list(shuffles)})"
+        )
+    library = can.codec_libraries.get(p.codec)
+    if library is not None and find_spec(library) is None:
+        return (
+            f"codec {p.codec} in backend {p.backend} needs the Python package {library}, which is "
+            "not installed (see pffbench doctor)"
+        )
+    return None
+
+
+def _beyond_levels(p: Parameters) -> str | None:
+    if p.codec not in LEVELS:
+        return f"codec {p.codec} has no level (those that have: {_list(LEVELS)})"
+    lowest, highest = LEVELS[p.codec]
+    if p.level is not None and not lowest <= p.level <= highest:
+        return f"codec {p.codec} has the levels {lowest} to {highest}, not {p.level}"
+    return None
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
 
 #: Arrays of one case: each rank keeps a description of every one of them.
 MOST_ARRAYS = 10_000_000
@@ -143,7 +260,7 @@ class _Checker:
 
 def _lacking(backend: str) -> str | None:
     """Say which library a backend needs that is not there, or None."""
-    return lacking(backend_class(backend))
+    return missing_library(backend_class(backend))
 
 
 def _beyond(p: Parameters) -> str | None:
@@ -159,8 +276,6 @@ def _beyond(p: Parameters) -> str | None:
     return beyond_codecs(p, can)
 
 
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names))
 
 
 class _Files:

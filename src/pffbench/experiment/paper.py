@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pffbench.backends.needs import installed
+from pffbench.backends.registry import installed
 from pffbench.errors import UserError
 from pffbench.experiment.convert import check_keys, shown
 

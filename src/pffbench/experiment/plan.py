@@ -1,17 +1,224 @@
-"""A plan: the cases that will run; only rank 0 makes it, all ranks follow it."""
+"""The plan of a run: its cases, and the bytes, files and memory that each needs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from math import prod
+from typing import TypeVar
 
 import msgspec
 
-from pffbench.case import Case
+from pffbench.backends.base import ArraySpec, Cuts
+from pffbench.backends.registry import backend_class
+from pffbench.case import Case, Parameters, itemsize
+from pffbench.errors import UserError
 from pffbench.experiment.schema import Experiment
+from pffbench.units import Size
+from pffbench.workloads.base import CaseTotals
+from pffbench.workloads.registry import workload
 
-if TYPE_CHECKING:
-    from pffbench.experiment.cost import Cost
+P = TypeVar("P", bound=Parameters)
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """What a plan needs to know of the arrays of a case.
+
+    Parameters
+    ----------
+    volume : Volume
+        How many arrays and bytes.
+    kinds : list of ArraySpec
+        An array of each kind, that of rank 0 first; empty where rank 0 opens none.
+    largest_write : int
+        Bytes of the longest call of any rank.
+    cuts : tuple of tuple of int
+        Where the arrays that all ranks write together are cut; empty where there are none.
+    """
+
+    volume: CaseTotals
+    kinds: list[ArraySpec]
+    largest_write: int
+    cuts: Cuts
+
+
+def of_arrays(parameters: P) -> P:
+    """Return parameters without what arrays hold and what becomes of it: equal for equal arrays.
+
+    A sweep over such parameters finds out about its arrays once.
+    """
+    return msgspec.structs.replace(
+        parameters, source="uniform", file=None, variable=None, durability="close", cache="warm"
+    )
+
+
+def contents_of(parameters: Parameters, ranks: int) -> Contents:
+    """Return what cases hold whose parameters have been found to make sense together."""
+    return _contents(of_arrays(parameters), ranks)
+
+
+@lru_cache(maxsize=1024)
+def _contents(parameters: Parameters, ranks: int) -> Contents:
+    pattern = workload(parameters.workload)
+    return Contents(
+        pattern.volume(parameters, ranks),
+        pattern.kinds(parameters, ranks),
+        pattern.largest_write(parameters, ranks),
+        pattern.cuts(parameters, ranks) if parameters.layout == "shared" else (),
+    )
+
+
+#: Room for what a format adds to the data: metadata, and file system blocks that are not full.
+_FORMAT_OVERHEAD = 1.1
+_BLOCK = 4096
+#: Copies of the rank's buffer at the worst moment: its own, and one that the library makes.
+_COPIES = 2
+
+
+class Cost(msgspec.Struct, frozen=True, gc=False):
+    """What one repetition of a case takes.
+
+    Parameters
+    ----------
+    nbytes : int
+        Bytes of array data, all ranks.
+    arrays : int
+        Arrays that are defined, all ranks.
+    files : int
+        Files on disk, as far as can be told beforehand.
+    space : int
+        Bytes on disk, an upper estimate.
+    memory : int
+        Bytes of memory on the rank that needs most, beside the libraries themselves.
+    """
+
+    nbytes: int
+    arrays: int
+    files: int
+    space: int
+    memory: int
+
+
+def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = None) -> Cost:
+    """Estimate what a case takes.
+
+    Parameters
+    ----------
+    case : Case
+        A case that has been checked.
+    ranks : int
+        Number of ranks.
+    budget : int
+        Bytes that the buffers of a rank may take.
+    contents : Contents, optional
+        Its arrays, where they have been looked at.
+    """
+    p = case.parameters
+    backend = backend_class(p.backend)
+    contents = contents or contents_of(p, ranks)
+    volume, specs = contents.volume, contents.kinds
+    memory = _COPIES * max(contents.largest_write, min(budget, -(-volume.nbytes // ranks)))
+    if not backend.capabilities.keeps_data:
+        return Cost(volume.nbytes, volume.arrays, 0, 0, memory)
+    files = ranks if p.layout == "file_per_process" else 1
+    if backend.file_per_chunk and specs:
+        files += volume.arrays * (1 + _chunks(specs[0]))
+    times = backend.copies(case.options) * _FORMAT_OVERHEAD
+    # In turns, arrays but the first are created when the length of their axes is known.
+    if specs and getattr(p, "order", "") != "interleaved":
+        times *= backend.padding(specs[0], case.options)
+    space = int(volume.nbytes * times) + files * _BLOCK
+    copies = copies_of_file(case)
+    return Cost(volume.nbytes, volume.arrays, copies * files, copies * space, memory)
+
+
+def copies_of_file(case: Case) -> int:
+    """Return how often there is all that a case writes at a time."""
+    p = case.parameters
+    copies = 2 if p.cache == "copied" else 1  # the original is removed when the copy is whole
+    return 2 * copies if workload(p.workload).makes_another(p) else copies
+
+
+def _chunks(spec: ArraySpec) -> int:
+    """Count the chunks of an array; where the library chooses them, assume 1 MiB each."""
+    if not isinstance(spec.chunks, tuple):
+        return max(1, prod(spec.shape) * itemsize(spec.dtype) // 2**20)
+    return prod(-(-n // c) for n, c in zip(spec.shape, spec.chunks, strict=True))
+
+
+class AvailableSpace(msgspec.Struct, frozen=True):
+    """What there is on the machine.
+
+    Parameters
+    ----------
+    scratch : str
+        The directory where files will be made.
+    free_space, free_files : int, int or None
+        Bytes and files that fit there; None where the file system does not count files.
+    free_memory : int
+        Bytes that each rank may take, on the node that has least for each.
+    """
+
+    scratch: str
+    free_space: int
+    free_files: int | None
+    free_memory: int
+
+
+def check_room(plan: Plan, room: AvailableSpace, *, keeps: bool = False) -> None:
+    """Refuse an experiment that does not fit on the machine.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is to run.
+    room : Room
+        What there is.
+    keeps : bool
+        Whether the files of all repetitions stay, instead of those of one at a time.
+
+    Raises
+    ------
+    UserError
+        A case needs more space, files or memory than there are.
+    """
+    if keeps:
+        _check_room_for_all(plan, room)
+    for case in plan.cases:
+        cost = plan.costs[case.id]
+        if cost.space > room.free_space:
+            raise UserError(
+                f"{case.id} needs about {Size(cost.space)} in {room.scratch}, where "
+                f"{Size(room.free_space)} are free; choose smaller shapes or another --scratch"
+            )
+        if room.free_files is not None and cost.files > room.free_files:
+            raise UserError(
+                f"{case.id} makes about {cost.files} files in {room.scratch}, where "
+                f"{room.free_files} more fit; choose larger chunks or another --scratch"
+            )
+        if cost.memory > room.free_memory:
+            raise UserError(
+                f"{case.id} needs about {Size(cost.memory)} of memory on each rank, where "
+                f"{Size(room.free_memory)} are free; choose smaller shapes or fewer ranks a node"
+            )
+
+
+def _check_room_for_all(plan: Plan, room: AvailableSpace) -> None:
+    costs = [plan.costs[case.id] for case in plan.cases]
+    blocks = plan.experiment.blocks
+    space = blocks * sum(cost.space for cost in costs)
+    files = blocks * sum(cost.files for cost in costs)
+    kept = f"all {blocks} repetitions of {len(costs)} cases, which another job is to read,"
+    if space > room.free_space:
+        raise UserError(
+            f"{kept} need about {Size(space)} in {room.scratch}, where {Size(room.free_space)} "
+            "are free; take fewer repetitions, smaller shapes or another --scratch"
+        )
+    if room.free_files is not None and files > room.free_files:
+        raise UserError(
+            f"{kept} are about {files} files in {room.scratch}, where {room.free_files} more fit; "
+            "take fewer repetitions, larger chunks or another --scratch"
+        )
 
 
 class Plan(msgspec.Struct, frozen=True):

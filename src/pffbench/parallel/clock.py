@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from pffbench.parallel.agreement import Agreement
-from pffbench.parallel.extremes import largest
-from pffbench.parallel.meter import Meter, Reading
+from pffbench.parallel.collectives import largest
+from pffbench.parallel.process_counters import Meter, Reading
 from pffbench.parallel.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ class PhaseTime:
         The same seconds as `own` for each time that the phase was entered: data that are moved
         in batches enter it once a batch.
     counters : tuple of float
-        What was counted meanwhile, as `pffbench.parallel.meter.COUNTERS` names it; empty when
-        nothing is.
+        Amounts in the order of `pffbench.parallel.process_counters.COUNTERS`; empty when nothing
+        is counted.
     """
 
     phase: str

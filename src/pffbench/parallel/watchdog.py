@@ -20,8 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 import pffbench
-from pffbench.parallel.leases import Holder, Leases
-from pffbench.parallel.stacks import ask_no_more, write_stacks_when_asked
+from pffbench.parallel.heartbeat import Leases, RankLease, ask_no_more, write_stacks_when_asked
 from pffbench.parallel.topology import Team
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class Watchdog:
         self._limit = limit
         self._places = {"scratch": scratch, "writing": writing, "results": results}
         self._seconds = math.inf
-        self._holder: Holder | None = None
+        self._holder: RankLease | None = None
         self._stacks = -1
         self._watchman: subprocess.Popen[bytes] | None = None
         #: Why nobody watches the ranks of this node, where somebody should.
@@ -162,7 +161,7 @@ class Watchdog:
         told = [str(file), str(count), self._limit, json.dumps(self._places)]
         try:
             self._watchman = subprocess.Popen(
-                [sys.executable, "-S", "-m", "pffbench.parallel.watchman", *told],
+                [sys.executable, "-S", "-m", "pffbench.parallel.watchdog_process", *told],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[file],

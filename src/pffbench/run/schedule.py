@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from pffbench.case import Case
-from pffbench.decided import NextBlock
 from pffbench.experiment.plan import Plan
+from pffbench.run.spec import BlockSpec
 from pffbench.summary.headline import Design, TotalTimes, answers, undecided_cases
 from pffbench.units import Duration
 
@@ -71,11 +71,11 @@ class Schedule:
         self._active = list(range(len(plan.cases)))
         self._reads: dict[int, int] = {}
 
-    def first(self) -> NextBlock:
+    def first(self) -> BlockSpec:
         """Return the first block: every case."""
         return self._block()
 
-    def after(self, block: int, passed: float, expected: Mapping[str, float]) -> NextBlock:
+    def after(self, block: int, passed: float, expected: Mapping[str, float]) -> BlockSpec:
         """Return what follows a block.
 
         Parameters
@@ -98,8 +98,8 @@ class Schedule:
             self._keep_to_budget(counted, passed, expected)
         return self._block()
 
-    def _block(self) -> NextBlock:
-        return NextBlock(tuple(self._active), {i: self._reads_of(i) for i in self._active})
+    def _block(self) -> BlockSpec:
+        return BlockSpec(tuple(self._active), {i: self._reads_of(i) for i in self._active})
 
     def _case(self, place: int) -> Case:
         return self._plan.cases[place]

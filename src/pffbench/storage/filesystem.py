@@ -1,15 +1,18 @@
-"""Which file system holds a path: type, mount options, free space, striping."""
+"""The file system of a path: type, mount options, free space, quota, striping."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import resource
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from pffbench.programs import ask
-from pffbench.storage.fuse import real_type
+from pffbench.errors import UserError
+from pffbench.tools import run_tool
+from pffbench.units import Size
 
 _MEMORY_TYPES = {"tmpfs", "ramfs"}
 _OCTAL = re.compile(r"\\([0-7]{3})")
@@ -152,7 +155,7 @@ def striping(fs_type: str, path: str, timeout: float = 5.0) -> str | None:
     for name, *arguments in commands:
         program = shutil.which(name, path=search)
         if program is not None:
-            return ask([program, *arguments, path], timeout).text[:_STRIPING_CHARACTERS]
+            return run_tool([program, *arguments, path], timeout).text[:_STRIPING_CHARACTERS]
     return f"unknown: {' and '.join(command[0] for command in commands)} not found"
 
 
@@ -204,3 +207,194 @@ def _longest_match(mounts: dict[int, Mount], existing: str) -> Mount:
 
 def _unescape(field: str) -> str:
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), field)
+
+
+# A program that serves a mount names itself as the subtype, `fuse.sshfs`. One that does not can be
+# known by the device that it gives, which is free text. A bare word is not enough: some give the
+# name of a bucket.
+_FUSE = re.compile(r"fuse(blk)?(\.(?P<subtype>.+))?")
+# What libfuse makes of a subtype where the kernel is told only a device.
+_SUBTYPE_IN_DEVICE = re.compile(r"(?P<subtype>[A-Za-z][A-Za-z0-9._-]*)#")
+_DEVICES = {
+    "JuiceFS:": "juicefs",
+    "quobyte@": "quobyte",
+}
+_PROGRAMS = {
+    name: name
+    for name in ("blobfuse", "blobfuse2", "ceph-fuse", "gcsfuse", "mountpoint-s3", "rclone", "s3fs")
+} | {"cvmfs2": "cvmfs", "dfuse": "daos", "pvfs2fuse": "orangefs"}
+# Where the subtype is the name of a program and not that of the file system.
+_KNOWN_AS = {
+    "mfs": "moosefs",
+    "mfsmount": "moosefs",
+    "dfuse": "daos",
+    "cvmfs2": "cvmfs",
+    "pvfs2fuse": "orangefs",
+    "glusterfs-fuse": "glusterfs",
+}
+
+
+def real_type(kernel_type: str, device: str) -> str:
+    """Name a file system by what serves it.
+
+    Parameters
+    ----------
+    kernel_type, device : str
+        Type and source of the mount as /proc/self/mountinfo lists them, unescaped.
+
+    Returns
+    -------
+    str
+        The kernel's type where this is no FUSE mount, or nothing tells what it is. Else what
+        the subtype or the device tells, such as ``sshfs`` for ``fuse.sshfs``, and ``moosefs`` for
+        ``fuse`` with the device ``mfs#host:9421``. LizardFS names itself like MooseFS, of which
+        it is a copy.
+    """
+    fuse = _FUSE.fullmatch(kernel_type)
+    if fuse is None:
+        return kernel_type
+    subtype = fuse["subtype"]
+    if subtype is None and (legacy := _SUBTYPE_IN_DEVICE.match(device)):
+        subtype = legacy["subtype"]
+    if subtype is not None:
+        return _KNOWN_AS.get(subtype, subtype)
+    for start, name in _DEVICES.items():
+        if device.startswith(start):
+            return name
+    return _PROGRAMS.get(device, kernel_type)
+
+
+#: Both tools count space in units of so many bytes.
+_UNIT = 1024
+
+
+@dataclass(frozen=True)
+class Quota:
+    """What is left of a quota.
+
+    Parameters
+    ----------
+    space, files : int or None
+        Bytes and files; None without a limit.
+    """
+
+    space: int | None
+    files: int | None
+
+
+def quota_left(there: FileSystem, timeout: float = 5.0) -> Quota | None:
+    """Ask what the user may still store; None where there is no tool, or no answer.
+
+    Only the user's own quota is seen, not that of a group, a project or a directory.
+
+    Parameters
+    ----------
+    there : FileSystem
+        Where.
+    timeout : float
+        Seconds that the tool may take.
+    """
+    user = str(os.getuid())
+    if there.type == "lustre":
+        name, options = "lfs", ["quota", "-q", "-u", user, there.mount_point]
+    else:
+        # As numbers only, a mount a line: without these options a missing grace time is a gap.
+        name = "quota"
+        options = ["--user", "--raw-grace", "--no-wrap", "--show-mntpoint", "--hide-device", user]
+    program = shutil.which(name)
+    if program is None:
+        return None
+    answer = run_tool([program, *options], timeout)
+    return parsed(answer.text, there.mount_point) if answer.ok else None
+
+
+def parsed(text: str, mount_point: str) -> Quota | None:
+    """Read what ``lfs quota`` and ``quota`` print of a mount.
+
+    Behind the mount's name stand: space used, soft limit, hard limit, grace time, and the same of
+    files. An asterisk marks a limit that is passed, brackets a number that is not exact, and a
+    limit of 0 is none.
+    """
+    words = text.split()
+    if mount_point not in words:
+        return None
+    row = words[words.index(mount_point) + 1 :][:8]
+    numbers = [word.strip("*[]") for word in row]
+    if len(numbers) < 8 or not all(numbers[i].isdecimal() for i in (0, 2, 4, 6)):
+        return None
+    space, most_space, files, most_files = (int(numbers[i]) for i in (0, 2, 4, 6))
+    return Quota(
+        _UNIT * max(most_space - space, 0) if most_space else None,
+        max(most_files - files, 0) if most_files else None,
+    )
+
+
+def check_parent(parent: Path, may_be_made: bool) -> None:
+    """Refuse a directory in which none can be made.
+
+    Parameters
+    ----------
+    parent : Path
+        The directory, with links resolved.
+    may_be_made : bool
+        Whether it need not exist.
+
+    Raises
+    ------
+    UserError
+        It cannot be reached, is missing, no directory, or not writable.
+    """
+    try:
+        nearest = Path(nearest_existing(str(parent)))
+    except OSError as error:
+        raise UserError(
+            f"the scratch parent {parent} cannot be reached: {error.strerror}"
+        ) from None
+    if not nearest.is_dir():
+        raise UserError(f"the scratch parent {parent} cannot be used: {nearest} is not a directory")
+    if nearest != parent and not may_be_made:
+        raise UserError(
+            f"the scratch parent {parent} does not exist "
+            f"(the nearest directory that does is {nearest})"
+        )
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise UserError(f"the scratch parent {nearest} is not writable")
+
+
+_WHY = "ranks that share a file through parallel HDF5 may wait for ever when it finds no room"
+
+
+def require_room(directory: str | None, space: int, longest: int) -> None:
+    """Look whether files can be written.
+
+    Parameters
+    ----------
+    directory : str or None
+        Where they will be; None where another rank asks the file system.
+    space : int
+        Bytes that all of them need.
+    longest : int
+        Bytes of the longest file.
+
+    Raises
+    ------
+    OSError
+        There is less room, or a process may not write so long a file (``ulimit -f``).
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if limit != resource.RLIM_INFINITY and limit < longest:
+        raise OSError(
+            errno.EFBIG,
+            f"{os.strerror(errno.EFBIG)}: the file needs about {Size(longest)}, of which "
+            f"{Size(limit)} are allowed (ulimit -f); {_WHY}, so it is not begun",
+        )
+    if directory is None:
+        return
+    there = os.statvfs(directory)
+    free = there.f_bavail * there.f_frsize
+    if free < space:
+        raise OSError(
+            errno.ENOSPC,
+            f"{os.strerror(errno.ENOSPC)}: the file needs about {Size(space)}, and {Size(free)} "
+            f"are free in {directory}; {_WHY}, so it is not begun",
+        )

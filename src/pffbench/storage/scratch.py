@@ -17,15 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pffbench.errors import UserError
-from pffbench.storage.marker import (
-    MARKER,
-    OPEN_DIRECTORY,
-    PREFIX,
-    mark,
-    mark_again,
-    read_marker,
-)
-from pffbench.storage.parent import check_parent
+from pffbench.storage.filesystem import check_parent
+from pffbench.storage.ownership import MARKER, OPEN_DIRECTORY, PREFIX, mark, mark_again, read_marker
 
 #: Made below the working directory when nothing else is named, and removed when it is empty.
 _DEFAULT_PARENT = "pffbench-scratch"

@@ -21,18 +21,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from pffbench.summary.inference import (
-    ALPHA,
-    FEWEST,
     MARGIN,
+    ComparisonTable,
     Decision,
     Decisions,
-    Ratio,
-    Table,
-    Times,
     decide,
-    fastest_of,
     planned_looks,
 )
+from pffbench.summary.rank_test import ALPHA, FEWEST, Ratio, Times, fastest_of
 
 #: Seconds by block, by case, by total (``write_total``, …).
 TotalTimes = Mapping[str, Mapping[str, Times]]
@@ -247,7 +243,7 @@ class _Contest:
     times: Mapping[str, Times]
 
     @property
-    def table(self) -> Table:
+    def table(self) -> ComparisonTable:
         """All pairs of cases of different contenders."""
         names = list(self.contenders)
         pairs = [
@@ -257,7 +253,7 @@ class _Contest:
             for a in self.contenders[one]
             for b in self.contenders[other]
         ]
-        return Table(self.times, tuple(pairs))
+        return ComparisonTable(self.times, tuple(pairs))
 
     def answer(self, place: int, decisions: Decisions, resolution: float) -> Answer:
         """Put the decisions on the pairs together."""

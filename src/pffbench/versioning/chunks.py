@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from pffbench.versioning.folder import Column, Folder
 from pffbench.versioning.history import COLUMNS, Edit, Shape, Table, Values, Version
-from pffbench.versioning.keeper import Call, ColumnStorage, Keeping, Recalling
+from pffbench.versioning.interface import Call, ColumnStorage, VersionReader, VersionWriter
+from pffbench.versioning.plain import Column, Folder
 
 #: Entries of places, shapes and hashes that lie in one chunk of theirs.
 _ENTRIES = 256
@@ -102,7 +102,7 @@ class Pool:
         return chunk
 
 
-class KeepingChunks(Keeping):
+class KeepingChunks(VersionWriter):
     """A pool of chunks, and for each version which of them it consists of.
 
     Staging hashes the chunks that edits touch; committing writes those that are new, then the
@@ -188,7 +188,7 @@ class _Found:
     places: Values
 
 
-class RecallingChunks(Recalling):
+class RecallingChunks(VersionReader):
     """Versions, put together of chunks of the pool."""
 
     def __init__(self, folder: Folder, storage: ColumnStorage) -> None:

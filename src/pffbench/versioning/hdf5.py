@@ -6,14 +6,25 @@ import os
 from typing import Any
 
 from pffbench.backends.hdf5 import Hdf5Options
-from pffbench.backends.stored import StoredAs
+from pffbench.backends.inspection import StoredAs
 from pffbench.case import Options
 from pffbench.versioning.chunks import KeepingChunks, RecallingChunks
-from pffbench.versioning.copies import KeepingCopies, RecallingCopies
-from pffbench.versioning.folder import Column, Folder
 from pffbench.versioning.history import Shape, Values
-from pffbench.versioning.keeper import ColumnStorage, Keeper, Keeping, Kept, Recalling
-from pffbench.versioning.last import KeepingLast, RecallingLast
+from pffbench.versioning.interface import (
+    ColumnStorage,
+    StoredSize,
+    VersionReader,
+    VersionStore,
+    VersionWriter,
+)
+from pffbench.versioning.plain import (
+    Column,
+    Folder,
+    KeepingCopies,
+    KeepingLast,
+    RecallingCopies,
+    RecallingLast,
+)
 
 
 def file_arguments(options: Options) -> dict[str, Any]:
@@ -67,7 +78,7 @@ class Hdf5Folder(Folder):
         self._file.close()
 
 
-class _Hdf5Keeper(Keeper):
+class _Hdf5Keeper(VersionStore):
     """What the ways in an HDF5 file have in common."""
 
     def __init__(self, storage: ColumnStorage, options: Options) -> None:
@@ -82,7 +93,7 @@ class _Hdf5Keeper(Keeper):
     def _open(self, path: str) -> Folder:
         return Hdf5Folder(self._h5py.File(path, "r", **file_arguments(self.options)))
 
-    def look_at(self, path: str) -> tuple[Kept, StoredAs]:
+    def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
         return look_at_file(self._h5py, path, lambda name: name.split("/")[-1] in _VALUES)
 
 
@@ -95,37 +106,37 @@ class Hdf5Last(_Hdf5Keeper):
 
     keeps_all = False
 
-    def create(self, path: str) -> Keeping:
+    def create(self, path: str) -> VersionWriter:
         return KeepingLast(self._create(path), self.storage)
 
-    def open(self, path: str) -> Recalling:
+    def open(self, path: str) -> VersionReader:
         return RecallingLast(self._open(path))
 
 
 class Hdf5Copies(_Hdf5Keeper):
     """One group a version."""
 
-    def create(self, path: str) -> Keeping:
+    def create(self, path: str) -> VersionWriter:
         return KeepingCopies(self._create(path), self.storage)
 
-    def open(self, path: str) -> Recalling:
+    def open(self, path: str) -> VersionReader:
         return RecallingCopies(self._open(path))
 
 
 class Hdf5Chunks(_Hdf5Keeper):
     """Each different chunk once, in datasets that grow."""
 
-    def create(self, path: str) -> Keeping:
+    def create(self, path: str) -> VersionWriter:
         return KeepingChunks(self._create(path), self.storage)
 
-    def open(self, path: str) -> Recalling:
+    def open(self, path: str) -> VersionReader:
         return RecallingChunks(self._open(path), self.storage)
 
-    def look_at(self, path: str) -> tuple[Kept, StoredAs]:
+    def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
         return look_at_file(self._h5py, path, lambda name: name.startswith("pool/"))
 
 
-def look_at_file(h5py: Any, path: str, is_data: Any) -> tuple[Kept, StoredAs]:
+def look_at_file(h5py: Any, path: str, is_data: Any) -> tuple[StoredSize, StoredAs]:
     """Count the chunks of the datasets that hold column data, and tell how values are stored.
 
     Parameters
@@ -152,4 +163,4 @@ def look_at_file(h5py: Any, path: str, is_data: Any) -> tuple[Kept, StoredAs]:
             level = dataset.compression_opts
             named = "none" if codec is None else codec if level is None else f"{codec} {level}"
             stored = StoredAs(chunks=dataset.chunks, codec=named, fill="if set")
-    return Kept(chunks, data_bytes, os.path.getsize(path) - data_bytes), stored
+    return StoredSize(chunks, data_bytes, os.path.getsize(path) - data_bytes), stored

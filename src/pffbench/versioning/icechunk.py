@@ -11,13 +11,19 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from pffbench.backends.stored import StoredAs
+from pffbench.backends.inspection import StoredAs
 from pffbench.case import Options
-from pffbench.storage.durable import files_below
-from pffbench.versioning.folder import Column, assignments, created
+from pffbench.storage.durability import files_below
 from pffbench.versioning.history import COLUMNS, Table, Values, Version
-from pffbench.versioning.keeper import Call, ColumnStorage, Keeper, Keeping, Kept, Recalling
-from pffbench.versioning.last import whole_columns
+from pffbench.versioning.interface import (
+    Call,
+    ColumnStorage,
+    StoredSize,
+    VersionReader,
+    VersionStore,
+    VersionWriter,
+)
+from pffbench.versioning.plain import Column, assignments, created, whole_columns
 from pffbench.versioning.zarr import ZarrFolder, stored_as
 
 
@@ -25,7 +31,7 @@ def _name(number: int) -> str:
     return f"version_{number:06d}"
 
 
-class Icechunk(Keeper):
+class Icechunk(VersionStore):
     """A repository in a directory, with one branch and a tag for each version."""
 
     libraries = ("icechunk",)
@@ -41,15 +47,15 @@ class Icechunk(Keeper):
         self._icechunk = icechunk
         self._zarr = zarr
 
-    def create(self, path: str) -> Keeping:
+    def create(self, path: str) -> VersionWriter:
         place = self._icechunk.local_filesystem_storage(path)
         return _Keeping(self._zarr, self._icechunk.Repository.create(place), self.storage)
 
-    def open(self, path: str) -> Recalling:
+    def open(self, path: str) -> VersionReader:
         place = self._icechunk.local_filesystem_storage(path)
         return _Recalling(self._zarr, self._icechunk.Repository.open(place))
 
-    def look_at(self, path: str) -> tuple[Kept, StoredAs]:
+    def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
         chunks = data = other = 0
         for file in files_below([path]):
             if PurePath(os.path.relpath(file, path)).parts[0] == "chunks":
@@ -58,10 +64,10 @@ class Icechunk(Keeper):
             else:
                 other += os.path.getsize(file)
         recalled = self.open(path)
-        return Kept(chunks, data, other), stored_as(recalled.look_up(0)["val"])
+        return StoredSize(chunks, data, other), stored_as(recalled.look_up(0)["val"])
 
 
-class _Keeping(Keeping):
+class _Keeping(VersionWriter):
     def __init__(self, zarr: Any, repository: Any, storage: ColumnStorage) -> None:
         self._zarr = zarr
         self._repository = repository
@@ -103,7 +109,7 @@ class _Keeping(Keeping):
         """Do nothing: a directory holds no open file."""
 
 
-class _Recalling(Recalling):
+class _Recalling(VersionReader):
     def __init__(self, zarr: Any, repository: Any) -> None:
         self._zarr = zarr
         self._repository = repository

@@ -9,13 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pffbench.backends.stored import StoredAs
+from pffbench.backends.inspection import StoredAs
 from pffbench.case import Options
 from pffbench.errors import UserError
-from pffbench.versioning.folder import Column, assignments
 from pffbench.versioning.hdf5 import compression, file_arguments, look_at_file
 from pffbench.versioning.history import COLUMNS, Table, Values, Version
-from pffbench.versioning.keeper import Call, ColumnStorage, Keeper, Keeping, Kept, Recalling
+from pffbench.versioning.interface import (
+    Call,
+    ColumnStorage,
+    StoredSize,
+    VersionReader,
+    VersionStore,
+    VersionWriter,
+)
+from pffbench.versioning.plain import Column, assignments
 
 
 def _name(number: int) -> str:
@@ -27,7 +34,7 @@ def _path(column: str) -> str:
     return f"table/{column}"
 
 
-class VersionedHdf5(Keeper):
+class VersionedHdf5(VersionStore):
     """A file of versioned-hdf5."""
 
     libraries = ("versioned_hdf5",)
@@ -48,19 +55,19 @@ class VersionedHdf5(Keeper):
         self._h5py = h5py
         self._versioned = VersionedHDF5File
 
-    def create(self, path: str) -> Keeping:
+    def create(self, path: str) -> VersionWriter:
         file = self._h5py.File(path, "x", **file_arguments(self.options))
         return _Keeping(file, self._versioned(file), self.storage)
 
-    def open(self, path: str) -> Recalling:
+    def open(self, path: str) -> VersionReader:
         file = self._h5py.File(path, "r", **file_arguments(self.options))
         return _Recalling(file, self._versioned(file))
 
-    def look_at(self, path: str) -> tuple[Kept, StoredAs]:
+    def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
         return look_at_file(self._h5py, path, lambda name: name.endswith("/raw_data"))
 
 
-class _Keeping(Keeping):
+class _Keeping(VersionWriter):
     def __init__(self, file: Any, versioned: Any, storage: ColumnStorage) -> None:
         self._file = file
         self._versioned = versioned
@@ -107,7 +114,7 @@ class _Keeping(Keeping):
         self._file.close()
 
 
-class _Recalling(Recalling):
+class _Recalling(VersionReader):
     def __init__(self, file: Any, versioned: Any) -> None:
         self._file = file
         self._versioned = versioned

@@ -7,17 +7,28 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
-from pffbench.backends.stored import StoredAs
-from pffbench.backends.zarr_codecs import codec_name, compressor
-from pffbench.backends.zarr_options import ZarrOptions
+from pffbench.backends.inspection import StoredAs
+from pffbench.backends.zarr.format import codec_name, compressor
+from pffbench.backends.zarr.zarr3 import ZarrOptions
 from pffbench.case import Options
-from pffbench.storage.durable import files_below
+from pffbench.storage.durability import files_below
 from pffbench.versioning.chunks import KeepingChunks, RecallingChunks
-from pffbench.versioning.copies import KeepingCopies, RecallingCopies
-from pffbench.versioning.folder import Column, Folder
 from pffbench.versioning.history import COLUMNS, Shape, Values
-from pffbench.versioning.keeper import ColumnStorage, Keeper, Keeping, Kept, Recalling
-from pffbench.versioning.last import KeepingLast, RecallingLast
+from pffbench.versioning.interface import (
+    ColumnStorage,
+    StoredSize,
+    VersionReader,
+    VersionStore,
+    VersionWriter,
+)
+from pffbench.versioning.plain import (
+    Column,
+    Folder,
+    KeepingCopies,
+    KeepingLast,
+    RecallingCopies,
+    RecallingLast,
+)
 
 _DESCRIPTIONS = frozenset({"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"})
 
@@ -63,7 +74,7 @@ class ZarrFolder(Folder):
         """Do nothing: a directory holds no open file."""
 
 
-class _ZarrKeeper(Keeper):
+class _ZarrKeeper(VersionStore):
     """What the ways in a Zarr directory have in common."""
 
     def __init__(self, storage: ColumnStorage, options: Options) -> None:
@@ -83,7 +94,7 @@ class _ZarrKeeper(Keeper):
     def _stored_as(self, path: str, name: str) -> StoredAs:
         return stored_as(self._zarr.open_group(path, mode="r")[name])
 
-    def look_at(self, path: str) -> tuple[Kept, StoredAs]:
+    def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
         raise NotImplementedError
 
 
@@ -92,13 +103,13 @@ class ZarrLast(_ZarrKeeper):
 
     keeps_all = False
 
-    def create(self, path: str) -> Keeping:
+    def create(self, path: str) -> VersionWriter:
         return KeepingLast(self._create(path), self.storage)
 
-    def open(self, path: str) -> Recalling:
+    def open(self, path: str) -> VersionReader:
         return RecallingLast(self._open(path))
 
-    def look_at(self, path: str) -> tuple[Kept, StoredAs]:
+    def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
         kept = chunk_files(path, lambda parts: parts[0] in COLUMNS)
         return kept, self._stored_as(path, "val")
 
@@ -106,13 +117,13 @@ class ZarrLast(_ZarrKeeper):
 class ZarrCopies(_ZarrKeeper):
     """One group a version."""
 
-    def create(self, path: str) -> Keeping:
+    def create(self, path: str) -> VersionWriter:
         return KeepingCopies(self._create(path), self.storage)
 
-    def open(self, path: str) -> Recalling:
+    def open(self, path: str) -> VersionReader:
         return RecallingCopies(self._open(path))
 
-    def look_at(self, path: str) -> tuple[Kept, StoredAs]:
+    def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
         kept = chunk_files(path, lambda _: True)
         return kept, self._stored_as(path, "version_000000/val")
 
@@ -120,18 +131,18 @@ class ZarrCopies(_ZarrKeeper):
 class ZarrChunks(_ZarrKeeper):
     """Each different chunk once, in arrays that grow."""
 
-    def create(self, path: str) -> Keeping:
+    def create(self, path: str) -> VersionWriter:
         return KeepingChunks(self._create(path), self.storage)
 
-    def open(self, path: str) -> Recalling:
+    def open(self, path: str) -> VersionReader:
         return RecallingChunks(self._open(path), self.storage)
 
-    def look_at(self, path: str) -> tuple[Kept, StoredAs]:
+    def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
         kept = chunk_files(path, lambda parts: parts[0] == "pool")
         return kept, self._stored_as(path, "pool/val")
 
 
-def chunk_files(path: str, is_data: Callable[[tuple[str, ...]], bool]) -> Kept:
+def chunk_files(path: str, is_data: Callable[[tuple[str, ...]], bool]) -> StoredSize:
     """Count the files of chunks that hold column data, and what all others take.
 
     Parameters
@@ -149,7 +160,7 @@ def chunk_files(path: str, is_data: Callable[[tuple[str, ...]], bool]) -> Kept:
             data += os.path.getsize(file)
         else:
             other += os.path.getsize(file)
-    return Kept(chunks, data, other)
+    return StoredSize(chunks, data, other)
 
 
 def stored_as(array: Any) -> StoredAs:

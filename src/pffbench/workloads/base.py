@@ -12,17 +12,17 @@ import msgspec
 from pffbench.backends.base import ArraySpec, Backend, Cuts
 from pffbench.case import Parameters
 from pffbench.parallel.decomposition import Shape
-from pffbench.workloads.access import Access
+from pffbench.workloads.transfers import Access
 
 if TYPE_CHECKING:
-    from pffbench.workloads.cycle import Cycle
+    from pffbench.workloads.repetition import Repetition
 
 #: The level of a codec when an experiment names none: each library's own default, except that
 #: gzip has the level 4 that netCDF and HDF5 use, in Zarr too.
 DEFAULT_LEVELS = {"gzip": 4, "zstd": 3, "blosc": 5}
 
 
-class Volume(msgspec.Struct, frozen=True):
+class CaseTotals(msgspec.Struct, frozen=True):
     """What a case amounts to, over all ranks.
 
     Parameters
@@ -68,7 +68,7 @@ class Workload(ABC):
         """Return where the arrays that all ranks write together are cut, for each axis."""
 
     @abstractmethod
-    def volume(self, parameters: Any, ranks: int) -> Volume:
+    def volume(self, parameters: Any, ranks: int) -> CaseTotals:
         """Return what the case amounts to, without listing its arrays."""
 
     def reads(self, parameters: Any, ranks: int, rank: int) -> list[Access]:
@@ -116,7 +116,7 @@ class Workload(ABC):
         return None
 
     @abstractmethod
-    def run(self, cycle: Cycle) -> None:
+    def run(self, repetition: Repetition) -> None:
         """Run one repetition of a case; collective. Most call `write_read_cycle`."""
 
 

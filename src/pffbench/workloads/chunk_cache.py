@@ -1,4 +1,4 @@
-"""Workload `chunk_cache`: chunks read and written row by row, as study 2 does."""
+"""Workload `chunk_cache`: chunks are written and read row by row, as in study 2."""
 
 from __future__ import annotations
 
@@ -13,17 +13,26 @@ import msgspec
 from pffbench.backends.base import ArraySpec, Backend, ByteOrder, Cuts
 from pffbench.case import ArrayShape, ChunkShape, Count, Parameters, Transfer, itemsize
 from pffbench.parallel.decomposition import Box, Shape
-from pffbench.workloads.access import Access
 from pffbench.workloads.base import (
-    Volume,
+    CaseTotals,
     Workload,
     legal_chunk_axes,
     make_spec,
     taking_part,
     too_large_chunks,
 )
-from pffbench.workloads.cycle import Cycle
-from pffbench.workloads.granules import Unit, count, cut, granules_of, region_of, unit_shape
+from pffbench.workloads.decodes import Decodes, Unit, count, cut, granules_of, region_of, unit_shape
+from pffbench.workloads.read_proof import watched_read
+from pffbench.workloads.repack import note_storage, repack_by_library, repack_by_program
+from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.transfers import Access
+from pffbench.workloads.write_read import (
+    left_by_another_job,
+    read_store,
+    remove_store,
+    settle_cache,
+    write_store,
+)
 
 
 class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cache"):
@@ -166,11 +175,11 @@ class ChunkCache(Workload):
         starts = {_region(parameters, ranks, rank).start[0] for rank in range(ranks)}
         return (tuple(sorted(starts - {0, whole.shape[0]})), *(() for _ in whole.shape[1:]))
 
-    def volume(self, parameters: ChunkCacheParameters, ranks: int) -> Volume:
+    def volume(self, parameters: ChunkCacheParameters, ranks: int) -> CaseTotals:
         p, total = parameters, _total(parameters, ranks)
         size = itemsize(p.dtype or "float32")
         arrays = 1 if p.layout == "shared" else min(ranks, total)
-        return Volume(p.datasets * arrays, p.datasets * total * prod(_granule(p)) * size)
+        return CaseTotals(p.datasets * arrays, p.datasets * total * prod(_granule(p)) * size)
 
     def kinds(self, parameters: ChunkCacheParameters, ranks: int) -> list[ArraySpec]:
         if parameters.layout != "own":
@@ -190,10 +199,9 @@ class ChunkCache(Workload):
         unit = unit_shape(spec.shape, chunks, parameters.write)
         return prod(map(min, mine, unit)) * itemsize(spec.dtype)
 
-    def run(self, cycle: Cycle) -> None:
-        from pffbench.workloads.chunk_cache_cycle import run_chunk_cache
+    def run(self, repetition: Repetition) -> None:
 
-        run_chunk_cache(cycle)
+        run_chunk_cache(repetition)
 
     def check(self, parameters: ChunkCacheParameters, ranks: int) -> str | None:
         p = parameters
@@ -338,3 +346,55 @@ def _check_repacking(p: ChunkCacheParameters, stored: Shape, ranks: int) -> str 
             f"the first axis whole chunks must make a granule of {granule[0]}"
         )
     return None
+
+
+def run_chunk_cache(repetition: Repetition) -> None:
+    """Write granules, rewrite the store with other chunks, read it and count decodes; collective.
+
+    The stages are those of `write_read_cycle`, with ``repack`` between writing and reading. The
+    store that is read may be another one than was written, by another transfer: it has a second
+    `Repetition`.
+    """
+    anew = _as_read(repetition)
+    if repetition.stage == "read":
+        written = left_by_another_job(anew)
+    else:
+        written = write_store(repetition, look=Decodes(repetition).after_writing)
+        if anew.label:
+            written = _repack(repetition, anew)
+    if repetition.stage == "write":
+        return
+    decodes = Decodes(anew)
+    with watched_read(anew, settle_cache(anew, written)):
+        read_store(anew, look=decodes.after_reading)
+    decodes.count()
+    remove_store(anew)
+
+
+def _as_read(repetition: Repetition) -> Repetition:
+    """Return the same repetition with the store that is read, and how it is read."""
+    p = _parameters(repetition)
+    return replace(
+        repetition,
+        case=replace(repetition.case, parameters=p.as_read()),
+        label="-repacked" if p.repacks else "",
+    )
+
+
+def _repack(repetition: Repetition, anew: Repetition) -> set[str]:
+    p, team = _parameters(repetition), repetition.team
+    if p.repack_with == "library":
+        granules = msgspec.structs.replace(p, chunks=p.shape, write="chunks")
+        copies = repetition.workload.writes(granules, team.size, team.rank)
+        written = repack_by_library(repetition, anew, copies)
+    else:
+        written = repack_by_program(repetition, anew, p.repack_datasets)
+    note_storage(anew)
+    return written
+
+
+def _parameters(repetition: Repetition) -> ChunkCacheParameters:
+
+    p = repetition.case.parameters
+    assert isinstance(p, ChunkCacheParameters)
+    return p

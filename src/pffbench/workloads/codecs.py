@@ -7,12 +7,13 @@ from math import prod
 from pffbench.backends.base import Cuts
 from pffbench.case import ArrayShape
 from pffbench.parallel.decomposition import Box, Shape, boundaries, process_grid, rank_box
-from pffbench.workloads.between import left_by_another_job, settle_cache
-from pffbench.workloads.cycle import Cycle
 from pffbench.workloads.hyperslab import Hyperslab, HyperslabParameters, global_shape
-from pffbench.workloads.ladder import (
+from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.write_read import (
+    left_by_another_job,
     read_store,
     remove_store,
+    settle_cache,
     write_store,
 )
 
@@ -76,17 +77,17 @@ class Codecs(Hyperslab):
             return f"cut_unit {list(unit)} must have {len(shape)} axes, as the array has"
         return super().check(p, ranks)
 
-    def run(self, cycle: Cycle) -> None:
-        if cycle.stage == "read":
-            written = left_by_another_job(cycle)
+    def run(self, repetition: Repetition) -> None:
+        if repetition.stage == "read":
+            written = left_by_another_job(repetition)
         else:
-            written = write_store(cycle)
-            _count_stored(cycle)
-        if cycle.stage == "write":
+            written = write_store(repetition)
+            _count_stored(repetition)
+        if repetition.stage == "write":
             return
-        settle_cache(cycle, written)
-        read_store(cycle)
-        remove_store(cycle)
+        settle_cache(repetition, written)
+        read_store(repetition)
+        remove_store(repetition)
 
 
 def _unit(p: HyperslabParameters, ranks: int) -> Shape | None:
@@ -102,21 +103,21 @@ def _in_units(shape: Shape, unit: Shape) -> Shape:
     return tuple(-(-n // u) for n, u in zip(shape, unit, strict=True))
 
 
-def _count_stored(cycle: Cycle) -> None:
+def _count_stored(repetition: Repetition) -> None:
     """Count what this rank's part takes in the files, off the timer."""
-    p, team = cycle.case.parameters, cycle.team
-    with cycle.step("stored chunks"):
-        if not cycle.backend.capabilities.formatted:
+    p, team = repetition.case.parameters, repetition.team
+    with repetition.step("stored chunks"):
+        if not repetition.backend.capabilities.formatted:
             return
-        for access in cycle.workload.writes(p, team.size, team.rank):
+        for access in repetition.workload.writes(p, team.size, team.rank):
             if access.box.size == 0:
                 continue
-            spec, path = access.spec, cycle.path(team.rank)
-            found = cycle.backend.stored_part(path, spec.name, access.box)
+            spec, path = access.spec, repetition.path(team.rank)
+            found = repetition.backend.stored_part(path, spec.name, access.box)
             if found is None:
                 continue
-            cycle.observed.count("write", "stored_bytes", found.nbytes)
-            cycle.observed.count("write", "stored_chunks", found.count)
+            repetition.observed.count("write", "stored_bytes", found.nbytes)
+            repetition.observed.count("write", "stored_chunks", found.count)
             if isinstance(spec.chunks, tuple):
                 padded = found.count * prod(spec.chunks) * spec.itemsize
-                cycle.observed.count("write", "padded_bytes", padded)
+                repetition.observed.count("write", "padded_bytes", padded)

@@ -9,19 +9,17 @@ from typing import Literal
 from pffbench.backends.base import ArraySpec, Cuts
 from pffbench.case import ArrayShape, Count, Parameters, itemsize
 from pffbench.parallel.decomposition import Box, boundaries, rank_box
-from pffbench.workloads.access import Access
 from pffbench.workloads.base import (
-    Volume,
+    CaseTotals,
     Workload,
     legal_chunk_axes,
     make_spec,
     taking_part,
     too_large_chunks,
 )
-from pffbench.workloads.cycle import Cycle
-from pffbench.workloads.ladder import write_read_cycle
-from pffbench.workloads.rounds import Rounds, all_at_once, one_by_one
-from pffbench.workloads.sink import ReadSink, open_sink
+from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.transfers import Access, Rounds, all_at_once, one_by_one
+from pffbench.workloads.write_read import ReadSink, open_sink, write_read_cycle
 
 
 class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
@@ -119,17 +117,17 @@ class Datasets(Workload):
         assert shape is not None
         return boundaries(shape, (ranks,) + (1,) * (len(shape) - 1), "block")
 
-    def volume(self, parameters: DatasetsParameters, ranks: int) -> Volume:
+    def volume(self, parameters: DatasetsParameters, ranks: int) -> CaseTotals:
         total = self._total(parameters, ranks)
         assert parameters.shape is not None
         size = itemsize(parameters.dtype or "float32")
-        return Volume(total, total * prod(parameters.shape) * size)
+        return CaseTotals(total, total * prod(parameters.shape) * size)
 
-    def run(self, cycle: Cycle) -> None:
-        p = cycle.case.parameters
+    def run(self, repetition: Repetition) -> None:
+        p = repetition.case.parameters
         assert isinstance(p, DatasetsParameters)
         with open_sink(p.read_sink) as sink:
-            write_read_cycle(cycle, self._rounds(p, cycle.team.size), sink)
+            write_read_cycle(repetition, self._rounds(p, repetition.team.size), sink)
 
     def _rounds(self, parameters: DatasetsParameters, ranks: int) -> Rounds:
         if parameters.order == "create_first":

@@ -1,17 +1,20 @@
-"""How often chunks are decoded: derived from the calls, and counted by what was fetched."""
+"""How often chunks are decoded: computed from the calls, and counted in the kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from pffbench.backends import chunkcache
+from pffbench.backends import chunk_cache_model as chunkcache
 from pffbench.backends.base import Array
-from pffbench.backends.chunkcache import Chunking, StoredChunks
-from pffbench.parallel.decomposition import Box
-from pffbench.parallel.meter import COUNTERS
-from pffbench.workloads.access import Access
-from pffbench.workloads.cycle import Cycle
+from pffbench.backends.chunk_cache_model import Chunking, StoredChunks
+from pffbench.parallel.decomposition import Box, Shape
+from pffbench.parallel.process_counters import COUNTERS
+from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.transfers import Access
 
 #: Count and expectation differ when they are further apart than this part of the expectation,
 _TOLERANCE = 0.05
@@ -26,11 +29,11 @@ class Decodes:
 
     Parameters
     ----------
-    cycle : Cycle
+    repetition : Repetition
         The repetition, or the part of it that writes or reads.
     """
 
-    cycle: Cycle
+    repetition: Repetition
     #: The arrays of which this rank moved something.
     _moved: Sequence[str] = ()
     _compressed: bool = False
@@ -38,7 +41,7 @@ class Decodes:
 
     def after_writing(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
         """Note what writing and closing must cost; collective."""
-        with self.cycle.step("chunks"):
+        with self.repetition.step("chunks"):
             calls = [
                 (chunking, boxes)
                 for chunking, boxes in self._calls(arrays, accesses)
@@ -51,11 +54,14 @@ class Decodes:
 
     def after_reading(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
         """Note the chunk cache that there was and what reading must cost; collective."""
-        with self.cycle.step("chunks"):
+        with self.repetition.step("chunks"):
             calls = self._calls(arrays, accesses)
             if not calls:
                 return
-            facts, usual = self.cycle.observed.facts, self.cycle.backend.default_chunk_cache()
+            facts, usual = (
+                self.repetition.observed.facts,
+                self.repetition.backend.default_chunk_cache(),
+            )
             first, _ = calls[0]
             if first.foreseeable:
                 facts["chunk_cache"] = str(first.cache or "none")
@@ -75,11 +81,11 @@ class Decodes:
         rank fetch what another decodes. That is why those are counted and not compared. Of
         datasets whose chunks differ in size bytes do not tell the number.
         """
-        if not self.cycle.clock.counts:
+        if not self.repetition.clock.counts:
             return
-        with self.cycle.step("chunks"):
+        with self.repetition.step("chunks"):
             stored = self._stored_chunks()
-        stored = self.cycle.team.comm.bcast(stored) if not self.cycle.alone else stored
+        stored = self.repetition.team.comm.bcast(stored) if not self.repetition.alone else stored
         fetched = self._bytes_read()
         if not self._compressed or not stored or not stored.nbytes or not fetched:
             return
@@ -89,8 +95,8 @@ class Decodes:
         if self._expected is None:
             return
         allowed = max(2, _TOLERANCE * self._expected) + _METADATA_BYTES / mean
-        if abs(counted - self._expected) > allowed and not self.cycle.collective:
-            self.cycle.observed.remarks.append(
+        if abs(counted - self._expected) > allowed and not self.repetition.collective:
+            self.repetition.observed.remarks.append(
                 f"chunks were decoded {counted} times by a rank, by their rules it is "
                 f"{self._expected:.0f}"
             )
@@ -103,19 +109,19 @@ class Decodes:
         for access in accesses:
             if access.box.size:
                 mine.setdefault(access.spec.name, []).append(access.box)
-        if not self.cycle.backend.capabilities.keeps_data:
+        if not self.repetition.backend.capabilities.keeps_data:
             return []
         self._moved = tuple(mine)
-        found = [(arrays[name].chunking(self.cycle.collective), mine[name]) for name in mine]
+        found = [(arrays[name].chunking(self.repetition.collective), mine[name]) for name in mine]
         return [(chunking, boxes) for chunking, boxes in found if chunking is not None]
 
     def _stored_chunks(self) -> StoredChunks | None:
         """Look at the file of this rank, or let rank 0 look at that of all ranks."""
-        cycle = self.cycle
-        if not self._moved or not (cycle.alone or cycle.team.is_root):
+        repetition = self.repetition
+        if not self._moved or not (repetition.alone or repetition.team.is_root):
             return None
-        path = cycle.read_path(cycle.reader_of)
-        found = [cycle.backend.stored_chunks(path, name) for name in self._moved]
+        path = repetition.read_path(repetition.reader_of)
+        found = [repetition.backend.stored_chunks(path, name) for name in self._moved]
         stored = [one for one in found if one is not None and one.count]
         sizes = [one.nbytes / one.count for one in stored]
         if not stored or max(sizes) > (1 + _TOLERANCE) * min(sizes):
@@ -124,9 +130,74 @@ class Decodes:
 
     def _bytes_read(self) -> float:
         """Return the bytes that this rank's process read in the phase; 0 where nobody counts."""
-        (reading,) = (t for t in self.cycle.clock.times if t.phase == "read")
+        (reading,) = (t for t in self.repetition.clock.times if t.phase == "read")
         return reading.counters[_READ_BYTES] if reading.counters else 0.0
 
     def _note(self, phase: str, what: str, amount: float) -> None:
-        if self.cycle.clock.counts:
-            self.cycle.observed.count(phase, what, amount)
+        if self.repetition.clock.counts:
+            self.repetition.observed.count(phase, what, amount)
+
+
+#: What one call moves: one row along the last axis, or one chunk.
+Unit = Literal["rows", "chunks"]
+
+
+def granules_of(total: int, ranks: int, rank: int) -> range:
+    """Return the granules that are a rank's own; the first ranks have those left over.
+
+    Parameters
+    ----------
+    total : int
+        Number of granules.
+    ranks, rank : int
+        Number of ranks, and one of them.
+    """
+    each, more = divmod(total, ranks)
+    first = rank * each + min(rank, more)
+    return range(first, first + each + (rank < more))
+
+
+def region_of(granule: Shape, granules: range) -> Box:
+    """Return the box that granules fill: they lie behind one another along the first axis."""
+    start = (granule[0] * granules.start, *(0 for _ in granule[1:]))
+    return Box(start, (granule[0] * len(granules), *granule[1:]))
+
+
+def unit_shape(shape: Shape, chunks: Shape, unit: Unit) -> Shape:
+    """Return what one call moves at most: a row of an array, or a chunk.
+
+    Parameters
+    ----------
+    shape, chunks : tuple of int
+        Shape of the array and of its chunks, or of what stands for them.
+    unit : {"rows", "chunks"}
+        Which.
+    """
+    return chunks if unit == "chunks" else (*(1 for _ in shape[1:]), shape[-1])
+
+
+def cut(region: Box, unit: Shape) -> Iterator[Box]:
+    """Cut a region where a grid of units lies over the array, in C order.
+
+    Units that only partly lie in the region give the part that does.
+    """
+    along = [
+        [
+            (max(start, place * length), min(stop, (place + 1) * length))
+            for place in _places(start, stop, length)
+        ]
+        for start, stop, length in zip(region.start, region.stop, unit, strict=True)
+    ]
+    for edges in itertools.product(*along):
+        yield Box(tuple(a for a, _ in edges), tuple(b - a for a, b in edges))
+
+
+def count(region: Box, unit: Shape) -> int:
+    """Count the boxes that `cut` gives, without making them."""
+    edges = zip(region.start, region.stop, unit, strict=True)
+    return math.prod(len(_places(start, stop, length)) for start, stop, length in edges)
+
+
+def _places(start: int, stop: int, length: int) -> range:
+    """Return the places in the grid, along one axis, of the units that a stretch touches."""
+    return range(start // length, -(-stop // length)) if stop > start else range(0)

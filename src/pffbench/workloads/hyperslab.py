@@ -22,17 +22,17 @@ from pffbench.parallel.decomposition import (
     process_grid,
     rank_box,
 )
-from pffbench.workloads.access import Access
 from pffbench.workloads.base import (
-    Volume,
+    CaseTotals,
     Workload,
     legal_chunk_axes,
     make_spec,
     taking_part,
     too_large_chunks,
 )
-from pffbench.workloads.cycle import Cycle
-from pffbench.workloads.ladder import write_read_cycle
+from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.transfers import Access
+from pffbench.workloads.write_read import write_read_cycle
 
 Index = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Start = Annotated[tuple[Index, ...], msgspec.Meta(min_length=1, max_length=4)]
@@ -175,14 +175,14 @@ class Hyperslab(Workload):
         steps: Cuts = () if p.steps is None else ((),)
         return (*steps, *boundaries(shape, grid, p.distribution))
 
-    def volume(self, parameters: HyperslabParameters, ranks: int) -> Volume:
+    def volume(self, parameters: HyperslabParameters, ranks: int) -> CaseTotals:
         p = parameters
         parts = 1
         if p.layout != "shared":
             parts = prod(len(axis) for axis in self._lengths(p, ranks))
         elements = prod(global_shape(p, ranks)) * (p.steps or 1)
         nbytes = p.arrays * elements * itemsize(p.dtype or "float32")
-        return Volume(p.arrays * parts, nbytes)
+        return CaseTotals(p.arrays * parts, nbytes)
 
     def kinds(self, parameters: HyperslabParameters, ranks: int) -> list[ArraySpec]:
         p = parameters
@@ -206,8 +206,8 @@ class Hyperslab(Workload):
         shape = global_shape(p, ranks)
         return part_lengths(shape, self.cuts(p, ranks)[-len(shape) :])
 
-    def run(self, cycle: Cycle) -> None:
-        write_read_cycle(cycle)
+    def run(self, repetition: Repetition) -> None:
+        write_read_cycle(repetition)
 
     def check(self, parameters: HyperslabParameters, ranks: int) -> str | None:
         p = parameters

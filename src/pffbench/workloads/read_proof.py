@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from functools import cache, partial
 
 from pffbench.backends.base import ArraySpec
-from pffbench.parallel.meter import COUNTERS, Meter
-from pffbench.storage.cachestate import resident_bytes
-from pffbench.workloads.cycle import Cycle
+from pffbench.parallel.process_counters import COUNTERS, Meter
+from pffbench.storage.page_cache import resident_bytes
+from pffbench.workloads.repetition import Repetition
 
 #: Fills memory that is to be read into, and memory that data were in.
 POISON = 0xA5
@@ -41,36 +41,36 @@ def note_blocks(blocks: Counter[int], spec: ArraySpec, nbytes: int) -> None:
 
 
 @contextmanager
-def watched_read(cycle: Cycle, files: Set[str]) -> Iterator[None]:
+def watched_read(repetition: Repetition, files: Set[str]) -> Iterator[None]:
     """Watch a read: nothing of the data is in memory before it, and its bytes are counted.
 
     Parameters
     ----------
-    cycle : Cycle
+    repetition : Repetition
         The repetition.
     files : set of str
         The files that this rank is going to read.
     """
-    forget_data(cycle)
+    forget_data(repetition)
     meter = Meter(io=True)
     before = meter.begin()
     yield
     counted = meter.since(before)
     meter.close()
-    cycle.observed.kernel_bytes = counted[_KERNEL]
-    cycle.observed.device_bytes = counted[_DEVICE]
-    if cycle.case.parameters.cache == "dropped":
-        cycle.clock.tell("residency")
-        cycle.observed.resident_after = resident_bytes(cycle.team, files)
+    repetition.observed.kernel_bytes = counted[_KERNEL]
+    repetition.observed.device_bytes = counted[_DEVICE]
+    if repetition.case.parameters.cache == "dropped":
+        repetition.clock.tell("residency")
+        repetition.observed.resident_after = resident_bytes(repetition.team, files)
 
 
-def forget_data(cycle: Cycle) -> None:
+def forget_data(repetition: Repetition) -> None:
     """Overwrite what is left of the data in this process's memory, off the timer."""
-    with cycle.step("forgetting"), cycle.peak.paused():
-        cycle.room.fill(POISON)
-        if not cycle.backend.capabilities.caller_buffer:
-            cycle.room.leave()
-        cycle.backend.forget(partial(_overwrite_free_memory, cycle.blocks))
+    with repetition.step("forgetting"), repetition.peak.paused():
+        repetition.room.fill(POISON)
+        if not repetition.backend.capabilities.caller_buffer:
+            repetition.room.leave()
+        repetition.backend.forget(partial(_overwrite_free_memory, repetition.blocks))
 
 
 def _overwrite_free_memory(blocks: Counter[int]) -> None:

@@ -14,7 +14,7 @@ _BUILT_IN = {
     "hyperslab": "pffbench.workloads.hyperslab:Hyperslab",
     "slices": "pffbench.workloads.slices:Slices",
     "updates": "pffbench.workloads.updates:Updates",
-    "versions": "pffbench.workloads.versions:Versions",
+    "versions": "pffbench.versioning.workload:Versions",
 }
 
 #: Other packages add a workload through an entry point of this group.

@@ -8,16 +8,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from pffbench.backends.base import ArraySpec, Buffer, what_was_read
-from pffbench.storage.durable import disk_usage, files_below
-from pffbench.workloads.access import Access
-from pffbench.workloads.cycle import Cycle
-from pffbench.workloads.ladder import count_owned
+from pffbench.storage.durability import disk_usage, files_below
+from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.transfers import Access
+from pffbench.workloads.write_read import count_owned
 
 #: Seconds after which a program that rewrites counts as stuck.
 _TIMEOUT = 3600.0
 
 
-def repack_by_library(cycle: Cycle, anew: Cycle, copies: Sequence[Access]) -> set[str]:
+def repack_by_library(
+    repetition: Repetition, anew: Repetition, copies: Sequence[Access]
+) -> set[str]:
     """Read a store and write it again, timed as the phase `repack`, which opens and closes too.
 
     Collective. A buffer holds one access, as a program that rewrites a large file has it; its
@@ -25,7 +27,7 @@ def repack_by_library(cycle: Cycle, anew: Cycle, copies: Sequence[Access]) -> se
 
     Parameters
     ----------
-    cycle, anew : Cycle
+    cycle, anew : Repetition
         The store that there is, and the one to make.
     copies : sequence of Access
         What this rank copies, one entry a call.
@@ -35,20 +37,22 @@ def repack_by_library(cycle: Cycle, anew: Cycle, copies: Sequence[Access]) -> se
     set of str
         The files that this rank wrote to.
     """
-    team = cycle.team
-    with cycle.step("plan"):
+    team = repetition.team
+    with repetition.step("plan"):
         before, after = (
             part.workload.arrays(part.case.parameters, team.size, team.rank)
-            for part in (cycle, anew)
+            for part in (repetition, anew)
         )
         owned = count_owned(before, team.rank)
         memory = np.empty(max((access.nbytes for access in copies), default=0), np.uint8)
         memory.fill(0)  # touched before the time begins
         nbytes = sum(access.nbytes for access in copies)
-    collective = cycle.collective
-    with cycle.clock.phase("repack", nbytes, owned):
-        source = cycle.hold(cycle.backend.open(cycle.path(team.rank), cycle.comm))
-        target = cycle.hold(cycle.backend.create(anew.path(team.rank), cycle.comm))
+    collective = repetition.collective
+    with repetition.clock.phase("repack", nbytes, owned):
+        source = repetition.hold(
+            repetition.backend.open(repetition.path(team.rank), repetition.comm)
+        )
+        target = repetition.hold(repetition.backend.create(anew.path(team.rank), repetition.comm))
         old, new = source.arrays(before), target.define(after)
         for access in copies:
             name, box = access.spec.name, access.box
@@ -60,19 +64,21 @@ def repack_by_library(cycle: Cycle, anew: Cycle, copies: Sequence[Access]) -> se
         target.close()
         source.close()
     for store in (source, target):
-        cycle.open_stores.remove(store)
-    with cycle.step("files"):
+        repetition.open_stores.remove(store)
+    with repetition.step("files"):
         return target.files()
 
 
-def repack_by_program(cycle: Cycle, anew: Cycle, datasets: int | None = None) -> set[str]:
+def repack_by_program(
+    repetition: Repetition, anew: Repetition, datasets: int | None = None
+) -> set[str]:
     """Let the format's own program rewrite a store, timed as the phase `repack`; collective.
 
     It runs in one process of its own: for each rank that has a file to itself, or for all.
 
     Parameters
     ----------
-    cycle, anew : Cycle
+    cycle, anew : Repetition
         The store that there is, and the one to make.
     datasets : int, optional
         How many datasets of each rank it rewrites; the program copies the others.
@@ -87,25 +93,25 @@ def repack_by_program(cycle: Cycle, anew: Cycle, datasets: int | None = None) ->
     PhaseFailedError
         The program ended with an error on some rank.
     """
-    team = cycle.team
-    mine = cycle.alone or team.is_root
-    with cycle.step("plan"):
+    team = repetition.team
+    mine = repetition.alone or team.is_root
+    with repetition.step("plan"):
         specs: Sequence[ArraySpec] = anew.workload.arrays(
             anew.case.parameters, team.size, team.rank
         )
         if datasets is not None:
             specs = [spec for spec in specs if spec.number < datasets]
-        paths = cycle.path(team.rank), anew.path(team.rank)
-        command = cycle.backend.repack_command(*paths, specs) if mine else []
+        paths = repetition.path(team.rank), anew.path(team.rank)
+        command = repetition.backend.repack_command(*paths, specs) if mine else []
         nbytes = sum(spec.nbytes for spec in specs) if mine else 0
-    with cycle.clock.phase("repack", nbytes, len(specs) if mine else 0):
+    with repetition.clock.phase("repack", nbytes, len(specs) if mine else 0):
         if mine:
             _run(command)
-    with cycle.step("files"):
+    with repetition.step("files"):
         return set(files_below([paths[1]])) if mine else set()
 
 
-def note_storage(anew: Cycle) -> None:
+def note_storage(anew: Repetition) -> None:
     """Put how the rewritten store lies on disk in the place of what it was made of; collective."""
     with anew.step("inspection"):
         if not anew.team.is_root:

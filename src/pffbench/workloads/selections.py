@@ -1,14 +1,22 @@
-"""Which rows or elements of an array are changed or read: halves, every second one, random ones."""
+"""Selections of an array, and the bytes that their reads touch (read amplification)."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from pffbench.backends.base import Array
+from pffbench.data import random as hashing
 from pffbench.parallel.decomposition import Box, Shape
-from pffbench.workloads.places import slice_indices
+from pffbench.workloads.transfers import Access
+
+if TYPE_CHECKING:
+    from pffbench.workloads.repetition import Repetition
+
 
 Selection = Literal[
     "all", "first_half", "second_half", "every_second_row", "every_second_element", "random_rows"
@@ -96,3 +104,82 @@ def _every_second_element(part: Box, origin: Shape) -> Box:
     count = len(range(shift, part.shape[-1], 2))
     start = (*part.start[:-1], part.start[-1] + shift)
     return Box(start, (*part.shape[:-1], count), (*(1,) * (len(part.shape) - 1), 2))
+
+
+Position = Literal["first", "middle", "random"]
+
+
+def slice_indices(n: int, position: Position, count: int, seed: int) -> list[int]:
+    """Return the indices along an axis at which slices are taken, each once.
+
+    Parameters
+    ----------
+    n : int
+        Length of the axis.
+    position : {"first", "middle", "random"}
+        ``first`` and ``middle``: neighbours, at the beginning or around the middle.
+    count : int
+        Number of slices, `n` at most.
+    seed : int
+        Of the random ones; every rank draws the same.
+    """
+    if position == "random":
+        drawn = hashing.counters(hashing.stream(seed, n), n).argsort(kind="stable")
+        return [int(index) for index in drawn[:count]]
+    first = 0 if position == "first" else (n - count) // 2
+    return list(range(first, first + count))
+
+
+def box_starts(shape: Shape, box: Shape, position: Position, count: int, seed: int) -> list[Shape]:
+    """Return where sub-boxes begin.
+
+    Parameters
+    ----------
+    shape, box : tuple of int
+        Shapes of the volume and of a box, which fits into it.
+    position : {"first", "middle", "random"}
+        ``first`` and ``middle`` are one place each, so they take a `count` of 1. Random boxes
+        are drawn one by one and may overlap.
+    count : int
+        Number of boxes.
+    seed : int
+        Of the random ones; every rank draws the same.
+    """
+    room = [n - extent for n, extent in zip(shape, box, strict=True)]
+    if position == "first":
+        return [(0,) * len(shape)]
+    if position == "middle":
+        return [tuple(free // 2 for free in room)]
+    return [
+        tuple(hashing.stream(seed, number, axis) % (free + 1) for axis, free in enumerate(room))
+        for number in range(count)
+    ]
+
+
+@dataclass(frozen=True)
+class CountReadAmplification:
+    """Counts runs or chunks, and the bytes of pages or chunks, where the experiment counts.
+
+    They are derived from how the array is stored, so they are the same whether the page cache is
+    warm or cold, and the same each time. Each call is counted by itself: what two calls or two
+    ranks touch counts twice.
+
+    Parameters
+    ----------
+    repetition : Repetition
+        The repetition.
+    """
+
+    repetition: Repetition
+
+    def __call__(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
+        """Look at what has just been read, see `pffbench.workloads.write_read.Look`."""
+        if not self.repetition.clock.counts:
+            return
+        for access in accesses:
+            found = arrays[access.spec.name].touched(access.box) if access.box.size else None
+            if found is None:
+                continue
+            self.repetition.observed.count("read", f"touched_{found.kind}", found.count)
+            if found.nbytes is not None:
+                self.repetition.observed.count("read", "touched_bytes", found.nbytes)

@@ -12,9 +12,8 @@ import msgspec
 from pffbench.backends.base import ArraySpec, Cuts
 from pffbench.case import Count, Extent, Parameters, Transfer, itemsize
 from pffbench.parallel.decomposition import Box, Shape
-from pffbench.workloads.access import Access
 from pffbench.workloads.base import (
-    Volume,
+    CaseTotals,
     Workload,
     legal_chunk_axes,
     make_spec,
@@ -22,15 +21,21 @@ from pffbench.workloads.base import (
     taking_part,
     too_large_chunks,
 )
-from pffbench.workloads.between import left_by_another_job, settle_cache
-from pffbench.workloads.cycle import Cycle
-from pffbench.workloads.ladder import (
+from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.selections import (
+    CountReadAmplification,
+    Position,
+    box_starts,
+    slice_indices,
+)
+from pffbench.workloads.transfers import Access
+from pffbench.workloads.write_read import (
+    left_by_another_job,
     read_store,
     remove_store,
+    settle_cache,
     write_store,
 )
-from pffbench.workloads.places import Position, box_starts, slice_indices
-from pffbench.workloads.touched import CountTouched
 
 VolumeShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=3, max_length=3)]
 Cut = Literal["even", "aligned", "unaligned"]
@@ -140,10 +145,10 @@ class Slices(Workload):
         inner = sorted(set(_written_edges(parameters, ranks)) - {0, shape[_WRITTEN_ALONG]})
         return tuple(tuple(inner) if axis == _WRITTEN_ALONG else () for axis in range(3))
 
-    def volume(self, parameters: SlicesParameters, ranks: int) -> Volume:
+    def volume(self, parameters: SlicesParameters, ranks: int) -> CaseTotals:
         volumes = 1 if parameters.layout == "shared" else ranks
         size = itemsize(parameters.dtype or "float32")
-        return Volume(volumes, volumes * prod(_shape(parameters)) * size)
+        return CaseTotals(volumes, volumes * prod(_shape(parameters)) * size)
 
     def kinds(self, parameters: SlicesParameters, ranks: int) -> list[ArraySpec]:
         owner = None if parameters.layout == "shared" else 0
@@ -153,17 +158,21 @@ class Slices(Workload):
         _, longest, step, row = _blocks(parameters, ranks)
         return min(step, longest) * row
 
-    def run(self, cycle: Cycle) -> None:
+    def run(self, repetition: Repetition) -> None:
         """Climb the rungs of `write_read_cycle`, reading by another transfer if wanted."""
-        p = cycle.case.parameters
+        p = repetition.case.parameters
         transfer = p.transfer_of_reads
-        as_read = replace(cycle.case, parameters=msgspec.structs.replace(p, transfer=transfer))
-        reading = replace(cycle, case=as_read)
-        written = left_by_another_job(cycle) if cycle.stage == "read" else write_store(cycle)
-        if cycle.stage == "write":
+        as_read = replace(repetition.case, parameters=msgspec.structs.replace(p, transfer=transfer))
+        reading = replace(repetition, case=as_read)
+        written = (
+            left_by_another_job(repetition)
+            if repetition.stage == "read"
+            else write_store(repetition)
+        )
+        if repetition.stage == "write":
             return
         settle_cache(reading, written)
-        read_store(reading, look=CountTouched(reading))
+        read_store(reading, look=CountReadAmplification(reading))
         remove_store(reading)
 
     def check(self, parameters: SlicesParameters, ranks: int) -> str | None:

@@ -1,30 +1,53 @@
-"""Workload `updates`: a store is opened again, and parts of its array are changed or appended."""
+"""Workload `updates`: parts of a stored array are changed, or rows appended.
+
+    create → define → write → flush → close → sync
+    reopen → reopen_array → (extend → update) for each step
+    flush_update → close_update → sync_update
+    open → open_array → read → close_read
+    remove
+
+With a dropped cache it is dropped before the store is opened again, too: what is changed in part
+is then read from the device first.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, cast
 
 import msgspec
 import numpy as np
 
-from pffbench.backends.base import ArraySpec, Backend, Cuts
+from pffbench.backends.base import Array, ArraySpec, Backend, Cuts
 from pffbench.case import ArrayShape, Count, Parameters, itemsize
-from pffbench.data.generations import Changed
+from pffbench.data.views import Changed, Generation, Merged
 from pffbench.parallel.decomposition import Box, Shape, boundaries, rank_box
-from pffbench.workloads.access import Access
 from pffbench.workloads.base import (
-    Volume,
+    CaseTotals,
     Workload,
     legal_chunk_axes,
     make_spec,
     taking_part,
     too_large_chunks,
 )
-from pffbench.workloads.cycle import Cycle
+from pffbench.workloads.read_proof import watched_read
+from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import Mask, Selection, selected, selected_boxes
-from pffbench.workloads.updates_cycle import run_updates
+from pffbench.workloads.transfers import Access, Round, turns
+from pffbench.workloads.write_read import (
+    count_owned,
+    filled,
+    finish_writing,
+    left_by_another_job,
+    read_store,
+    remove_store,
+    settle_cache,
+    settle_cache_again,
+    write_pieces,
+    write_store,
+)
 
 #: ``chunks: block`` are rows of one rank's part, as many as this holds: a chunk of a whole part
 #: would be rewritten for each row.
@@ -171,16 +194,16 @@ class Updates(Workload):
         shape = _whole(parameters, ranks).shape
         return boundaries(shape, _grid(shape, ranks), "block")
 
-    def volume(self, parameters: UpdatesParameters, ranks: int) -> Volume:
+    def volume(self, parameters: UpdatesParameters, ranks: int) -> CaseTotals:
         p = parameters
         parts = 1
         if p.layout != "shared":
             parts = sum(1 for rank in range(ranks) if _part(p, ranks, rank).size)
         row = prod(_whole(p, ranks).shape[1:]) * itemsize(p.dtype or "float32")
-        return Volume(parts, _final_rows(p, ranks) * row)
+        return CaseTotals(parts, _final_rows(p, ranks) * row)
 
-    def run(self, cycle: Cycle) -> None:
-        run_updates(cycle)
+    def run(self, repetition: Repetition) -> None:
+        run_updates(repetition)
 
     def check(self, parameters: UpdatesParameters, ranks: int) -> str | None:
         p = parameters
@@ -245,3 +268,71 @@ def _grid(shape: Shape, ranks: int) -> Shape:
 def _part(p: UpdatesParameters, ranks: int, rank: int) -> Box:
     shape = _whole(p, ranks).shape
     return rank_box(shape, _grid(shape, ranks), rank, "block")
+
+
+def run_updates(repetition: Repetition) -> None:
+    """Write, change and read back; collective."""
+    written = left_by_another_job(repetition) if repetition.stage == "read" else _write(repetition)
+    if repetition.stage == "write":
+        return
+    p, workload = _parameters(repetition), cast("Updates", repetition.workload)
+    settle = settle_cache_again if p.cache == "dropped" else settle_cache
+    merged = Merged(repetition.source, workload.changed(p, repetition.team.size))
+    with watched_read(repetition, settle(repetition, written)):
+        read_store(replace(repetition, workload=workload.afterwards(), source=merged))
+    remove_store(repetition)
+
+
+def _parameters(repetition: Repetition) -> UpdatesParameters:
+    return cast("UpdatesParameters", repetition.case.parameters)
+
+
+def _write(repetition: Repetition) -> set[str]:
+    """Write the store, then change it; return the files that this rank wrote to."""
+    written = write_store(replace(repetition, source=Generation(repetition.source, 0)))
+    if _parameters(repetition).cache == "dropped":
+        settle_cache(repetition, written)
+    before = repetition.observed.disk
+    written |= _change(replace(repetition, source=Generation(repetition.source, 1)))
+    after = repetition.observed.disk
+    if before is not None and after is not None:
+        repetition.observed.count("update", "grown_bytes", after.stored - before.stored)
+    return written
+
+
+def _change(repetition: Repetition) -> set[str]:
+    """Open the store again and change what is to be changed; return the files written to."""
+    p, team, clock = _parameters(repetition), repetition.team, repetition.clock
+    with repetition.step("plan"):
+        workload = cast("Updates", repetition.workload)
+        specs = workload.arrays(p, team.size, team.rank)
+        changes = workload.changes(p, team.size, team.rank)
+        path, comm = repetition.path(team.rank), repetition.comm
+    with clock.phase("reopen"):
+        store = repetition.hold(repetition.backend.reopen(path, comm))
+    mine = [spec for spec in specs if spec.owner in (None, team.rank)]
+    growing = specs if store.collective_growth and p.change == "append" else mine
+    needed = list(dict.fromkeys([*growing, *(access.spec for access in changes[0])]))
+    wanted = specs if store.collective_lookup else needed
+    with clock.phase("reopen_array", operations=count_owned(specs, team.rank)):
+        arrays = store.arrays(wanted)
+    rows = specs[0].shape[0] if specs else 0
+    rounds = (Round(specs, accesses) for accesses in changes)
+    for group in turns(team.comm, rounds, repetition.memory):
+        for turn, pieces in zip(group, filled(repetition, group), strict=True):
+            if turn.first and p.change == "append":
+                rows += p.rows
+                _extend(repetition, arrays, growing, rows)
+            write_pieces(repetition, arrays, pieces, "update")
+    return finish_writing(repetition, store, "_update")
+
+
+def _extend(
+    repetition: Repetition, arrays: Mapping[str, Array], specs: Sequence[ArraySpec], rows: int
+) -> None:
+    """Make arrays so many rows long."""
+    with repetition.step("preparation"):
+        calls = [arrays[spec.name].resizer(rows) for spec in specs]
+    with repetition.clock.phase("extend", operations=count_owned(specs, repetition.team.rank)):
+        for call in calls:
+            call()

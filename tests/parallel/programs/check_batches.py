@@ -9,11 +9,11 @@ from pffbench.backends.base import ArraySpec
 from pffbench.data import make_source
 from pffbench.parallel.decomposition import Box
 from pffbench.workloads.base import Access
-from pffbench.workloads.pieces import amount, batches, pieces_of
-from pffbench.workloads.room import Room
+from pffbench.workloads.repetition import TransferBuffer
+from pffbench.workloads.transfers import amount, batches, transfers_of
 
 COMM = MPI.COMM_WORLD
-ROOM = Room()
+ROOM = TransferBuffer()
 SOURCE = make_source("integers", "int32")
 
 
@@ -43,7 +43,7 @@ def check(seed):
     for batch in cut:
         buffer = ROOM.take(sum(access.nbytes for access in batch))
         assert buffer.nbytes <= max(memory, max((a.nbytes for a in batch), default=0))
-        pieces = pieces_of(COMM, batch, buffer, limit, collective)
+        pieces = transfers_of(COMM, batch, buffer, limit, collective)
         check_pieces(pieces, batch, buffer, limit)
         if collective:
             assert len(set(COMM.allgather(len(pieces)))) == 1

@@ -4,7 +4,7 @@ import os
 
 from mpi4py import MPI
 
-from pffbench.parallel import copyrate
+from pffbench.parallel import machine as copyrate
 from pffbench.parallel.topology import Team
 
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from mpi4py import MPI
 
+from pffbench.backends.base import ArraySpec
 from pffbench.backends.registry import backend_class
-from pffbench.backends.spec import ArraySpec
 from pffbench.parallel.agreement import AgreedStep, PhaseFailedError
 
 comm = MPI.COMM_WORLD
@@ -32,7 +32,7 @@ if comm.rank == failing:
 try:
     with AgreedStep(comm, "extend"):
         for spec in specs:
-            arrays[spec.name].extender(12)()
+            arrays[spec.name].resizer(12)()
     found = f"{arrays['a'].chunking(False).shape} {arrays['b'].chunking(False).shape}"
 except PhaseFailedError as error:
     told = error.failure

@@ -12,7 +12,7 @@ def hdf5(path):
     import hdf5plugin  # noqa: F401 -- netCDF reads its filters too
     import netCDF4
 
-    from pffbench.backends.filters import codec_name
+    from pffbench.backends.hdf5_files import codec_name
     from pffbench.backends.libnetcdf import filters_of
 
     with netCDF4.Dataset(path) as file:

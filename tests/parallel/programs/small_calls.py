@@ -3,8 +3,8 @@
 import sys
 
 from pffbench.backends.hdf5 import Hdf5
-from pffbench.backends.mpiio import MpiIo
 from pffbench.backends.netcdf4 import NetCdf4
+from pffbench.backends.raw.mpiio import MpiIo
 from pffbench.cli import main
 
 for backend in (Hdf5, MpiIo, NetCdf4):

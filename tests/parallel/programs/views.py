@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from mpi4py import MPI
 
+from pffbench.backends.base import ArraySpec
 from pffbench.backends.registry import backend_class
-from pffbench.backends.spec import ArraySpec
 from pffbench.parallel.decomposition import Box
 
 N, ROUNDS = 2**15, 100

@@ -1,7 +1,7 @@
 """What puts a run beside a study: one module for each study that a workload can redo.
 
 A module is called as the study, with underscores, and has a `MATCHER`, an object with the
-methods of `pffbench_analysis.published.model.Matcher`; where the study varied a parameter, with
+methods of `published.counterparts.Matcher`; where the study varied a parameter, with
 that of `pffbench_analysis.published.curves.DrawsCurves` too. Nothing else has to know of it.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from pffbench_analysis.published.model import Matcher
+from pffbench_analysis.published.counterparts import Matcher
 
 
 def matcher_of(study: str) -> Matcher:

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from math import ceil, prod
 from typing import Any
 
-from pffbench.backends.stored import touched_chunks
+from pffbench.backends.inspection import touched_chunks
 from pffbench.parallel.decomposition import Box, Shape
-from pffbench.results.summary import CaseSummary, Summary
+from pffbench.summary.summary import CaseSummary, Summary
+from pffbench_analysis.published.counterparts import Match, PublishedValue, Reason
 from pffbench_analysis.published.matchers.chunking_vs_memmap_reasons import (
     FORMATS,
     SLICES,
     reasons_of,
     standing_beside,
 )
-from pffbench_analysis.published.model import Match, PublishedValue, Reason
 from pffbench_analysis.published.values import published_values
 
 _STUDY = "chunking-vs-memmap"

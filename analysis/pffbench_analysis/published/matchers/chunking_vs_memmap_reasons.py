@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pffbench.results.amplification import AMPLIFICATIONS, amplification
-from pffbench.results.summary import CaseSummary, Summary
-from pffbench_analysis.published.model import Match, Reason
+from pffbench.summary.summary import AMPLIFICATIONS, CaseSummary, Summary, amplification
+from pffbench_analysis.published.counterparts import Match, Reason
 
 FORMATS = {"hdf5": "HDF5", "memmap": "memmap"}
 #: The study's name of a slice, by the axis across which it lies.

@@ -8,13 +8,13 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from pffbench.results.summary import CaseSummary, Summary
+from pffbench.summary.summary import CaseSummary, Summary
+from pffbench_analysis.published.counterparts import Match, PublishedValue, Reason
 from pffbench_analysis.published.matchers.file_format_testing_reasons import (
     FORMATS,
     Beside,
     reasons_for,
 )
-from pffbench_analysis.published.model import Match, PublishedValue, Reason
 from pffbench_analysis.published.values import published_values
 
 #: The study's operation for each phase.

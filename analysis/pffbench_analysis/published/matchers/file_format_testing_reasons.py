@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pffbench.results.summary import CaseSummary, Summary
-from pffbench_analysis.published.model import Reason
+from pffbench.summary.summary import CaseSummary, Summary
+from pffbench_analysis.published.counterparts import Reason
 
 FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr", "zarr2": "Zarr"}
 
@@ -33,7 +33,7 @@ class Beside:
 
 
 @dataclass(frozen=True)
-class Choice:
+class StudyChoice:
     """Something that a case can do as the study did it.
 
     Parameters
@@ -62,14 +62,14 @@ class Choice:
 
 
 CHOICES = (
-    Choice(
+    StudyChoice(
         "what a read is",
         "the array is read, turned into text and printed, all in the time",
         "into memory; checked afterwards, off the timer",
         "read: of small arrays there mostly the time of NumPy's text; far less here",
         lambda one: one.parameters.get("read_sink") != "print",
     ),
-    Choice(
+    StudyChoice(
         "netCDF dimensions",
         "unlimited, and shared by all variables: each access asks every variable for its length",
         "fixed, or each variable's own",
@@ -79,7 +79,7 @@ CHOICES = (
             and one.options.get("dimensions") != "unlimited_shared"
         ),
     ),
-    Choice(
+    StudyChoice(
         "when netCDF4 creates",
         "put off by the library to the first write",
         "ended within define",
@@ -88,35 +88,35 @@ CHOICES = (
             one.case.sample.backend == "netcdf4" and one.options.get("enddef") != "implicit"
         ),
     ),
-    Choice(
+    StudyChoice(
         "order of the loop",
         "create a dataset, write it, then the next; open one, read it, then the next",
         "all are defined, then all written; all opened, then all read",
         "create, write",
         lambda one: one.parameters.get("order") != "interleaved",
     ),
-    Choice(
+    StudyChoice(
         "page cache",
         "copied and renamed between writing and reading, which leaves the copy cached",
         "warm, dropped or shifted, and measured",
         "read",
         lambda one: one.parameters.get("cache") != "copied",
     ),
-    Choice(
+    StudyChoice(
         "until when",
         "no flush or sync; close is not timed",
         "flushed or synced; close, flush and sync are phases of their own",
         "write: what libraries leave to close is in neither number",
         lambda one: one.parameters.get("durability") != "close",
     ),
-    Choice(
+    StudyChoice(
         "what Zarr compresses with",
         "Blosc-LZ4, level 5, in format 2: the library's own choice then",
         "the library's own choice now, or nothing, as told below",
         "create, write, read of Zarr",
         lambda one: FORMATS[one.case.sample.backend] == "Zarr" and not _compresses_alike(one),
     ),
-    Choice(
+    StudyChoice(
         "what a call is",
         "h5py's slicing: the selection is parsed and data spaces are made within the time",
         "H5Dwrite and H5Dread through h5py's low level, with data spaces made before",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pffbench.backends.chunkcache import ChunkCache, Chunking, reading
-from pffbench.results.summary import CaseSummary, Summary
+from pffbench.backends.chunk_cache_model import ChunkCacheSettings, Chunking, reading
+from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.units import Size
-from pffbench.workloads.granules import cut, region_of, unit_shape
+from pffbench.workloads.decodes import cut, region_of, unit_shape
+from pffbench_analysis.published.counterparts import Match, PublishedValue, Reason
 from pffbench_analysis.published.matchers.hdf5_compression_tuning_reasons import reasons_of
-from pffbench_analysis.published.model import Match, PublishedValue, Reason
 from pffbench_analysis.published.values import published_values
 
 _STUDY = "hdf5-compression-tuning"
@@ -86,7 +86,7 @@ def _decodes(nbytes: int) -> int:
     """Count the decodes of all rows of the published dataset through a cache of a size."""
     whole = region_of(_GRANULE, range(_GRANULES))
     rows = cut(whole, unit_shape(whole.shape, _GRANULE, "rows"))
-    cache = ChunkCache(nbytes, 521, 0.75)
+    cache = ChunkCacheSettings(nbytes, 521, 0.75)
     return reading(Chunking(whole.shape, _GRANULE, _ITEMSIZE, True, cache), rows).decodes
 
 

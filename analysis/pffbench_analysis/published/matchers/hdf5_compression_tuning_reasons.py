@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pffbench.results.summary import CaseSummary, Summary
-from pffbench_analysis.published.model import Match, Reason
+from pffbench.summary.summary import CaseSummary, Summary
+from pffbench_analysis.published.counterparts import Match, Reason
 
 _PUBLISHED_RATIO = 1.076
 

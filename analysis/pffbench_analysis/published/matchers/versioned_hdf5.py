@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from pffbench.results.statistics import spread
-from pffbench.results.summary import CaseSummary, PhaseSummary, Summary
+from pffbench.summary.statistics import spread
+from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
+from pffbench_analysis.published.counterparts import Match, PublishedValue, Reason
 from pffbench_analysis.published.curves import (
     MOST_ROWS,
-    Axis,
-    Curve,
     Curves,
-    Panel,
-    Point,
+    PublishedAxis,
+    PublishedCurve,
+    PublishedPanel,
+    PublishedPoint,
     curves_over,
 )
 from pffbench_analysis.published.matchers.versioned_hdf5_reasons import reasons_of
-from pffbench_analysis.published.model import Match, PublishedValue, Reason
 
 #: Ways of keeping versions that do what the study's two files did, and what they are called.
 _WAYS = {
@@ -47,7 +47,7 @@ _LOOK_UPS = {
     ("time of a look-up", "read"): "open_array",
 }
 
-_VERSIONS = Axis(
+_VERSIONS = PublishedAxis(
     "published-versions",
     "Published and here, by the number of versions",
     "versions",
@@ -70,7 +70,7 @@ _TENTHS = tuple(f"{number}" for number in range(1, 11))
 Subject = tuple[str, str, str, str, str]
 
 
-class VersionedHdf5:
+class VersionedHdf5Matcher:
     """Matches cases by kind of history, number of versions, chunk size, codec and way."""
 
     def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
@@ -143,7 +143,7 @@ class VersionedHdf5:
         ]
 
 
-MATCHER = VersionedHdf5()
+MATCHER = VersionedHdf5Matcher()
 
 
 def _by_subject(values: Sequence[PublishedValue]) -> dict[Subject, list[PublishedValue]]:
@@ -249,7 +249,7 @@ def _histories(matches: Sequence[Match]) -> list[Curves]:
     for match in matches:
         row, versions = _but_versions(match), int(match.published.parameters["versions"])
         longest[row] = max(versions, longest.get(row, 0))
-    curves: dict[str, dict[str, Curve]] = {}
+    curves: dict[str, dict[str, PublishedCurve]] = {}
     for match in matches:
         row, p = _but_versions(match), match.published.parameters
         if int(p["versions"]) != longest[row]:
@@ -260,11 +260,11 @@ def _histories(matches: Sequence[Match]) -> list[Curves]:
         there = before.published if before else ()
         place = _ENDS.get(match.published.statistic)
         if place is not None and not match.beyond:
-            there += (Point(place, match.published.value),)
+            there += (PublishedPoint(place, match.published.value),)
         if here:
-            own[match.alternative] = Curve(match.alternative, "hdf5", there, here)
+            own[match.alternative] = PublishedCurve(match.alternative, "hdf5", there, here)
     panels = [
-        Panel(
+        PublishedPanel(
             f"{row}, {longest[row]} versions", "time of a version, ms", tuple(curves[row].values())
         )
         for row in sorted(curves, key=lambda row: -longest[row])
@@ -285,13 +285,13 @@ def _histories(matches: Sequence[Match]) -> list[Curves]:
     ]
 
 
-def _tenths(case: CaseSummary, versions: int) -> Iterator[Point]:
+def _tenths(case: CaseSummary, versions: int) -> Iterator[PublishedPoint]:
     """Yield the mean time of a version in each tenth; the initial version is in the first."""
     shares = np.array_split(np.arange(versions + 1), len(_TENTHS))
     for number, share in enumerate(shares):
         seconds = case.counts.get(("version", f"tenth_{number + 1:02d}_seconds"))
         if seconds:
-            yield Point(float(number), 1e3 * seconds / case.sample.ranks / len(share))
+            yield PublishedPoint(float(number), 1e3 * seconds / case.sample.ranks / len(share))
 
 
 def of_all_versions(case: CaseSummary) -> PhaseSummary | None:

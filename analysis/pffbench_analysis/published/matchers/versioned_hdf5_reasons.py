@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pffbench.results.summary import CaseSummary, Summary
-from pffbench_analysis.published.model import Reason
+from pffbench.summary.summary import CaseSummary, Summary
+from pffbench_analysis.published.counterparts import Reason
 
 #: What differs whatever the run is.
 _ALWAYS = (

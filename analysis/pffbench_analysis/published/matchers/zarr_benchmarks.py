@@ -9,13 +9,12 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from pffbench.results.compression import compression_ratio
-from pffbench.results.statistics import spread
-from pffbench.results.summary import CaseSummary, Summary
+from pffbench.summary.statistics import spread
+from pffbench.summary.summary import CaseSummary, Summary, compression_ratio
 from pffbench.workloads.base import DEFAULT_LEVELS
-from pffbench_analysis.published.curves import Axis, Curves, curves_over
+from pffbench_analysis.published.counterparts import Match, PublishedValue, Reason
+from pffbench_analysis.published.curves import Curves, PublishedAxis, curves_over
 from pffbench_analysis.published.matchers.zarr_benchmarks_reasons import reasons
-from pffbench_analysis.published.model import Match, PublishedValue, Reason
 
 #: Bytes of the study's volumes, 806 x 629 x 629 uint16.
 VOLUME = prod((806, 629, 629)) * 2
@@ -45,14 +44,14 @@ _FORMATS = "time, format 3 over format 2"
 _OF_A_CODEC = "ratio"
 #: The study measured the same in several of its experiments.
 _EXPERIMENT = ("experiment",)
-_CHUNKS = Axis(
+_CHUNKS = PublishedAxis(
     "published-chunk-size",
     "Published and here, by chunk size",
     "elements along each edge of a chunk",
     "chunk",
     regardless=_EXPERIMENT,
 )
-_SHUFFLED = Axis(
+_SHUFFLED = PublishedAxis(
     "published-shuffle",
     "Published and here, by shuffle",
     "shuffle before Blosc",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pffbench.results.summary import Summary
-from pffbench_analysis.published.model import Reason
+from pffbench.summary.summary import Summary
+from pffbench_analysis.published.counterparts import Reason
 
 _VERSIONS = ("zarr", "numcodecs", "tensorstore", "h5py", "netCDF4", "hdf5plugin", "zarrs")
 _COMPUTED = Reason(

@@ -1,0 +1,104 @@
+"""`pffbench compare`: verdict on the terminal, and tables and figures into a directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from pffbench.errors import UserError
+from pffbench.run.output import make_console
+from pffbench_analysis.compare.comparison import SMALLEST_EFFECT, Comparison
+from pffbench_analysis.compare.forest import forest
+from pffbench_analysis.compare.judge import compare_runs
+from pffbench_analysis.compare.sentences import gate
+from pffbench_analysis.compare.verdict_table import print_comparison, write_csv, write_markdown
+from pffbench_analysis.runs import load_run
+from pffbench_analysis.saving import save
+
+
+def compare(
+    base: str | Path,
+    new: Sequence[str | Path],
+    *,
+    out: str | Path | None = None,
+    across: Sequence[str] = (),
+    smallest: float = SMALLEST_EFFECT,
+    allowed: float | None = None,
+    console: Console | None = None,
+) -> tuple[int, list[Comparison]]:
+    """Compare new runs with a base run, print the verdict and write it.
+
+    Parameters
+    ----------
+    base : str or Path
+        Results directory.
+    new : sequence of str or Path
+        Results directories, each compared with the base.
+    out : str or Path, optional
+        Directory for tables and figures; nothing is written when not given.
+    across : sequence of str
+        Parameters or options in which cases may differ, because they are what is compared.
+    smallest : float
+        The difference, as a part, under which no verdict is given.
+    allowed : float, optional
+        The slowdown, as a part, from which on the status is 1.
+    console : Console, optional
+        Where to print.
+
+    Returns
+    -------
+    status : int
+        Only with `allowed` other than 0, see `pffbench_analysis.compare.sentences.gate`.
+    comparisons : list of Comparison
+        One for each new run.
+
+    Raises
+    ------
+    UserError
+        A directory holds no run with results, or is given twice, or `out` cannot be written.
+    """
+    _distinct([base, *new])
+    one = load_run(base)
+    found = [compare_runs(one, load_run(other), across, smallest) for other in new]
+    status, gates = (0, []) if allowed is None else gate(found, allowed)
+    terminal = console or make_console()
+    for comparison in found:
+        print_comparison(comparison, terminal)
+    if out is not None:
+        for path in _written(found, gates, Path(out), allowed):
+            terminal.print(path, markup=False, highlight=False, soft_wrap=True)
+    for line in gates:
+        terminal.print(line, markup=False, highlight=False, soft_wrap=True)
+    return status, found
+
+
+def _distinct(runs: Sequence[str | Path]) -> None:
+    places = [os.path.realpath(run) for run in runs]
+    for number, place in enumerate(places):
+        if place in places[:number]:
+            raise UserError(f"{runs[number]} is given twice: a run is not compared with itself")
+
+
+def _written(
+    found: Sequence[Comparison], gates: Sequence[str], out: Path, allowed: float | None
+) -> list[Path]:
+    """Write tables and figures, replacing those of an earlier call."""
+    drawn = [forest(comparison, allowed) for comparison in found]
+    names = ["compare" if len(found) == 1 else f"compare-{n}" for n in range(1, len(found) + 1)]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        figures = [
+            file
+            for figure, name in zip(drawn, names, strict=True)
+            if figure is not None
+            for file in save(figure, out / name)
+        ]
+        shown = [f"{n}.png" if d is not None else "" for n, d in zip(names, drawn, strict=True)]
+        write_csv(found, out / "compare.csv")
+        write_markdown(found, gates, shown, out / "compare.md")
+    except OSError as error:
+        raise UserError(f"{error.filename or out} cannot be written: {error.strerror}") from None
+    return [out / "compare.md", out / "compare.csv", *figures]

@@ -1,0 +1,132 @@
+"""The ratio of two runs in a phase, how sure it is, and what more repetitions would show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pffbench.summary.dependence import variance_inflation
+from pffbench.summary.inference import holm
+from pffbench.summary.rank_test import (
+    ALPHA,
+    FEWEST,
+    Times,
+    Values,
+    ratio,
+    repetitions_for,
+    smallest_ratio,
+    unit_error,
+)
+
+
+@dataclass(frozen=True)
+class RatioEstimate:
+    """How many times as long one of two independent sets of repetitions takes.
+
+    Parameters
+    ----------
+    ratio : float
+        Median of the new ones over the median of the base.
+    low, high : float
+        Bounds of the 95 % interval.
+    p : float
+        Probability of so large a difference where there is none, by the rank test of
+        `pffbench.summary.inference`, dependence of repetitions included.
+    lower : float
+        Lower bound that holds with 95 % for all comparisons of the family together.
+    upper : float
+        Upper bound that holds with 95 %, for this comparison by itself.
+    shown : float
+        The ratio that so many repetitions show, in view of all comparisons of the family, with a
+        probability of 80 %; infinite where they show no difference, however large.
+    unit : float
+        Standard error of the logarithm of the ratio, times the root of the repetitions, as it is
+        to be expected of more of them.
+    number : int
+        Number of comparisons of the family.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    p: float
+    lower: float
+    upper: float
+    shown: float
+    unit: float
+    number: int
+
+    def repetitions_for(self, limit: float) -> int | None:
+        """Return the repetitions of each run that show the ratio to be under, or over, a limit.
+
+        Parameters
+        ----------
+        limit : float
+            A ratio.
+
+        Returns
+        -------
+        int or None
+            None where the ratio is the limit, as near as can be told: no number decides.
+        """
+        distance = math.log(limit) - math.log(self.ratio)
+        # Where it is over the limit, that has to be shown in view of all comparisons.
+        level = 2 * ALPHA / (1 if distance > 0 else self.number)
+        return repetitions_for(abs(distance), self.unit, level) if distance else None
+
+
+def estimate(
+    base: Values,
+    new: Values,
+    inflation: float = 1.0,
+    number: int = 1,
+    expected_inflation: float | None = None,
+) -> RatioEstimate:
+    """Compare positive times of a base and a new run.
+
+    Parameters
+    ----------
+    base, new : array of float64
+        Seconds of the repetitions, at least `FEWEST` each.
+    inflation : float
+        Variance inflation by dependent repetitions, see `dependence`.
+    number : int
+        Number of comparisons in view of which a difference is claimed.
+    expected_inflation : float, optional
+        That of more repetitions; the same when not given.
+    """
+    both = ratio(new, base, ALPHA, inflation)
+    upper = ratio(new, base, 2 * ALPHA, inflation).high
+    lower = ratio(new, base, 2 * ALPHA / number, inflation).low
+    shown = smallest_ratio(both.n, unit_error(base, new, inflation), ALPHA / number)
+    unit = unit_error(base, new, expected_inflation or inflation)
+    return RatioEstimate(both.value, both.low, both.high, both.p, lower, upper, shown, unit, number)
+
+
+def dependence(
+    runs: Sequence[Sequence[Mapping[str, Times]]], n: int, *, cautious: bool = True
+) -> float:
+    """Return the variance inflation in the comparison of two runs: that of the worse one.
+
+    What all cases of a run share, such as the load of its machine, does not cancel here, so its
+    dependence counts too.
+
+    Parameters
+    ----------
+    runs : sequence of sequence of dict
+        For each run its tables: the seconds by repetition of all cases of a group in a total.
+    n : int
+        Number of repetitions of the run that has fewer.
+    cautious : bool
+        See `variance_inflation`.
+    """
+    return max(
+        variance_inflation(
+            [list(ways.values()) for ways in tables], n, shared_cancels=False, cautious=cautious
+        )
+        for tables in runs
+    )
+
+
+__all__ = ["ALPHA", "FEWEST", "RatioEstimate", "Values", "dependence", "estimate", "holm"]

@@ -1,0 +1,125 @@
+"""A run beside a published study, as a section of the page."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pffbench.summary.columns import details
+from pffbench.summary.conclusions import cautions, sentences, undecided, validity
+from pffbench.summary.summary import Summary
+from pffbench_analysis.published.writing import CURVES, page_data
+from pffbench_analysis.style import plain
+
+_MIME = {".svg": "image/svg+xml", ".csv": "text/csv"}
+
+
+def published_of(summary: Summary, directory: Path) -> dict[str, Any] | None:
+    """Return what the section shows; None where the experiment names no study.
+
+    Parameters
+    ----------
+    summary : Summary
+        The run.
+    directory : Path
+        Where the figures and `published.csv` have been written; all of it goes into the page.
+
+    Returns
+    -------
+    dict or None
+        What `page_data` returns, with ``figures`` and ``csv`` as data URIs; ``csv`` is empty where
+        there is no such file.
+    """
+    data = page_data(summary)
+    if data is None:
+        return None
+    place = directory / "published"
+    figures = [_uri(place.with_name(f"{name}.svg")) for name in (place.name, *CURVES)]
+    table = _uri(place.with_suffix(".csv"))
+    return data | {"figures": [figure for figure in figures if figure], "csv": table}
+
+
+def _uri(path: Path) -> str:
+    if not path.exists():
+        return ""
+    content = base64.b64encode(path.read_bytes()).decode()
+    return f"data:{_MIME[path.suffix]};base64,{content}"
+
+
+Kind = Literal["good", "bad", "open"]
+
+
+@dataclass(frozen=True)
+class RunVerdict:
+    """What a reader must know before any number.
+
+    Word, meaning and conclusions are the lines that the terminal prints; they are five at most.
+
+    Parameters
+    ----------
+    word : str
+        In one or two words.
+    kind : {"good", "bad", "open"}
+        Which of three it is.
+    meaning : str
+        The rest of the line that begins with the word.
+    conclusions : list of str
+        What is fastest, how sure that is, and what is not decided.
+    cautions : list of str
+        What that rests on and a reader must know, each with what to do.
+    reasons : list of str
+        Why a run is not valid.
+    gaps : list of str
+        What is not there: this is a report of a part of the run.
+    remarks : list of str
+        What else should be known.
+    """
+
+    word: str
+    kind: Kind
+    meaning: str
+    conclusions: list[str]
+    cautions: list[str]
+    reasons: list[str]
+    gaps: list[str]
+    remarks: list[str]
+
+
+def verdict_of(summary: Summary, gaps: list[str]) -> RunVerdict:
+    """Give the verdict on a run.
+
+    Parameters
+    ----------
+    summary : Summary
+        The run.
+    gaps : list of str
+        What is missing beside what the summary knows of.
+    """
+    record = summary.record
+    word, _, meaning = validity(summary).partition(": ")
+    found = [*summary.gaps, *gaps]
+    if nothing := sorted(set(record.cases) - {case.sample.case for case in summary.cases}):
+        some = ", ".join(nothing[:3]) + (" and others" if len(nothing) > 3 else "")
+        count = f"{len(nothing)} of {len(record.cases)} cases"
+        found.append(f"{count} gave no number: {some}")
+    # Lines with reasons are shown as such.
+    told = [line for line in details(summary) if not line.startswith("INVALID: ")]
+    if record.left_out:
+        told.append(
+            f"{len(record.left_out)} impossible cases were left out; the provenance has why"
+        )
+    return RunVerdict(
+        word,
+        _KINDS.get(word, "open"),
+        plain(meaning),
+        [plain(text) for text in (*sentences(summary), *undecided(summary))],
+        [plain(text) for text in cautions(summary)],
+        [plain(reason) for reason in record.reasons],
+        [plain(text) for text in found],
+        [plain(text.removeprefix("remark: ")) for text in told],
+    )
+
+
+_KINDS: dict[str, Kind] = {"VALID": "good", "INVALID": "bad"}

@@ -1,0 +1,153 @@
+"""A run beside a study as tables: `published.csv` for programs, `published.md` for people."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pffbench.regular_files import replacing, write_replacing
+from pffbench.text import escape_markdown, markdown_row
+from pffbench_analysis.published.counterparts import Match, PublishedValue
+from pffbench_analysis.published.order import Order
+from pffbench_analysis.published.sidebyside import SideBySide
+from pffbench_analysis.published.wording import (
+    HEADINGS,
+    ORDER_HEADINGS,
+    cells,
+    order_cells,
+    verdict_lines,
+)
+
+_CSV_COLUMNS = (
+    "study", "subject", "variant", "nearest", "operation", "alternative", "quantity", "unit",
+    "published", "published_low", "published_high", "published_sd", "published_alike",
+    "published_as", "approximate", "reading",
+    "statistic", "source", "url", "note", "parameters", "case", "phase", "repetitions", "here",
+    "here_low", "here_high", "ratio", "ratio_low", "ratio_high", "order", "pairs_same",
+    "pairs_other", "pairs_undecided", "warning_codes",
+)  # fmt: skip
+_HOW_TO_READ = (
+    "Published: as printed there, ± standard deviation where it is told; ≈ rounded or told as "
+    "about. Here: median over the repetitions "
+    "that count, with its 95 % interval (of fewer than five none); † under 100 "
+    "times what the harness itself takes, not to be relied on. × published: here over published.",
+    "An order is that of the medians; ~ stands between neighbours that are not told apart. "
+    "Published numbers within each other's standard deviation, or called alike by their authors, "
+    "are no pair. A pair is decided where the interval of the ratio excludes 1 and neither is "
+    "below resolution; each pair by itself, without regard to how many there are.",
+)
+
+
+def write_csv(found: SideBySide, path: Path) -> None:
+    """Write a row for each number that has a counterpart; without any, all published numbers."""
+    orders = {id(match): order for order in found.orders for match in order.matches}
+    with replacing(path) as file:
+        writer = csv.DictWriter(file, _CSV_COLUMNS, restval="", lineterminator="\n")
+        writer.writeheader()
+        if found.matches:
+            writer.writerows(_row(match, orders.get(id(match))) for match in found.matches)
+        else:
+            writer.writerows(_published(value) for value in found.values)
+
+
+def _published(value: PublishedValue) -> dict[str, Any]:
+    p = value.parameters
+    return {
+        "study": value.study,
+        "operation": p.get("operation", ""),
+        "alternative": p.get("format") or p.get("library") or p.get("file", ""),
+        "quantity": value.quantity,
+        "unit": value.unit,
+        "published": _number(value.value),
+        "published_low": _number(value.low),
+        "published_high": _number(value.high),
+        "published_sd": _number(value.sd),
+        "published_alike": value.alike,
+        "approximate": str(value.approximate).lower(),
+        "reading": value.reading,
+        "statistic": value.statistic,
+        "source": value.source,
+        "url": value.url,
+        "note": value.note,
+        "parameters": "; ".join(f"{key} {text}" for key, text in p.items() if text),
+    }
+
+
+def _row(match: Match, order: Order | None) -> dict[str, Any]:
+    low, high = match.interval
+    known = match.published.value
+    row = _published(match.published) | {
+        "subject": match.subject,
+        "variant": match.variant,
+        "nearest": str(match.nearest).lower(),
+        "operation": match.operation,
+        "alternative": match.alternative,
+        "published_as": match.published_as,
+        "case": match.case.sample.case,
+        "phase": match.phase.phase,
+        "repetitions": match.phase.seconds.n,
+        "here": _number(match.here),
+        "here_low": _number(low),
+        "here_high": _number(high),
+        "ratio": _number(match.ratio),
+        "ratio_low": _number(low / known),
+        "ratio_high": _number(high / known),
+        "warning_codes": " ".join(caveat.code for caveat in match.phase.warnings),
+    }
+    if order is not None:
+        row |= {
+            "order": str(order.verdict),
+            "pairs_same": order.agreeing,
+            "pairs_other": order.disagreeing,
+            "pairs_undecided": order.undecided,
+        }
+    return row
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else repr(value)
+
+
+def write_markdown(found: SideBySide, figures: Sequence[str], path: Path) -> None:
+    """Write `published.md`, the verdict first.
+
+    Parameters
+    ----------
+    found : SideBySide
+        What to write.
+    figures : sequence of str
+        File names of the figures.
+    path : Path
+        The file.
+    """
+    write_replacing(path, "\n".join(_markdown(found, figures)) + "\n")
+
+
+def _markdown(found: SideBySide, figures: Sequence[str]) -> Iterator[str]:
+    yield from (f"# Published and here: {found.study.name}", "")
+    yield from (f"{found.study.title}: <{found.study.url}>", "")
+    yield from (f"- {escape_markdown(line)}" for line in verdict_lines(found))
+    for figure in figures:
+        yield from ("", f"![Published numbers and those measured here]({figure})")
+    if found.matches:
+        yield from ("", "## Numbers", "", _HOW_TO_READ[0], "")
+        yield from _table(HEADINGS, map(cells, found.matches))
+        yield from ("", "## Orders", "", _HOW_TO_READ[1], "")
+        yield from _table(ORDER_HEADINGS, map(order_cells, found.orders))
+        yield from ("", "## Why they may differ", "")
+        rows = ((r.about, r.there, r.here, r.bears_on) for r in found.reasons)
+        yield from _table(("what", "there", "here", "bears on"), rows)
+        sources = dict.fromkeys(f"{m.published.source} ({m.published.url})" for m in found.matches)
+        yield from ("", f"Published numbers: {'; '.join(sources)}.")
+    if found.claims:
+        yield from ("", "## The study's text and its own numbers", "")
+        yield from (f"- {escape_markdown(line)}" for line in found.claims)
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(headings)} |"
+    yield f"|{' --- |' * len(headings)}"
+    yield from map(markdown_row, rows)

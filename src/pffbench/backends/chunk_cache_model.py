@@ -1,0 +1,272 @@
+"""A model of HDF5's chunk cache: how often a sequence of calls loads each chunk.
+
+Each open dataset has such a cache (``H5Pset_cache``, ``H5Pset_chunk_cache``). Its rules, which hold
+from HDF5 1.8 to 2.0:
+
+- A compressed chunk always goes through it. Where the chunk is larger than the whole cache, it is
+  read and decoded in each call that touches it, and nothing is kept.
+- A chunk has one slot that it can be in: its place in the grid of chunks, as one number, modulo
+  the number of slots. What is there goes.
+- Where there is no room, chunks go that were used longest ago, those first of which every
+  element was read, or written, once (``w0`` says how far this first choice is tried).
+
+netCDF-4 has the same cache, and sizes of its own for it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pffbench.parallel.decomposition import Box, Shape
+from pffbench.units import Size
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkCacheSettings:
+    """The settings of a dataset's chunk cache.
+
+    Parameters
+    ----------
+    nbytes : int
+        Bytes of chunks that it may hold; 0 switches it off.
+    slots : int
+        Length of its hash table; 0 switches it off.
+    preemption : float
+        The setting ``w0``: 0 evicts what was used longest ago, 1 only what is done with.
+    """
+
+    nbytes: int
+    slots: int
+    preemption: float
+
+    def __str__(self) -> str:
+        return f"{Size(self.nbytes)} in {self.slots} slots, w0 {self.preemption:g}"
+
+
+#: What ``matched`` gives every array that can have a chunk cache: the default of HDF5 up to 1.14.
+#: Chunks larger than it pass by it, as they do in libraries that have none.
+MATCHED_CHUNK_CACHE = ChunkCacheSettings(2**20, 521, 0.75)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunking:
+    """How an array is chunked, and what the library keeps of it between two calls.
+
+    Parameters
+    ----------
+    shape, chunks : tuple of int
+        Shapes of the array and of a chunk.
+    itemsize : int
+        Bytes of an element.
+    compressed : bool
+        Whether a chunk has to be decoded as a whole.
+    cache : ChunkCache or None
+        What keeps chunks between calls; None where nothing does.
+    foreseeable : bool
+        Whether `cache` tells all; False where chunks are kept by rules that are not known here.
+    """
+
+    shape: Shape
+    chunks: Shape
+    itemsize: int
+    compressed: bool
+    cache: ChunkCacheSettings | None
+    foreseeable: bool = True
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of a decoded chunk."""
+        return math.prod(self.chunks) * self.itemsize
+
+    @property
+    def grid(self) -> Shape:
+        """Number of chunks along each axis."""
+        return tuple(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
+
+    def touched(self, box: Box) -> Iterator[tuple[Shape, int]]:
+        """Yield the chunks that a box lies in, in C order: place in the grid and bytes of both."""
+        along = [
+            [
+                (place, min(stop, (place + 1) * length) - max(start, place * length))
+                for place in range(start // length, -(-stop // length))
+            ]
+            for start, stop, length in zip(box.start, box.stop, self.chunks, strict=True)
+        ]
+        for parts in itertools.product(*along) if box.size else ():
+            yield (
+                tuple(place for place, _ in parts),
+                math.prod(extent for _, extent in parts) * self.itemsize,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunks:
+    """What the chunks of an array take on disk.
+
+    Parameters
+    ----------
+    count : int
+        Number of chunks.
+    nbytes : int
+        Bytes of all of them, as stored.
+    """
+
+    count: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkLoads:
+    """What a sequence of calls makes a library do with chunks.
+
+    Parameters
+    ----------
+    decodes : int
+        Chunks that are fetched and decoded.
+    encodes : int
+        Chunks that are encoded and stored.
+    """
+
+    decodes: int = 0
+    encodes: int = 0
+
+
+def reading(chunking: Chunking, boxes: Iterable[Box]) -> ChunkLoads:
+    """Count what reading boxes, one a call, makes of a compressed array that was just opened."""
+    held = _Held(chunking)
+    decodes = 0
+    for box in boxes:
+        for place, nbytes in chunking.touched(box):
+            decodes += held.use(place, nbytes, writes=False) is None
+    return ChunkLoads(decodes)
+
+
+def writing(chunking: Chunking, boxes: Iterable[Box]) -> ChunkLoads:
+    """Count what writing boxes, one a call, and closing makes of a new compressed array."""
+    held = _Held(chunking)
+    stored: set[Shape] = set()
+    decodes = 0
+    for box in boxes:
+        for place, nbytes in chunking.touched(box):
+            found = held.use(place, nbytes, writes=True)
+            whole = nbytes == chunking.chunk_bytes
+            decodes += found is None and place in stored and not whole
+            stored.add(place)
+    return ChunkLoads(decodes, held.stores + held.dirty)
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    """A chunk in the cache, with the bytes of it that were not read, and not written, yet."""
+
+    place: Shape
+    slot: int
+    unread: int
+    unwritten: int
+    dirty: bool = False
+
+
+class _Held:
+    """The chunks that a cache holds, in the order in which they would go."""
+
+    def __init__(self, chunking: Chunking) -> None:
+        self._size = chunking.chunk_bytes
+        self._bits = [math.ceil(math.log2(n)) for n in chunking.grid]
+        cache = chunking.cache
+        self._room = 0 if cache is None or cache.slots == 0 else cache.nbytes
+        self._slots = 1 if cache is None else max(1, cache.slots)
+        self._preemption = 0.0 if cache is None else cache.preemption
+        self._order: list[_Entry] = []
+        self._by_slot: dict[int, _Entry] = {}
+        #: Changed chunks that had to be stored.
+        self.stores = 0
+
+    @property
+    def dirty(self) -> int:
+        """Changed chunks that are still to be stored."""
+        return sum(entry.dirty for entry in self._order)
+
+    def use(self, place: Shape, nbytes: int, writes: bool) -> _Entry | None:
+        """Read from or write to a chunk; return it if it was there, None if it had to be got."""
+        slot = self._slot(place)
+        found = self._by_slot.get(slot)
+        if found is not None and found.place == place:
+            self._put_back(found)
+        elif self._size > self._room:
+            self.stores += writes
+            return None
+        else:
+            if found is not None:
+                self._evict(found)
+            self._make_room()
+            entry = _Entry(place, slot, self._size, self._size)
+            self._order.append(entry)
+            self._by_slot[slot] = entry
+        now = self._by_slot[slot]
+        if writes:
+            now.dirty = True
+            now.unwritten = max(0, now.unwritten - nbytes)
+        else:
+            now.unread = max(0, now.unread - nbytes)
+        return found if found is now else None
+
+    def _slot(self, place: Shape) -> int:
+        number = 0
+        for bits, index in zip(self._bits, place, strict=True):
+            number = (number << bits) ^ index
+        return (number & (2**64 - 1)) % self._slots
+
+    def _put_back(self, entry: _Entry) -> None:
+        """Let a chunk that was used change places with the one that would go after it."""
+        here = self._order.index(entry)
+        if here + 1 < len(self._order):
+            self._order[here], self._order[here + 1] = self._order[here + 1], entry
+
+    def _evict(self, entry: _Entry) -> None:
+        self.stores += entry.dirty
+        self._order.remove(entry)
+        del self._by_slot[entry.slot]
+
+    def _make_room(self) -> None:
+        """Evict until one more chunk fits, or nothing more may go.
+
+        Two walks go along the chunks. The first takes those that are done with; the second, which
+        begins so many steps later as `w0` says, takes any. When the first ends before the second
+        has begun (`w0` near 1), nothing more goes, and the cache comes to hold more than it may.
+        """
+        head_start = int(len(self._order) * self._preemption)
+        walks: list[_Entry | None] = [self._head, None]
+        while any(walks) and self._is_full:
+            if head_start == 0:
+                walks[1] = self._head
+            after = [self._next(entry) for entry in walks]
+            for number in (0, 1):
+                entry = walks[number]
+                if entry is None or not self._is_full or not (number or self._done_with(entry)):
+                    continue
+                after = [self._next(entry) if other is entry else other for other in after]
+                walks = [None if other is entry else other for other in walks]
+                self._evict(entry)
+            walks = after
+            head_start -= 1
+
+    @property
+    def _is_full(self) -> bool:
+        return (len(self._order) + 1) * self._size > self._room
+
+    @property
+    def _head(self) -> _Entry | None:
+        return self._order[0] if self._order else None
+
+    def _next(self, entry: _Entry | None) -> _Entry | None:
+        if entry is None:
+            return None
+        place = self._order.index(entry) + 1
+        return self._order[place] if place < len(self._order) else None
+
+    def _done_with(self, entry: _Entry) -> bool:
+        left = (entry.unread, entry.unwritten)
+        return left in ((0, 0), (0, self._size), (self._size, 0))

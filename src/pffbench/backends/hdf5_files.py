@@ -1,0 +1,304 @@
+"""Stored HDF5 files, also those of netCDF-4: filters, chunks, sizes, `h5repack`.
+
+zlib and szip are built into HDF5, LZF into h5py; Blosc, Zstandard and LZ4 are plug-ins, registered
+with The HDF Group (https://github.com/HDFGroup/hdf5_plugins), that the Python package hdf5plugin
+brings. Filters of files that ranks share run in collective transfers only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pffbench.backends.base import ArraySpec
+from pffbench.backends.chunk_cache_model import ChunkCacheSettings, Chunking, StoredChunks
+from pffbench.backends.inspection import Touched, places, touched_chunks
+from pffbench.backends.raw.layout import Copy
+from pffbench.case import Parameters
+from pffbench.parallel.decomposition import Box, Shape
+from pffbench.units import Size
+
+#: Numbers of the filters in files; the first four are HDF5's own.
+DEFLATE, SHUFFLE, FLETCHER32, SZIP = 1, 2, 3, 4
+LZF, BLOSC, LZ4, ZSTD = 32000, 32001, 32004, 32015
+#: Pixels of a block of szip; 8, as h5py has it, which any chunk of some size can be cut into.
+SZIP_BLOCK = 8
+#: Bytes under which Blosc does not compress (BLOSC_MIN_BUFFERSIZE).
+_BLOSC_LEAST = 128
+#: Compressors that look for repetitions only, which random numbers of a small range do not have.
+_NO_ENTROPY = frozenset({"blosclz", "lz4", "lz4hc"})
+#: What Blosc calls its compressors and shuffles in a filter's parameters.
+_COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
+_SHUFFLES = ("none", "byte", "bit")
+
+#: What can be asked for in HDF5 and in netCDF-4: codecs, the shuffles of each, what Blosc calls
+#: its compressors, and the package that a codec needs.
+CODECS = frozenset({"none", "gzip", "szip", "zstd", "lz4", "blosc"})
+#: What h5py has beside: other programs that read HDF5 files mostly have not.
+CODECS_OF_H5PY = frozenset({"lzf"})
+_BYTE = frozenset({"none", "byte"})
+SHUFFLES: Mapping[str, frozenset[str]] = {
+    "gzip": _BYTE,
+    "zstd": _BYTE,
+    "lz4": _BYTE,
+    "lzf": _BYTE,
+    "blosc": frozenset(_SHUFFLES),
+}
+COMPRESSORS = frozenset({"blosclz", "lz4", "lz4hc", "zlib", "zstd"})
+CODEC_LIBRARIES: Mapping[str, str] = dict.fromkeys(("blosc", "lz4", "zstd"), "hdf5plugin")
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A filter of a dataset.
+
+    Parameters
+    ----------
+    number : int
+        Its registered number.
+    values : tuple of int
+        Its parameters.
+    """
+
+    number: int
+    values: tuple[int, ...]
+
+
+def plugin_filter(spec: ArraySpec) -> Filter | None:
+    """Return the filter of a codec that HDF5 has from a plug-in; None of those built in."""
+    if spec.codec == "zstd":
+        return Filter(ZSTD, (spec.level,))
+    if spec.codec == "lz4":
+        return Filter(LZ4, (0,))  # bytes of a block: the filter's own default
+    if spec.codec == "blosc":
+        shuffle = _SHUFFLES.index(spec.shuffle)
+        # The filter fills the first four in itself: versions, type size, chunk size.
+        return Filter(BLOSC, (0, 0, 0, 0, spec.level, shuffle, _COMPRESSORS.index(spec.compressor)))
+    return None
+
+
+def refuse_filters(
+    parameters: Parameters, specs: Iterable[ArraySpec], *, must_compress: bool = False
+) -> str | None:
+    """Refuse data that a filter gives up on where the file does not come out right, or None.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        The case.
+    specs : iterable of ArraySpec
+        The kinds of its arrays.
+    must_compress : bool
+        Whether writing fails where a filter of a plug-in gives up, in a file of one rank too.
+    """
+    shared = parameters.layout != "file_per_process"
+    for spec in specs:
+        elements = math.prod(spec.chunks) if isinstance(spec.chunks, tuple) else None
+        if spec.codec == "szip" and elements is not None and elements < SZIP_BLOCK:
+            return f"codec szip works on blocks of {SZIP_BLOCK} elements; a chunk has {elements}"
+        reason = _gives_up(spec, parameters.source, elements)
+        if reason and shared:
+            return (
+                f"{reason}, leaves such chunks as they are, and parallel HDF5 does not note that "
+                "in the file, which cannot be read then (so HDF5 1.10.8); take codec gzip, zstd or "
+                "lz4"
+            )
+        if reason and must_compress and plugin_filter(spec) is not None:
+            return f"{reason}, and netCDF then fails to write them; take codec gzip, zstd or lz4"
+    return None
+
+
+def _gives_up(spec: ArraySpec, source: str, elements: int | None) -> str | None:
+    """Say why a filter does not make chunks smaller, as far as that is known; else None."""
+    if spec.codec not in ("szip", "lzf", "blosc"):
+        return None
+    if source == "uniform":
+        return f"codec {spec.codec} cannot make data of source: uniform smaller"
+    if spec.codec != "blosc":
+        return None
+    if elements is not None and elements * spec.itemsize < _BLOSC_LEAST:
+        size = elements * spec.itemsize
+        return f"codec blosc does not compress chunks of under {_BLOSC_LEAST} bytes ({size} here)"
+    if source == "integers" and spec.itemsize == 1 and spec.compressor in _NO_ENTROPY:
+        return f"codec blosc with {spec.compressor} cannot make integers of one byte smaller"
+    return None
+
+
+def shuffles_before(spec: ArraySpec) -> bool:
+    """Whether HDF5's own byte shuffle stands before the compression; Blosc shuffles by itself."""
+    return spec.shuffle == "byte" and spec.codec != "blosc"
+
+
+def codec_name(filters: Iterable[tuple[int, Sequence[int]]]) -> str:
+    """Return the codec of a dataset with level and shuffle, by the filters that its file names."""
+    shuffled, found = "", "none"
+    for number, values in filters:
+        if number == SHUFFLE:
+            shuffled = " byte"
+        elif number != FLETCHER32:
+            found = _named(number, values)
+    return found + shuffled
+
+
+def _named(number: int, values: Sequence[int]) -> str:
+    if number == BLOSC and len(values) > 6:
+        shuffle = _SHUFFLES[values[5]]
+        shuffled = "" if shuffle == "none" else f" {shuffle}"
+        return f"blosc-{_COMPRESSORS[values[6]]} {values[4]}{shuffled}"
+    names = {DEFLATE: "gzip", SZIP: "szip", ZSTD: "zstd", LZ4: "lz4", LZF: "lzf"}
+    name = names.get(number, f"filter {number}")
+    return f"{name} {values[0]}" if number in (DEFLATE, ZSTD) and values else name
+
+
+#: A chunk must be smaller than 4 GiB: its size is kept in 32 bits (HDF5 file format).
+CHUNK_LIMIT = 2**32 - 1
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+
+def refuse_chunks(parameters: Parameters, specs: Sequence[ArraySpec]) -> str | None:
+    """Say which of HDF5's rules for chunks and filters a case breaks, or None."""
+    shared = parameters.layout != "file_per_process"
+    for spec in specs:
+        compressed = spec.codec not in ("none", "library")
+        if compressed and shared and parameters.transfer == "independent":
+            return "compressed data go into a shared HDF5 file only with transfer: collective"
+        if compressed and shared and spec.byte_order != "native":
+            return (
+                "HDF5 gives up collective transfer where it converts types, and compressed data go "
+                "into a shared file only by it; byte_order: big needs layout: file_per_process"
+            )
+        if spec.growth and spec.chunks == "contiguous":
+            return "HDF5 appends to chunked data only; name a chunk shape instead of contiguous"
+        if compressed and spec.chunks == "contiguous":
+            return "HDF5 compresses chunked data only; name a chunk shape instead of contiguous"
+        if isinstance(spec.chunks, tuple):
+            size = math.prod(spec.chunks) * spec.itemsize
+            if size > CHUNK_LIMIT:
+                legal = list(_smaller(spec.chunks, spec.itemsize))
+                return (
+                    f"an HDF5 chunk must be smaller than 4 GiB, {list(spec.chunks)} is "
+                    f"{Size(size)}; a legal chunk shape is {legal}"
+                )
+    return None
+
+
+def _smaller(chunks: Shape, itemsize: int) -> Shape:
+    """Halve the longest axis of a chunk until it is small enough."""
+    while math.prod(chunks) * itemsize > CHUNK_LIMIT:
+        longest = chunks.index(max(chunks))
+        chunks = tuple(-(-n // 2) if i == longest else n for i, n in enumerate(chunks))
+    return chunks
+
+
+def superblock_version(path: str) -> str:
+    """Return the version of a file's superblock, which follows the signature of the format."""
+    with open(path, "rb") as file:
+        head = file.read(len(_SIGNATURE) + 1)
+    return str(head[-1]) if head.startswith(_SIGNATURE) else "unknown"
+
+
+def chunking_of(dataset: Any, *, cached: bool) -> Chunking | None:
+    """Tell how a dataset is chunked, with the cache that it really has.
+
+    Parameters
+    ----------
+    dataset : h5py.h5d.DatasetID
+        An open dataset.
+    cached : bool
+        Whether the calls went through the chunk cache.
+    """
+    from h5py import h5d
+
+    creation = dataset.get_create_plist()
+    if creation.get_layout() != h5d.CHUNKED:
+        return None
+    slots, nbytes, preemption = dataset.get_access_plist().get_chunk_cache()
+    return Chunking(
+        shape=dataset.shape,
+        chunks=creation.get_chunk(),
+        itemsize=int(dataset.dtype.itemsize),
+        compressed=creation.get_nfilters() > 0,
+        cache=ChunkCacheSettings(nbytes, slots, preemption) if cached else None,
+    )
+
+
+def chunks_on_disk(path: str, name: str) -> StoredChunks | None:
+    """Look up what the chunks of a dataset take in a closed file."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        dataset = file[name]
+        if dataset.chunks is None:
+            return None
+        return StoredChunks(dataset.id.get_num_chunks(), dataset.id.get_storage_size())
+
+
+def h5repack(source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
+    """Return the command that rewrites a file with the datasets' new chunks and compression.
+
+    Datasets that become alike are named together, as in a command that a person writes; those
+    that are not named are copied as they are.
+    """
+    alike: dict[tuple[str, str], list[str]] = {}
+    for spec in specs:
+        assert isinstance(spec.chunks, tuple)
+        chunks = "x".join(map(str, spec.chunks))
+        codec = f"GZIP={spec.level}" if spec.codec == "gzip" else "NONE"
+        alike.setdefault((chunks, codec), []).append(spec.name)
+    told: list[str] = []
+    for (chunks, codec), names in alike.items():
+        together = ",".join(names)
+        told += ["-l", f"{together}:CHUNK={chunks}", "-f", f"{together}:{codec}"]
+    return ["h5repack", *told, source, target]
+
+
+def touched(dataset: Any, box: Box) -> Touched | None:
+    """Look up how a dataset is stored and tell what of it a box lies in.
+
+    Parameters
+    ----------
+    dataset : h5py.h5d.DatasetID
+        An open dataset.
+    box : Box
+        Part of it.
+
+    Returns
+    -------
+    Touched or None
+        Chunks, or pages of a contiguous dataset; None where neither is known, as of a compact
+        dataset or one that has no place in the file yet.
+    """
+    from h5py import h5d
+
+    itemsize = int(dataset.dtype.itemsize)
+    creation = dataset.get_create_plist()
+    if creation.get_layout() == h5d.CHUNKED:
+        chunks = creation.get_chunk()
+        plain = creation.get_nfilters() == 0
+        return touched_chunks(box, chunks, math.prod(chunks) * itemsize if plain else None)
+    begin = dataset.get_offset()
+    if begin is None:
+        return None
+    return Copy(dataset.shape, itemsize, "C", begin).runs(box).touched()
+
+
+def part_of_hdf5(path: str, name: str, box: Box) -> StoredChunks | None:
+    """Look up the chunks that a box of a dataset lies in; None of a dataset without chunks."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        dataset = file[name]
+        if dataset.chunks is None:
+            return None
+        corners = places(box, dataset.chunks)
+        sizes = [
+            dataset.id.get_chunk_info_by_coord(
+                tuple(i * c for i, c in zip(corner, dataset.chunks, strict=True))
+            ).size
+            for corner in corners
+        ]
+        return StoredChunks(len(sizes), sum(sizes))
+
+

@@ -1,0 +1,95 @@
+"""Inspection of stored arrays: layout, stored bytes, and the bytes that a read touches."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pffbench.parallel.decomposition import Box, Shape
+
+
+@dataclass(frozen=True)
+class StoredAs:
+    """How an array is really stored, read from the file.
+
+    Parameters
+    ----------
+    chunks : tuple of int or None
+        Chunk shape; None when contiguous or raw.
+    codec : str
+        Compression as the file names it.
+    fill : str
+        Whether fill values are written: ``never``, ``always``, ``if set`` or ``raw``.
+    more : dict
+        Anything else worth knowing, such as the format version or the shard shape.
+    """
+
+    chunks: Shape | None = None
+    codec: str = "none"
+    fill: str = "raw"
+    more: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        chunks = "contiguous" if self.chunks is None else "×".join(map(str, self.chunks))
+        return f"{chunks}, {self.codec}, fill {self.fill}"
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What of a file a box lies in, in whole units: pages of a contiguous array, or chunks.
+
+    A library may move more (read-ahead, buffers of its own) or less (elements picked out of a
+    chunk, pages that are in memory already): this is what the way of storing asks for.
+
+    Parameters
+    ----------
+    kind : {"runs", "chunks"}
+        What `count` counts.
+    count : int
+        Stretches of the file, or chunks, that the box lies in.
+    nbytes : int or None
+        Bytes of the pages or chunks; None where chunks are compressed.
+    """
+
+    kind: Literal["runs", "chunks"]
+    count: int
+    nbytes: int | None
+
+
+def touched_chunks(box: Box, chunks: Shape, chunk_bytes: int | None) -> Touched:
+    """Return the chunks that a box lies in.
+
+    Parameters
+    ----------
+    box : Box
+        Part of the array.
+    chunks : tuple of int
+        Shape of a chunk; chunks at the edge of the array are stored whole.
+    chunk_bytes : int or None
+        Bytes of a stored chunk; None where they differ.
+    """
+    if box.size == 0:
+        return Touched("chunks", 0, 0)
+    count = math.prod(map(len, _places_along(box, chunks)))
+    return Touched("chunks", count, None if chunk_bytes is None else count * chunk_bytes)
+
+
+def places(box: Box, grid: Shape) -> Iterator[Shape]:
+    """Yield where in a grid of chunks, or of shards, a box lies, in C order."""
+    return itertools.product(*_places_along(box, grid))
+
+
+def _places_along(box: Box, grid: Shape) -> list[Sequence[int]]:
+    """Return the places along each axis; a stride that is longer than a chunk passes some by."""
+    found: list[Sequence[int]] = []
+    for start, stop, n, step, length in zip(
+        box.start, box.stop, box.shape, box.steps, grid, strict=True
+    ):
+        if step > length:
+            found.append([(start + i * step) // length for i in range(n)])
+        else:
+            found.append(range(start // length, -(-stop // length)) if n else ())
+    return found

@@ -1,0 +1,1 @@
+"""Raw bytes, without a format: the roofline of the formats."""

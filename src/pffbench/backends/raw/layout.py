@@ -1,0 +1,240 @@
+"""Raw files: where arrays lie, in which order of elements, and complete writes."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import pwrite
+from typing import Literal, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from pffbench.backends.base import ArraySpec, Buffer
+from pffbench.backends.inspection import StoredAs, Touched
+from pffbench.case import Options
+from pffbench.parallel.decomposition import Box, Shape
+from pffbench.units import SmallSize
+
+#: Last index fastest; first index fastest; or the middle index slowest, the others as in C.
+Order = Literal["C", "F", "M"]
+#: Runs that are looked at in one go, so that counting the pages of millions takes little memory.
+_AT_ONCE = 2**20
+
+
+class RawOptions(Options, frozen=True, kw_only=True):
+    """Options of all raw files.
+
+    Parameters
+    ----------
+    order : {"C", "F", "both", "three"}
+        Order of the elements in the file: last index fastest, first index fastest, one copy of
+        each, or a third one too, in which the middle index is slowest, so that a slice across any
+        axis of a volume is in one piece. A read takes the copy that is in fewest pieces.
+    header : Size
+        Bytes left free before the data.
+    """
+
+    order: Literal["C", "F", "both", "three"] = "C"
+    header: SmallSize = msgspec.field(default_factory=lambda: SmallSize(0))
+
+    @property
+    def orders(self) -> tuple[Order, ...]:
+        """The order of each copy."""
+        several: dict[str, tuple[Order, ...]] = {"both": ("C", "F"), "three": ("C", "F", "M")}
+        return several.get(self.order) or (cast(Order, self.order),)
+
+    def stored_as(self) -> StoredAs:
+        """Tell how arrays lie in the file, where it is not the plain way."""
+        more = {} if self.order == "C" else {"order": self.order}
+        return StoredAs(more=more | ({"header": str(self.header)} if self.header else {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The stretches of a file that a box consists of: equally long, in the order of the file.
+
+    Parameters
+    ----------
+    offsets : array of int64
+        Where each begins, in bytes.
+    length : int
+        Bytes of each.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    length: int
+
+    def touched(self, page: int = mmap.PAGESIZE) -> Touched:
+        """Count the pages that the runs lie in, each page once."""
+        pages, before = 0, -1
+        for begin in range(0, len(self.offsets), _AT_ONCE):
+            some = self.offsets[begin : begin + _AT_ONCE]
+            last = (some + (self.length - 1)) // page
+            previous = np.concatenate(([before], last[:-1]))
+            pages += int((last - np.maximum(some // page, previous + 1) + 1).sum())
+            before = int(last[-1])
+        return Touched("runs", len(self.offsets), pages * page)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One copy of an array in a raw file.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the array.
+    itemsize : int
+        Bytes of an element.
+    order : {"C", "F", "M"}
+        In which order the axes follow each other in the file.
+    begin : int
+        Bytes before the first element.
+    """
+
+    shape: Shape
+    itemsize: int
+    order: Order
+    begin: int
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes of the array, the slowest first."""
+        in_order = tuple(range(len(self.shape)))
+        if self.order == "M":
+            middle = len(in_order) // 2
+            return (middle, *(axis for axis in in_order if axis != middle))
+        return in_order if self.order == "C" else in_order[::-1]
+
+    @property
+    def shape_in_file(self) -> Shape:
+        """The shape with the slowest axis first."""
+        return tuple(self.shape[axis] for axis in self.axes)
+
+    def runs(self, box: Box) -> Runs:
+        """Return the stretches that a box consists of, as few as there are."""
+        if box.size == 0:
+            return Runs(np.empty(0, np.int64), 0)
+        shape, _, extent, steps = self._slowest_first(box)
+        strides = [
+            step * self.itemsize * math.prod(shape[axis + 1 :]) for axis, step in enumerate(steps)
+        ]
+        outer = _outer_axes(shape, extent, steps)
+        offsets = np.array(self.first_byte(box), np.int64)
+        for axis in range(outer):
+            along = np.arange(extent[axis], dtype=np.int64) * strides[axis]
+            offsets = np.add.outer(offsets, along)
+        return Runs(offsets.reshape(-1), math.prod(extent[outer:]) * self.itemsize)
+
+    def first_byte(self, box: Box) -> int:
+        """Return the offset in the file of a box's first element."""
+        shape, start, *_ = self._slowest_first(box)
+        index = 0
+        for first, n in zip(start, shape, strict=True):
+            index = index * n + first
+        return self.begin + index * self.itemsize
+
+    def run_count(self, box: Box) -> int:
+        """Return the number of stretches without listing them."""
+        shape, _, extent, steps = self._slowest_first(box)
+        return math.prod(extent[: _outer_axes(shape, extent, steps)]) if box.size else 0
+
+    def from_memory(self, buffer: Buffer) -> Buffer:
+        """Return a C-ordered buffer's elements in the order of the file; a copy but for order C."""
+        return buffer if self.order == "C" else np.ascontiguousarray(buffer.transpose(self.axes))
+
+    def to_memory(self, out: Buffer) -> Buffer:
+        """View a buffer, filled in the order of the file, as the box that it holds."""
+        if self.order == "C":
+            return out
+        return self.as_array(out.reshape(-1).reshape([out.shape[axis] for axis in self.axes]))
+
+    def as_array(self, stored: Buffer) -> Buffer:
+        """View what has the axes of the file as the array, or the box of it."""
+        return stored.transpose(np.argsort(self.axes))
+
+    def _slowest_first(self, box: Box) -> tuple[Shape, Shape, Shape, Shape]:
+        whole, start, extent, steps = (
+            tuple(lengths[axis] for axis in self.axes)
+            for lengths in (self.shape, box.start, box.shape, box.steps)
+        )
+        return whole, start, extent, steps
+
+
+def _outer_axes(shape: Shape, extent: Shape, steps: Shape) -> int:
+    """Return how many of the slowest axes part the runs: those within follow one another."""
+    axis = len(shape)
+    while axis and extent[axis - 1] == shape[axis - 1]:
+        axis -= 1
+    apart = axis and steps[axis - 1] > 1 and extent[axis - 1] > 1
+    return axis if apart else max(0, axis - 1)
+
+
+def refuse_order(options: RawOptions, specs: Sequence[ArraySpec]) -> str | None:
+    """Say why arrays cannot be in that order, or None."""
+    if options.order != "C" and any(spec.growth for spec in specs):
+        return f"rows are appended to raw files of order C only, here it is {options.order}"
+    if options.order == "three" and any(len(spec.shape) < 3 for spec in specs):
+        return "order: three is for arrays of 3 axes or more; with fewer, both has all orders"
+    return None
+
+
+def copies_of(spec: ArraySpec, options: RawOptions) -> list[Copy]:
+    """Return where an array's copies lie: one behind the other, behind those of arrays before."""
+    orders = options.orders
+    begin = int(options.header) + len(orders) * spec.offset
+    shape = (spec.shape[0] + spec.growth, *spec.shape[1:])
+    return [
+        Copy(shape, spec.itemsize, order, begin + number * spec.nbytes)
+        for number, order in enumerate(orders)
+    ]
+
+
+def best_copy(copies: Sequence[Copy], box: Box) -> Copy:
+    """Return the copy in which a box is in fewest pieces; the first of equals."""
+    return min(copies, key=lambda copy: copy.run_count(box))
+
+
+def bytes_of(buffer: Buffer) -> memoryview:
+    """View a C-contiguous buffer as bytes."""
+    return buffer.reshape(-1).view("u1").data
+
+
+def write_all(descriptor: int, data: memoryview, offset: int) -> int:
+    """Write all bytes; the kernel may take fewer than given, 2 GiB - 4 KiB at most."""
+    done = pwrite(descriptor, data, offset)
+    while done < data.nbytes:
+        done += pwrite(descriptor, data[done:], offset + done)
+    return done
+
+
+def write_runs(descriptor: int, data: memoryview, runs: Runs) -> int:
+    """Write the bytes of a box, one stretch of the file after the other."""
+    length, begin = runs.length, 0
+    for offset in runs.offsets.data:
+        part = data[begin : begin + length]
+        if pwrite(descriptor, part, offset) < length:
+            write_all(descriptor, part, offset)
+        begin += length
+    return begin
+
+
+def diagnose_short_write(file: str | int, copies: Sequence[Copy], box: Box, buffer: Buffer) -> str:
+    """Write a box into each copy of its array; say what the system has against its last byte.
+
+    The file is given by its path or as a descriptor, which stays open.
+    """
+    try:
+        with open(file, "r+b", buffering=0, closefd=isinstance(file, str)) as opened:
+            for copy in copies:
+                data = bytes_of(copy.from_memory(buffer))
+                write_runs(opened.fileno(), data, copy.runs(box))
+    except OSError as error:
+        return error.strerror or str(error)
+    except MemoryError:  # for a copy in the order of the file; what is asked for stays unknown
+        return ""
+    return ""

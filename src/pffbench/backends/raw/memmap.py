@@ -1,0 +1,131 @@
+"""Raw bytes through a memory map: page faults of numpy.memmap in place of calls."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from pffbench.backends.base import Array, ArraySpec, Buffer, Call, Store
+from pffbench.backends.inspection import Touched
+from pffbench.backends.raw.layout import Copy, RawOptions, best_copy, copies_of
+from pffbench.backends.raw.posix import Posix
+from pffbench.case import Options
+from pffbench.parallel.decomposition import Box
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+_ADVICE = {
+    "normal": mmap.MADV_NORMAL,
+    "random": mmap.MADV_RANDOM,
+    "sequential": mmap.MADV_SEQUENTIAL,
+}
+
+
+class MemmapOptions(RawOptions, frozen=True, kw_only=True):
+    """Options of memory maps; every default is what NumPy and the kernel do by themselves.
+
+    Parameters
+    ----------
+    destination : {"C", "F"}
+        Order of the elements in memory. NumPy copies in the order of the destination, so one
+        that is not the file's walks the file against its order.
+    madvise : {"normal", "random", "sequential"}
+        What the kernel is told of the accesses to come (madvise(2)): ``random`` switches its
+        read-ahead off, ``sequential`` doubles it.
+    """
+
+    destination: Literal["C", "F"] = "C"
+    madvise: Literal["normal", "random", "sequential"] = "normal"
+
+
+class Memmap(Posix):
+    """The files of the backend ``posix``, written as there and read through a map."""
+
+    name = "memmap"
+    summary = "raw bytes, written with pwrite, read through numpy.memmap"
+    suffix = ".raw"
+    capabilities = replace(Posix.capabilities, maps_files=True)
+    options_type: ClassVar[type[Options]] = MemmapOptions
+
+    def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        assert isinstance(self.options, MemmapOptions)
+        return MemmapStore(path, self.options)
+
+    def notes(self) -> tuple[str, ...]:
+        return ("written with pwrite; only reads go through the map",)
+
+
+class MemmapStore(Store):
+    """A plain file of which each array is mapped when it is opened."""
+
+    collective_close = False
+
+    def __init__(self, path: str, options: MemmapOptions) -> None:
+        self._path = path
+        self._options = options
+        self._opened: list[MemmapArray] = []
+
+    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
+        raise NotImplementedError("files are not written through a map")
+
+    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
+        found = {spec.name: self._map(spec) for spec in specs}
+        self._opened += found.values()
+        return found
+
+    def _map(self, spec: ArraySpec) -> MemmapArray:
+        maps: dict[Copy, Any] = {}
+        for copy in copies_of(spec, self._options):
+            mapped: Any = np.memmap(
+                self._path, spec.dtype, "r", offset=copy.begin, shape=copy.shape_in_file
+            )
+            mapped.base.madvise(_ADVICE[self._options.madvise])
+            maps[copy] = copy.as_array(mapped)
+        return MemmapArray(maps, self._options.destination)
+
+    def files(self) -> set[str]:
+        return {self._path}
+
+    def flush(self) -> None:
+        """Do nothing: the file is open for reading only."""
+
+    def close(self) -> None:
+        """Let go of the maps; the kernel takes them away with the last reference."""
+        for array in self._opened:
+            array.unmap()
+
+
+class MemmapArray(Array):
+    """A map of an array, or of several copies of it."""
+
+    def __init__(self, maps: dict[Copy, Any], destination: Literal["C", "F"]) -> None:
+        self._maps = maps
+        self._destination = destination
+
+    def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
+        raise NotImplementedError("files are not written through a map")
+
+    def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
+        source = self._maps[best_copy(list(self._maps), box)][box.slices]
+        target = out
+        if self._destination == "F":
+            target = out.reshape(-1).reshape(out.shape, order="F")
+        return partial(_copy, target, source)
+
+    def touched(self, box: Box) -> Touched:
+        return best_copy(list(self._maps), box).runs(box).touched()
+
+    def unmap(self) -> None:
+        """Forget the maps."""
+        self._maps.clear()
+
+
+def _copy(target: Buffer, source: Buffer) -> Buffer:
+    np.copyto(target, source)
+    return target

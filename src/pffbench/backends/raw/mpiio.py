@@ -1,0 +1,307 @@
+"""Raw bytes through MPI-IO: a shared file without a format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from weakref import finalize
+
+from pffbench.backends.base import (
+    MPI_CALL_LIMIT,
+    Array,
+    ArraySpec,
+    Backend,
+    Buffer,
+    Call,
+    Capabilities,
+    Cuts,
+    LazyArrays,
+    Store,
+)
+from pffbench.backends.inspection import StoredAs, Touched
+from pffbench.backends.raw.layout import (
+    Copy,
+    RawOptions,
+    best_copy,
+    copies_of,
+    diagnose_short_write,
+    refuse_order,
+)
+from pffbench.case import Options, Parameters
+from pffbench.parallel.decomposition import Box
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    #: The status of each transfer and the bytes that it is to move.
+    Told = list[tuple[MPI.Status, int]]
+
+
+class MpiIoOptions(RawOptions, frozen=True, kw_only=True):
+    """Options of MPI-IO; every default is what the library does by itself.
+
+    Parameters
+    ----------
+    hints : dict of str to str
+        Hints that the file is opened with, such as ``{cb_nodes: "2"}``. An implementation is free
+        to ignore any; those in force are in `run.json`.
+    """
+
+    hints: dict[str, str] = {}  # noqa: RUF012 -- msgspec copies a mutable default
+
+
+class MpiIo(Backend):
+    """Arrays one behind the other in a plain file that ranks open together."""
+
+    name = "mpiio"
+    summary = "raw bytes, MPI-IO explicit offsets and subarray views (roofline)"
+    suffix = ".raw"
+    libraries = ("mpi4py",)
+    capabilities = Capabilities(formatted=False, changes=True)
+    options_type = MpiIoOptions
+    call_limit = MPI_CALL_LIMIT
+    mpi_io = "all"
+
+    @classmethod
+    def copies(cls, options: Options) -> int:
+        assert isinstance(options, MpiIoOptions)
+        return len(options.orders)
+
+    @classmethod
+    def refuse(
+        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
+    ) -> str | None:
+        assert isinstance(options, RawOptions)
+        return refuse_order(options, specs)
+
+    def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        from mpi4py import MPI
+
+        return MpiIoStore(path, comm, MPI.MODE_CREATE | MPI.MODE_RDWR, self._options)
+
+    def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        from mpi4py import MPI
+
+        return MpiIoStore(path, comm, MPI.MODE_RDONLY, self._options)
+
+    def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        from mpi4py import MPI
+
+        return MpiIoStore(path, comm, MPI.MODE_RDWR, self._options)
+
+    def describe(self, path: str) -> StoredAs:
+        return self._options.stored_as()
+
+    @property
+    def _options(self) -> MpiIoOptions:
+        assert isinstance(self.options, MpiIoOptions)
+        return self.options
+
+
+class MpiIoStore(Store):
+    """A plain file; it describes nothing, so arrays lie where their specifications say."""
+
+    def __init__(
+        self, path: str, comm: MPI.Intracomm | None, mode: int, options: MpiIoOptions
+    ) -> None:
+        from mpi4py import MPI
+
+        told = MPI.INFO_NULL
+        if options.hints:
+            told = MPI.Info.Create(options.hints)
+        self._file = MPI.File.Open(comm or MPI.COMM_SELF, path, mode, told)
+        self._comm = comm
+        self._path = path
+        self._options = options
+
+    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
+        return self.arrays(specs)
+
+    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
+        return LazyArrays(partial(self._placed, list(specs)))
+
+    def _placed(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
+        return {spec.name: self._array(spec) for spec in specs}
+
+    def _array(self, spec: ArraySpec) -> Array:
+        copies = copies_of(spec, self._options)
+        owned = spec.owner is not None
+        return MpiIoArray(self._path, self._file, self._comm, copies, owned=owned)
+
+    def files(self) -> set[str]:
+        return {self._path}
+
+    def flush(self) -> None:
+        """Sync the file, the only flush that MPI-IO knows (it also reaches the device)."""
+        self._file.Sync()
+
+    def close(self) -> None:
+        self._file.Close()
+
+    def transfer_facts(self) -> dict[str, str]:
+        """Tell the hints in force, where any were asked for."""
+        if not self._options.hints:
+            return {}
+        info = self._file.Get_info()
+        found = "; ".join(f"{key}={value}" for key, value in sorted(info.items()))
+        info.Free()
+        return {"mpiio_hints": found or "none"}
+
+
+class MpiIoArray(Array):
+    """A stretch of the file, or several, moved by explicit offset or through a subarray view.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    file : MPI.File
+        The same, open.
+    comm : MPI.Intracomm or None
+        The ranks that have the file open; None where one rank alone has.
+    copies : sequence of Copy
+        Where its elements lie.
+    owned : bool
+        Whether one rank alone moves anything of the array.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        file: MPI.File,
+        comm: MPI.Intracomm | None,
+        copies: Sequence[Copy],
+        *,
+        owned: bool,
+    ) -> None:
+        self._path = path
+        self._file = file
+        self._comm = comm
+        self._copies = copies
+        self._owned = owned
+        # What MPI tells of the transfers that each call makes, and the bytes that they are to move.
+        self._told: dict[Call, Told] = {}
+
+    def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
+        move = self._file.Write_at_all if collective else self._file.Write_at
+        calls = [
+            self._transfer(move, c, box, c.from_memory(buffer), collective) for c in self._copies
+        ]
+        if len(calls) == 1:
+            return calls[0]
+
+        def write_copies() -> None:
+            for call in calls:
+                call()
+
+        self._told[write_copies] = [told for call in calls for told in self._told.pop(call)]
+        return write_copies
+
+    def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
+        move = self._file.Read_at_all if collective else self._file.Read_at
+        copy = best_copy(self._copies, box)
+        call, holds = self._transfer(move, copy, box, out, collective), copy.to_memory(out)
+        if holds is out:
+            return call
+
+        def read_in_its_order() -> Buffer:
+            call()
+            return holds
+
+        self._told[read_in_its_order] = self._told.pop(call)
+        return read_in_its_order
+
+    def missing(self, call: Call, returned: Any, nbytes: int) -> int:
+        """Ask the status of each transfer: MPI-IO does not call it an error to move less."""
+        from mpi4py import MPI
+
+        told = self._told.pop(call, ())
+        return sum(wanted - status.Get_count(MPI.BYTE) for status, wanted in told)
+
+    def diagnose_short_write(self, box: Box, buffer: Buffer) -> str:
+        """Write through POSIX calls, which say why they cannot; MPI-IO need not."""
+        return diagnose_short_write(self._path, self._copies, box, buffer)
+
+    def touched(self, box: Box) -> Touched:
+        return best_copy(self._copies, box).runs(box).touched()
+
+    def _transfer(self, move: Any, copy: Copy, box: Box, buffer: Buffer, collective: bool) -> Call:
+        """Prepare to move a box of a copy from or to a buffer in the order of the file.
+
+        Ranks set views together. So those that write an array together agree, also for calls that
+        they make independently, and an array that is one rank's own is moved run by run.
+        """
+        from mpi4py import MPI
+
+        element = MPI._typedict[buffer.dtype.char]
+        scattered = copy.run_count(box) > 1
+        if self._comm is not None and self._owned and not collective:
+            if scattered:
+                return self._run_by_run(move, copy, box, buffer, element)
+        elif self._comm is not None:
+            scattered = bool(self._comm.allreduce(scattered))
+        status = MPI.Status()
+        memory = [buffer, buffer.size, element]
+        call: Call
+        if scattered:
+            call = self._through_view(copy, box, element, partial(move, 0, memory, status))
+        else:
+            begin = copy.first_byte(box) if box.size else copy.begin
+            call = partial(move, begin, memory, status)
+        self._told[call] = [(status, buffer.nbytes)]
+        return call
+
+    def _through_view(self, copy: Copy, box: Box, element: MPI.Datatype, move: Call) -> Call:
+        """Prepare to set a view of a box, move it and take the view away again.
+
+        Setting the view is a part of moving a box that is not contiguous, as HDF5 does it.
+        """
+        from mpi4py import MPI
+
+        set_view, begin, file_type = self._file.Set_view, copy.begin, element
+        if box.size:  # a subarray must not be empty; nothing is moved through the view then
+            file_type = _file_type(box, copy, element)
+
+        def move_through_view() -> None:
+            set_view(begin, element, file_type)
+            move()
+            set_view(0, MPI.BYTE, MPI.BYTE)
+
+        if box.size:  # MPI keeps the type, as long as all elements of a stride, until it is told
+            finalize(move_through_view, file_type.Free).atexit = False
+        return move_through_view
+
+    def _run_by_run(
+        self, move: Any, copy: Copy, box: Box, buffer: Buffer, element: MPI.Datatype
+    ) -> Call:
+        """Prepare a call for each stretch of the file that a box consists of."""
+        from mpi4py import MPI
+
+        runs = copy.runs(box)
+        parts = buffer.reshape(len(runs.offsets), -1)
+        moves = [
+            (int(offset), [part, part.size, element], MPI.Status())
+            for offset, part in zip(runs.offsets, parts, strict=True)
+        ]
+
+        def move_runs() -> None:
+            for begin, memory, status in moves:
+                move(begin, memory, status)
+
+        self._told[move_runs] = [(status, runs.length) for _, _, status in moves]
+        return move_runs
+
+
+def _file_type(box: Box, copy: Copy, element: MPI.Datatype) -> MPI.Datatype:
+    from mpi4py import MPI
+
+    if box.stride:
+        runs = copy.runs(box)
+        places, length = runs.offsets - copy.begin, runs.length // element.Get_size()
+        file_type = element.Create_hindexed_block(length, places.tolist())
+    else:
+        shape, start = ([lengths[axis] for axis in copy.axes] for lengths in (box.shape, box.start))
+        file_type = element.Create_subarray(copy.shape_in_file, shape, start, MPI.ORDER_C)
+    file_type.Commit()
+    return file_type

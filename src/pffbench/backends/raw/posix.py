@@ -1,0 +1,184 @@
+"""Raw bytes through POSIX calls: the best that the file system gives, one call per stretch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from os import preadv, pwrite
+from typing import TYPE_CHECKING, ClassVar
+
+from pffbench.backends.base import (
+    Array,
+    ArraySpec,
+    Backend,
+    Buffer,
+    Call,
+    Capabilities,
+    Cuts,
+    LazyArrays,
+    Store,
+)
+from pffbench.backends.inspection import StoredAs, Touched
+from pffbench.backends.raw.layout import (
+    Copy,
+    RawOptions,
+    Runs,
+    best_copy,
+    bytes_of,
+    copies_of,
+    diagnose_short_write,
+    refuse_order,
+    write_all,
+    write_runs,
+)
+from pffbench.case import Options, Parameters
+from pffbench.parallel.agreement import together
+from pffbench.parallel.decomposition import Box
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+#: Bytes up to which a transfer is the system's call alone. Looking at once whether it moved all
+#: would take a tenth of the time of the shortest; it is looked at after the phase, and fewer bytes
+#: are an error. Longer ones, of which the kernel may take a part at a time, are gone on with.
+_SHORT = 2**20
+
+
+class Posix(Backend):
+    """Arrays one behind the other in a plain file."""
+
+    name = "posix"
+    summary = "raw bytes, POSIX pwrite/pread, a call for each contiguous piece (roofline)"
+    suffix = ".raw"
+    capabilities = Capabilities(transfers=frozenset({"independent"}), formatted=False, changes=True)
+    options_type: ClassVar[type[Options]] = RawOptions
+
+    @classmethod
+    def copies(cls, options: Options) -> int:
+        assert isinstance(options, RawOptions)
+        return len(options.orders)
+
+    @classmethod
+    def refuse(
+        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
+    ) -> str | None:
+        assert isinstance(options, RawOptions)
+        return refuse_order(options, specs)
+
+    def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        """Make the file; of ranks that share it rank 0 does, and the others open it."""
+
+        def make() -> int | None:
+            if comm is None or comm.rank == 0:
+                return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            return None
+
+        descriptor = make() if comm is None else together(comm, make)
+        if descriptor is None:
+            descriptor = os.open(path, os.O_RDWR)
+        return PosixStore(path, descriptor, self._options)
+
+    def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        return PosixStore(path, os.open(path, os.O_RDONLY), self._options)
+
+    def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        return PosixStore(path, os.open(path, os.O_RDWR), self._options)
+
+    def describe(self, path: str) -> StoredAs:
+        return self._options.stored_as()
+
+    @property
+    def _options(self) -> RawOptions:
+        assert isinstance(self.options, RawOptions)
+        return self.options
+
+
+class PosixStore(Store):
+    """A plain file; it describes nothing, so arrays lie in the order of their definition."""
+
+    collective_close = False
+
+    def __init__(self, path: str, descriptor: int, options: RawOptions) -> None:
+        self._descriptor = descriptor
+        self._path = path
+        self._options = options
+
+    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
+        return self.arrays(specs)
+
+    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
+        return LazyArrays(partial(self._placed, list(specs)))
+
+    def _placed(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
+        return {s.name: PosixArray(self._descriptor, copies_of(s, self._options)) for s in specs}
+
+    def files(self) -> set[str]:
+        return {self._path}
+
+    def flush(self) -> None:
+        """Do nothing: POSIX calls keep nothing back in the process."""
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class PosixArray(Array):
+    """A stretch of the file, or several with the same elements in different orders."""
+
+    def __init__(self, descriptor: int, copies: Sequence[Copy]) -> None:
+        self._descriptor = descriptor
+        self._copies = copies
+
+    def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
+        calls = [self._writer(copy, box, buffer) for copy in self._copies]
+        return calls[0] if len(calls) == 1 else partial(_one_after_the_other, calls)
+
+    def _writer(self, copy: Copy, box: Box, buffer: Buffer) -> Call:
+        data, runs = bytes_of(copy.from_memory(buffer)), copy.runs(box)
+        if len(runs.offsets) == 1:
+            write = pwrite if data.nbytes <= _SHORT else write_all
+            return partial(write, self._descriptor, data, int(runs.offsets[0]))
+        return partial(write_runs, self._descriptor, data, runs)
+
+    def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
+        copy = best_copy(self._copies, box)
+        data, runs, holds = bytes_of(out), copy.runs(box), copy.to_memory(out)
+        if len(runs.offsets) == 1:
+            if data.nbytes <= _SHORT and holds is out:
+                return partial(preadv, self._descriptor, [data], int(runs.offsets[0]))
+            return partial(_read, self._descriptor, data, int(runs.offsets[0]), holds)
+        return partial(_read_runs, self._descriptor, data, runs, holds)
+
+    def diagnose_short_write(self, box: Box, buffer: Buffer) -> str:
+        return diagnose_short_write(self._descriptor, self._copies, box, buffer)
+
+    def touched(self, box: Box) -> Touched:
+        return best_copy(self._copies, box).runs(box).touched()
+
+
+def _one_after_the_other(calls: Sequence[Call]) -> int:
+    """Return how many bytes were moved of the copy of which the fewest were."""
+    counts: list[int] = [call() for call in calls]
+    return min(counts)
+
+
+def _read(descriptor: int, data: memoryview, offset: int, out: Buffer) -> Buffer:
+    done = preadv(descriptor, [data], offset)
+    while done < data.nbytes:
+        got = preadv(descriptor, [data[done:]], offset + done)
+        if got == 0:
+            raise EOFError(f"the file ends {len(data) - done} bytes early")
+        done += got
+    return out
+
+
+def _read_runs(descriptor: int, data: memoryview, runs: Runs, out: Buffer) -> Buffer:
+    length, begin = runs.length, 0
+    for offset in runs.offsets.data:
+        part = data[begin : begin + length]
+        if preadv(descriptor, [part], offset) < length:
+            _read(descriptor, part, offset, out)
+        begin += length
+    return out

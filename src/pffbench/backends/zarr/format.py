@@ -1,0 +1,317 @@
+"""The Zarr formats 2 and 3: legal chunks, codecs, chunk files and their sizes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pffbench.backends.base import ArraySpec, Cuts
+from pffbench.backends.chunk_cache_model import Chunking, StoredChunks
+from pffbench.backends.inspection import Touched, places, touched_chunks
+from pffbench.parallel.decomposition import Box, Shape, nearest_aligned
+
+
+def refuse_chunks(
+    zarr_format: int, shards: Shape | None, specs: Sequence[ArraySpec], cuts: Cuts
+) -> str | None:
+    """Say which rule the chunks of a case break, or None.
+
+    Parameters
+    ----------
+    zarr_format : {2, 3}
+        Version of the format.
+    shards : tuple of int or None
+        Shape of a shard.
+    specs, cuts
+        As of `Backend.refuse`.
+    """
+    if shards is not None and zarr_format == 2:
+        return "Zarr format 2 has no shards (format: 3)"
+    for spec in specs:
+        if spec.chunks == "contiguous":
+            return "a Zarr array is always chunked; name a chunk shape, block or auto"
+        if reason := _refuse_shards(shards, spec):
+            return reason
+        shared = spec.owner is None and any(cuts)
+        if shared and (reason := _refuse_sharing(shards, spec, cuts)):
+            return reason
+    return None
+
+
+def refuse_pipeline(pipeline: str, write_empty_chunks: bool | None) -> str | None:
+    """Say that a codec pipeline is missing or cannot do what is asked, or None."""
+    if pipeline == "library":
+        return None
+    if write_empty_chunks:
+        return f"zarr.pipeline: {pipeline} does not write empty chunks, even when asked"
+    if find_spec(pipeline) is not None:
+        return None
+    return (
+        f"zarr.pipeline: {pipeline} needs the Python package {pipeline}, which is not installed "
+        f"(pip install 'pffbench[{pipeline}]')"
+    )
+
+
+def _refuse_shards(shards: Shape | None, spec: ArraySpec) -> str | None:
+    if shards is None:
+        return None
+    if not isinstance(spec.chunks, tuple):
+        return "shards need a chunk shape (chunks: a list, or block)"
+    if len(shards) != len(spec.chunks):
+        return (
+            f"shards {list(shards)} and chunks {list(spec.chunks)} differ in their number of axes"
+        )
+    if any(s % c for s, c in zip(shards, spec.chunks, strict=True)):
+        return f"shards {list(shards)} are not multiples of the chunks {list(spec.chunks)}"
+    return None
+
+
+def _refuse_sharing(shards: Shape | None, spec: ArraySpec, cuts: Cuts) -> str | None:
+    """Refuse chunks that two ranks would write to: each would undo the other's write unnoticed."""
+    unit, what = (shards, "shard") if shards else (spec.chunks, "chunk")
+    if unit == "library":
+        legal = [nearest_aligned(n, n, list(c)) for n, c in zip(spec.shape, cuts, strict=True)]
+        return (
+            "Zarr's automatic chunks would be shared by ranks, which loses data; name chunks, "
+            f"such as {legal}"
+        )
+    assert isinstance(unit, tuple)
+    if all(cut % length == 0 for length, axis in zip(unit, cuts, strict=True) for cut in axis):
+        return None
+    legal = [
+        nearest_aligned(length, n, list(axis))
+        for length, n, axis in zip(unit, spec.shape, cuts, strict=True)
+    ]
+    return (
+        f"Zarr {what}s of {list(unit)} would be shared by ranks, which loses data; "
+        f"the nearest legal {what} shape is {legal}"
+    )
+
+
+#: What can be asked for in Zarr: codecs, the shuffles of each and what Blosc calls its
+#: compressors; and how format 3 calls the shuffles, which format 2 numbers in this order.
+ZARR_CODECS = frozenset({"none", "gzip", "zstd", "blosc"})
+COMPRESSORS = frozenset({"blosclz", "lz4", "lz4hc", "zlib", "zstd"})
+BLOSC_SHUFFLES = {"none": "noshuffle", "byte": "shuffle", "bit": "bitshuffle"}
+SHUFFLES: Mapping[str, frozenset[str]] = {"blosc": frozenset(BLOSC_SHUFFLES)}
+
+
+def compressor(zarr_format: int, spec: ArraySpec) -> Any:
+    """Return the codec that an array's specification asks for, None for no compression."""
+    if spec.codec == "none":
+        return None
+    if zarr_format == 2:
+        import numcodecs
+
+        made = {
+            "gzip": lambda: numcodecs.GZip(spec.level),
+            "zstd": lambda: numcodecs.Zstd(spec.level),
+            "blosc": lambda: numcodecs.Blosc(
+                spec.compressor, spec.level, list(BLOSC_SHUFFLES).index(spec.shuffle)
+            ),
+        }
+    else:
+        from zarr import codecs
+
+        made = {
+            "gzip": lambda: codecs.GzipCodec(level=spec.level),
+            "zstd": lambda: codecs.ZstdCodec(level=spec.level),
+            "blosc": lambda: codecs.BloscCodec(
+                cname=spec.compressor,
+                clevel=spec.level,
+                shuffle=BLOSC_SHUFFLES[spec.shuffle],
+                typesize=spec.itemsize,
+            ),
+        }
+    return made[spec.codec]()
+
+
+def codec_name(codec: Any) -> str:
+    """Return a codec's name with level and shuffle, as its configuration has them."""
+    if hasattr(codec, "to_dict"):
+        told = codec.to_dict()
+        return configured_name(str(told["name"]), told.get("configuration", {}))
+    told = codec.get_config()
+    return configured_name(str(told["id"]), told)
+
+
+def configured_name(name: str, told: Mapping[str, Any]) -> str:
+    """Name a codec by the configuration that the metadata of an array have of it.
+
+    Parameters
+    ----------
+    name : str
+        What the format calls it.
+    told : mapping
+        Its parameters in format 2 or 3.
+    """
+    level = told.get("level", told.get("clevel", ""))
+    if name != "blosc":
+        return f"{name} {level}".strip()
+    names: dict[Any, str] = {word: ours for ours, word in BLOSC_SHUFFLES.items()}
+    names |= {**dict(enumerate(BLOSC_SHUFFLES)), -1: "automatic"}
+    # An enumeration in zarr-python, a word in the metadata, a number in those of format 2.
+    asked = told.get("shuffle")
+    shuffle = names.get(getattr(asked, "value", asked), asked)
+    compressor = getattr(told["cname"], "value", told["cname"])
+    return f"blosc-{compressor} {level}" + ("" if shuffle == "none" else f" {shuffle}")
+
+
+#: Files that describe an array or a group; all others hold chunks.
+DESCRIPTIONS = frozenset({"zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"})
+
+
+@dataclass(frozen=True)
+class ZarrFiles:
+    """How an array in a directory is cut into files.
+
+    Parameters
+    ----------
+    chunks : tuple of int
+        Shape of a chunk.
+    grid : tuple of int
+        Shape of what a file holds: a shard, or a chunk.
+    key : callable
+        Gives the name of the file at a place of that grid, relative to the array's directory.
+    """
+
+    chunks: Shape
+    grid: Shape
+    key: Callable[[Shape], str]
+
+    @property
+    def chunks_in_a_file(self) -> int:
+        """Number of chunks that a file holds."""
+        return math.prod(self.grid) // math.prod(self.chunks)
+
+
+def metadata_of(path: str, name: str) -> dict[str, Any]:
+    """Read what a store of format 2 or 3 says of an array."""
+    directory = Path(path, name)
+    told = directory / ".zarray"
+    if not told.exists():
+        told = directory / "zarr.json"
+    found: dict[str, Any] = json.loads(told.read_text(encoding="utf-8"))
+    return found
+
+
+def files_of(path: str, name: str) -> ZarrFiles:
+    """Find out where the chunks of an array of a store lie."""
+    metadata = metadata_of(path, name)
+    if metadata["zarr_format"] == 2:
+        chunks = tuple(metadata["chunks"])
+        return ZarrFiles(chunks, chunks, _joined(metadata.get("dimension_separator", ".")))
+    grid = tuple(metadata["chunk_grid"]["configuration"]["chunk_shape"])
+    return ZarrFiles(codecs_of(metadata)[1] or grid, grid, _key_3(metadata["chunk_key_encoding"]))
+
+
+def usual_key(zarr_format: int) -> Callable[[Shape], str]:
+    """Return the names of files of an array that was made without asking for other ones."""
+    return _joined(".") if zarr_format == 2 else _key_3({"name": "default"})
+
+
+def _key_3(encoding: Mapping[str, Any]) -> Callable[[Shape], str]:
+    """Return the names of format 3, whose usual separator depends on the kind of name."""
+    told = encoding.get("configuration", {})
+    if encoding["name"] == "v2":
+        return _joined(told.get("separator", "."))
+    separator = told.get("separator", "/")
+    return lambda place: separator.join(["c", *map(str, place)])
+
+
+def _joined(separator: str) -> Callable[[Shape], str]:
+    return lambda place: separator.join(map(str, place)) or "0"
+
+
+def chunking_of(array: Any) -> Chunking:
+    """Tell how an array is chunked; zarr-python keeps no chunk from one call to the next."""
+    return Chunking(
+        shape=array.shape,
+        chunks=array.chunks,
+        itemsize=int(array.dtype.itemsize),
+        compressed=bool(array.compressors or array.filters),
+        cache=None,
+    )
+
+
+def chunks_on_disk(path: str, name: str) -> StoredChunks:
+    """Count the chunks of an array and the bytes of the files that hold them."""
+    held = [f for f in Path(path, name).rglob("*") if f.is_file() and f.name not in DESCRIPTIONS]
+    in_a_file = files_of(path, name).chunks_in_a_file
+    return StoredChunks(len(held) * in_a_file, sum(f.stat().st_size for f in held))
+
+
+def encoding(zarr_format: int, spec: ArraySpec) -> dict[str, Any]:
+    """Return what ``create_array`` is told of the type and its byte order in the store."""
+    if spec.byte_order == "native":
+        return {"dtype": spec.dtype}
+    if zarr_format == 2:
+        return {"dtype": spec.stored_dtype}
+    from zarr.codecs import BytesCodec
+
+    # In format 3 the byte order is not the type's, but that of a codec.
+    return {"dtype": spec.dtype, "serializer": BytesCodec(endian="big")}
+
+
+#: Bytes of a chunk's entry in the index of a shard, and of the index's checksum (Zarr format 3,
+#: codec ``sharding_indexed`` with its usual index codecs).
+_ENTRY, _CHECKSUM = 16, 4
+
+
+def touched(chunking: Chunking, shards: Shape | None, box: Box) -> Touched:
+    """Tell what of an array a box lies in.
+
+    Parameters
+    ----------
+    chunking : Chunking
+        How the array is chunked.
+    shards : tuple of int or None
+        Shape of a shard, where a file holds more than a chunk.
+    box : Box
+        Part of the array.
+
+    Returns
+    -------
+    Touched
+        Chunks, with the indices of the shards that they are in.
+    """
+    if chunking.compressed:
+        return touched_chunks(box, chunking.chunks, None)
+    found = touched_chunks(box, chunking.chunks, chunking.chunk_bytes)
+    if shards is None:
+        return found
+    entries = math.prod(shards) // math.prod(chunking.chunks)
+    indices = touched_chunks(box, shards, _ENTRY * entries + _CHECKSUM)
+    return replace(found, nbytes=(found.nbytes or 0) + (indices.nbytes or 0))
+
+
+Json = dict[str, Any]
+
+
+def codecs_of(metadata: Mapping[str, Any]) -> tuple[list[tuple[str, Json]], Shape | None]:
+    """Return the codecs of an array's metadata that compress, and the chunks inside of shards."""
+    if "compressor" in metadata:
+        told = metadata["compressor"]
+        return ([] if told is None else [(told["id"], told)]), None
+    codecs, inner = metadata["codecs"], None
+    for codec in codecs:
+        if codec["name"] == "sharding_indexed":
+            inner = tuple(codec["configuration"]["chunk_shape"])
+            codecs = codec["configuration"]["codecs"]
+    named = [(codec["name"], codec.get("configuration", {})) for codec in codecs]
+    return [codec for codec in named if codec[0] not in ("bytes", "transpose", "crc32c")], inner
+
+
+def part_of_zarr(path: str, name: str, box: Box) -> StoredChunks:
+    """Look up the files that a box of an array lies in; chunks that are not there count too."""
+    files = files_of(path, name)
+    sizes = [
+        file.stat().st_size if file.exists() else 0
+        for file in (Path(path, name, files.key(place)) for place in places(box, files.grid))
+    ]
+    return StoredChunks(len(sizes) * files.chunks_in_a_file, sum(sizes))

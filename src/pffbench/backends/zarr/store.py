@@ -1,0 +1,319 @@
+"""A Zarr directory that all ranks write to, whatever library writes it.
+
+Ranks keep apart by their chunks. What that asks for is the same with every library and is
+settled here: who creates which array, which files a rank has written to, and how an array grows
+that all ranks write. A library brings a store that creates and opens one array, and an array
+that moves one box.
+
+What lies on disk is read from the metadata there, without any of the libraries.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+from pffbench.backends.base import (
+    Array,
+    ArraySpec,
+    Backend,
+    Buffer,
+    Call,
+    Capabilities,
+    Cuts,
+    LazyArrays,
+    Store,
+    StoredAs,
+)
+from pffbench.backends.chunk_cache_model import Chunking, StoredChunks
+from pffbench.backends.inspection import Touched, places
+from pffbench.backends.zarr.format import (
+    COMPRESSORS,
+    DESCRIPTIONS,
+    SHUFFLES,
+    ZARR_CODECS,
+    chunks_on_disk,
+    codecs_of,
+    configured_name,
+    files_of,
+    metadata_of,
+    part_of_zarr,
+    refuse_chunks,
+    touched,
+    usual_key,
+)
+from pffbench.case import ChunkShape, Options, Parameters
+from pffbench.parallel.agreement import together
+from pffbench.parallel.decomposition import Box, Shape
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+T = TypeVar("T")
+
+
+def is_root(comm: MPI.Intracomm | None) -> bool:
+    """Whether this rank makes what all share; one that is alone makes everything."""
+    return comm is None or comm.rank == 0
+
+
+def made_by_root(comm: MPI.Intracomm | None, make: Callable[[], T], find: Callable[[], T]) -> T:
+    """Let rank 0 make something; return what it made, or what another rank finds of it.
+
+    Collective. Where making fails all raise; where finding does, only the ranks that it fails on.
+
+    Parameters
+    ----------
+    comm : MPI.Intracomm or None
+        The ranks; None for one that is alone.
+    make, find : callable
+        What rank 0 does, and what the others do when it has.
+    """
+    if comm is None:
+        return make()
+    if comm.rank == 0:
+        return together(comm, make)
+    together(comm, _nothing)
+    return find()
+
+
+def _nothing() -> None:
+    """Make nothing."""
+
+
+#: An array and the library's own object for it.
+Opened = tuple[ArraySpec, Any]
+
+
+class DirectoryStore(Store):
+    """A directory of arrays.
+
+    Parameters
+    ----------
+    path : str
+        The directory.
+    comm : MPI.Intracomm or None
+        The ranks that have it open; None where one rank alone has.
+    zarr_format : {2, 3}
+        Version of the format.
+    created : bool
+        Whether the ranks have just made it.
+    empty_chunks : bool
+        Whether chunks are written that hold nothing but the fill value.
+    """
+
+    collective_close = False
+    #: What the library's objects are put into.
+    array_type: ClassVar[type[DirectoryArray]]
+
+    def __init__(
+        self,
+        path: str,
+        comm: MPI.Intracomm | None,
+        *,
+        zarr_format: int,
+        created: bool,
+        empty_chunks: bool,
+    ) -> None:
+        self.path = path
+        self.comm = comm
+        self.zarr_format = zarr_format
+        self.created = created
+        self.empty_chunks = empty_chunks
+        # Names of arrays, and "" for the store itself.
+        self._described = {""} if created and is_root(comm) else set()
+        self._chunk_files: set[str] = set()
+
+    @abstractmethod
+    def create_array(self, spec: ArraySpec) -> Any:
+        """Create an array; return the library's own object."""
+
+    @abstractmethod
+    def open_array(self, spec: ArraySpec) -> Any:
+        """Open an array; return the library's own object."""
+
+    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
+        """Let owners create their arrays and rank 0 those that all ranks write; then open these."""
+        create_mine = partial(self._create_mine, specs)
+        if self.comm is None or all(spec.owner is not None for spec in specs):
+            return self._later(create_mine())
+        made = together(self.comm, create_mine)
+        mine = {spec.name for spec, _ in made}
+        others = [s for s in specs if s.owner is None and s.name not in mine]
+        return self._later([*made, *((spec, self.open_array(spec)) for spec in others)])
+
+    def _create_mine(self, specs: Sequence[ArraySpec]) -> list[Opened]:
+        rank, root = None if self.comm is None else self.comm.rank, is_root(self.comm)
+        found = []
+        for spec in specs:
+            if root if rank is None or spec.owner is None else spec.owner == rank:
+                found.append((spec, self.create_array(spec)))
+                self._described.add(spec.name)
+        return found
+
+    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
+        return self._later([(spec, self.open_array(spec)) for spec in specs])
+
+    def _later(self, opened: Sequence[Opened]) -> LazyArrays:
+        """Put the library's objects into ours when the phase is over."""
+        kind = self.array_type
+        return LazyArrays(lambda: {spec.name: kind(self, spec, array) for spec, array in opened})
+
+    def describes(self, spec: ArraySpec) -> None:
+        """Note that this rank writes the files that describe an array."""
+        self._described.add(spec.name)
+
+    def writes(self, chunk_files: Iterable[str]) -> None:
+        """Note that this rank writes to these files."""
+        self._chunk_files.update(chunk_files)
+
+    def files(self) -> set[str]:
+        found = set(self._chunk_files)
+        if not self.empty_chunks:
+            found = {file for file in found if os.path.exists(file)}
+        for name in self._described:
+            directory = os.path.join(self.path, name)
+            there = DESCRIPTIONS.intersection(os.listdir(directory))
+            found.update(os.path.join(directory, file) for file in there)
+        return found
+
+    def flush(self) -> None:
+        """Do nothing: these libraries keep no data back after a write has ended."""
+
+    def close(self) -> None:
+        """Do nothing: a directory store holds no open file."""
+
+
+class DirectoryArray(Array):
+    """An array of a directory; each call moves one box.
+
+    Parameters
+    ----------
+    store : DirectoryStore
+        The store.
+    spec : ArraySpec
+        What it is.
+    array : Any
+        The library's own object.
+    """
+
+    def __init__(self, store: DirectoryStore, spec: ArraySpec, array: Any) -> None:
+        self._store = store
+        self._spec = spec
+        self._array = array
+
+    @abstractmethod
+    def write_call(self, box: Box, buffer: Buffer) -> Call:
+        """Prepare to write a box that is not empty."""
+
+    @abstractmethod
+    def read_call(self, box: Box, out: Buffer) -> Call:
+        """Prepare to read a box that is not empty."""
+
+    def resize(self, shape: Shape) -> Any:
+        """Change the shape in the store; return the array, which has it."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def chunking(self, collective: bool) -> Chunking:
+        """Tell how the array is chunked."""
+
+    @property
+    @abstractmethod
+    def grid(self) -> Shape:
+        """Shape of what a file holds: a chunk, or a shard."""
+
+    @property
+    def shards(self) -> Shape | None:
+        """Shape of a shard; None where there are none."""
+        return None
+
+    def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
+        if box.size == 0:
+            return _nothing
+        self._store.writes(self._files(box))
+        return self.write_call(box, buffer)
+
+    def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
+        return self.read_call(box, out) if box.size else _nothing
+
+    def resizer(self, length: int) -> Call:
+        comm = None if self._spec.owner is not None else self._store.comm
+        if is_root(comm):
+            self._store.describes(self._spec)
+        return partial(self._grow, comm, (length, *self._array.shape[1:]))
+
+    def _grow(self, comm: MPI.Intracomm | None, shape: Shape) -> None:
+        """Let rank 0 write the new shape; the others read it.
+
+        All agree on having read it, since arrays may follow that they grow together too.
+        """
+        look_up = partial(self._store.open_array, self._spec)
+        grow = partial(made_by_root, comm, partial(self.resize, shape), look_up)
+        self._array = grow() if comm is None else together(comm, grow)
+
+    def touched(self, box: Box) -> Touched:
+        return touched(self.chunking(False), self.shards, box)
+
+    def _files(self, box: Box) -> Iterable[str]:
+        directory = os.path.join(self._store.path, self._spec.name)
+        key = usual_key(self._store.zarr_format)
+        return (os.path.join(directory, key(place)) for place in places(box, self.grid))
+
+
+class FormatOptions(Options, frozen=True, kw_only=True):
+    """Options of the format.
+
+    Parameters
+    ----------
+    format : {3, 2}
+        Version of the Zarr format.
+    shards : list of int, optional
+        Shard shape (format 3): one file holds the chunks of a shard.
+    """
+
+    format: Literal[3, 2] = 3
+    shards: ChunkShape | None = None
+
+
+class ZarrDirectory(Backend):
+    """Arrays of a group in a directory; a chunk or a shard is a file."""
+
+    suffix = ".zarr"
+    capabilities = Capabilities(
+        transfers=frozenset({"independent"}),
+        codecs=ZARR_CODECS,
+        shuffles=SHUFFLES,
+        compressors=COMPRESSORS,
+        changes=True,
+    )
+    file_per_chunk = True
+
+    @classmethod
+    def refuse(
+        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
+    ) -> str | None:
+        if isinstance(options, FormatOptions):
+            return refuse_chunks(options.format, options.shards, specs, cuts)
+        return refuse_chunks(2, None, specs, cuts)
+
+    def describe(self, path: str) -> StoredAs:
+        name = next(entry.name for entry in Path(path).iterdir() if entry.is_dir())
+        metadata, files = metadata_of(path, name), files_of(path, name)
+        more = {"format": str(metadata["zarr_format"])}
+        codecs, inside = codecs_of(metadata)
+        if inside is not None:
+            more["shards"] = "×".join(map(str, files.grid))
+        named = ", ".join(configured_name(*codec) for codec in codecs) or "none"
+        return StoredAs(chunks=files.chunks, codec=named, fill="never", more=more)
+
+    def stored_chunks(self, path: str, name: str) -> StoredChunks:
+        return chunks_on_disk(path, name)
+
+    def stored_part(self, path: str, name: str, box: Box) -> StoredChunks:
+        return part_of_zarr(path, name, box)

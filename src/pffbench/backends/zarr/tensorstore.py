@@ -1,0 +1,326 @@
+"""Zarr through TensorStore, formats 2 and 3.
+
+https://google.github.io/tensorstore/driver/zarr/ and https://google.github.io/tensorstore/driver/zarr3/
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from pffbench.backends.base import ArraySpec, Buffer, Call, Store
+from pffbench.backends.chunk_cache_model import Chunking
+from pffbench.backends.zarr.format import BLOSC_SHUFFLES, Json, codecs_of
+from pffbench.backends.zarr.store import (
+    DirectoryArray,
+    DirectoryStore,
+    FormatOptions,
+    ZarrDirectory,
+    made_by_root,
+)
+from pffbench.case import Options, Settings
+from pffbench.parallel.decomposition import Box, Shape
+from pffbench.units import CacheSize, Size
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+
+Threads = Annotated[int, msgspec.Meta(ge=1, le=4096)]
+
+
+class TensorStoreOptions(FormatOptions, frozen=True, kw_only=True):
+    """Options of TensorStore; every default is what the library does by itself.
+
+    Beside `format` and `shards`:
+
+    Parameters
+    ----------
+    threads : int, optional
+        Threads that encode and decode (``data_copy_concurrency``). The library's default is one
+        for each core; ``matched`` gives a rank one.
+    io_threads : int, optional
+        Threads that read and write files (``file_io_concurrency``). The library's default is one
+        for each core and four at least; ``matched`` gives a rank one.
+    file_io_sync : bool, optional
+        Whether each file is synced as it is written. The library's default is yes; ``matched``
+        leaves it to the phase sync, which does it for all backends alike.
+    cache_pool : Size, optional
+        Bytes of decoded chunks that are kept between calls (``cache_pool``). The library's default
+        is none; with more, it still looks at each call whether the file has changed.
+    write_empty_chunks : bool, optional
+        Whether chunks that hold nothing but the fill value are written. The library's default
+        is no; ``matched`` writes them.
+    """
+
+    threads: Threads | None = None
+    io_threads: Threads | None = None
+    file_io_sync: bool | None = None
+    cache_pool: CacheSize | None = None
+    write_empty_chunks: bool | None = None
+
+
+class TensorStore(ZarrDirectory):
+    """Arrays in a directory; a chunk or a shard is a file."""
+
+    name = "tensorstore"
+    summary = "Zarr directory store through TensorStore (no MPI inside)"
+    libraries = ("tensorstore",)
+    options_type = TensorStoreOptions
+
+    def __init__(self, options: Options, settings: Settings) -> None:
+        super().__init__(options, settings)
+        import tensorstore
+
+        assert isinstance(options, TensorStoreOptions)
+        self._library = tensorstore
+        self._context = _context(options, settings)
+        empty = options.write_empty_chunks
+        self._empty_chunks = settings == "matched" if empty is None else empty
+
+    def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        """Let rank 0 make the directory, and the file that makes it a group for others."""
+        assert isinstance(self.options, TensorStoreOptions)
+        name, told = GROUP_FILES[self.options.format]
+
+        def make() -> None:
+            os.mkdir(path)
+            with open(os.path.join(path, name), "x", encoding="utf-8") as file:
+                json.dump(told, file)
+
+        made_by_root(comm, make, lambda: None)
+        return self._store(path, comm, created=True)
+
+    def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        """Begin with nothing in memory: there is no file to open but those of the arrays."""
+        return self._store(path, comm)
+
+    def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        return self._store(path, comm)
+
+    def _store(self, path: str, comm: MPI.Intracomm | None, *, created: bool = False) -> Store:
+        assert isinstance(self.options, TensorStoreOptions)
+        # A context of its own, so that a store knows nothing of what another one has read.
+        opener = partial(self._library.open, context=self._library.Context(self._context))
+        empty = self._empty_chunks
+        return TensorStoreStore(
+            opener, self.options, path, comm, created=created, empty_chunks=empty
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        threads, io_threads = (
+            self._context.get(name, {}).get("limit", "the library's default")
+            for name in ("data_copy_concurrency", "file_io_concurrency")
+        )
+        synced = self._context.get("file_io_sync", True)
+        kept = self._context.get("cache_pool", {}).get("total_bytes_limit", 0)
+        return (
+            "no library flush: a write ends when its files are there",
+            f"threads that encode and decode: {threads}; that read and write files: {io_threads}",
+            f"each file synced as it is written: {'yes' if synced else 'no'}",
+            f"decoded chunks kept: {Size(kept)}"
+            if kept
+            else "no cache: every call decodes the chunks that it touches",
+        )
+
+
+def _context(options: TensorStoreOptions, settings: Settings) -> dict[str, Any]:
+    """Return the resources that differ from the library's own."""
+    one = 1 if settings == "matched" else None
+    limits = {
+        "data_copy_concurrency": options.threads or one,
+        "file_io_concurrency": options.io_threads or one,
+    }
+    told: dict[str, Any] = {name: {"limit": n} for name, n in limits.items() if n is not None}
+    sync = False if options.file_io_sync is None and settings == "matched" else options.file_io_sync
+    if sync is not None:
+        told["file_io_sync"] = sync
+    if options.cache_pool:
+        told["cache_pool"] = {"total_bytes_limit": int(options.cache_pool)}
+    return told
+
+
+
+#: Driver of each version of the format.
+DRIVERS = {2: "zarr", 3: "zarr3"}
+#: Files that make a directory a group, which TensorStore does not make by itself.
+GROUP_FILES = {
+    2: (".zgroup", {"zarr_format": 2}),
+    3: ("zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": {}}),
+}
+
+
+def creation(zarr_format: int, shards: Shape | None, spec: ArraySpec) -> Json:
+    """Return the metadata that an array is created with; what is not asked for is left out."""
+    if zarr_format == 2:
+        return _format_2(spec)
+    return _format_3(shards, spec)
+
+
+def _format_2(spec: ArraySpec) -> Json:
+    metadata: Json = {
+        "shape": list(spec.shape),
+        "dtype": spec.stored_dtype.str,
+        "fill_value": 0,
+    }
+    if isinstance(spec.chunks, tuple):
+        metadata["chunks"] = list(spec.chunks)
+    if spec.codec != "library":
+        metadata["compressor"] = _compressor_2(spec)
+    return metadata
+
+
+def _compressor_2(spec: ArraySpec) -> Json | None:
+    if spec.codec == "none":
+        return None
+    if spec.codec != "blosc":
+        return {"id": spec.codec, "level": spec.level}
+    return {
+        "id": "blosc",
+        "cname": spec.compressor,
+        "clevel": spec.level,
+        "shuffle": list(BLOSC_SHUFFLES).index(spec.shuffle),
+    }
+
+
+def _format_3(shards: Shape | None, spec: ArraySpec) -> Json:
+    metadata: Json = {
+        "shape": list(spec.shape),
+        "data_type": spec.dtype,
+        "fill_value": 0,
+    }
+    if isinstance(spec.chunks, tuple):
+        metadata["chunk_grid"] = _grid(shards or spec.chunks)
+    if spec.codec == "library" and shards is None and spec.byte_order == "native":
+        return metadata
+    codecs = [
+        {"name": "bytes", "configuration": {"endian": _endian(spec)}},
+        *_compressors_3(spec),
+    ]
+    if shards is not None:
+        assert isinstance(spec.chunks, tuple)
+        inside = {"chunk_shape": list(spec.chunks), "codecs": codecs}
+        codecs = [{"name": "sharding_indexed", "configuration": inside}]
+    metadata["codecs"] = codecs
+    return metadata
+
+
+def _grid(shape: Shape) -> Json:
+    return {"name": "regular", "configuration": {"chunk_shape": list(shape)}}
+
+
+def _endian(spec: ArraySpec) -> str:
+    return "big" if spec.stored_dtype.str.startswith(">") else "little"
+
+
+def _compressors_3(spec: ArraySpec) -> list[Json]:
+    if spec.codec in ("none", "library"):
+        return []
+    configuration: Json = {"level": spec.level}
+    if spec.codec == "blosc":
+        configuration = {
+            "cname": spec.compressor,
+            "clevel": spec.level,
+            "shuffle": BLOSC_SHUFFLES[spec.shuffle],
+            "typesize": spec.itemsize,
+        }
+    return [{"name": spec.codec, "configuration": configuration}]
+
+
+
+
+class TensorStoreArray(DirectoryArray):
+    """An array; each call moves one box and waits until it has been moved."""
+
+    _store: TensorStoreStore
+
+    def write_call(self, box: Box, buffer: Buffer) -> Call:
+        write = self._array[box.slices].write
+
+        def call() -> None:
+            # The buffer stays as it is until the call has ended, so it need not be copied.
+            write(buffer, can_reference_source_data_indefinitely=True).result()
+
+        return call
+
+    def read_call(self, box: Box, out: Buffer) -> Call:
+        import tensorstore
+
+        part, target = self._array[box.slices], tensorstore.array(out)
+
+        def call() -> None:
+            target.write(part).result()
+
+        return call
+
+    def resize(self, shape: Shape) -> Any:
+        return self._array.resize(exclusive_max=shape, expand_only=True).result()
+
+    @property
+    def grid(self) -> Shape:
+        return tuple(self._array.chunk_layout.write_chunk.shape)
+
+    @property
+    def shards(self) -> Shape | None:
+        return self._store.options.shards
+
+    def chunking(self, collective: bool) -> Chunking:
+        codecs, _ = codecs_of(self._array.spec().to_json()["metadata"])
+        return Chunking(
+            shape=tuple(self._array.shape),
+            chunks=tuple(self._array.chunk_layout.read_chunk.shape),
+            itemsize=int(self._array.dtype.numpy_dtype.itemsize),
+            compressed=bool(codecs),
+            cache=None,
+            foreseeable=not self._store.options.cache_pool,
+        )
+
+
+class TensorStoreStore(DirectoryStore):
+    """A directory of arrays.
+
+    Parameters
+    ----------
+    opener : callable
+        Opens an array by its specification; TensorStore's ``open`` with the store's context.
+    options : TensorStoreOptions
+        How arrays are made.
+    path, comm, more
+        As of `DirectoryStore`.
+    """
+
+    array_type = TensorStoreArray
+
+    def __init__(
+        self,
+        opener: Callable[[Mapping[str, Any]], Any],
+        options: TensorStoreOptions,
+        path: str,
+        comm: MPI.Intracomm | None,
+        **more: bool,
+    ) -> None:
+        super().__init__(path, comm, zarr_format=options.format, **more)
+        self.options = options
+        self._open = opener
+
+    def create_array(self, spec: ArraySpec) -> Any:
+        metadata = creation(self.zarr_format, self.options.shards, spec)
+        return self._opened(spec.name, metadata=metadata, create=True)
+
+    def open_array(self, spec: ArraySpec) -> Any:
+        return self._opened(spec.name, open=True)
+
+    def _opened(self, name: str, **told: Any) -> Any:
+        wanted = {
+            "driver": DRIVERS[self.zarr_format],
+            "kvstore": {"driver": "file", "path": f"{self.path}/{name}"},
+            "store_data_equal_to_fill_value": self.empty_chunks,
+            **told,
+        }
+        return self._open(wanted).result()

@@ -1,0 +1,200 @@
+"""Zarr through zarr-python 2, format 2.
+
+It cannot be installed beside zarr-python 3, so it has an environment of its own
+(``setup/bootstrap --zarr2``). Only what differs from `pffbench.backends.zarr.zarr3` is here.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import msgspec
+
+from pffbench.backends.base import ArraySpec, Buffer, Call, Store
+from pffbench.backends.chunk_cache_model import Chunking
+from pffbench.backends.zarr.format import compressor
+from pffbench.backends.zarr.store import DirectoryArray, DirectoryStore, ZarrDirectory, made_by_root
+from pffbench.case import Options, Settings
+from pffbench.parallel.decomposition import Box, Shape
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+#: Most threads that numcodecs lets Blosc use unless it is told otherwise.
+_MOST_THREADS = 8
+#: C-Blosc looks at this variable in every call and lets it overrule what it was told.
+_VARIABLE = "BLOSC_NTHREADS"
+
+
+class Zarr2Options(Options, frozen=True, kw_only=True):
+    """Options of zarr-python 2; every default is what it does by itself.
+
+    Parameters
+    ----------
+    format : {2}
+        Version of the Zarr format; there is no other, and so there are no shards.
+    blosc_threads : int, optional
+        Threads of Blosc. The library's default is what the variable ``BLOSC_NTHREADS`` says, else
+        one for each core and 8 at most; ``matched`` gives a rank one. All else is done by the
+        calling thread, one chunk after another.
+    write_empty_chunks : bool, optional
+        Whether chunks that hold nothing but the fill value are written. The library's default is
+        yes, other than in zarr-python 3; ``matched`` writes them too.
+    """
+
+    format: Literal[2] = 2
+    blosc_threads: Annotated[int, msgspec.Meta(ge=1, le=256)] | None = None
+    write_empty_chunks: bool | None = None
+
+
+class Zarr2(ZarrDirectory):
+    """Arrays of a group in a directory; a chunk is a file."""
+
+    name = "zarr2"
+    summary = "Zarr directory store through zarr-python 2 (no MPI inside)"
+    libraries = ("zarr", "numcodecs")
+    series: ClassVar[Mapping[str, int]] = {"zarr": 2}
+    remedy = "setup/bootstrap --zarr2 makes an environment with it, see docs/install.md"
+    capabilities = replace(
+        ZarrDirectory.capabilities, byte_orders=frozenset({"native", "big"}), changes=False
+    )
+    options_type = Zarr2Options
+
+    def __init__(self, options: Options, settings: Settings) -> None:
+        super().__init__(options, settings)
+        import zarr
+
+        assert isinstance(options, Zarr2Options)
+        self._zarr = zarr
+        self._threads = _threads(options, settings)
+
+    def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        """Let rank 0 create the group; ranks that create one together destroy each other's."""
+        make, find = (partial(self._zarr.open_group, path, mode=mode) for mode in ("w-", "r+"))
+        return self._store(made_by_root(comm, make, find), path, comm, created=True)
+
+    def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        return self._store(self._zarr.open_group(path, mode="r"), path, comm, created=False)
+
+    def _store(self, group: Any, path: str, comm: MPI.Intracomm | None, *, created: bool) -> Store:
+        assert isinstance(self.options, Zarr2Options)
+        empty = self.options.write_empty_chunks is not False
+        return Zarr2Store(
+            group,
+            self._threads,
+            path,
+            comm,
+            zarr_format=2,
+            created=created,
+            empty_chunks=empty,
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        return (
+            "no library flush: every write goes to a file at once",
+            "no chunk cache: every call decodes the chunks that it touches",
+            f"chunks one after another in one thread; threads of Blosc: {self._threads}",
+        )
+
+
+def _threads(options: Zarr2Options, settings: Settings) -> int:
+    """Return how many threads Blosc is to have.
+
+    By itself it has as many as the environment says, else what numcodecs sets when it is imported.
+    """
+    if options.blosc_threads is not None or settings == "matched":
+        return options.blosc_threads or 1
+    asked = os.environ.get(_VARIABLE, "")
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
+    return min(_MOST_THREADS, multiprocessing.cpu_count())
+
+
+class Zarr2Array(DirectoryArray):
+    """A Zarr array, moved through zarr-python."""
+
+    def write_call(self, box: Box, buffer: Buffer) -> Call:
+        return partial(self._array.set_basic_selection, box.slices, buffer)
+
+    def read_call(self, box: Box, out: Buffer) -> Call:
+        return partial(self._array.get_basic_selection, box.slices, out=out)
+
+    @property
+    def grid(self) -> Shape:
+        found: Shape = self._array.chunks
+        return found
+
+    def chunking(self, collective: bool) -> Chunking:
+        return Chunking(
+            shape=self._array.shape,
+            chunks=self._array.chunks,
+            itemsize=int(self._array.dtype.itemsize),
+            compressed=bool(self._array.compressor or self._array.filters),
+            cache=None,
+        )
+
+
+class Zarr2Store(DirectoryStore):
+    """A group in a directory.
+
+    Parameters
+    ----------
+    group : zarr.Group
+        The open group.
+    threads : int
+        Threads of Blosc while the store is open: both the library's setting and the variable in
+        the environment hold for the whole process.
+    path, comm, more
+        As of `DirectoryStore`.
+    """
+
+    array_type = Zarr2Array
+
+    def __init__(
+        self, group: Any, threads: int, path: str, comm: MPI.Intracomm | None, **more: Any
+    ) -> None:
+        super().__init__(path, comm, **more)
+        from numcodecs import blosc
+
+        self._group = group
+        self._blosc = blosc
+        blosc.set_nthreads(threads)
+        self._asked = os.environ.pop(_VARIABLE, None)
+
+    def transfer_facts(self) -> dict[str, str]:
+        """Tell how many threads Blosc really had."""
+        return {"blosc_threads": str(self._blosc.get_nthreads())}
+
+    def close(self) -> None:
+        """Let the environment be as it was; a directory store holds no open file."""
+        if self._asked is not None:
+            os.environ[_VARIABLE] = self._asked
+
+    def create_array(self, spec: ArraySpec) -> Any:
+        told: dict[str, Any] = {}
+        if isinstance(spec.chunks, tuple):
+            told["chunks"] = spec.chunks
+        if spec.codec != "library":
+            told["compressor"] = compressor(2, spec)
+        return self._group.create_dataset(
+            spec.name,
+            shape=spec.shape,
+            dtype=spec.stored_dtype,
+            write_empty_chunks=self.empty_chunks,
+            **told,
+        )
+
+    def open_array(self, spec: ArraySpec) -> Any:
+        if self.empty_chunks or not self.created:
+            return self._group[spec.name]
+        import zarr
+
+        # The metadata do not say whether to write empty chunks, so whoever opens must.
+        return zarr.open_array(
+            self._group.store, path=spec.name, mode="r+", write_empty_chunks=False
+        )

@@ -1,0 +1,123 @@
+"""Sources derived from others: every n-th element, and data changed in part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pffbench.data.base import Array, Source
+from pffbench.data.random import check_box
+
+
+class Strided:
+    """A lattice of the elements of a source.
+
+    Parameters
+    ----------
+    source : Source
+        Where the elements come from.
+    first : tuple of int
+        Global index of the lattice's first element.
+    stride : tuple of int
+        Distance of neighbours along each axis, 1 or more.
+    shape : tuple of int
+        Global shape of the source's array.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        first: tuple[int, ...],
+        stride: tuple[int, ...],
+        shape: tuple[int, ...],
+    ) -> None:
+        self._source = source
+        self._first = first
+        self._stride = stride
+        self._shape = shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type, in native byte order."""
+        return self._source.dtype
+
+    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+        """Fill a box of the lattice, see `Source.fill`; what lies between is made and let go.
+
+        Here `start` and `shape` are indices and shape of the lattice.
+        """
+        check_box(start, out.shape, shape)
+        if out.size == 0:
+            return
+        extent = [(n - 1) * step + 1 for n, step in zip(out.shape, self._stride, strict=True)]
+        between = np.empty(extent, self.dtype)
+        self._source.fill(between, array, self.index(start), self._shape)
+        out[...] = between[tuple(slice(None, None, step) for step in self._stride)]
+
+    def index(self, place: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the global index of an element of the lattice."""
+        each = zip(self._first, place, self._stride, strict=True)
+        return tuple(first + i * step for first, i, step in each)
+
+
+#: Whether elements have been changed, of a box that begins at `start` and has the shape `extent`:
+#: an array of bool that can be broadcast to `extent`.
+Changed = Callable[[tuple[int, ...], tuple[int, ...]], Array]
+
+
+class Generation:
+    """One of several data for the same arrays.
+
+    Parameters
+    ----------
+    source : Source
+        Of all generations; they are different arrays of it.
+    number : int
+        0 or 1.
+    """
+
+    def __init__(self, source: Source, number: int) -> None:
+        self._source = source
+        self._number = number
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type, in native byte order."""
+        return self._source.dtype
+
+    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+        """Fill a box, see `Source.fill`."""
+        self._source.fill(out, 2 * array + self._number, start, shape)
+
+
+class Merged:
+    """The first generation where nothing has been changed, the second one elsewhere.
+
+    Parameters
+    ----------
+    source : Source
+        Of both.
+    changed : callable
+        Says where.
+    """
+
+    def __init__(self, source: Source, changed: Changed) -> None:
+        self._before = Generation(source, 0)
+        self._after = Generation(source, 1)
+        self._changed = changed
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type, in native byte order."""
+        return self._before.dtype
+
+    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+        """Fill a box, see `Source.fill`."""
+        self._before.fill(out, array, start, shape)
+        changed = np.broadcast_to(self._changed(start, out.shape), out.shape)
+        if changed.any():
+            after = np.empty_like(out)
+            self._after.fill(after, array, start, shape)
+            np.copyto(out, after, where=changed)

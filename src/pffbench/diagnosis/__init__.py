@@ -1,1 +1,0 @@
-"""What `pffbench doctor` looks at: one check per module, each a judgement of plain facts."""

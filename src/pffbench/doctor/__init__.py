@@ -1,0 +1,1 @@
+"""The checks of `pffbench doctor`: each returns findings from plain facts."""

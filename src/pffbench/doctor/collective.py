@@ -1,0 +1,258 @@
+"""Checks by all ranks.
+
+Ranks look around on their own, rank 0 gathers and judges. What is collective is left by all
+ranks together, so that an error on one of them becomes a finding and nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from pffbench.backends.registry import backend_class, backend_names, missing_library
+from pffbench.doctor import backends, libraries, spack
+from pffbench.doctor import io_test as trial
+from pffbench.doctor import libraries as python
+from pffbench.doctor import local as alone
+from pffbench.doctor import machine as clock
+from pffbench.doctor import machine as environment
+from pffbench.doctor import machine as node
+from pffbench.doctor import mpi_stack as hdf5
+from pffbench.doctor import mpi_stack as launcher
+from pffbench.doctor import mpi_stack as mpi
+from pffbench.doctor import scratch as directory
+from pffbench.doctor import scratch as place
+from pffbench.doctor.backends import absent_libraries
+from pffbench.doctor.finding import Finding, as_text, looked_at
+from pffbench.doctor.libraries import Library, import_libraries
+from pffbench.doctor.time_limit import Watch
+from pffbench.errors import UserError
+from pffbench.parallel.agreement import AgreedStep, PhaseFailedError, sleeping_barrier
+from pffbench.parallel.clock import measure_floor
+from pffbench.parallel.launcher import launcher_size
+from pffbench.parallel.topology import Team, Topology
+from pffbench.provenance.facts import Facts
+from pffbench.provenance.mpiio import mpi_io_facts
+from pffbench.provenance.node import host_facts, rank_facts
+from pffbench.provenance.software import loaded_libraries
+from pffbench.storage.scratch import Scratch
+
+
+@dataclass(frozen=True)
+class RankView:
+    """What one rank sees.
+
+    Parameters
+    ----------
+    host : str
+        Where it runs.
+    cpus : frozenset of int
+        Cores that it may run on.
+    memory_limit : int or None
+        Bytes that its control group allows.
+    libraries : dict
+        By import name.
+    absent : frozenset of str
+        Libraries of backends that are not installed.
+    node : dict or None
+        What `host_facts` found; on one rank of each node.
+    """
+
+    host: str
+    cpus: frozenset[int]
+    memory_limit: int | None
+    libraries: dict[str, Library]
+    absent: frozenset[str]
+    node: Facts | None
+
+
+def look_around(is_leader: bool) -> RankView:
+    """Import the libraries and look at the node, on this rank alone."""
+    limit = rank_facts()["memory_limit_bytes"]
+    return RankView(
+        host=socket.gethostname(),
+        cpus=frozenset(os.sched_getaffinity(0)),
+        memory_limit=limit if isinstance(limit, int) else None,
+        libraries=import_libraries(),
+        absent=absent_libraries(),
+        node=host_facts() if is_leader else None,
+    )
+
+
+def failing_imports(views: Sequence[RankView]) -> dict[str, dict[str, list[str]]]:
+    """Find the libraries that fail on any rank: name → error → hosts."""
+    failing: dict[str, dict[str, list[str]]] = {}
+    for view in views:
+        for name, library in view.libraries.items():
+            if library.error:
+                failing.setdefault(name, {}).setdefault(library.error, []).append(view.host)
+    return failing
+
+
+def ranks_by_node(views: Sequence[RankView], topology: Topology) -> Iterator[list[RankView]]:
+    """Yield the views of each node's ranks, in the order of the nodes."""
+    for number in sorted(set(topology.nodes)):
+        yield [view for view, own in zip(views, topology.nodes, strict=True) if own == number]
+
+
+class Examination:
+    """All that the ranks of a job find out together.
+
+    Parameters
+    ----------
+    team : Team
+        The ranks.
+    given : str or None
+        The scratch parent that the user named.
+    """
+
+    def __init__(self, team: Team, given: str | None) -> None:
+        self._team = team
+        self._given = given
+        self._broken: set[str] = set()
+        self.found: list[Finding] = []
+
+    def run(self) -> list[Finding]:
+        """Look at everything; collective. The findings are complete on rank 0 only."""
+        self._together(libraries.LIBRARIES, self._look_around)
+        self._on_root(launcher.LAUNCHER, self._judge_launcher)
+        with ExitStack() as held:
+            scratch = self._make_scratch(held)
+            self._on_root(directory.TOPIC, self._judge_directory)
+            if scratch is not None:
+                self._try_backends(scratch)
+                self._on_root(mpi.MPI_TOPIC, lambda: _look_at_mpi_io(scratch))
+                self._on_root(directory.TOPIC, lambda: [alone.judge_cache_at(scratch)])
+            sleeping_barrier(self._team.comm)
+            self.found += looked_at(directory.TOPIC, lambda: _closed(held))
+        self._on_root(environment.ENVIRONMENT, lambda: environment.judge_environment(os.environ))
+        self._together(clock.CLOCK, self._measure_floor)
+        return self.found
+
+    def _together(self, topic: str, look: Callable[[], Iterable[Finding]]) -> None:
+        """Run a collective check; an error on any rank is the finding of all of them."""
+        try:
+            with AgreedStep(self._team.comm, topic):
+                self.found += look()
+        except PhaseFailedError as error:
+            self.found.append(Finding(topic, "problem", str(error)))
+
+    def _on_root(self, topic: str, look: Callable[[], Iterable[Finding]]) -> None:
+        """Run a check on rank 0 while the others sleep; collective."""
+        if self._team.is_root:
+            self.found += looked_at(topic, look)
+        sleeping_barrier(self._team.comm)
+
+    def _look_around(self) -> list[Finding]:
+        with AgreedStep(self._team.comm, "looking around"):  # before the others wait for it
+            here = look_around(self._team.is_leader)
+        views: list[RankView] = self._team.comm.allgather(here)
+        failing = failing_imports(views)
+        self._broken = set(failing).union(*(view.absent for view in views))
+        if not self._team.is_root:
+            return []
+        found = looked_at(python.PYTHON, alone.look_at_python)
+        found += looked_at(spack.TOPIC, spack.look_at_spack)
+        for library in here.libraries.values():
+            found.append(libraries.judge_library(library, failing.get(library.name, {})))
+        found += looked_at(libraries.LIBRARIES, alone.look_at_optional)
+        found += looked_at(hdf5.HDF5_TOPIC, lambda: _look_at_hdf5(here))
+        found += looked_at(backends.TOPIC, lambda: backends.look_at_backends(self._broken))
+        found += looked_at(mpi.MPI_TOPIC, lambda: mpi.judge_library(here.libraries["mpi4py"].facts))
+        found += looked_at(node.NODE, lambda: _judge_nodes(views, self._team))
+        return found
+
+    def _judge_launcher(self) -> Iterator[Finding]:
+        vendor = _vendor()
+        yield launcher.judge_launcher(launcher_size(os.environ), self._team.size, vendor)
+        yield from launcher.look_at_slurm(vendor)
+
+    def _judge_directory(self) -> Iterator[Finding]:
+        return alone.look_at_parent(self._given, self._team.topology.node_count)
+
+    def _make_scratch(self, held: ExitStack) -> Scratch | None:
+        """Make a directory on rank 0 and see whether all nodes see it; collective."""
+        here: Scratch | UserError | OSError | None = None
+        if self._team.is_root:
+            try:
+                here = held.enter_context(place.own_directory(self._given))
+            except (UserError, OSError) as error:
+                here = error
+        sleeping_barrier(self._team.comm)
+        made: Scratch | UserError | OSError = self._team.comm.bcast(here)
+        if not isinstance(made, Scratch):
+            self.found.append(directory.judge_refusal(made))
+            return None
+        blind = self._blind_hosts(made)
+        self.found += directory.judge_sight(blind, self._team.topology.hosts[0])
+        return None if blind else made
+
+    def _blind_hosts(self, scratch: Scratch) -> list[str]:
+        host = self._team.topology.hosts[self._team.rank]
+        try:
+            Scratch.attach(scratch.directory, scratch.run_id)
+            blind = None
+        except (UserError, OSError):
+            blind = host
+        return sorted({name for name in self._team.comm.allgather(blind) if name is not None})
+
+    def _try_backends(self, scratch: Scratch) -> None:
+        with Watch(scratch if self._team.is_root else None) as watch:
+            for name in backend_names():
+                attempt = partial(self._try_backend, name, scratch.directory, watch)
+                self._together(trial.TOPIC, attempt)
+
+    def _try_backend(self, name: str, directory: str, watch: Watch) -> Iterator[Finding]:
+        with AgreedStep(self._team.comm, f"loading the backend {name}"):
+            kind = backend_class(name)
+        lacks = any(self._team.comm.allgather(missing_library(kind) is not None))
+        if self._broken.isdisjoint(kind.libraries) and not lacks:
+            yield from trial.try_backend(self._team, kind, directory, watch, self._text_with)
+
+    def _text_with(self, last: Finding) -> str:
+        return as_text([*self.found, last])
+
+    def _measure_floor(self) -> list[Finding]:
+        return [clock.judge_floor(measure_floor(self._team.comm), self._team.size)]
+
+
+def _look_at_hdf5(here: RankView) -> Iterator[Finding]:
+    copies = {
+        name: [str(path) for path in paths] if isinstance(paths, list) else []
+        for name, paths in loaded_libraries().items()
+    }
+    return hdf5.look_at_hdf5(here.libraries.get("h5py"), here.libraries.get("netCDF4"), copies)
+
+
+def _look_at_mpi_io(scratch: Scratch) -> Iterator[Finding]:
+    from mpi4py import MPI
+
+    return mpi.judge_mpi_io(mpi_io_facts(MPI.COMM_SELF, scratch.directory))
+
+
+def _judge_nodes(views: list[RankView], team: Team) -> Iterator[Finding]:
+    per_node: list[tuple[str, Finding]] = []
+    for members in ranks_by_node(views, team.topology):
+        leader = members[0]
+        if leader.node is not None:
+            judged = node.judge_node(leader.node, len(members), leader.memory_limit)
+            per_node += [(leader.host, finding) for finding in judged]
+        cpus = len(set().union(*(member.cpus for member in members)))
+        shared = mpi.judge_cores(len(members), cpus, os.environ, _vendor(), leader.host)
+        per_node += [(leader.host, finding) for finding in shared]
+    return node.by_node(per_node)
+
+
+def _vendor() -> str:
+    from mpi4py import MPI
+
+    return str(MPI.get_vendor()[0])
+
+
+def _closed(held: ExitStack) -> list[Finding]:
+    held.close()
+    return []

@@ -1,0 +1,206 @@
+"""A test of parallel I/O: all ranks write one file together and read it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from pffbench.backends.base import Array, ArraySpec, Backend, Capabilities, Store, what_was_read
+from pffbench.doctor.finding import MAKE_ENV, Finding
+from pffbench.doctor.time_limit import Watch
+from pffbench.parallel.agreement import AgreedStep, PhaseFailedError
+from pffbench.parallel.decomposition import Box
+from pffbench.parallel.topology import Team
+
+TOPIC = "Parallel I/O"
+_ROWS, _COLUMNS = 64, 32
+#: Far more than a few KiB take anywhere, also where ranks fight for cores.
+_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of moving data into a shared file."""
+
+    name: str
+    transfer: Literal["independent", "collective"]
+    codec: Literal["none", "gzip"] = "none"
+
+
+_WAYS = (
+    Way("independent", "independent"),
+    Way("collective", "collective"),
+    Way("collective with gzip", "collective", "gzip"),
+)
+
+
+def ways_of(can: Capabilities) -> list[Way]:
+    """List the ways of sharing a file that a backend claims to know."""
+    if "shared" not in can.layouts or not can.keeps_data:
+        return []
+    return [way for way in _WAYS if way.transfer in can.transfers and way.codec in can.codecs]
+
+
+def try_backend(
+    team: Team,
+    kind: type[Backend],
+    directory: str,
+    watch: Watch,
+    text_with: Callable[[Finding], str],
+) -> Iterator[Finding]:
+    """Try all that a backend can do with a shared file; collective, equal on all ranks.
+
+    Parameters
+    ----------
+    team : Team
+        The ranks.
+    kind : type of Backend
+        A backend whose libraries can be imported.
+    directory : str
+        Where the files go; whoever made it removes it.
+    watch : Watch
+        Ends the job when a call never returns.
+    text_with : callable
+        Writes what rank 0 has found until now, together with a last finding.
+    """
+    worked = []
+    for number, way in enumerate(ways_of(kind.capabilities)):
+        path = f"{directory}/{kind.name}-{number}{kind.suffix}"
+        stuck = _never_returned(kind.summary, way, team.size)
+        with watch.limit(_SECONDS, text_with(stuck) if team.is_root else ""):
+            try:
+                with AgreedStep(team.comm, "import"):
+                    backend = kind(kind.options_type(), "matched")
+                round_trip(team, backend, path, way)
+            except PhaseFailedError as error:
+                yield judge_failure(kind.summary, way, str(error))
+            else:
+                worked.append(way.name)
+    if worked:
+        yield judge_success(kind.summary, worked, team.size)
+
+
+def judge_success(summary: str, worked: list[str], ranks: int) -> Finding:
+    """Tell what works."""
+    who = "1 rank" if ranks == 1 else f"{ranks} ranks"
+    text = f"{summary}: parallel writes and reads work ({', '.join(worked)}), {who}, all verified"
+    return Finding(TOPIC, "ok", text)
+
+
+def judge_failure(summary: str, way: Way, error: str) -> Finding:
+    """Tell what does not work; compression in a shared file can be done without."""
+    text = f"{summary}: {way.name} transfer does not work: {error}"
+    if way.codec != "none":
+        remedy = "leave compression out of shared files"
+        return Finding(TOPIC, "warning", text, remedy)
+    remedy = "try another --scratch, or another MPI-IO (Open MPI: OMPI_MCA_io=romio321 or ompio)"
+    return Finding(TOPIC, "problem", text, f"{remedy}; {MAKE_ENV}")
+
+
+def round_trip(team: Team, backend: Backend, path: str, way: Way) -> None:
+    """Write one array with all ranks and read another rank's part of it; collective.
+
+    Raises
+    ------
+    PhaseFailedError
+        On every rank, when a step failed on any rank or what was read is not what was written.
+    """
+    held: list[Store] = []
+    try:
+        _write(team, backend, path, way, held)
+        _read(team, backend, path, way, held)
+    except PhaseFailedError:
+        _close(team, held)
+        raise
+
+
+def _write(team: Team, backend: Backend, path: str, way: Way, held: list[Store]) -> None:
+    spec, box = _spec(team.size, way), _box(team.rank)
+    with AgreedStep(team.comm, "creating the file"):
+        store = backend.create(path, team.comm)
+        held.append(store)
+    with AgreedStep(team.comm, "defining an array"):
+        arrays = store.define([spec])
+    with AgreedStep(team.comm, "writing"):
+        _array(arrays, spec).writer(box, _values(box), way.transfer == "collective")()
+    _finish(team, store, held)
+
+
+def _read(team: Team, backend: Backend, path: str, way: Way, held: list[Store]) -> None:
+    # Another rank's part: its own could come out of a buffer that never went to the file.
+    spec, box = _spec(team.size, way), _box((team.rank + 1) % team.size)
+    with AgreedStep(team.comm, "opening the file"):
+        store = backend.open(path, team.comm)
+        held.append(store)
+    with AgreedStep(team.comm, "finding the array"):
+        arrays = store.arrays([spec])
+    with AgreedStep(team.comm, "reading"):
+        out = np.full(box.shape, -1, np.int32)
+        returned = _array(arrays, spec).reader(box, out, way.transfer == "collective")()
+        got = what_was_read(returned, out)
+    with AgreedStep(team.comm, "verification"):
+        wrong = int(np.count_nonzero(np.ma.getdata(got).reshape(box.shape) != _values(box)))
+        if wrong:
+            raise ValueError(f"{wrong} of {box.size} numbers read are not those written")
+    _finish(team, store, held)
+
+
+def _finish(team: Team, store: Store, held: list[Store]) -> None:
+    with AgreedStep(team.comm, "closing the file"):
+        store.close()
+        held.remove(store)
+
+
+def _close(team: Team, held: list[Store]) -> None:
+    """Close what is still open, where all ranks have it open: closing is collective."""
+    if min(team.comm.allgather(len(held))) == 0:
+        return
+    try:
+        with AgreedStep(team.comm, "closing the file"):
+            held[-1].close()
+    except PhaseFailedError:
+        pass  # the failure that led here is told already
+
+
+def _spec(ranks: int, way: Way) -> ArraySpec:
+    shape = (ranks * _ROWS, _COLUMNS)
+    return ArraySpec(
+        name="trial",
+        shape=shape,
+        dtype="int32",
+        number=0,
+        origin=(0, 0),
+        logical_shape=shape,
+        offset=0,
+        owner=None,
+        chunks=(_ROWS, _COLUMNS),
+        codec=way.codec,
+        level=1,
+        fill="none",
+    )
+
+
+def _box(rank: int) -> Box:
+    return Box((rank * _ROWS, 0), (_ROWS, _COLUMNS))
+
+
+def _values(box: Box) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """Return numbers that are all different, so that nothing in a wrong place passes."""
+    first = box.start[0] * _COLUMNS
+    return np.arange(first, first + box.size, dtype=np.int32).reshape(box.shape)
+
+
+def _array(arrays: Mapping[str, Array], spec: ArraySpec) -> Array:
+    return arrays[spec.name]
+
+
+def _never_returned(summary: str, way: Way, ranks: int) -> Finding:
+    text = (
+        f"{summary}: {way.name} transfer by {ranks} ranks did not end within {_SECONDS:g} s: some "
+        "rank waits in a collective call for others"
+    )
+    remedy = "try another --scratch (one that all nodes share), fewer ranks, or another MPI-IO"
+    return Finding(TOPIC, "problem", text, remedy)

@@ -1,0 +1,171 @@
+"""The nodes: cores, memory, kernel, clock, and environment variables that change I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from pffbench.doctor.finding import Finding
+from pffbench.parallel.clock import Floor
+from pffbench.provenance.collect import environment_facts
+from pffbench.provenance.facts import Fact, Facts
+from pffbench.units import Size
+
+NODE = "Node"
+#: Part of the cores that may be busy before the node counts as used by others.
+_BUSY = 0.5
+
+
+def judge_node(node: Facts, ranks: int, limit: int | None) -> Iterator[Finding]:
+    """Tell what a node is and whether it is fit for measuring.
+
+    Parameters
+    ----------
+    node : dict
+        What `host_facts` found.
+    ranks : int
+        Ranks of this job on the node.
+    limit : int or None
+        Bytes of memory that the control group of the ranks allows.
+    """
+    threads = _number(node.get("threads"))
+    yield Finding(NODE, "ok", _hardware(node, threads))
+    yield _judge_memory(_number(node.get("memory_bytes")), limit)
+    yield _judge_settings(node)
+    load = node.get("load_average")
+    if isinstance(load, list) and load:
+        yield _judge_load(float(str(load[0])), threads, ranks)
+
+
+def by_node(findings: Iterable[tuple[str, Finding]]) -> Iterator[Finding]:
+    """Join what is equal on several nodes, and name the nodes where they differ.
+
+    Parameters
+    ----------
+    findings : iterable of (str, Finding)
+        Host and what was found on it.
+    """
+    hosts: dict[Finding, list[str]] = {}
+    everywhere: set[str] = set()
+    for host, finding in findings:
+        hosts.setdefault(finding, []).append(host)
+        everywhere.add(host)
+    for finding, where in hosts.items():
+        if len(everywhere) == 1:
+            yield finding
+        else:
+            named = f"all {len(where)} nodes" if len(where) == len(everywhere) else _names(where)
+            yield Finding(finding.topic, finding.status, f"{named}: {finding.text}", finding.remedy)
+
+
+def _hardware(node: Facts, threads: int) -> str:
+    cores = node.get("cores") or threads
+    return f"{node.get('cpu_model') or node.get('machine')}: {cores} cores, {threads} threads"
+
+
+def _judge_memory(total: int, limit: int | None) -> Finding:
+    text = f"{Size(total)} of memory"
+    if limit is not None and limit < total:
+        text += f", of which the control group allows {Size(limit)}"
+    return Finding(NODE, "ok", f"{text}; data smaller than this may never leave the page cache")
+
+
+def _judge_settings(node: Facts) -> Finding:
+    governor = node.get("governor")
+    text = f"transparent huge pages: {node.get('transparent_huge_pages') or 'not told'}; "
+    text += f"clock governor: {governor or 'not told'}"
+    if governor in ("powersave", "conservative"):
+        remedy = "ask for the governor performance; the first phases may run at a low clock"
+        return Finding(NODE, "warning", text, remedy)
+    return Finding(NODE, "ok", text)
+
+
+def _judge_load(load: float, threads: int, ranks: int) -> Finding:
+    text = f"load over the last minute: {load:.1f} on {threads} threads"
+    if load > _BUSY * threads + ranks:
+        remedy = "wait, or take nodes for yourself (Slurm: --exclusive); times will scatter"
+        return Finding(NODE, "warning", f"{text}: others are using this machine", remedy)
+    return Finding(NODE, "ok", text)
+
+
+def _names(hosts: Sequence[str]) -> str:
+    shown = ", ".join(hosts[:4])
+    return f"{shown} and {len(hosts) - 4} more" if len(hosts) > 4 else shown
+
+
+def _number(fact: Fact) -> int:
+    return int(fact) if isinstance(fact, int | float) else 0
+
+
+CLOCK = "Clock"
+#: An empty phase that costs more than this hides most of what small experiments do.
+_SLOW_BARRIER = 0.01
+
+
+def judge_floor(floor: Floor, ranks: int) -> Finding:
+    """Tell what an empty phase costs.
+
+    Parameters
+    ----------
+    floor : Floor
+        As `measure_floor` found it.
+    ranks : int
+        Number of ranks.
+    """
+    text = (
+        f"an empty phase costs {_seconds(floor.synced)} on {ranks} rank{'s' * (ranks > 1)}, the "
+        f"clock ticks every {_seconds(floor.tick)}: phases under "
+        f"{_seconds(floor.resolution('synced'))} are marked as below resolution"
+    )
+    if floor.synced <= _SLOW_BARRIER:
+        return Finding(CLOCK, "ok", text)
+    remedy = "give each rank a core, keep others off the nodes, and move more data per phase"
+    return Finding(CLOCK, "warning", text, remedy)
+
+
+def _seconds(value: float) -> str:
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if value >= factor:
+            return f"{value / factor:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+ENVIRONMENT = "Environment"
+
+_CHANGES_IO = re.compile(
+    r"HDF5_|ROMIO_|MPICH_MPIIO_|I_MPI_EXTRA_FILESYSTEM|"
+    r"OMPI_MCA_(?:io|fs|fcoll|fbtl|sharedfp|common_ompio)(?:_|$)|"
+    r"NETCDF_|NC_|PNETCDF_|ZARR_|BLOSC_|DARSHAN_|LD_PRELOAD$|PFFBENCH_"
+)
+
+
+def judge_environment(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """List the variables that change I/O; a library that sits between is warned of.
+
+    Parameters
+    ----------
+    environ : mapping
+        The environment of a rank.
+    """
+    found = {
+        name: str(value)
+        for name, value in environment_facts(environ).items()
+        if _CHANGES_IO.match(name)
+    }
+    if not found:
+        yield Finding(ENVIRONMENT, "ok", "no variable is set that changes I/O")
+    for name, value in found.items():
+        if name == "LD_PRELOAD" and value.strip():
+            yield _judge_preload(value)
+        else:
+            yield Finding(ENVIRONMENT, "ok", f"set, and changes I/O: {name}={value}")
+
+
+def _judge_preload(value: str) -> Finding:
+    what = "Darshan" if "darshan" in value else "another library"
+    return Finding(
+        ENVIRONMENT,
+        "warning",
+        f"LD_PRELOAD={value}: {what} stands between the program and its I/O",
+        "unset LD_PRELOAD to measure without it, or compare with a run without it",
+    )

@@ -1,0 +1,269 @@
+"""The launcher, the MPI library and HDF5: whether they belong together."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+
+from pffbench.doctor.finding import MAKE_ENV, Finding
+from pffbench.doctor.libraries import Library, numbers
+from pffbench.provenance.facts import Fact
+from pffbench.tools import run_tool
+
+MPI_TOPIC = "MPI"
+#: The first Open MPI whose OMPIO has the correction of data sieving.
+_OMPIO_CORRECTED = (4, 1, 7)
+_YIELD = "OMPI_MCA_mpi_yield_when_idle"
+
+
+def judge_library(facts: Mapping[str, Fact]) -> Iterator[Finding]:
+    """Tell which MPI this is.
+
+    Parameters
+    ----------
+    facts : mapping
+        ``mpi_library``, ``mpi_standard`` and ``thread_level`` as `software_facts` gives them.
+    """
+    text = str(facts.get("mpi_library", "")).replace("\n", " ").strip()
+    standard, level = facts.get("mpi_standard"), facts.get("thread_level")
+    yield Finding(MPI_TOPIC, "ok", f"{text}; MPI standard {standard}; thread level {level}")
+
+
+def judge_mpi_io(facts: Mapping[str, Fact]) -> Iterator[Finding]:
+    """Tell which MPI-IO serves the scratch directory, and what is known against it.
+
+    Parameters
+    ----------
+    facts : mapping
+        What `mpi_io_facts` found.
+    """
+    if "error" in facts:
+        text = f"MPI-IO cannot open a file in the scratch directory: {facts['error']}"
+        yield Finding(MPI_TOPIC, "problem", text, "choose another scratch directory or MPI library")
+        return
+    component = facts.get("component")
+    if component is None:
+        text = f"MPI-IO is that of {facts.get('library')}; its component cannot be told"
+        yield Finding(MPI_TOPIC, "unknown", text)
+    else:
+        asked = " (asked for by OMPI_MCA_io)" if facts.get("requested") else ""
+        yield Finding(MPI_TOPIC, "ok", f"MPI-IO component: {component}{asked}; {_hints(facts)}")
+    version = numbers(str(facts.get("library_version")))
+    if component == "ompio" and version < _OMPIO_CORRECTED:
+        yield Finding(
+            MPI_TOPIC,
+            "warning",
+            "OMPIO before Open MPI 4.1.7 lacks a correction of data sieving: strided transfers may "
+            "get bytes wrong; pffbench verifies every byte and says so when that happens",
+            "export OMPI_MCA_io=romio321 to use ROMIO, often faster in collective transfers too",
+        )
+
+
+def judge_cores(
+    ranks: int, cpus: int, environ: Mapping[str, str], vendor: str, host: str
+) -> Iterator[Finding]:
+    """Tell whether the ranks of a node have a core each.
+
+    Parameters
+    ----------
+    ranks, cpus : int
+        Ranks on the node, and cores that they may run on together.
+    environ : mapping
+        Environment of the ranks.
+    vendor : str
+        Name of the MPI library.
+    host : str
+        Name of the node.
+    """
+    if ranks <= cpus:
+        return
+    text = f"{ranks} ranks share {cpus} core{'s' * (cpus > 1)} on {host}: times say little"
+    remedy = "start no more ranks than cores, or take the times as a test of function only"
+    if vendor == "Open MPI":
+        value = environ.get(_YIELD)
+        text += f"; {_YIELD} is {'not set' if value is None else value}"
+        if value != "1":
+            remedy += f"; export {_YIELD}=1, so that waiting ranks give up their core"
+    yield Finding(MPI_TOPIC, "warning", text, remedy)
+
+
+def _hints(facts: Mapping[str, Fact]) -> str:
+    hints = facts.get("hints")
+    if not isinstance(hints, dict) or not hints:
+        return "it shows no hints"
+    return "hints: " + ", ".join(f"{name}={value}" for name, value in hints.items())
+
+
+LAUNCHER = "Launcher"
+_SECONDS = 10.0
+
+
+def judge_launcher(claim: tuple[int, str] | None, size: int, vendor: str) -> Finding:
+    """Tell whether MPI has as many ranks as the launcher started.
+
+    Parameters
+    ----------
+    claim : tuple of int and str, or None
+        The launcher's number and where it says so, from `launcher_size`.
+    size : int
+        Number of ranks that MPI knows of.
+    vendor : str
+        Name of the MPI library.
+    """
+    ranks = "1 rank" if size == 1 else f"{size} ranks"
+    if claim is None:
+        if size == 1:
+            return Finding(LAUNCHER, "ok", "started alone: 1 rank")
+        return Finding(LAUNCHER, "ok", f"{ranks}; the launcher leaves no number to compare with")
+    number, variable = claim
+    if number == size:
+        return Finding(LAUNCHER, "ok", f"{ranks}, as {variable} says")
+    return Finding(
+        LAUNCHER,
+        "problem",
+        f"the launcher started {number} processes ({variable}={number}) but MPI knows of {size}: "
+        "launcher and MPI library do not belong together",
+        _remedy(variable, vendor),
+    )
+
+
+def judge_slurm_types(types: Sequence[str], vendor: str | None) -> Finding:
+    """Tell which kinds of MPI ``srun`` can start.
+
+    Parameters
+    ----------
+    types : sequence of str
+        What ``srun --mpi=list`` names.
+    vendor : str or None
+        Name of the MPI library, when it is known.
+    """
+    text = f"srun --mpi knows: {', '.join(types) or 'nothing'}"
+    if vendor == "Open MPI" and not any(kind.startswith("pmix") for kind in types):
+        return Finding(
+            LAUNCHER,
+            "warning",
+            f"{text}; Open MPI needs pmix, so srun would start separate programs of 1 rank",
+            "use mpiexec inside the allocation",
+        )
+    return Finding(LAUNCHER, "ok", text)
+
+
+def look_at_slurm(vendor: str | None) -> Iterator[Finding]:
+    """Ask ``srun`` which kinds of MPI it can start; nothing where there is no Slurm."""
+    if shutil.which("srun") is None:
+        return
+    # Older versions of Slurm print the list to standard error.
+    answer = run_tool(["sh", "-c", "exec srun --mpi=list 2>&1"], _SECONDS)
+    if answer.ok:
+        yield judge_slurm_types(mpi_types(answer.text), vendor)
+    else:
+        yield Finding(LAUNCHER, "unknown", f"what srun --mpi=list would say: {answer.text}")
+
+
+def mpi_types(text: str) -> list[str]:
+    """Pick the names out of what ``srun --mpi=list`` prints."""
+    names = []
+    for line in text.splitlines():
+        words = line.strip().removeprefix("srun:").strip()
+        if re.fullmatch(r"[a-z][a-z0-9_/]*", words):
+            names.append(words)
+        elif words.startswith("specific pmix plugin versions available:"):
+            names += words.partition(":")[2].replace(",", " ").split()
+    return list(dict.fromkeys(names))
+
+
+def _remedy(variable: str, vendor: str) -> str:
+    if variable.startswith("SLURM_"):
+        kind = "pmix" if vendor == "Open MPI" else "pmi2 or cray_shasta"
+        return f"start with srun --mpi={kind}, or with the mpiexec of {vendor}"
+    return f"start with the mpiexec of {vendor}, the MPI that mpi4py loads (or srun --mpi=pmix)"
+
+
+HDF5_TOPIC = "HDF5"
+_FILTERED_PARALLEL = (1, 10, 2)
+_LARGE_CALLS = (1, 12, 3)
+
+
+def judge_copies(copies: Mapping[str, Sequence[str]], h5py: str, netcdf4: str) -> Iterator[Finding]:
+    """Tell whether h5py and netCDF4 use the same HDF5, and all the same MPI.
+
+    Two copies share the names of their functions, and whichever was loaded first is called with
+    the other's data: such a process may work for hours and then write wrong bytes.
+
+    Parameters
+    ----------
+    copies : mapping
+        Files of ``libhdf5`` and ``libmpi`` mapped into the process.
+    h5py, netcdf4 : str
+        Versions of HDF5 that the two report.
+    """
+    paths = copies.get("libhdf5", ())
+    for name, files in {"HDF5": paths, "MPI": _same_named(copies.get("libmpi", ()))}.items():
+        if len(files) > 1:
+            text = f"{len(files)} different copies of {name} in one process: {', '.join(files)}"
+            yield Finding(HDF5_TOPIC, "problem", text, MAKE_ENV)
+    if h5py != netcdf4:
+        text = f"h5py uses HDF5 {h5py}, netCDF4 uses HDF5 {netcdf4}"
+        yield Finding(HDF5_TOPIC, "problem", text, MAKE_ENV)
+    elif not paths:
+        text = "no shared HDF5 library is seen in the process: h5py and netCDF4 may bring one each"
+        yield Finding(HDF5_TOPIC, "unknown", text)
+    elif len(paths) == 1:
+        yield Finding(HDF5_TOPIC, "ok", f"h5py and netCDF4 share {paths[0]}")
+
+
+def judge_hdf5(version: str, at_build: str, subfiling: bool | None) -> Iterator[Finding]:
+    """Tell what a version of HDF5 can and cannot do.
+
+    Parameters
+    ----------
+    version, at_build : str
+        What runs, and what h5py was compiled against.
+    subfiling : bool or None
+        Whether the library has the subfiling driver; None when it could not be looked at.
+    """
+    if numbers(version)[:2] != numbers(at_build)[:2]:
+        text = f"h5py was compiled for HDF5 {at_build} and runs with {version}"
+        yield Finding(HDF5_TOPIC, "warning", text, MAKE_ENV)
+    if numbers(version) >= _FILTERED_PARALLEL:
+        yield Finding(HDF5_TOPIC, "ok", f"HDF5 {version} writes compressed data in parallel")
+    else:
+        yield Finding(
+            HDF5_TOPIC,
+            "warning",
+            f"HDF5 {version} cannot write compressed data in parallel (1.10.2 and later can)",
+            "leave compression out of shared files, or use a newer HDF5",
+        )
+    if numbers(version) < _LARGE_CALLS:
+        text = "calls that move 2 GiB or more need HDF5 1.12.3; pffbench splits them"
+        yield Finding(HDF5_TOPIC, "ok", text)
+    if subfiling is not None:
+        has = "available" if subfiling else "not in this build (1.14 or later brings it, on demand)"
+        yield Finding(HDF5_TOPIC, "ok", f"subfiling: {has}")
+
+
+def look_at_hdf5(
+    h5py: Library | None, netcdf4: Library | None, copies: Mapping[str, Sequence[str]]
+) -> Iterator[Finding]:
+    """Look at the HDF5 in this process; a library that cannot be imported is passed over."""
+    if h5py is None or h5py.error:
+        return
+    version = str(h5py.facts.get("hdf5"))
+    if netcdf4 is not None and not netcdf4.error:
+        yield from judge_copies(copies, version, str(netcdf4.facts.get("hdf5")))
+    at_build = str(h5py.facts.get("hdf5_at_build", version))
+    yield from judge_hdf5(version, at_build, has_subfiling(copies.get("libhdf5", ())))
+
+
+def _same_named(paths: Sequence[str]) -> list[str]:
+    """Keep the MPI library itself: its parts for other languages are files of their own."""
+    return [path for path in paths if path.rpartition("/")[2].startswith("libmpi.so")]
+
+
+def has_subfiling(paths: Sequence[str]) -> bool | None:
+    """Whether the loaded HDF5 has the subfiling driver; None when there is not just one copy."""
+    if len(paths) != 1:
+        return None
+    return hasattr(ctypes.CDLL(paths[0]), "H5Pset_fapl_subfiling")

@@ -1,0 +1,195 @@
+"""The scratch directory: its file system, and a test directory of the doctor."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pffbench.doctor.finding import Finding
+from pffbench.errors import UserError
+from pffbench.provenance.mpiio import longest_path
+from pffbench.storage.filesystem import FileSystem
+from pffbench.storage.page_cache import evict, residency
+from pffbench.storage.scratch import Scratch, scratch_parent
+from pffbench.units import Size
+
+TOPIC = "Scratch"
+
+_PARALLEL = {
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "ceph",
+    "wekafs",
+    "panfs",
+    "pvfs2",
+    "orangefs",
+    "daos",
+    "dvs",
+}
+_PARALLEL |= {"moosefs", "glusterfs", "ceph-fuse", "juicefs", "quobyte"}
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "sshfs"}
+_NETWORK |= {"s3fs", "mountpoint-s3", "gcsfuse", "rclone", "blobfuse", "blobfuse2"}
+_LITTLE_SPACE = Size(2**30)
+_FEW_FILES = 10_000
+
+
+def kind_of(there: FileSystem) -> str:
+    """Say in one word what kind of file system this is."""
+    if there.in_memory:
+        return "in memory"
+    if there.type in _PARALLEL:
+        return "parallel"
+    if there.kernel_type.startswith("fuse") and there.type not in _NETWORK:
+        return "FUSE, of a kind that is not known here"
+    return "network" if there.type in _NETWORK else "local"
+
+
+def judge_filesystem(there: FileSystem, nodes: int) -> Iterator[Finding]:
+    """Tell what kind of file system is under test and whether there is room on it.
+
+    Parameters
+    ----------
+    there : FileSystem
+        The file system of the scratch directory.
+    nodes : int
+        Number of nodes of the job.
+    """
+    kind = kind_of(there)
+    text = f"{there.path} is on {there.type} ({kind}), mounted at {there.mount_point}"
+    yield _judge_kind(kind, text, nodes)
+    yield from _judge_room(there)
+    if there.striping is not None:
+        unknown = there.striping.startswith("unknown")
+        words = " ".join(there.striping.split())
+        yield Finding(TOPIC, "unknown" if unknown else "ok", f"striping: {words}")
+
+
+def judge_results(same: bool) -> Iterator[Finding]:
+    """Note when results, which go below the working directory, share the file system."""
+    if same:
+        text = "results below the working directory go to the file system under test, off the timer"
+        yield Finding(TOPIC, "ok", f"{text}; --out puts them elsewhere")
+
+
+def judge_sight(blind: list[str], first: str) -> Iterator[Finding]:
+    """Tell whether all nodes see the same directory.
+
+    Parameters
+    ----------
+    blind : list of str
+        Hosts that do not see what the first one made.
+    first : str
+        The host that made it.
+    """
+    if blind:
+        yield Finding(
+            TOPIC,
+            "problem",
+            f"not the same directory on {', '.join(blind)} as on {first}",
+            "choose a directory that all nodes share with --scratch",
+        )
+
+
+def judge_refusal(error: Exception) -> Finding:
+    """Tell why no file can be made there."""
+    remedy = "name a directory that exists and is writable with --scratch"
+    return Finding(TOPIC, "problem", str(error), remedy)
+
+
+def judge_eviction(fraction: float, in_memory: bool) -> Finding:
+    """Tell whether the page cache can be dropped, so that a read comes from the device.
+
+    Parameters
+    ----------
+    fraction : float
+        Part of a small file that stayed in the page cache after it was evicted.
+    in_memory : bool
+        Whether the file system lives in memory.
+    """
+    if in_memory or fraction > 0:
+        reason = "the files live in memory" if in_memory else f"{fraction:.0%} of a file stayed"
+        return Finding(
+            TOPIC,
+            "warning",
+            f"the page cache cannot be dropped here: {reason}",
+            "leave cache: dropped out, name a --drop-hook, or choose another directory",
+        )
+    return Finding(TOPIC, "ok", "the page cache of a file can be dropped (cache: dropped works)")
+
+
+def _judge_kind(kind: str, text: str, nodes: int) -> Finding:
+    choose = "name a directory on the file system that you want to measure with --scratch"
+    if kind == "in memory":
+        return Finding(TOPIC, "warning", f"{text}: this measures memory, not storage", choose)
+    if kind == "network":
+        text += ": nodes may see each other's writes late, and shared files are slow"
+        return Finding(TOPIC, "warning", text, choose)
+    if kind == "local" and nodes > 1:
+        return Finding(TOPIC, "warning", f"{text}, but the job has {nodes} nodes", choose)
+    return Finding(TOPIC, "ok", text)
+
+
+def _judge_room(there: FileSystem) -> Iterator[Finding]:
+    free, total = Size(there.free_bytes), Size(there.total_bytes)
+    text = f"{free} of {total} free"
+    little = free < _LITTLE_SPACE
+    if there.free_inodes is not None:
+        text += f", room for {there.free_inodes} files"
+        little = little or there.free_inodes < _FEW_FILES
+    if little:
+        remedy = "make room, or choose another directory with --scratch"
+        yield Finding(TOPIC, "warning", f"only {text}", remedy)
+    else:
+        yield Finding(TOPIC, "ok", f"{text} (a quota is not seen)")
+
+
+_TRIED_BYTES = 2**20
+#: Bytes of the longest path of a file in such a directory, and ranks that may open one.
+_LONGEST_NAME = 64
+_MOST_RANKS = 10**6
+
+
+@contextmanager
+def own_directory(given: str | None) -> Iterator[Scratch]:
+    """Make a scratch directory for one process or rank 0, and remove it whatever happens.
+
+    The default parent is made too and, when it was not there before, removed again.
+
+    Raises
+    ------
+    UserError
+        The directory cannot be made, or is no longer the one that was made.
+    OSError
+        Something in it cannot be removed.
+    """
+    parent, ours = scratch_parent(given)
+    there_before = Path(parent).exists()
+    run_id = f"doctor-{os.getpid()}-{time.time_ns():x}"
+    longest = longest_path(os.environ, _MOST_RANKS) if "mpi4py.MPI" in sys.modules else None
+    length = len(os.fsencode(os.path.realpath(parent))) + len(run_id) + _LONGEST_NAME
+    if longest is not None and length > longest:
+        raise UserError(
+            f"{parent} is too long by {length - longest} bytes: Open MPI crashes at paths of more "
+            f"than {longest} bytes; choose a shorter directory or set OMPI_MCA_sharedfp=individual"
+        )
+    scratch = Scratch.create(parent, run_id, create_parent=ours)
+    try:
+        yield scratch
+    finally:
+        scratch.destroy()
+        if ours and not there_before:
+            with suppress(OSError):  # another run has put something into it meanwhile
+                Path(parent).rmdir()
+
+
+def part_kept_in_cache(scratch: Scratch) -> float:
+    """Write a small file, evict it, and return the part of it that stayed in the page cache."""
+    path = scratch.path("eviction")
+    Path(path).write_bytes(b"\xa5" * _TRIED_BYTES)
+    evict([path])
+    return residency([path]).fraction

@@ -1,0 +1,102 @@
+"""The Spack environment, and whether its libraries are the ones in use."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from pffbench.doctor.finding import Finding
+from pffbench.doctor.libraries import REQUIRED
+from pffbench.provenance.facts import Facts
+from pffbench.provenance.software import spack_hash
+from pffbench.provenance.spack import find_environment, spack_facts
+
+TOPIC = "Spack"
+
+#: Packages whose hashes are worth a line; `run.json` has all of them.
+_SHOWN = (
+    "openmpi",
+    "mpich",
+    "cray-mpich",
+    "hdf5",
+    "netcdf-c",
+    "py-mpi4py",
+    "py-h5py",
+    "py-netcdf4",
+)
+
+
+def look_at_spack() -> Iterator[Finding]:
+    """Look at the Spack environment of this process; nothing is found outside of one."""
+    facts = spack_facts(find_environment(os.environ, Path(sys.prefix)))
+    if facts is not None:
+        yield from judge_spack(facts, library_hashes(REQUIRED))
+
+
+def library_hashes(names: Iterable[str]) -> dict[str, str | None]:
+    """Return for each library that is there the hash of its Spack package, None when it has none.
+
+    No library is imported for it.
+    """
+    found = {}
+    for name in names:
+        spec = PathFinder.find_spec(name)
+        if spec is not None and spec.origin is not None:
+            found[name] = spack_hash(Path(spec.origin))
+    return found
+
+
+def judge_spack(facts: Facts, hashes: Mapping[str, str | None]) -> Iterator[Finding]:
+    """Tell which environment this is, and which libraries do not come from it.
+
+    Parameters
+    ----------
+    facts : dict
+        As `spack_facts` gives them.
+    hashes : mapping
+        By import name the hash of each library's Spack package; None when it is of no package.
+    """
+    name = f"environment {facts['environment']} ({facts['directory']})"
+    install = f"spack -e {facts['directory']} install"
+    packages = facts.get("packages")
+    if not isinstance(packages, dict):
+        yield Finding(
+            TOPIC, "warning", f"{name} has no lock file to read: {facts['error']}", install
+        )
+        return
+    yield Finding(TOPIC, "ok", f"{name}, lock file {str(facts['lock_sha256'])[:12]}")
+    shown = [_one(key, packages[key]) for key in _SHOWN if key in packages]
+    yield Finding(TOPIC, "ok", f"{len(packages)} packages, among them {', '.join(shown)}")
+    yield from _judge_origins(facts, hashes)
+
+
+def _judge_origins(facts: Facts, hashes: Mapping[str, str | None]) -> Iterator[Finding]:
+    packages = facts["packages"]
+    assert isinstance(packages, dict)
+    locked = {entry["hash"] for entry in packages.values() if isinstance(entry, dict)}
+    strange = [name for name, digest in hashes.items() if digest is None]
+    stale = [name for name, digest in hashes.items() if digest is not None and digest not in locked]
+    if strange:
+        yield Finding(
+            TOPIC,
+            "warning",
+            f"not from the environment: {', '.join(strange)}",
+            "leave virtual environments and unset PYTHONPATH, then `spack env activate "
+            f"{facts['directory']}` and start its python",
+        )
+    if stale:
+        yield Finding(
+            TOPIC,
+            "warning",
+            f"of other hashes than in the lock file: {', '.join(stale)}",
+            f"spack -e {facts['directory']} install",
+        )
+
+
+def _one(name: str, entry: object) -> str:
+    assert isinstance(entry, dict)
+    outside = ", external" if entry["external"] else ""
+    return f"{name} {entry['version']} (/{entry['hash'][:7]}{outside})"

@@ -1,0 +1,124 @@
+"""The batch job: its remaining time, and the signals that announce its end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+from pffbench.parallel.launcher import speaks_for_all
+from pffbench.tools import run_tool
+
+#: Kept back for what comes after the last repetition: removing files, the summary, the script.
+_RESERVE = 60.0
+#: Of a short job at most this part is kept back.
+_RESERVE_PART = 0.1
+
+
+def seconds_left(environ: Mapping[str, str], timeout: float = 5.0) -> float | None:
+    """Find how long a run may go on in this Slurm job.
+
+    Parameters
+    ----------
+    environ : mapping
+        An environment, such as `os.environ`.
+    timeout : float
+        Seconds that ``scontrol`` may take.
+
+    Returns
+    -------
+    float or None
+        Seconds from now until the job's end, less a reserve of a minute (a tenth of the rest in
+        a short job); None outside of a job, in one without a limit, or where nobody can tell.
+    """
+    end = _end(environ, timeout)
+    if end is None:
+        return None
+    left = end - time.time()
+    return left - min(_RESERVE, _RESERVE_PART * max(left, 0.0))
+
+
+def _end(environ: Mapping[str, str], timeout: float) -> float | None:
+    """Return when the job ends, as a time of the epoch.
+
+    Slurm hands it on in the environment since 22.05; before that it has to be asked.
+    """
+    if not environ.get("SLURM_JOB_ID"):
+        return None
+    told = environ.get("SLURM_JOB_END_TIME", "")
+    if told.isdecimal():
+        return float(told)
+    program = shutil.which("squeue")
+    if program is None:
+        return None
+    answer = run_tool(
+        [program, "--noheader", "--format=%L", "--job", environ["SLURM_JOB_ID"]], timeout
+    )
+    seconds = _seconds(answer.text.strip()) if answer.ok else None
+    return None if seconds is None else time.time() + seconds
+
+
+def _seconds(text: str) -> float | None:
+    """Read Slurm's ``days-hours:minutes:seconds``; None for ``UNLIMITED`` and the like."""
+    days, _, rest = text.rpartition("-")
+    parts = rest.split(":")
+    if not all(part.isdecimal() for part in (*parts, days or "0")):
+        return None
+    seconds = 0
+    for part in parts:
+        seconds = 60 * seconds + int(part)
+    return float(86400 * int(days or "0") + seconds)
+
+
+_GOING_ON = (
+    b"\npffbench: stopping when the repetition in hand is finished; Ctrl-C again ends at once\n"
+)
+
+
+class StopSignals:
+    """Notes SIGTERM, SIGUSR1 and SIGINT while the ``with`` block runs, instead of ending at them.
+
+    A second SIGINT, which Ctrl-C sends, ends the block with `KeyboardInterrupt`.
+
+    Attributes
+    ----------
+    asked : bool
+        Whether one has come.
+    when_asked : callable, optional
+        Called at each one, wherever the program is: it must take no time.
+    """
+
+    _SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.when_asked: Callable[[], None] | None = None
+        self._interrupted = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> StopSignals:
+        for number in self._SIGNALS:
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        self.asked = True
+        if self.when_asked is not None:
+            self.when_asked()
+        if number != signal.SIGINT:
+            return
+        if self._interrupted:
+            raise KeyboardInterrupt
+        self._interrupted = True
+        if speaks_for_all(os.environ):
+            with suppress(OSError):  # past Python's buffers, in the midst of which this may be
+                os.write(2, _GOING_ON)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,77 @@
+"""Reductions and broadcasts: MAX, MIN and ANY over all ranks, and decisions of rank 0.
+
+Gathering everybody's number to look for the largest would take memory and time on every rank that
+grow with the number of ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from pffbench.errors import UserError
+from pffbench.parallel.agreement import sleeping_barrier
+from pffbench.parallel.topology import Team
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+N = TypeVar("N", int, float)
+
+
+def largest(comm: MPI.Intracomm, here: N) -> N:
+    """Return the largest number of any rank; collective, equal on all."""
+    from mpi4py import MPI
+
+    found: N = comm.allreduce(here, op=MPI.MAX)
+    return found
+
+
+def smallest(comm: MPI.Intracomm, here: N) -> N:
+    """Return the least number of any rank; collective, equal on all."""
+    from mpi4py import MPI
+
+    found: N = comm.allreduce(here, op=MPI.MIN)
+    return found
+
+
+def any_of(comm: MPI.Intracomm, here: bool) -> bool:
+    """Return whether it is so on any rank; collective, equal on all."""
+    return bool(largest(comm, int(here)))
+
+
+T = TypeVar("T")
+
+
+def on_root(team: Team, decide: Callable[[], T]) -> T:
+    """Let rank 0 decide and tell all ranks, what it decided or why it refuses; collective."""
+    told: tuple[T | None, UserError | None] = (None, None)
+    if team.is_root:
+        try:
+            told = (decide(), None)
+        except UserError as error:
+            told = (None, error)
+        except OSError as error:  # of the machine, not of the program: a path, a limit, a disk
+            where = "" if error.filename is None else f"{error.filename}: "
+            told = (None, UserError(f"{where}{error.strerror or error}"))
+    # Others wait asleep: rank 0 may read a large experiment, and spinning would slow it down.
+    sleeping_barrier(team.comm)
+    decision, refusal = team.comm.bcast(told)
+    if refusal is not None:
+        raise refusal
+    assert decision is not None
+    result: T = decision
+    return result
+
+
+def made_by_root(team: Team, make: Callable[[], T]) -> T | None:
+    """Let rank 0 make something that only it keeps; collective."""
+    kept: list[T] = []
+
+    def make_and_keep() -> bool:
+        kept.append(make())
+        return True
+
+    on_root(team, make_and_keep)
+    return kept[0] if kept else None

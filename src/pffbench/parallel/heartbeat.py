@@ -1,0 +1,221 @@
+"""Heartbeats of ranks in shared memory, and the Python stacks of ranks that hang.
+
+A rank that begins a step writes until when the step must have ended: its lease. Writing it is a
+store to memory, so it costs a rank about a microsecond and never a system call. The rank may be
+stuck in a library that keeps Python's lock: whoever reads the lease needs nothing from it.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import math
+import mmap
+import os
+import re
+import signal
+import struct
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_WHO = struct.Struct("<qqq")
+_STEP = struct.Struct("<dd64s")
+_ABOUT = struct.Struct("<400s")
+_FAILED = struct.Struct("<d400s")
+_STEP_AT = _WHO.size
+_ABOUT_AT = _STEP_AT + _STEP.size
+_FAILED_AT = _ABOUT_AT + _ABOUT.size
+_ASKED = struct.Struct("<q")
+_ASKED_AT = _FAILED_AT + _FAILED.size
+#: Bytes of one rank.
+SLOT = 1024
+
+
+@dataclass(frozen=True)
+class Lease:
+    """What one rank has written of itself.
+
+    Parameters
+    ----------
+    rank, pid : int
+        Its number and its process.
+    stacks : int
+        Its descriptor of the file that its Python stacks go to when it is asked for them.
+    until : float
+        When the step must have ended, by the monotonic clock, which all processes of a node
+        share; infinite when nothing has to, 0 when the rank has come to its end.
+    since : float
+        When the step began.
+    about, step : str
+        What it is about, such as a case and a repetition, and the step of it.
+    failed : str
+        How the rank failed in the step, if it has, and waits for the others to leave it.
+    asked : bool
+        Whether a signal has asked the rank to end.
+    """
+
+    rank: int
+    pid: int
+    stacks: int
+    until: float
+    since: float
+    about: str
+    step: str
+    failed: str = ""
+    asked: bool = False
+
+    @property
+    def left(self) -> bool:
+        """Whether the rank needs no watching any more."""
+        return self.until == 0
+
+
+class Leases:
+    """The leases of a node's ranks in a file that all of them map.
+
+    Parameters
+    ----------
+    descriptor : int
+        The file, open for reading and writing.
+    count : int
+        How many ranks it is for; the file is made as large as they need.
+    """
+
+    def __init__(self, descriptor: int, count: int) -> None:
+        self.count = count
+        if os.fstat(descriptor).st_size < SLOT * count:
+            os.ftruncate(descriptor, SLOT * count)
+        self._memory = mmap.mmap(descriptor, SLOT * count)
+
+    def __iter__(self) -> Iterator[Lease]:
+        return (self._read(SLOT * place) for place in range(self.count))
+
+    def _read(self, at: int) -> Lease:
+        rank, pid, stacks = _WHO.unpack_from(self._memory, at)
+        until, since, step = _STEP.unpack_from(self._memory, at + _STEP_AT)
+        (about,) = _ABOUT.unpack_from(self._memory, at + _ABOUT_AT)
+        failed_since, failed = _FAILED.unpack_from(self._memory, at + _FAILED_AT)
+        error = _text(failed) if failed_since == since else ""
+        (asked,) = _ASKED.unpack_from(self._memory, at + _ASKED_AT)
+        told = (_text(about), _text(step), error, bool(asked))
+        return Lease(rank, pid, stacks, until, since, *told)
+
+    def holder(self, place: int, rank: int, pid: int, stacks: int) -> RankLease:
+        """Enter a rank and return what it writes its leases with."""
+        holder = RankLease(self._memory, SLOT * place)
+        holder.step("start", math.inf)
+        _WHO.pack_into(self._memory, SLOT * place, rank, pid, stacks)
+        return holder
+
+
+class RankLease:
+    """One rank's place among the leases."""
+
+    def __init__(self, memory: mmap.mmap, at: int) -> None:
+        self._memory = memory
+        self._at = at
+        self._since = 0.0
+
+    def about(self, text: str) -> None:
+        """Say what the following steps belong to."""
+        _ABOUT.pack_into(self._memory, self._at + _ABOUT_AT, text.encode()[:400])
+
+    def step(self, name: str, seconds: float) -> None:
+        """Begin a step that must have ended after so many seconds."""
+        now = self._since = time.monotonic()
+        _STEP.pack_into(self._memory, self._at + _STEP_AT, now + seconds, now, name.encode()[:64])
+
+    def failed(self, error: str) -> None:
+        """Say how this rank failed in the step that it has begun last."""
+        told = error.encode(errors="backslashreplace")[: _FAILED.size - 8]
+        _FAILED.pack_into(self._memory, self._at + _FAILED_AT, self._since, told)
+
+    def asked_to_end(self) -> None:
+        """Say that a signal has asked this rank to end; it may be killed before it has."""
+        _ASKED.pack_into(self._memory, self._at + _ASKED_AT, 1)
+
+    def leave(self) -> None:
+        """Need no watching any more."""
+        _STEP.pack_into(self._memory, self._at + _STEP_AT, 0.0, time.monotonic(), b"")
+
+
+def _text(field: bytes) -> str:
+    return field.rstrip(b"\0").decode(errors="replace")
+
+
+#: The signal that makes a rank write down its stacks, in C and without Python's lock.
+ASK = signal.SIGUSR2
+#: Most lines of a stack that are told.
+_MOST_LINES = 60
+_ADDRESS = re.compile(r"0x[0-9a-f]+ ")
+
+
+def write_stacks_when_asked() -> int:
+    """Prepare this process to write down its stacks; return the descriptor that they go to.
+
+    They go to memory that has a name only in this process, so nothing is left of them.
+    """
+    descriptor = os.memfd_create("pffbench-stacks")
+    faulthandler.register(ASK, file=descriptor, all_threads=True)
+    return descriptor
+
+
+def ask_no_more(descriptor: int) -> None:
+    """Undo what `write_stacks_when_asked` has done."""
+    faulthandler.unregister(ASK)
+    os.close(descriptor)
+
+
+def stack_of(lease: Lease) -> str:
+    """Return the stacks that a rank has written, or why there are none."""
+    try:
+        text = Path(f"/proc/{lease.pid}/fd/{lease.stacks}").read_text(errors="replace")
+    except OSError as error:
+        text = f"(not to be read: {error.strerror})"
+    lines = [_ADDRESS.sub("", line) for line in text.splitlines()] or ["(it wrote none)"]
+    if len(lines) > _MOST_LINES:
+        lines[_MOST_LINES:] = [f"… {len(lines) - _MOST_LINES} more lines"]
+    return "\n".join([f"process in state {state_of(lease.pid)}", *lines])
+
+
+def state_of(pid: int) -> str:
+    """Return the state of a process as proc(5) has it, such as ``D`` in a call to a device."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(") ")[2][:1]
+    except OSError:
+        return "gone"
+
+
+def moved_by(pid: int) -> str:
+    """Return how much a process has read and written, and what it was given of memory, as text."""
+    told = []
+    for name, lines in (("io", slice(4)), ("stat", slice(None))):
+        try:
+            told.append(Path(f"/proc/{pid}/{name}").read_text(errors="replace").split("\n")[lines])
+        except OSError:
+            told.append([])
+    counters, status = told
+    faults = "".join(status).rpartition(") ")[2].split()[7:11]  # fields 10 to 13 of proc(5)
+    return " ".join([*counters, *faults])
+
+
+def grouped(stacks: Iterable[tuple[int, str]]) -> list[str]:
+    """Return a paragraph for each different stack, with the ranks that have it."""
+    ranks: dict[str, list[int]] = defaultdict(list)
+    for rank, stack in stacks:
+        ranks[stack].append(rank)
+    return [f"{numbers(found)}: {stack}" for stack, found in ranks.items()]
+
+
+def numbers(ranks: Iterable[int]) -> str:
+    """Write ranks in few words: ``ranks 0-3, 8``."""
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    text = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
+    return f"rank {text}" if text.isdecimal() else f"ranks {text}"

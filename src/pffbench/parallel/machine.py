@@ -1,0 +1,142 @@
+"""The machine during a run: load, stolen time, pressure, and the rate of memory copies."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pffbench.parallel.topology import Team
+
+_PROC = Path("/proc")
+#: Places in the line ``cpu`` of /proc/stat (proc(5)): ticks of idle, of waiting for devices, and
+#: ticks that the host of a virtual machine took away.
+_IDLE, _IOWAIT, _STEAL = 3, 4, 7
+
+
+@dataclass(frozen=True, slots=True)
+class MachineLoad:
+    """What a node did in an interval. Where the kernel does not tell, a number is 0.
+
+    Parameters
+    ----------
+    load : float
+        Load average of the last minute at the end of the interval.
+    busy : float
+        Part of the node's processor time that all processes together took, 0 to 1.
+    steal : float
+        Part of the node's processor time that its host gave to others, 0 to 1.
+    cpu_pressure, io_pressure : float
+        Part of the interval in which some process waited for a processor or for a device, 0 to 1
+        (pressure stall information of the kernel).
+    """
+
+    load: float = 0.0
+    busy: float = 0.0
+    steal: float = 0.0
+    cpu_pressure: float = 0.0
+    io_pressure: float = 0.0
+
+
+class LoadMeter:
+    """Watches one node; to be read by one of its ranks.
+
+    Parameters
+    ----------
+    proc : Path
+        Where the kernel tells; tests put a directory of their own here.
+    """
+
+    def __init__(self, proc: Path = _PROC) -> None:
+        self._proc = proc
+        self._before = self._read()
+
+    def begin(self) -> None:
+        """Begin an interval."""
+        self._before = self._read()
+
+    def since(self) -> MachineLoad:
+        """Return what the node did since `begin`."""
+        (then, ticks, pressures), (now, later, pressures_now) = self._before, self._read()
+        total = sum(later) - sum(ticks)
+        idle = sum(later[i] - ticks[i] for i in (_IDLE, _IOWAIT)) if later else 0
+        steal = later[_STEAL] - ticks[_STEAL] if later else 0
+        seconds = now - then
+        cpu, io = (
+            min(1.0, (after - before) / seconds) if seconds > 0 else 0.0
+            for before, after in zip(pressures, pressures_now, strict=True)
+        )
+        return MachineLoad(
+            load=self._load_average(),
+            busy=(total - idle - steal) / total if total else 0.0,
+            steal=steal / total if total else 0.0,
+            cpu_pressure=cpu,
+            io_pressure=io,
+        )
+
+    def _read(self) -> tuple[float, tuple[int, ...], tuple[float, float]]:
+        return time.monotonic(), self._ticks(), (self._stalled("cpu"), self._stalled("io"))
+
+    def _ticks(self) -> tuple[int, ...]:
+        """Return the ticks of all processors by what they were spent on."""
+        fields = self._text("stat").partition("\n")[0].split()
+        # Times of guests are in those of the user already.
+        return tuple(int(field) for field in fields[1:9]) if len(fields) > 8 else ()
+
+    def _stalled(self, what: str) -> float:
+        """Return the seconds, since the boot, in which some process was stalled."""
+        some = self._text(f"pressure/{what}").partition("\n")[0]
+        total = some.rpartition("total=")[2]
+        return int(total) / 1e6 if total.isdecimal() else 0.0
+
+    def _load_average(self) -> float:
+        first = self._text("loadavg").split(" ")[0]
+        return float(first) if first else 0.0
+
+    def _text(self, name: str) -> str:
+        try:
+            return (self._proc / name).read_text()
+        except OSError:
+            return ""
+
+
+def processors() -> int:
+    """Return the number of processors of this node."""
+    return os.cpu_count() or 1
+
+
+#: Bytes that each rank copies, the ranks of a node at most, and those that share a core: more
+#: than caches hold, not more than there is, and no more than it takes.
+_COPIED = 32 * 2**20
+_COPIED_ON_A_NODE = 2**30
+_COPIED_ON_A_CORE = 2 * _COPIED
+
+
+def memory_copy_rate(team: Team, rounds: int = 5) -> float:
+    """Time a copy in memory on all ranks at once and return bytes per second together.
+
+    Collective; the result is the same on all ranks. It bounds every transfer from above: a page
+    cache cannot take data faster than memory does.
+
+    The time is that of a phase, from barrier to barrier, on the rank that saw most of it: with
+    fewer cores than ranks each copies when it has a core, and the sum of what they reach by
+    themselves is many times what memory moves.
+    """
+    from mpi4py import MPI
+
+    on_node, cores = int(team.node.size), os.cpu_count() or 1
+    copied = min(_COPIED, _COPIED_ON_A_NODE // on_node, _COPIED_ON_A_CORE * cores // on_node)
+    source = np.ones(copied, dtype=np.uint8)
+    target = np.empty_like(source)
+    seconds = np.zeros(rounds)
+    team.comm.Barrier()
+    for place in range(rounds):
+        begin = time.perf_counter()
+        np.copyto(target, source)
+        team.comm.Barrier()  # the one before the next round, too
+        seconds[place] = time.perf_counter() - begin
+    team.comm.Allreduce(MPI.IN_PLACE, seconds, op=MPI.MAX)
+    return float(team.comm.allreduce(copied) / np.median(seconds))

@@ -1,0 +1,253 @@
+"""The watchdog's process on each node, which ends the ranks of a run that hangs.
+
+It sleeps until the first lease runs out or a rank is gone, and looks four times a minute whether
+anything moves, for less than a millisecond. It takes no time from the ranks and needs nothing from
+them: a rank that hangs in a library which keeps Python's lock still answers the signal for its
+stacks, because that is handled in C.
+
+Started by `watchdog` as ``python -m pffbench.parallel.watchdog_process DESCRIPTOR COUNT LIMIT
+PLACES``; the end of its standard input is the end of the rank that started it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pffbench.parallel.heartbeat import (
+    ASK,
+    Lease,
+    Leases,
+    grouped,
+    moved_by,
+    numbers,
+    stack_of,
+    state_of,
+)
+from pffbench.regular_files import read_regular, write_replacing
+
+#: Seconds that ranks live on after their stacks are told, so that those of other nodes can tell
+#: theirs before a launcher ends all of them at the first that dies.
+GRACE = 3.0
+#: Seconds that a launcher has to end the others when a rank is gone, before they are ended here.
+PATIENCE = 5.0
+#: Seconds for the ranks to write down their stacks.
+_WRITING = 1.0
+#: A deadline that has passed is looked at once more after so many seconds: the step may end in
+#: the moment that it is looked at.
+_ONCE_MORE = 0.2
+#: Seconds between looks at a step that goes on: when all of two looks is as it was, and the file
+#: system is full, it will not end.
+LOOK = 15.0
+#: With less room than this a file system is full.
+_NO_ROOM = 2**20
+#: Bytes of a `run.json` that is still read.
+_LARGEST = 2**29
+#: Longest sleep, should a clock or a descriptor not do what it should.
+_LONGEST = 3600.0
+
+
+class NodeWatchdog:
+    """Looks on until the ranks of a node have come to their end, or have to be brought to it.
+
+    Parameters
+    ----------
+    leases : Leases
+        What the ranks are about.
+    limit : str
+        How long a step may take, in words.
+    scratch : str
+        The directory that the ranks write to; nobody looks at it when empty.
+    writing : sequence of str
+        The steps in which they do.
+    results : str
+        The results directory; empty where nothing is to be noted there.
+    """
+
+    def __init__(
+        self,
+        leases: Leases,
+        limit: str,
+        scratch: str = "",
+        writing: Sequence[str] = (),
+        results: str = "",
+    ) -> None:
+        self._leases = leases
+        self._results = results
+        self._limit = limit
+        self._scratch = scratch
+        self._writing = frozenset(writing)
+        self._next_look = time.monotonic() + LOOK if scratch else math.inf
+        self._seen: object = None
+        self._processes = {lease.rank: _process(lease.pid) for lease in leases}
+
+    def watch(self) -> None:
+        """Return when all ranks of the node have left or are gone."""
+        opened = True  # standard input
+        while waiting := [lease for lease in self._leases if not lease.left]:
+            gone = [lease for lease in waiting if not self._lives(lease)]
+            if len(gone) == len(waiting):
+                self._note_end(gone)
+                return
+            if gone:
+                self._bereaved(gone)
+                self._note_end(waiting)
+                return
+            late = self._late()
+            if not late and self._is_stuck(waiting):
+                self._end(self._full())
+                return
+            if not late:
+                until = min(self._next_look, *(lease.until for lease in waiting))
+                opened = self._sleep(until, opened)
+                continue
+            time.sleep(_ONCE_MORE)
+            if set(late) & set(self._leases):  # still as it was
+                self._end(self._overdue(self._late()))
+                return
+
+    def _note_end(self, gone: Sequence[Lease]) -> None:
+        """Note that rank 0, which records, was killed after a signal had asked it to end."""
+        if self._results and any(lease.rank == 0 and lease.asked for lease in gone):
+            with suppress(OSError, ValueError):
+                note_interrupted(self._results)
+
+    def _late(self) -> list[Lease]:
+        now = time.monotonic()
+        return [lease for lease in self._leases if not lease.left and lease.until <= now]
+
+    def _is_stuck(self, waiting: Sequence[Lease]) -> bool:
+        """Whether the ranks write to a full file system and nothing has moved since the last look.
+
+        A library in which one rank finds no room may leave the others waiting for that rank, and
+        that rank for them: neither comes back to say so.
+        """
+        now = time.monotonic()
+        if now < self._next_look:
+            return False
+        self._next_look = now + LOOK
+        seen = [(lease, moved_by(lease.pid)) for lease in waiting]
+        as_before, self._seen = seen == self._seen, seen
+        at_it = all(lease.step in self._writing for lease in waiting)
+        return as_before and at_it and _is_full(self._scratch)
+
+    def _sleep(self, until: float, opened: bool) -> bool:
+        """Wait for the deadline, or a rank's end; return whether standard input is still open."""
+        handles = [fd for fd in self._processes.values() if fd is not None]
+        left = min(max(0.0, until - time.monotonic()), _LONGEST)
+        ready, _, _ = select.select([*handles, *([sys.stdin] if opened else [])], [], [], left)
+        for rank, fd in self._processes.items():
+            if fd is not None and fd in ready:
+                os.close(fd)
+                self._processes[rank] = None
+        return opened and not (sys.stdin in ready and not os.read(sys.stdin.fileno(), 2**10))
+
+    def _lives(self, lease: Lease) -> bool:
+        return self._processes[lease.rank] is not None or state_of(lease.pid) not in ("gone", "Z")
+
+    def _bereaved(self, gone: Sequence[Lease]) -> None:
+        """End the ranks that wait for one that is gone, if the launcher does not."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            if not self._living():
+                return
+            time.sleep(_ONCE_MORE)
+        self._end(
+            f"{numbers(lease.rank for lease in gone)} ended in the midst of the run "
+            f"({_where(gone[0])}), so the job is ended"
+        )
+
+    def _overdue(self, late: Sequence[Lease]) -> str:
+        passed = time.monotonic() - min(lease.since for lease in late)
+        return (
+            f"nothing has come to an end for {passed:.0f} s (--hang-timeout {self._limit}), so "
+            f"the job is ended: {_where(late[0])}; {numbers(lease.rank for lease in late)}"
+        )
+
+    def _full(self) -> str:
+        late = [lease for lease in self._leases if not lease.left]
+        return (
+            f"{self._scratch} is full and nothing has moved for {LOOK:.0f} s, so the job is ended: "
+            f"the library waits for a rank that found no room ({_where(late[0])}; "
+            f"{numbers(lease.rank for lease in late)})"
+        )
+
+    def _end(self, why: str) -> None:
+        """Tell why and where the ranks are, then end them."""
+        living = self._living()
+        for lease in living:
+            with suppress(OSError):
+                os.kill(lease.pid, ASK)
+        time.sleep(_WRITING)
+        told = grouped((lease.rank, stack_of(lease)) for lease in living)
+        failed = grouped((lease.rank, lease.failed) for lease in living if lease.failed)
+        failures = "".join(f" {line}, and waits for the others." for line in failed)
+        _say(
+            f"pffbench: {socket.gethostname()}: {why}.{failures} What is recorded is kept; go on "
+            "with --resume. Python's stacks, innermost call first:",
+            *told,
+        )
+        time.sleep(GRACE)
+        for lease in self._living():
+            with suppress(OSError):
+                os.kill(lease.pid, signal.SIGKILL)  # a library that hangs heeds nothing less
+
+    def _living(self) -> list[Lease]:
+        return [lease for lease in self._leases if not lease.left and self._lives(lease)]
+
+
+def note_interrupted(results: str) -> None:
+    """Change the status of a run whose ranks are gone from running to interrupted."""
+    path = Path(results, "run.json")
+    record = json.loads(read_regular(path, _LARGEST, links=False))
+    if record.get("status") == "running":
+        text = json.dumps(record | {"status": "interrupted"}, indent=1)
+        write_replacing(path, text + "\n", durable=True)
+
+
+def _is_full(directory: str) -> bool:
+    try:
+        there = os.statvfs(directory)
+    except OSError:
+        return False
+    return there.f_bavail * there.f_frsize < _NO_ROOM
+
+
+def _where(lease: Lease) -> str:
+    return f"{lease.about}, {lease.step}" if lease.about else lease.step
+
+
+def _process(pid: int) -> int | None:
+    """Return a descriptor that tells when a process ends; None where the kernel has none."""
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):  # Linux before 5.3; then deadlines have to do
+        return None
+
+
+def _say(*lines: str) -> None:
+    with suppress(OSError):
+        print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Look on beside the ranks whose leases are in the file that the arguments name."""
+    descriptor, count, limit, *places = arguments
+    # Signals for the job are for its ranks; this process ends with them.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
+    told = json.loads(places[0]) if places else {}
+    NodeWatchdog(Leases(int(descriptor), int(count)), limit, **told).watch()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""The provenance of a run: nodes, software, Spack, MPI-IO and Slurm."""

@@ -1,0 +1,208 @@
+"""Versions of the software that ran, with what each library was built with.
+
+Only libraries that the run has imported are asked; importing another one here would cost every
+start and could bring a second HDF5 into the process.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import ModuleType
+
+import pffbench
+from pffbench.provenance.facts import Fact, Facts
+from pffbench.tools import run_tool
+
+_LOADED = re.compile(r"/lib(hdf5|netcdf|pnetcdf|mpi|blosc2?|sz|zstd)(?=[-_.])[^/]*\.so[^/]*$")
+# Comes with its library.
+_COMPANION = re.compile(r"/lib[^/]*_(hl|cxx|cpp|fortran|mpifh|usempi[a-z0-9_]*)[-_.]")
+_SPACK_PREFIX = re.compile(r"-([a-z0-9]{32})$")
+_GIT_SECONDS = 5.0
+
+
+def software_facts(modules: Iterable[str]) -> Facts:
+    """Describe Python, pffbench, numpy and the given libraries.
+
+    Parameters
+    ----------
+    modules : iterable of str
+        Import names, such as ``h5py``.
+
+    Returns
+    -------
+    dict
+        ``python``, ``pffbench`` (with the git commit when it runs from a checkout),
+        ``libraries`` (by name: ``version``, ``imported``, and for imported ones ``path``,
+        ``spack_hash`` and what it was built with) and ``loaded`` (the files of the C libraries
+        that are mapped into the process; two of one kind is one too many).
+    """
+    names = dict.fromkeys(["numpy", *modules])
+    return {
+        "python": {
+            "version": platform.python_version(),
+            "implementation": platform.python_implementation(),
+            "compiler": platform.python_compiler(),
+            "executable": sys.executable,
+        },
+        "pffbench": {
+            "version": pffbench.__version__,
+            **checkout_facts(Path(pffbench.__file__).parent),
+        },
+        "libraries": {name: _library(name) for name in names},
+        "loaded": loaded_libraries(),
+    }
+
+
+def loaded_libraries() -> Facts:
+    """Find the files of the HDF5, netCDF, MPI and codec libraries mapped into this process.
+
+    Statically linked ones and those in a wheel under another name are not seen.
+    """
+    found: dict[str, set[str]] = {}
+    with Path("/proc/self/maps").open(errors="surrogateescape") as maps:
+        paths = {line.split(maxsplit=5)[5].rstrip() for line in maps if "/lib" in line}
+    for path in paths:
+        match = _LOADED.search(path)
+        if match and not _COMPANION.search(path):
+            found.setdefault("lib" + match[1], set()).add(path)
+    return {name: list[Fact](sorted(found[name])) for name in sorted(found)}
+
+
+def checkout_facts(directory: Path) -> Facts:
+    """Find the git commit of the code in a directory.
+
+    Returns
+    -------
+    dict
+        ``commit`` and ``dirty`` (whether tracked files differ from it); both None when there is
+        no git, or the directory is not tracked by a repository (an installation, even when some
+        repository lies above it).
+    """
+    unknown: Facts = {"commit": None, "dirty": None}
+    if not _git(directory, "ls-files", "--", "."):
+        return unknown
+    status = _git(directory, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
+    lines = (status or "").splitlines()
+    commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid")), None)
+    if commit is None:
+        return unknown
+    return {"commit": commit, "dirty": any(not line.startswith("#") for line in lines)}
+
+
+def spack_hash(path: Path) -> str | None:
+    """Find the hash of the Spack package that a file belongs to; None outside of Spack.
+
+    Spack keeps a ``.spack`` directory in the prefix of each package and, in its usual naming,
+    ends the prefix with the hash. A view is seen through, because its files are links.
+    """
+    for prefix in path.resolve().parents:
+        match = _SPACK_PREFIX.search(prefix.name)
+        if match and (prefix / ".spack").is_dir():
+            return match[1]
+    return None
+
+
+def _library(name: str) -> Fact:
+    module = sys.modules.get(name)
+    if module is None:
+        return {"version": _installed_version(name), "imported": False}
+    facts: Facts = {
+        "version": getattr(module, "__version__", None) or _installed_version(name),
+        "imported": True,
+        "path": module.__file__,
+        "spack_hash": spack_hash(Path(module.__file__)) if module.__file__ else None,
+    }
+    if name in _BUILT_WITH:
+        try:
+            facts.update(_BUILT_WITH[name](module))
+        except Exception as error:  # noqa: BLE001 - a fact that cannot be found stops no run
+            facts["error"] = f"{type(error).__name__}: {error}"
+    return facts
+
+
+def _installed_version(name: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _mpi4py(_module: ModuleType) -> Facts:
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is None:
+        return {}
+    levels = ("SINGLE", "FUNNELED", "SERIALIZED", "MULTIPLE")
+    thread_level = next(
+        (
+            name
+            for name in levels
+            if mpi.Is_initialized() and getattr(mpi, "THREAD_" + name) == mpi.Query_thread()
+        ),
+        None,
+    )
+    return {
+        "mpi_library": mpi.Get_library_version().rstrip("\0\n"),
+        "mpi_standard": ".".join(str(part) for part in mpi.Get_version()),
+        "thread_level": thread_level,
+    }
+
+
+def _h5py(module: ModuleType) -> Facts:
+    config = module.get_config()
+    return {
+        "hdf5": module.version.hdf5_version,
+        "hdf5_at_build": ".".join(str(part) for part in module.version.hdf5_built_version_tuple),
+        "mpi": bool(config.mpi),
+        "direct_vfd": bool(getattr(config, "direct_vfd", False)),
+        "file_locking": os.environ.get("HDF5_USE_FILE_LOCKING", "library default"),
+    }
+
+
+def _netcdf4(module: ModuleType) -> Facts:
+    features = ("parallel4", "pnetcdf", "szip", "zstandard", "bzip2", "blosc", "quantization")
+    return {
+        "netcdf_c": module.__netcdf4libversion__,
+        "hdf5": module.__hdf5libversion__,
+        **{name: bool(getattr(module, f"__has_{name}_support__", False)) for name in features},
+    }
+
+
+def _zarr(module: ModuleType) -> Facts:
+    config = getattr(module, "config", None)
+    if config is None:  # zarr-python 2
+        return {}
+    return {
+        "codec_pipeline": config.get("codec_pipeline.path", None),
+        "concurrency": config.get("async.concurrency", None),
+        "max_workers": config.get("threading.max_workers", None),
+    }
+
+
+def _numcodecs(_module: ModuleType) -> Facts:
+    blosc = sys.modules.get("numcodecs.blosc")
+    return {
+        "blosc": getattr(blosc, "VERSION_STRING", None),
+        "blosc_threads": blosc.get_nthreads() if blosc is not None else None,
+    }
+
+
+_BUILT_WITH: dict[str, Callable[[ModuleType], Facts]] = {
+    "mpi4py": _mpi4py,
+    "h5py": _h5py,
+    "netCDF4": _netcdf4,
+    "zarr": _zarr,
+    "numcodecs": _numcodecs,
+}
+
+
+def _git(directory: Path, *arguments: str) -> str | None:
+    """Return what git prints; None when there is no git or it refuses."""
+    answer = run_tool(["git", "-C", str(directory), *arguments], _GIT_SECONDS)
+    return answer.text if answer.ok else None

@@ -1,0 +1,120 @@
+"""The Spack environment that a run works in: its name, its lock file, its packages' hashes.
+
+A concrete hash stands for a package with its version, variants, compiler and all that it was built
+on, so that the hashes and the lock file's digest say what ran more exactly than versions do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pffbench.provenance.facts import Fact, Facts
+
+#: What Spack keeps beside the manifest of an environment, its view among it.
+_OWN_DIRECTORY = ".spack-env"
+_LOCK = "spack.lock"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A Spack environment.
+
+    Parameters
+    ----------
+    directory : Path
+        Where its ``spack.yaml`` lies.
+    active : bool
+        Whether it is the activated one; otherwise it was found because Python belongs to it.
+    """
+
+    directory: Path
+    active: bool
+
+    @property
+    def name(self) -> str:
+        """Its name, which is that of its directory."""
+        return self.directory.resolve().name
+
+
+def find_environment(environ: Mapping[str, str], prefix: Path) -> Environment | None:
+    """Find the Spack environment of this process.
+
+    Parameters
+    ----------
+    environ : mapping
+        The environment variables; ``SPACK_ENV`` is set by ``spack env activate``.
+    prefix : Path
+        The prefix of the running Python, which may lie in the view of an environment that nobody
+        activated: a job script can simply start the view's Python.
+
+    Returns
+    -------
+    Environment or None
+        None outside of Spack environments.
+    """
+    if environ.get("SPACK_ENV"):
+        return Environment(Path(environ["SPACK_ENV"]), active=True)
+    for parent in (prefix, *prefix.parents):
+        if parent.name == _OWN_DIRECTORY:
+            return Environment(parent.parent, active=False)
+    return None
+
+
+def spack_facts(environment: Environment | None) -> Facts | None:
+    """Describe a Spack environment.
+
+    Returns
+    -------
+    dict or None
+        None without one, otherwise ``environment`` (its name), ``directory``, ``active``,
+        ``lock_sha256``, ``spack`` (the version that concretized it) and ``packages``: by name
+        ``version``, ``hash`` and ``external`` (the prefix of what Spack did not install, else
+        None) of every package that the environment's roots need when they run. When the lock file
+        cannot be read, the reason is ``error`` and the last three are missing.
+    """
+    if environment is None:
+        return None
+    facts: Facts = {
+        "environment": environment.name,
+        "directory": str(environment.directory),
+        "active": environment.active,
+    }
+    try:
+        content = (environment.directory / _LOCK).read_bytes()
+        lock = json.loads(content)
+        return facts | {
+            "lock_sha256": hashlib.sha256(content).hexdigest(),
+            "spack": lock.get("spack", {}).get("version"),
+            "packages": _running_packages(lock),
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return facts | {"error": f"{_LOCK}: {type(error).__name__}: {error}"}
+
+
+def _running_packages(lock: Mapping[str, Any]) -> dict[str, Fact]:
+    """Return what the roots reach without going through a package that only builds."""
+    specs = lock["concrete_specs"]
+    waiting = [root["hash"] for root in lock["roots"]]
+    reached: dict[str, Any] = {}
+    while waiting:
+        digest = waiting.pop()
+        if digest in reached:
+            continue
+        reached[digest] = spec = specs[digest]
+        for dependency in spec.get("dependencies", []):
+            if {"link", "run"} & set(dependency["parameters"]["deptypes"]):
+                waiting.append(dependency["hash"])
+    packages: dict[str, Fact] = {}
+    for digest, spec in sorted(reached.items(), key=lambda item: (item[1]["name"], item[0])):
+        external = spec.get("external") or {}
+        packages[spec["name"]] = {
+            "version": str(spec["version"]),
+            "hash": digest,
+            "external": external.get("path"),
+        }
+    return packages

@@ -1,0 +1,1 @@
+"""The record of a run: samples, rank times, counters, `run.json`, progress."""

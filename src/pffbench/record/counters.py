@@ -1,0 +1,98 @@
+"""`counters.csv`: what was counted in the phases, by the kernel and by the workloads."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pffbench.record.gather import Count
+from pffbench.record.plausible import whole_number
+from pffbench.record.samples import append_rows, whole_lines
+from pffbench.regular_files import open_regular
+from pffbench.text import one_line
+
+COLUMNS = ("case", "repetition", "warmup", "phase", "counter", "total", "largest")
+NAME = "counters.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A row; `docs/results.md` tells of the columns."""
+
+    case: str
+    repetition: int
+    warmup: bool
+    phase: str
+    counter: str
+    total: float
+    largest: float
+
+
+def append_counts(
+    directory: str | Path, case: str, repetition: int, warmup: bool, counts: Sequence[Count]
+) -> None:
+    """Append what a repetition has counted; the file is made with the first count."""
+    path = Path(directory, NAME)
+    head: list[Iterable[object]] = [] if path.exists() else [COLUMNS]
+    rows = (
+        (
+            case,
+            repetition,
+            str(warmup).lower(),
+            c.phase,
+            c.what,
+            f"{c.total:.9g}",
+            f"{c.largest:.9g}",
+        )
+        for c in counts
+    )
+    append_rows(path, [*head, *rows])
+
+
+def read_counts(directory: str | Path) -> list[Counted]:
+    """Read all whole rows of a run; empty where nothing was counted.
+
+    A repetition that was cut short while it was recorded is there twice in a run that went on:
+    its last rows count.
+
+    Raises
+    ------
+    ValueError
+        The file is not a table of counts.
+    """
+    path = Path(directory, NAME)
+    if not os.path.lexists(path):
+        return []
+    found: dict[tuple[str, int, str, str], Counted] = {}
+    try:
+        data = open_regular(path)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    with io.TextIOWrapper(data, encoding="utf-8", newline="") as file:
+        lines = csv.reader(whole_lines(file))
+        try:
+            if tuple(next(lines, ())) != COLUMNS:
+                raise ValueError(f"{path} is not a table of counts of this version of pffbench")
+            for cells in lines:
+                row = _counted(cells, f"{path} line {lines.line_num}")
+                found[row.case, row.repetition, row.phase, row.counter] = row
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is not a table of counts: {error}") from None
+    return list(found.values())
+
+
+def _counted(cells: Sequence[str], place: str) -> Counted:
+    try:
+        case, repetition, warmup, phase, counter, total, largest = cells
+        amounts = float(total), float(largest)
+        if not math.isfinite(sum(amounts)):
+            raise ValueError(f"{total} and {largest} are no amounts")
+        number = whole_number(repetition)
+        return Counted(case, number, warmup == "true", phase, counter, *amounts)
+    except ValueError as error:
+        raise ValueError(f"{place}: {one_line(str(error), 200)}") from None

@@ -1,0 +1,195 @@
+"""`ranks.h5`: every rank's seconds, as arrays over (repetition, phase, rank) for each case."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pffbench.text import escape_controls
+
+#: Bytes that HDF5 may need beside the data of a repetition: headers, indexes, a group's names.
+_METADATA = 2**18
+#: A file system that knows no reservation.
+_CANNOT_TELL = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+
+Times = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class RanksFile:
+    """Appends the times of all ranks; the file is closed and synced after each repetition.
+
+    Each case is a group with the datasets ``own`` and ``synced`` (seconds, shape repetition ×
+    phase × rank), ``bytes`` (the same shape), ``peak_memory`` (bytes, repetition × rank) and
+    ``repetition`` (number of each repetition). The attribute ``phases`` names the phases. Of a
+    run in two stages the second one adds its phases to the first one's; where one stage has a
+    repetition and the other has not, seconds are NaN and bytes are 0.
+
+    Parameters
+    ----------
+    path : str
+        The file; it is created when it does not exist.
+    hosts : sequence of str
+        Host name of every rank, kept once at the top.
+    hosts_name : str
+        Name of the dataset for them.
+    """
+
+    def __init__(self, path: str, hosts: Sequence[str], hosts_name: str = "host") -> None:
+        import h5py
+
+        self._h5py = h5py
+        self._path = path
+        #: Where a file was put that could not be opened any more, as after a crash in its midst.
+        self.damaged: str | None = None
+        if _cannot_go_on(path):
+            self.damaged = f"{path}.damaged"
+            Path(path).replace(self.damaged)
+        self._begin(hosts, hosts_name)
+
+    def _begin(self, hosts: Sequence[str], hosts_name: str) -> None:
+        _reserve(self._path, _METADATA)
+        with self._h5py.File(self._path, "a") as file:
+            if hosts_name not in file:
+                kind = self._h5py.string_dtype()
+                names = [escape_controls(host) for host in hosts]
+                file.create_dataset(hosts_name, data=names, dtype=kind)
+
+    def append(
+        self,
+        case: str,
+        repetition: int,
+        phases: Sequence[str],
+        own: Times,
+        synced: Times,
+        nbytes: np.ndarray[Any, np.dtype[np.int64]],
+        peak_memory: np.ndarray[Any, np.dtype[np.int64]],
+    ) -> None:
+        """Append one repetition.
+
+        Parameters
+        ----------
+        case : str
+            Name of the case.
+        repetition : int
+            Number of the repetition, warm-ups included.
+        phases : sequence of str
+            Names of the phases; the same for all repetitions of a case in one stage.
+        own, synced : array of float64, shape (phases, ranks)
+            Seconds.
+        nbytes : array of int64, shape (phases, ranks)
+            Bytes that each rank moved.
+        peak_memory : array of int64, shape (ranks,)
+            Peak resident memory of each rank in bytes.
+        """
+        _reserve(self._path, _METADATA + 4 * own.nbytes)
+        with self._h5py.File(self._path, "a") as file:
+            group = file.require_group(case)
+            known = [str(name) for name in group.attrs.get("phases", [])]
+            names = [*known, *(name for name in phases if name not in known)]
+            if names != known:
+                group.attrs["phases"] = names
+            columns = [names.index(name) for name in phases]
+            row = _row_of(group, repetition)
+            _put_phases(group, "own", row, columns, own, math.nan)
+            _put_phases(group, "synced", row, columns, synced, math.nan)
+            _put_phases(group, "bytes", row, columns, nbytes, 0)
+            _put(group, "peak_memory", row, peak_memory)
+            _put(group, "repetition", row, np.array(repetition, dtype=np.int64))
+        descriptor = os.open(self._path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _cannot_go_on(path: str) -> bool:
+    """Whether there is something that nothing can be appended to, or should be."""
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISREG(status.st_mode):  # a link would lead to another file
+        return True
+    if not status.st_size:
+        return False
+    from pffbench.record.ranks_reader import trouble_with  # only where a run goes on
+
+    return trouble_with(path) is not None
+
+
+def _reserve(path: str, nbytes: int) -> None:
+    """Have room for so many bytes more, or fail before HDF5 has begun to change the file.
+
+    HDF5 cannot undo half a change when the file system is full in its midst. It cuts off what it
+    has not used when it closes the file.
+    """
+    if not Path(path).exists() or not Path(path).stat().st_size:
+        return  # nothing is lost with it
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        size = os.fstat(descriptor).st_size
+        try:
+            os.posix_fallocate(descriptor, size, nbytes)
+        except OSError as error:
+            os.ftruncate(descriptor, size)
+            if error.errno not in _CANNOT_TELL:
+                raise
+    finally:
+        os.close(descriptor)
+
+
+def _row_of(group: Any, repetition: int) -> int:
+    """Return the row of a repetition: a new one, or that of a run which was killed in it."""
+    known = [] if "repetition" not in group else group["repetition"][:].tolist()
+    return known.index(repetition) if repetition in known else len(known)
+
+
+def _put_phases(
+    group: Any,
+    name: str,
+    row: int,
+    columns: Sequence[int],
+    values: np.ndarray[Any, Any],
+    fill: float,
+) -> None:
+    """Write the phases of one repetition, making room for it and for phases not seen before."""
+    _, ranks = values.shape
+    if name not in group:
+        group.create_dataset(
+            name,
+            shape=(0, *values.shape),
+            maxshape=(None, None, ranks),
+            chunks=(1, *values.shape),
+            dtype=values.dtype,
+            fillvalue=fill,
+        )
+    dataset = group[name]
+    rows, phases, _ = dataset.shape
+    # By its identifier, as below: h5py's own `resize` takes longer to ask whether it may.
+    dataset.id.set_extent((max(rows, row + 1), max(phases, max(columns) + 1), ranks))
+    first = columns[0]
+    if columns == list(range(first, first + len(columns))):
+        dataset[row, first : first + len(columns)] = values  # a list would take twice as long
+    else:
+        dataset[row, columns] = values
+
+
+def _put(group: Any, name: str, row: int, values: np.ndarray[Any, Any]) -> None:
+    if name not in group:
+        group.create_dataset(
+            name,
+            shape=(0, *values.shape),
+            maxshape=(None, *values.shape),
+            chunks=(1, *values.shape),
+            dtype=values.dtype,
+        )
+    dataset = group[name]
+    dataset.resize(max(dataset.shape[0], row + 1), axis=0)
+    dataset[row] = values

@@ -1,0 +1,363 @@
+"""`samples.csv`: one row per case, repetition and phase, appended and synced."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO, get_type_hints
+
+import msgspec
+
+from pffbench.phases import LAST_PHASE, UPDATE_PHASES, WRITE_PHASES
+from pffbench.record.plausible import refuse_implausible, whole_number
+from pffbench.regular_files import append_regular, open_regular, write_replacing
+from pffbench.text import escape_controls, has_controls
+
+#: So many characters, about a hundred rows, are turned into samples at once: few enough to stay in
+#: a processor's cache, which makes reading more than twice as fast as thousands of rows do.
+_TEXT_AT_ONCE = 25_000
+#: A row is some 300 characters long; a hole in a file can make one of any length.
+_LONGEST_LINE = 2**16
+
+
+class Sample(msgspec.Struct, frozen=True, gc=False):
+    """One phase of one repetition, over all ranks. `docs/results.md` tells of every column.
+
+    A run can have a million of them, which a struct makes several times faster than a dataclass.
+    """
+
+    case: str
+    repetition: int
+    warmup: bool
+    position: int
+    phase: str
+    backend: str
+    workload: str
+    layout: str
+    transfer: str
+    settings: str
+    group: str
+    ranks: int
+    nodes: int
+    arrays: int
+    operations: int
+    bytes: int
+    own_max: float
+    own_median: float
+    own_min: float
+    synced_max: float
+    slowest_rank: int
+    slowest_host: str
+    below_resolution: bool
+    cache: str
+    resident: float | None
+    verified_bytes: int | None
+    peak_memory: int
+    disk_bytes: int | None
+    disk_files: int | None
+    valid: bool
+    started: str
+    seconds: float = math.nan
+    reads: int = 1
+    cpu_seconds: float = math.nan
+    minor_faults: int | None = None
+    device_bytes: int | None = None
+    resident_after: int | None = None
+    settle_seconds: float = math.nan
+    dirty_bytes: int | None = None
+    load: float = math.nan
+    busy_others: float = math.nan
+    steal: float = math.nan
+    cpu_pressure: float = math.nan
+    io_pressure: float = math.nan
+    idlest_rank: int | None = None
+    idle_seconds: float = math.nan
+
+    @property
+    def job(self) -> float:
+        """Seconds of the job; tables of before they were recorded have the largest own time."""
+        return self.own_max if math.isnan(self.seconds) else self.seconds
+
+
+COLUMNS = Sample.__struct_fields__
+#: Columns of the tables of an earlier version; those that came later have defaults.
+_EARLIER = COLUMNS[: COLUMNS.index("seconds")]
+
+
+def claim(directory: str) -> None:
+    """Make a results directory this run's own: of two runs at the same moment one is refused.
+
+    Raises
+    ------
+    FileExistsError
+        A run has claimed the directory before.
+    """
+    with Path(directory, "samples.csv").open("x"):
+        return
+
+
+class SamplesLog:
+    """Appends samples; each repetition is on the device before the next one begins.
+
+    Parameters
+    ----------
+    path : str
+        The file; it is begun with a header when it does not exist or is empty.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        if not Path(path).exists() or Path(path).stat().st_size == 0:
+            append_rows(path, [COLUMNS])
+
+    def append(self, samples: Iterable[Sample]) -> None:
+        """Write the rows of one repetition with one call and sync them."""
+        append_rows(self._path, (_texts(sample) for sample in samples))
+
+
+def append_rows(path: str | Path, rows: Iterable[Iterable[object]]) -> None:
+    """Append rows to a table with one call, and sync them."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    with append_regular(path) as file:
+        file.write(text.getvalue().encode("utf-8", "backslashreplace"))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _texts(sample: Sample) -> Iterator[str]:
+    for value in msgspec.structs.astuple(sample):
+        if value is None:
+            yield ""
+        elif isinstance(value, bool):
+            yield str(value).lower()
+        elif isinstance(value, float):
+            yield repr(value)
+        else:
+            yield str(value)
+
+
+def read_samples(path: str | Path, *, current: bool = False) -> list[Sample]:
+    """Read all whole rows; a torn last line, as a killed run leaves it, is left out.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    current : bool
+        Refuse the table of an earlier version, to which no rows of this one can be appended.
+
+    Raises
+    ------
+    ValueError
+        The file is not a table of samples, or a row in its midst is broken.
+    """
+    converters = _converters()
+    samples: list[Sample] = []
+    with io.TextIOWrapper(open_regular(path), encoding="utf-8", newline="") as file:
+        try:
+            header = tuple(next(csv.reader([file.readline(_LONGEST_LINE)]), ()))
+            if header != COLUMNS and (current or header != _EARLIER):
+                raise ValueError(f"{path} is not a table of samples of this version of pffbench")
+            converters = converters[: len(header)]
+            for text in _texts_of(file):
+                samples += _samples(_cells(text), converters, path, len(samples) + 2)
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is not a table of samples: {error}") from None
+    refuse_implausible(samples, path)
+    return samples
+
+
+def whole_lines(file: TextIO) -> Iterator[str]:
+    """Yield the lines of a table; a torn last one is left out.
+
+    Raises
+    ------
+    csv.Error
+        A line is longer than any that is written.
+    """
+    while text := file.readline(_LONGEST_LINE):
+        if len(text) == _LONGEST_LINE:
+            raise csv.Error(f"a line is longer than {_LONGEST_LINE} characters")
+        if text.endswith("\n"):
+            yield escape_controls(text)
+
+
+def _texts_of(file: TextIO) -> Iterator[str]:
+    """Yield whole lines, many at once; a torn last one is left out."""
+    while text := file.read(_TEXT_AT_ONCE):
+        text += (rest := file.readline(_LONGEST_LINE))
+        if len(rest) == _LONGEST_LINE:
+            raise csv.Error(f"a line is longer than {_LONGEST_LINE} characters")
+        whole = text[: text.rfind("\n") + 1]
+        yield escape_controls(whole) if has_controls(whole) else whole
+
+
+def _cells(text: str) -> list[list[str]]:
+    """Split lines into cells; where nothing is quoted, which is the rule, without a parser."""
+    if '"' in text or "\r" in text:
+        return list(csv.reader(io.StringIO(text, newline="")))
+    return [line.split(",") for line in text.split("\n")[:-1]]
+
+
+def is_torn(path: str | Path) -> bool:
+    """Whether a file ends in the midst of a line, as a killed run leaves it."""
+    with open_regular(path) as file:
+        file.seek(0, os.SEEK_END)
+        if file.tell() == 0:
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
+
+
+Converter = Callable[[str], Any]
+
+
+class _Known(dict[str, Any]):
+    """What texts stand for; each is converted once, and equal ones share their memory."""
+
+    def __init__(self, convert: Converter) -> None:
+        super().__init__()
+        self._convert = convert
+
+    def __missing__(self, text: str) -> Any:
+        value = self[text] = self._convert(text)
+        return value
+
+
+def _converters() -> tuple[Converter, ...]:
+    """Return what makes a value of each column; seconds are all different, the rest is not."""
+    kinds = get_type_hints(Sample)
+    return tuple(
+        float if kinds[name] is float else _Known(_converter(kinds[name])).__getitem__
+        for name in COLUMNS
+    )
+
+
+def _converter(kind: Any) -> Converter:
+    if kind is bool:
+        return _truth
+    if kind is str:
+        return str
+    if kind is int:
+        return whole_number
+    number: Converter = whole_number if kind == (int | None) else float
+    return lambda text: None if text == "" else number(text)
+
+
+def _truth(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text == "true"
+
+
+def _samples(
+    rows: Sequence[Sequence[str]], converters: Sequence[Converter], path: str | Path, first: int
+) -> list[Sample]:
+    """Make samples of rows, column by column; a broken row is looked for only if there is one."""
+    try:
+        columns = zip(*rows, strict=True)
+        values = [map(convert, column) for convert, column in zip(converters, columns, strict=True)]
+        return list(map(Sample, *values))
+    except ValueError:
+        for number, row in enumerate(rows, start=first):
+            if len(row) != len(converters):
+                told = f"{len(row)} cells, not {len(converters)}"
+                raise ValueError(f"{path} line {number}: {told}") from None
+            try:
+                for convert, text in zip(converters, row, strict=True):
+                    convert(text)
+            except ValueError as error:
+                raise ValueError(f"{path} line {number}: {error}") from None
+        raise
+
+
+Repetitions = frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class CompletedRepetitions:
+    """What of a table of samples is complete.
+
+    Parameters
+    ----------
+    finished : frozenset of (str, int)
+        The repetitions, as case and number, of which all phases are recorded.
+    written : frozenset of (str, int)
+        Of a run in two stages: those of which all phases until the data are written are.
+    """
+
+    finished: Repetitions
+    written: Repetitions = frozenset()
+
+    def holds(self, case: str, repetition: int, phase: str) -> bool:
+        """Whether a row belongs to what is complete."""
+        key = (case, repetition)
+        of_writing = phase in WRITE_PHASES or phase in UPDATE_PHASES
+        return key in self.finished or (key in self.written and of_writing)
+
+
+def whole(
+    samples: Iterable[Sample], last_written: Mapping[str, str] | None = None
+) -> CompletedRepetitions:
+    """Find what is complete.
+
+    Parameters
+    ----------
+    samples : iterable of Sample
+        The rows of a run.
+    last_written : mapping of str to str, optional
+        Of a run in two stages, for each case the phase with which its data are written.
+    """
+    last = last_written or {}
+    rows = list(samples)
+    return CompletedRepetitions(
+        frozenset((s.case, s.repetition) for s in rows if s.phase == LAST_PHASE),
+        frozenset((s.case, s.repetition) for s in rows if last and s.phase == last.get(s.case)),
+    )
+
+
+def drop_unfinished(path: str, last_written: Mapping[str, str] | None = None) -> str | None:
+    """Cut the rows of a repetition that was not finished off the end, keeping them beside.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    last_written : mapping, optional
+        As of `whole`.
+
+    Returns
+    -------
+    str or None
+        The file that the cut text was put into, None when there was nothing to cut.
+    """
+    complete = whole(read_samples(path), last_written)
+    with open_regular(path) as data:
+        text = data.read().decode("utf-8")
+    kept: list[str] = []
+    cut: list[str] = []
+    for line in text.splitlines(keepends=True):
+        (kept if _stays(line, complete) else cut).append(line)
+    if not cut:
+        return None
+    aside = path + ".unfinished"
+    with append_regular(aside) as file:
+        file.write(("".join(cut).rstrip("\n") + "\n").encode())
+    write_replacing(path, "".join(kept))
+    return aside
+
+
+def _stays(line: str, complete: CompletedRepetitions) -> bool:
+    cells = next(csv.reader([line]))
+    if tuple(cells) == COLUMNS:
+        return True
+    if len(cells) != len(COLUMNS) or not line.endswith("\n"):
+        return False
+    row = dict(zip(COLUMNS, cells, strict=True))
+    return complete.holds(row["case"], int(row["repetition"]), row["phase"])

@@ -1,0 +1,96 @@
+"""Conditions that make a run INVALID although all data were read back correctly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from pffbench.record.gather import GatheredRepetition
+from pffbench.record.run_json import RunRecord
+from pffbench.record.samples import Sample, whole
+
+
+def clock_trouble(repetition: GatheredRepetition) -> Iterator[str]:
+    """Yield the phases in which a clock cannot be believed: it ran backwards, or told no number.
+
+    A phase that ended before it began is one such sign; that all ranks had ended it before this
+    one is another.
+    """
+    own, synced = repetition.own, repetition.synced
+    good = np.isfinite(own) & np.isfinite(synced) & (own >= 0) & (synced >= own)
+    for phase, ranks in zip(repetition.phases, good, strict=True):
+        if not ranks.all():
+            yield f"the clock of rank {int(np.argmin(ranks))} ran backwards in {phase}"
+
+
+#: Part of the bytes of reads that the kernel, or with a dropped cache the device, must deliver.
+_DELIVERED = 0.9
+_FROM_DEVICE = 0.99
+
+
+def read_trouble(repetition: GatheredRepetition, entry: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what shows that data did not come from where they were to come from.
+
+    The bytes that read(2) and its like have delivered must be those of the data, where each
+    element is read once, stored without compression and not mapped. With a dropped cache all that
+    came into the page cache meanwhile must have been fetched from the device for these processes:
+    otherwise somebody else has warmed it after it was found empty.
+
+    Parameters
+    ----------
+    repetition : Repetition
+        The repetition.
+    entry : dict
+        Of its case in `run.json`.
+    """
+    r = repetition
+    reads = [i for i, phase in enumerate(r.phases) if phase == "read"]
+    wanted = float(r.nbytes[reads].sum()) * r.reads
+    plain = (entry.get("stored_as") or {}).get("codec") == "none"
+    if plain and entry.get("counts_reads") and r.kernel_bytes < _DELIVERED * wanted:
+        yield (
+            f"reads of {wanted:.0f} bytes made the kernel deliver {r.kernel_bytes:.0f} only, so "
+            "they did not read the files"
+        )
+    if r.resident_after is None or r.cache is None or not entry.get("counts_device"):
+        return
+    # Holes of a file come into the cache without being fetched.
+    holes = 0 if r.disk is None else max(0, r.disk.apparent - r.disk.stored)
+    arrived = r.resident_after - r.cache.resident - holes
+    if r.device_bytes < _FROM_DEVICE * arrived:
+        yield (
+            f"the cache was dropped, but of {arrived} bytes that came into it while reading only "
+            f"{r.device_bytes:.0f} came from the device for this job: something else read the files"
+        )
+
+
+def missing_repetitions(record: RunRecord, samples: Iterable[Sample], warmup: int) -> Iterator[str]:
+    """Yield the cases of which fewer repetitions are recorded than the experiment asks for.
+
+    Fewer are right where the experiment itself said when to stop. After a failure nothing is
+    said: the run is not valid anyway, and one that stops at the first failure has not run the rest.
+
+    Parameters
+    ----------
+    record : RunRecord
+        The run, which has come to its end.
+    samples : iterable of Sample
+        All of its rows.
+    warmup : int
+        Repetitions that do not count.
+    """
+    if any("failure" in entry for entry in record.cases.values()):
+        return
+    complete = whole(samples, record.last_written)
+    there = complete.written if record.stage == "write" else complete.finished
+    counted = Counter(case for case, number in there if number >= warmup)
+    asked = record.experiment["repetitions"]
+    if asked == "auto":
+        asked = record.experiment["max_repetitions"]
+    for case, entry in record.cases.items():
+        enough = int(entry.get("stopped_after", asked))
+        if counted[case] < enough:
+            yield f"{case}: {counted[case]} of {enough} repetitions are recorded"

@@ -1,1 +1,0 @@
-"""What a run leaves behind: samples, log, provenance and the summary."""

@@ -1,0 +1,244 @@
+"""Preparing a run on rank 0, from the command line, before any file is made.
+
+No other rank imports this, nor what it takes to read an experiment and to check it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pffbench.backends.registry import backend_class
+from pffbench.case import Parameters, Stage
+from pffbench.errors import UserError
+from pffbench.experiment.check import Allowance, check_addresses, check_open_files, make_plan
+from pffbench.experiment.load import from_data, load_experiment
+from pffbench.experiment.plan import AvailableSpace, Plan, check_room
+from pffbench.parallel.topology import Team
+from pffbench.provenance.mpiio import longest_path
+from pffbench.record.lock import RunLock
+from pffbench.run.resume import Resumed, refuse_other_cases, resumed
+from pffbench.run.runner import repetition_directory
+from pffbench.run.spec import RunSpec
+from pffbench.storage.filesystem import FileSystem, filesystem, nearest_existing, quota_left
+from pffbench.storage.ownership import PREFIX
+from pffbench.storage.scratch import scratch_parent
+from pffbench.text import has_controls, one_line
+
+#: Bytes of the longest path within a store that is a directory.
+_WITHIN_STORE = 128
+#: The longest path that Linux takes, without the zero behind it.
+_PATH_MAX = 4095
+
+
+def prepare_run(
+    arguments: argparse.Namespace, team: Team, allowance: Allowance, lock: RunLock
+) -> RunSpec:
+    """Look for everything that can be wrong with what is asked for.
+
+    Parameters
+    ----------
+    arguments : argparse.Namespace
+        The command line of `pffbench run`.
+    team : Team
+        The ranks; nothing here is collective.
+    allowance : Allowance
+        What each rank may take.
+    lock : RunLock
+        Taken here on the results directory of a run that goes on.
+
+    Raises
+    ------
+    UserError
+        Something is wrong; nothing has been made.
+    """
+    stage: Stage
+    before = _before(arguments, team, lock)
+    if before is None:
+        loaded = load_experiment(arguments.experiment, arguments.overrides)
+        run_id = f"{loaded.experiment.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
+        out, stage = _out(arguments.out, run_id), arguments.stage or "all"
+        if stage == "read":
+            raise UserError("--stage read reads what another job wrote: add --resume DIR")
+    else:
+        loaded = from_data(before.record.experiment, f"{arguments.resume}/run.json")
+        run_id, out = before.record.run_id, str(Path(arguments.resume).absolute())
+        stage = before.stage
+    plan = make_plan(loaded, team.size)
+    if before is not None:
+        refuse_other_cases(arguments.resume, before.record, plan)
+    _check_stage(plan, stage)
+    parent, own = _parent(arguments.scratch, before, plan, stage, allowance)
+    check_paths(plan, parent, run_id)
+    check_open_files(plan, allowance)
+    check_addresses(plan, allowance)
+    blocks = plan.experiment.blocks
+    return RunSpec(
+        plan,
+        loaded.path,
+        stage,
+        run_id,
+        parent,
+        own,
+        out,
+        before is not None,
+        frozenset() if before is None else before.done(blocks),
+        frozenset() if before is None else before.kept,
+        arguments.other_hosts,
+    )
+
+
+def _before(arguments: argparse.Namespace, team: Team, lock: RunLock) -> Resumed | None:
+    """Return the run that is to go on, if one is."""
+    if not arguments.resume:
+        return None
+    if arguments.experiment or arguments.overrides:
+        raise UserError("--resume goes on with the experiment of the run; it takes no other")
+    return resumed(arguments.resume, team, arguments.stage, lock)
+
+
+def _parent(
+    given: str | None, before: Resumed | None, plan: Plan, stage: Stage, allowance: Allowance
+) -> tuple[str, bool]:
+    """Return the directory to make the scratch directory in, and whether it is to be made too."""
+    left = None if before is None else before.record.scratch
+    parent, own = scratch_parent(given, left)
+    if stage == "read":
+        assert left is not None
+        _check_same_place(parent, left)
+    else:
+        check_scratch(plan, parent, allowance.memory, keeps=stage == "write")
+    return parent, own
+
+
+def _check_stage(plan: Plan, stage: Stage) -> None:
+    """Refuse a way of running that does not bring about the state of the cache asked for.
+
+    Raises
+    ------
+    UserError
+        Cases for two jobs are to be run in one, or the other way round.
+    """
+    separate = [case.id for case in plan.cases if case.parameters.cache == "separate"]
+    if stage == "all" and separate:
+        raise UserError(
+            f"{separate[0]}: with cache: separate another job reads; run this with --stage write, "
+            "then with --resume DIR --stage read on other nodes (jobs/cold-read.sh does both)"
+        )
+    if stage != "all" and len(separate) < len(plan.cases):
+        other = next(case for case in plan.cases if case.id not in separate)
+        raise UserError(
+            f"{other.id}: --stage needs cache: separate in all cases, here it is "
+            f"cache: {other.parameters.cache}; add --set cache=separate"
+        )
+
+
+def _check_same_place(parent: str, left: str) -> None:
+    if os.path.realpath(parent) != os.path.realpath(Path(left).parent):
+        raise UserError(f"--scratch {parent}: the data to read are in {left}; leave --scratch away")
+
+
+def _out(given: str | None, name: str) -> str:
+    path = Path(given) if given else Path("pffbench-results", name)
+    try:
+        taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
+        existing = nearest_existing(str(path.absolute()))
+    except OSError as error:
+        raise UserError(f"--out {path}: cannot be reached: {error.strerror}") from None
+    if taken:
+        raise UserError(f"--out {path}: already there and not an empty directory; name a new one")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UserError(f"--out {path}: {existing} is not writable")
+    return str(path.absolute())
+
+
+def check_scratch(plan: Plan, parent: str, free_memory: int, *, keeps: bool) -> None:
+    """Refuse a plan for which there is no room.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is to run.
+    parent : str
+        Directory on the file system under test.
+    free_memory : int
+        Bytes that each rank may take.
+    keeps : bool
+        Whether the files of all repetitions stay, instead of those of one at a time.
+
+    Raises
+    ------
+    UserError
+        Space, files or memory are too few, or the cache cannot be dropped there.
+    """
+    try:
+        there = filesystem(parent)
+    except OSError as error:
+        raise UserError(f"--scratch {parent}: cannot be reached: {error.strerror}") from None
+    if there.in_memory and any(c.parameters.cache == "dropped" for c in plan.cases):
+        raise UserError(
+            f"--scratch {parent}: cache: dropped is impossible on {there.type}, which lives in "
+            "memory; choose a directory on a disk"
+        )
+    check_room(plan, _room(there, parent, free_memory), keeps=keeps)
+
+
+def check_paths(plan: Plan, parent: str, run_id: str) -> None:
+    """Refuse a scratch directory in which files would have paths that nothing can open.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is to run.
+    parent : str
+        Directory on the file system under test.
+    run_id : str
+        What the run's own directory in it is named after.
+
+    Raises
+    ------
+    UserError
+        Its path has characters that are no text, or is too long for the system or for MPI-IO.
+    """
+    if has_controls(parent):
+        raise UserError(
+            f"--scratch {one_line(parent)}: the path holds control characters, or bytes that are "
+            "not UTF-8, which the libraries do not take; choose another directory"
+        )
+    above = len(os.fsencode(os.path.realpath(parent))) + len(f"/{PREFIX}{run_id}/")
+    blocks = plan.experiment.blocks
+    by_mpi_io = longest_path(os.environ, plan.ranks)
+    for case in plan.cases:
+        kind = backend_class(case.parameters.backend)
+        name = f"/{_longest_name(case.parameters)}{kind.suffix}"
+        length = above + len(repetition_directory(case.id, blocks)) + len(name)
+        if length + _WITHIN_STORE > _PATH_MAX:
+            raise UserError(
+                f"--scratch {parent}: too long: paths of files there would have more than the "
+                f"{_PATH_MAX} bytes that the system takes; choose a shorter one"
+            )
+        if by_mpi_io is not None and kind.opens_by_mpi_io(case.parameters) and length > by_mpi_io:
+            raise UserError(
+                f"--scratch {parent}: too long by {length - by_mpi_io} bytes for {case.id}: Open "
+                f"MPI crashes at paths of more than {by_mpi_io} bytes; choose a shorter directory "
+                "or a shorter name of the experiment, or set OMPI_MCA_sharedfp=individual"
+            )
+
+
+def _longest_name(p: Parameters) -> str:
+    """Return the longest name, without its suffix, of the stores of a case."""
+    stem = "rank-000000" if p.layout == "file_per_process" else "shared"
+    label = "" if getattr(p, "repack_chunks", None) is None else "-repacked"
+    return f"{stem}{label}{'_copy' if p.cache == 'copied' else ''}"
+
+
+def _room(there: FileSystem, parent: str, free_memory: int) -> AvailableSpace:
+    """Return what fits in a directory: what is free there, or what the user's quota leaves."""
+    quota = quota_left(there)
+    if quota is None or (quota.space is None and quota.files is None):
+        return AvailableSpace(parent, there.free_bytes, there.free_inodes, free_memory)
+    space = there.free_bytes if quota.space is None else min(quota.space, there.free_bytes)
+    limits = [limit for limit in (quota.files, there.free_inodes) if limit is not None]
+    return AvailableSpace(f"{parent} by your quota", space, min(limits, default=None), free_memory)

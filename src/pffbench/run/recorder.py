@@ -1,0 +1,456 @@
+"""The recorder on rank 0: raw files during the run, the verdict at its end."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from pffbench.backends.registry import backend_class
+from pffbench.case import Case, Stage
+from pffbench.experiment.load import to_plain
+from pffbench.experiment.plan import Plan
+from pffbench.parallel.agreement import Failure
+from pffbench.parallel.clock import Clock, Floor
+from pffbench.parallel.topology import Topology
+from pffbench.phases import READ_PHASES, TOTALS
+from pffbench.provenance.node import job_clock
+from pffbench.record.counters import append_counts
+from pffbench.record.gather import GatheredRepetition
+from pffbench.record.progress import Progress
+from pffbench.record.ranks import RanksFile
+from pffbench.record.run_json import RunRecord, digest_of
+from pffbench.record.samples import Sample, SamplesLog, read_samples
+from pffbench.record.validity import clock_trouble, missing_repetitions, read_trouble
+from pffbench.regular_files import SpareDescriptors
+from pffbench.storage.filesystem import FileSystem, filesystem
+from pffbench.storage.page_cache import DROPPED_BELOW
+from pffbench.summary.headline import TotalTimes
+from pffbench.workloads.registry import workload
+
+
+def new_record(
+    plan: Plan,
+    experiment_file: str,
+    run_id: str,
+    scratch: str,
+    topology: Topology,
+    floor: Floor,
+    copy_rate: float,
+    startup: dict[str, Any],
+    provenance: dict[str, Any] | None,
+    stage: Stage,
+) -> RunRecord:
+    """Make the record of a run that begins."""
+    experiment = plan.experiment
+    plain = to_plain(experiment)
+    there = filesystem(scratch)
+    return RunRecord(
+        run_id=run_id,
+        name=experiment.name,
+        question=experiment.question,
+        command=sys.orig_argv,
+        ranks=plan.ranks,
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        experiment=plain,
+        experiment_digest=digest_of(plain),
+        experiment_file=experiment_file,
+        cases={case.id: _case_entry(case, plan, there) for case in plan.cases},
+        left_out=[{"case": name, "reason": reason} for name, reason in plan.left_out],
+        scratch=scratch,
+        topology={
+            "hosts": topology.hosts,
+            "nodes": topology.nodes,
+            "ranks_per_node": topology.ranks_per_node,
+            "shifted_reads_from": topology.partners,
+        },
+        floor={**floor_entry([floor]), "memory_copy_bytes_per_second": copy_rate},
+        clock=job_clock(topology.nodes, (provenance or {}).get("ranks", [])),
+        startup=startup,
+        provenance=provenance or {},
+        stage=stage,
+        wrote_on=sorted(set(topology.hosts)) if stage == "write" else [],
+    )
+
+
+def floor_entry(floors: Sequence[Floor]) -> dict[str, Any]:
+    """Return what `run.json` says of the floor: the median of all measurements, and their range."""
+    middle = Floor.median_of(floors)
+    synced = [floor.synced for floor in floors]
+    return {
+        "own": middle.own,
+        "synced": middle.synced,
+        "tick": middle.tick,
+        "synced_range": [min(synced), max(synced)],
+        "measured": len(floors),
+    }
+
+
+def reading_entry(record: RunRecord) -> dict[str, Any]:
+    """Return what is kept of the job that reads, beside what is kept of the one that wrote."""
+    names = ("started", "floor", "startup", "topology", "provenance")
+    return {name: getattr(record, name) for name in names}
+
+
+def _case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
+    kind = backend_class(case.parameters.backend)
+    cost = plan.costs[case.id]
+    return {
+        "parameters": {
+            "workload": case.parameters.workload,
+            **msgspec.to_builtins(case.parameters),
+        },
+        "options": msgspec.to_builtins(case.options, enc_hook=int),
+        "group": case.group,
+        "roofline": case.roofline,
+        "raw": not kind.capabilities.formatted,
+        "verified": kind.capabilities.keeps_data,
+        "caller_buffer": kind.capabilities.caller_buffer,
+        "notes": (
+            *kind(case.options, case.parameters.settings).notes(),
+            *workload(case.parameters.workload).notes(case.parameters),
+        ),
+        "cost": msgspec.structs.asdict(cost),
+        "counts_reads": _counts_reads(case, there),
+        # File systems without a block device of their own have the major number 0; what they
+        # fetch is counted for nobody.
+        "counts_device": os.major(Path(there.path).stat().st_dev) != 0,
+    }
+
+
+def _counts_reads(case: Case, there: FileSystem) -> bool:
+    """Whether the kernel delivers each byte of a read once, and counts it.
+
+    A file system that is served in user space may be read past the kernel.
+    """
+    p = case.parameters
+    kind = backend_class(p.backend)
+    counted = kind.capabilities.keeps_data and not kind.capabilities.maps_files
+    return counted and workload(p.workload).reads_once and there.kernel_type != "fuse"
+
+
+#: Files that are kept open for nothing, to be closed where others are needed.
+_SPARE = 16
+#: Most reasons of one kind that are listed.
+_MOST_REASONS = 20
+
+
+class Recorder:
+    """Writes the results directory, on rank 0.
+
+    Parameters
+    ----------
+    directory : str
+        The results directory; it exists.
+    record : RunRecord
+        What `run.json` says; the recorder keeps it up to date.
+    topology : Topology
+        Who runs where.
+    floor : Floor
+        What the harness itself costs.
+    warmup : int
+        Repetitions that do not count.
+    progress : Progress
+        Where to tell how far the run is.
+    known : sequence of Sample
+        Rows of a run that is resumed.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        record: RunRecord,
+        topology: Topology,
+        floor: Floor,
+        warmup: int,
+        progress: Progress,
+        known: Sequence[Sample] = (),
+    ) -> None:
+        self.directory = directory
+        self.run_record = record
+        self._topology = topology
+        self._clock: Clock = "synced" if record.clock == "synced" else "own"
+        self._warmup = warmup
+        self._progress = progress
+        self._samples = SamplesLog(str(Path(directory) / "samples.csv"))
+        hosts_name = "read_host" if record.stage == "read" else "host"
+        self._ranks = RanksFile(str(Path(directory) / "ranks.h5"), topology.hosts, hosts_name)
+        if self._ranks.damaged is not None:
+            record.remarks.append(f"ranks.h5 was damaged and begun anew: {self._ranks.damaged}")
+        self._floors = [floor]
+        self._totals: dict[str, dict[str, dict[int, float]]] = defaultdict(
+            lambda: defaultdict(dict)
+        )
+        self._first_reads: dict[str, float] = {}
+        for rows in _by_repetition(known).values():
+            self._note_totals(rows)
+        record.save(directory)
+        #: What writing here takes, should a case have opened all files that the process may have.
+        self.spare = SpareDescriptors(_SPARE)
+
+    def record(self, repetition: GatheredRepetition) -> None:
+        """Append a repetition to the raw files and put them on the device."""
+        reasons = self._reasons_against(repetition)
+        samples = list(self._samples_of(repetition, valid=not reasons))
+        self._ranks.append(
+            repetition.case.id,
+            repetition.number,
+            repetition.phases,
+            repetition.own,
+            repetition.synced,
+            repetition.nbytes,
+            repetition.peak_memory,
+        )
+        if repetition.counts:
+            append_counts(
+                self.directory,
+                repetition.case.id,
+                repetition.number,
+                repetition.number < self._warmup,
+                repetition.counts,
+            )
+        self._samples.append(samples)  # last: with its rows the repetition counts as finished
+        self._note_totals(samples)
+        self._note_facts(repetition, reasons)
+        self._progress.repetition(repetition.case, repetition.number)
+
+    def _samples_of(self, r: GatheredRepetition, valid: bool) -> list[Sample]:
+        p = r.case.parameters
+        ranks = self._topology.size
+        arrays = workload(p.workload).volume(p, ranks).arrays
+        common: dict[str, Any] = {
+            "case": r.case.id,
+            "repetition": r.number,
+            "warmup": r.number < self._warmup,
+            "position": r.position,
+            "backend": p.backend,
+            "workload": p.workload,
+            "layout": p.layout,
+            "transfer": p.transfer,
+            "settings": p.settings,
+            "group": r.case.group,
+            "ranks": ranks,
+            "nodes": self._topology.node_count,
+            "arrays": arrays,
+            "peak_memory": int(r.peak_memory.max()),
+            **asdict(r.machine),
+            "valid": valid,
+            "started": r.started.isoformat(timespec="milliseconds"),
+        }
+        return [self._sample(r, i, phase, common) for i, phase in enumerate(r.phases)]
+
+    def _sample(self, r: GatheredRepetition, i: int, phase: str, common: dict[str, Any]) -> Sample:
+        own = r.own[i]
+        slowest = int(np.argmax(own))
+        reads = phase == "read"
+        closed = phase == "close"
+        seconds = self._job_seconds(r, i)
+        return Sample(
+            **common,
+            phase=phase,
+            operations=int(r.operations[i].sum()),
+            bytes=int(r.nbytes[i].sum()),
+            own_max=float(r.job[i]),
+            own_median=float(np.median(own)),
+            own_min=float(own.min()),
+            synced_max=float(r.synced[i].max()),
+            slowest_rank=slowest,
+            slowest_host=self._topology.hosts[slowest],
+            below_resolution=bool(seconds < self.resolution),
+            cache=_cache_state(r) if reads else "",
+            resident=_finite(r.cache.fraction) if reads and r.cache is not None else None,
+            verified_bytes=r.verified_bytes if reads else None,
+            disk_bytes=r.disk.stored if closed and r.disk is not None else None,
+            disk_files=r.disk.files if closed and r.disk is not None else None,
+            seconds=seconds,
+            reads=r.reads if phase in READ_PHASES else 1,
+            cpu_seconds=float(r.cpu[i].sum()),
+            minor_faults=int(r.faults[i].sum()),
+            idlest_rank=int(np.argmin(r.cpu[i])),
+            idle_seconds=float(np.median(r.cpu[i]) - r.cpu[i].min()),
+            device_bytes=_whole(r.device_bytes) if reads else None,
+            resident_after=r.resident_after if reads else None,
+        )
+
+    def _job_seconds(self, r: GatheredRepetition, i: int) -> float:
+        """Return the time of the job in a phase, by the clock of the run (rule 1 of the method).
+
+        Where ranks share processors their own times begin one after the other, so the time until
+        all had ended counts, less what an empty phase takes. Otherwise it is the slowest rank's
+        own.
+        """
+        own = float(r.job[i])
+        if self._clock == "own":
+            return own
+        floor = float(r.entries[i]) * self._floors[-1].synced
+        return max(own, float(r.synced[i].max()) - floor)
+
+    def _note_totals(self, samples: Sequence[Sample]) -> None:
+        """Keep the sums of phases of a repetition, by which the run decides when it has enough."""
+        first = samples[0]
+        if any(sample.phase == "read" for sample in samples):
+            reading = sum(s.job for s in samples if s.phase in READ_PHASES)
+            self._first_reads.setdefault(first.case, reading)
+        if first.warmup:
+            return
+        for total, phases in TOTALS.items():
+            seconds = [s.job for s in samples if s.phase in phases]
+            if seconds:
+                self._totals[total][first.case][first.repetition] = sum(seconds)
+
+    @property
+    def cases(self) -> Mapping[str, Mapping[str, Any]]:
+        """Entries of the cases in `run.json`."""
+        return self.run_record.cases
+
+    @property
+    def resolution(self) -> float:
+        """Seconds under which the harness itself shows, by the median of the floors so far."""
+        return Floor.median_of(self._floors).resolution(self._clock)
+
+    def note_floor(self, floor: Floor) -> None:
+        """Note the floor as it was measured after a block."""
+        self._floors.append(floor)
+        self.run_record.floor |= floor_entry(self._floors)
+
+    def totals(self, last: int) -> TotalTimes:
+        """Return seconds of the repetitions that count, up to a block."""
+        return {
+            total: {
+                case: {block: s for block, s in by_block.items() if block <= last}
+                for case, by_block in by_case.items()
+            }
+            for total, by_case in self._totals.items()
+        }
+
+    def read_seconds(self, case: str) -> float | None:
+        """Return what reading took in the first repetition, the warm-up included."""
+        return self._first_reads.get(case)
+
+    def _reasons_against(self, r: GatheredRepetition) -> list[str]:
+        """Say what makes the repetition invalid."""
+        found = [*r.mismatches, *clock_trouble(r)]
+        reasons = [f"{r.case.id} repetition {r.number}: {m}" for m in found]
+        reads = [i for i, phase in enumerate(r.phases) if phase.partition("_")[0] == "read"]
+        read = int(r.nbytes[reads].sum()) * r.reads
+        keeps_data = self.run_record.cases[r.case.id]["verified"]
+        if keeps_data and r.verified_bytes != read:
+            reasons.append(
+                f"{r.case.id} repetition {r.number}: {r.verified_bytes} of {read} bytes verified"
+            )
+        cache = r.cache
+        if cache is not None and cache.wanted == "dropped" and cache.fraction >= DROPPED_BELOW:
+            reasons.append(
+                f"{r.case.id} repetition {r.number}: the cache was to be dropped, but "
+                f"{cache.fraction:.1%} of the pages were resident before reading"
+            )
+        entry = self.run_record.cases[r.case.id]
+        reasons += [
+            f"{r.case.id} repetition {r.number}: {why}" for why in read_trouble(r, entry)
+        ]
+        return reasons
+
+    def _note_facts(self, r: GatheredRepetition, reasons: list[str]) -> None:
+        entry = self.run_record.cases[r.case.id]
+        changed = bool(reasons)
+        if reasons:
+            entry.setdefault("invalid", reasons[0])
+        if r.stored_as is not None:
+            entry["stored_as"] = asdict(r.stored_as)
+            changed = True
+        if r.disk is not None and "disk" not in entry:
+            entry["disk"] = r.disk._asdict()
+            changed = True
+        if r.facts and entry.get("transfer_facts") != r.facts:
+            entry["transfer_facts"] = r.facts
+            changed = True
+            if cause := r.facts.get("hdf5_no_collective_cause"):
+                self.remark(f"{r.case.id}: HDF5 broke collective transfer: {cause}")
+        for text in r.remarks:
+            if (told := f"{r.case.id}: {text}") not in self.run_record.remarks:
+                self.remark(told)
+                changed = True
+        if len(self.run_record.reasons) < _MOST_REASONS:
+            self.run_record.reasons += reasons
+        if changed:
+            self.run_record.save(self.directory)
+        for reason in reasons:
+            self._progress.message(f"INVALID: {reason}")
+
+    def fail(self, case: Case, repetition: int, failure: Failure) -> None:
+        """Note that a case failed; it is not run again."""
+        self.run_record.cases[case.id]["failure"] = {"repetition": repetition, **asdict(failure)}
+        self.run_record.reasons.append(f"{case.id} repetition {repetition}: {failure}")
+        self.run_record.save(self.directory)
+        self._progress.message(f"FAILED: {case.id}: {failure}")
+
+    def stopping(self) -> None:
+        """Note once that the run has been asked to end, in case that it does not come so far."""
+        if self.run_record.status == "running":
+            self.run_record.status = "interrupted"
+            with suppress(OSError):  # the next repetition says so
+                self.run_record.save(self.directory)
+
+    def remark(self, text: str) -> None:
+        """Note something about the run that does not make it invalid."""
+        self.run_record.remarks.append(text)
+        self._progress.message(text)
+
+    def stop(self, cases: Sequence[str], repetitions: int, why: str) -> None:
+        """Note that cases have enough repetitions."""
+        for case in cases:
+            self.run_record.cases[case]["stopped_after"] = repetitions
+        if why not in self.run_record.stops:
+            self.run_record.stops.append(why)
+        self.run_record.save(self.directory)
+        plural = "s" if len(cases) > 1 else ""
+        self._progress.message(
+            f"{len(cases)} case{plural} stopped after {repetitions} repetitions: {why}"
+        )
+
+    def finish(self, complete: bool) -> None:
+        """Give the verdict and write it down."""
+        record = self.run_record
+        record.status = "interrupted"
+        if complete:
+            record.status = "written" if record.stage == "write" else "finished"
+            samples = read_samples(Path(self.directory) / "samples.csv")
+            missing = list(missing_repetitions(record, samples, self._warmup))
+            record.reasons += missing[:_MOST_REASONS]
+        record.valid = not record.reasons
+        if record.status == "written" and record.valid:
+            record.valid = None  # nothing has been read and verified yet
+        record.finished = datetime.now(UTC).isoformat(timespec="seconds")
+        record.save(self.directory)
+
+
+def _cache_state(r: GatheredRepetition) -> str:
+    """Return the state asked for when it is proved, else that it is not."""
+    if r.cache is None:
+        return ""
+    return r.cache.wanted if r.cache.proved else "unproved"
+
+
+def _by_repetition(samples: Sequence[Sample]) -> dict[tuple[str, int], list[Sample]]:
+    found: dict[tuple[str, int], list[Sample]] = defaultdict(list)
+    for sample in samples:
+        found[sample.case, sample.repetition].append(sample)
+    return dict(found)
+
+
+def _whole(value: float) -> int | None:
+    return None if math.isnan(value) else int(value)
+
+
+def _finite(value: float) -> float | None:
+    return None if math.isnan(value) else value

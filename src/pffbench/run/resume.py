@@ -1,0 +1,210 @@
+"""Resuming a run that was stopped, or reading the files of an earlier stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pffbench.backends.registry import installed
+from pffbench.case import Stage
+from pffbench.errors import UserError
+from pffbench.experiment.plan import Plan
+from pffbench.parallel.topology import Team
+from pffbench.record.lock import RunLock
+from pffbench.record.run_json import RunRecord, digest_of, readable
+from pffbench.record.samples import CompletedRepetitions, Repetitions, read_samples, whole
+
+_PROGRAMS = ("python", "pffbench")
+#: Facts about a library that tell where it is, not what it is.
+_PLACES = frozenset({"imported", "path", "error", "spack_hash", "blosc_threads"})
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """A run that is to go on.
+
+    Parameters
+    ----------
+    record : RunRecord
+        What `run.json` says.
+    stage : {"all", "write", "read"}
+        What is to be done.
+    whole : CompletedRepetitions
+        The repetitions that are complete.
+    """
+
+    record: RunRecord
+    stage: Stage
+    whole: CompletedRepetitions
+
+    def done(self, blocks: int) -> Repetitions:
+        """Return the repetitions, of this many of each case, that need nothing more."""
+        if self.stage == "write":
+            return self.whole.written
+        if self.stage == "all":
+            return self.whole.finished
+        everything = {(case, n) for case in self.record.cases for n in range(blocks)}
+        return frozenset(everything - self.kept)
+
+    @property
+    def kept(self) -> Repetitions:
+        """The repetitions whose files are there, and are still to be read."""
+        failed = {name for name, entry in self.record.cases.items() if "failure" in entry}
+        left = self.whole.written - self.whole.finished
+        return frozenset(key for key in left if key[0] not in failed)
+
+
+def resumed(directory: str, team: Team, asked: Stage | None, lock: RunLock) -> Resumed:
+    """Read a run that is to go on, on rank 0.
+
+    Parameters
+    ----------
+    directory : str
+        The results directory.
+    team : Team
+        The ranks of now; nothing here is collective.
+    asked : {"write", "read"}, optional
+        The stage that the user asks for; when None, the one that was stopped.
+    lock : RunLock
+        Taken on the directory before anything in it is read that another run could change.
+
+    Raises
+    ------
+    UserError
+        There is no such run, another process goes on with it, nothing is left to do in this
+        stage, or ranks, experiment, software or, for reading, nodes do not fit.
+    """
+    path = Path(directory) / "samples.csv"
+    try:
+        _stage(directory, RunRecord.load(directory), asked)
+        lock.take(directory, f"--resume {directory}")
+        record = RunRecord.load(directory)
+        samples = read_samples(path, current=True) if path.exists() else []
+        with readable(directory):
+            differences = list(_differences(record, team))
+            complete = whole(samples, record.last_written)
+    except OSError as error:
+        raise UserError(f"--resume {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UserError(f"--resume {error}") from None
+    stage = _stage(directory, record, asked)
+    if stage == "read":
+        differences += _not_elsewhere(record, team)
+    if differences:
+        raise UserError(f"--resume {directory}: not the same run: {'; '.join(differences)}")
+    record.stage = stage
+    return Resumed(record, stage, complete)
+
+
+def _stage(directory: str, record: RunRecord, asked: Stage | None) -> Stage:
+    """Return the stage to go on with.
+
+    Raises
+    ------
+    UserError
+        The run has come to the end of that stage, or has no such stage.
+    """
+    here = f"--resume {directory}"
+    if record.status == "finished":
+        raise UserError(f"{here}: the run is finished; there is nothing to go on with")
+    written = record.stage == "write" and record.status == "written"
+    if written and asked != "read":
+        raise UserError(f"{here}: everything is written; read it, from other nodes, --stage read")
+    if asked == "read" and record.stage == "all":
+        raise UserError(f"{here}: --stage read reads what a run with --stage write has left")
+    if asked == "read" and record.stage == "write" and not written:
+        raise UserError(f"{here}: not everything is written; go on without --stage read first")
+    if asked == "write" and record.stage != "write":
+        raise UserError(f"{here}: --stage write begins a run, or goes on with one that writes")
+    stage: Stage = "read" if asked == "read" else record.stage  # type: ignore[assignment]
+    return stage
+
+
+def refuse_other_cases(directory: str, record: RunRecord, plan: Plan) -> None:
+    """Refuse to go on when the experiment now means other cases than it did.
+
+    Raises
+    ------
+    UserError
+        With the cases that are no more, and those that are new.
+    """
+    planned = {case.id for case in plan.cases}
+    gone, new = sorted(record.cases.keys() - planned), sorted(planned - record.cases.keys())
+    told = [
+        f"{len(names)} {what}, such as {names[0]}"
+        for what, names in (("cases are no more", gone), ("cases are new", new))
+        if names
+    ]
+    if told:
+        raise UserError(f"--resume {directory}: not the same run: {'; '.join(told)}")
+
+
+def changed_software(before: RunRecord, now: RunRecord) -> Iterator[str]:
+    """Yield what is not as it was of Python, pffbench and the libraries and their builds.
+
+    Where the files lie does not count: a job may bring them to each node.
+    """
+    was, is_ = _software(before), _software(now)
+    for name in sorted(was.keys() & is_.keys()):
+        if was[name] != is_[name]:
+            yield f"{name} was {was[name]}, now it is {is_[name]}"
+
+
+def _software(record: RunRecord) -> dict[str, str]:
+    """Return the facts about software that must not change, by name."""
+    told = record.provenance.get("software", {})
+    found = {f"{name} version": told.get(name, {}).get("version") for name in _PROGRAMS}
+    for library, facts in told.get("libraries", {}).items():
+        if facts.get("imported"):
+            found |= {f"{library} {k}": v for k, v in facts.items() if k not in _PLACES}
+    return {name: str(value) for name, value in found.items() if value is not None}
+
+
+def other_commit(before: RunRecord, now: RunRecord) -> str | None:
+    """Say that the code comes from another commit of one version; else None."""
+    commits = [
+        r.provenance.get("software", {}).get("pffbench", {}).get("commit") for r in (before, now)
+    ]
+    if None in commits or commits[0] == commits[1]:
+        return None
+    return f"the run began with pffbench at commit {commits[0]} and went on with {commits[1]}"
+
+
+def moved(before: RunRecord, now: RunRecord) -> str | None:
+    """Say that a run goes on on other hosts, or with its ranks placed otherwise; else None."""
+    was, is_ = list(before.topology.get("hosts", [])), list(now.topology["hosts"])
+    if was == is_:
+        return None
+    if sorted(was) == sorted(is_):
+        return "the run went on with its ranks placed otherwise on the same hosts"
+    return f"the run went on on other hosts: it began on {_few(was)} and went on on {_few(is_)}"
+
+
+def _few(hosts: list[str]) -> str:
+    names = list(dict.fromkeys(hosts))
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more
+
+
+def _differences(record: RunRecord, team: Team) -> Iterator[str]:
+    if record.ranks != team.size:
+        yield f"it had {record.ranks} ranks, now there are {team.size}"
+    if record.experiment_digest not in (None, digest_of(record.experiment)):
+        yield "the experiment in run.json was changed"
+    before = record.provenance.get("software", {})
+    for name, facts in before.get("libraries", before).items():
+        was = facts.get("version") if isinstance(facts, dict) else None
+        now = installed(name)
+        if was is not None and now is not None and was != now:
+            yield f"{name} was {was}, now it is {now}"
+
+
+def _not_elsewhere(record: RunRecord, team: Team) -> Iterator[str]:
+    """Complain of nodes that may hold in memory what they are to read."""
+    both = sorted(set(record.wrote_on) & set(team.topology.hosts))
+    if both:
+        yield (
+            f"{', '.join(both)} wrote these data and may hold them in memory; read them on other "
+            "nodes (sbatch --exclude), or take cache: dropped"
+        )

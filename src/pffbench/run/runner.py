@@ -1,0 +1,390 @@
+"""The main loop: for each block of repetitions and each case, run, gather and record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pffbench.backends.base import Store
+from pffbench.backends.registry import backend_class
+from pffbench.case import Case
+from pffbench.data import Sources, seed_of_repetition
+from pffbench.errors import ResultsLostError, UserError
+from pffbench.experiment.plan import Plan, copies_of_file, cost_of
+from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError, sleeping_barrier
+from pffbench.parallel.batch_job import StopSignals
+from pffbench.parallel.clock import PhaseClock, collector_off, measure_floor, objects_kept
+from pffbench.parallel.collectives import any_of
+from pffbench.parallel.machine import LoadMeter
+from pffbench.parallel.process_counters import Meter, PeakMemory
+from pffbench.parallel.topology import Team
+from pffbench.parallel.watchdog import Watchdog
+from pffbench.record.gather import Conditions, gather
+from pffbench.run.order import ordered_block
+from pffbench.run.spec import BlockSpec, RunOptions
+from pffbench.storage.durability import Settled, Settler
+from pffbench.storage.filesystem import require_room
+from pffbench.storage.scratch import Scratch
+from pffbench.workloads.registry import workload
+from pffbench.workloads.repetition import Repetition, TransferBuffer
+
+if TYPE_CHECKING:
+    from pffbench.run.recorder import Recorder
+
+
+#: Seconds that any step may take, whatever it does, before the run counts as hung.
+SHORTEST_PATIENCE = 600.0
+#: Beside these a case that has not run yet may take the time that a very slow file system needs:
+#: a tenth of a megabyte a second for each rank, a hundred files and arrays a second for all.
+_SLOWEST_BYTES = 1e5
+_SLOWEST_FILES = 100.0
+#: A step of a case that has run may take so many times its longest repetition.
+_SLOWER = 10.0
+
+
+@dataclass
+class Pace:
+    """The longest and the last repetition of each case so far, all off the timer included."""
+
+    last: dict[str, float] = field(default_factory=dict)
+    _longest: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def of(self, case: Case) -> Iterator[None]:
+        """Note how long a repetition takes."""
+        begin = time.monotonic()
+        yield
+        seconds = self.last[case.id] = time.monotonic() - begin
+        self._longest[case.id] = max(self._longest.get(case.id, 0.0), seconds)
+
+    def expected(self, case: Case) -> float:
+        """Return the seconds that another repetition may take.
+
+        Of a case that has not run yet it is the longest of any other case: better to stop a
+        little early than to be killed in the midst of it. Before the first one it is 0.
+        """
+        return self._longest.get(case.id, max(self._longest.values(), default=0.0))
+
+    def patience(self, case: Case, ranks: int, memory: int) -> float:
+        """Return the seconds after which a step of a case that has not ended counts as hung.
+
+        Parameters
+        ----------
+        case : Case
+            The case.
+        ranks : int
+            Number of ranks.
+        memory : int
+            Bytes that the buffers of a rank may take.
+        """
+        if case.id in self._longest:
+            return max(SHORTEST_PATIENCE, _SLOWER * self._longest[case.id])
+        cost = cost_of(case, ranks, memory)
+        moving = cost.nbytes / ranks / _SLOWEST_BYTES
+        return SHORTEST_PATIENCE + moving + (cost.files + cost.arrays) / _SLOWEST_FILES
+
+
+#: The phases in which stores are closed.
+_CLOSING = ("close", "close_read")
+
+
+@dataclass
+class Runner:
+    """Runs a plan on all ranks; every method is collective.
+
+    Parameters
+    ----------
+    team : Team
+        The ranks.
+    plan : Plan
+        What to run.
+    scratch : Scratch
+        Where to make files.
+    recorder : Recorder or None
+        Where rank 0 records; None on the other ranks.
+    rules : Rules
+        How to run.
+    watchdog : Watchdog
+        Learns what the ranks are about.
+    done : set of (str, int)
+        Repetitions that a resumed run has already; the same on all ranks.
+    stop : StopSignals
+        Says whether the run has been asked to end.
+    """
+
+    team: Team
+    plan: Plan
+    scratch: Scratch
+    recorder: Recorder | None
+    rules: RunOptions
+    watchdog: Watchdog
+    done: frozenset[tuple[str, int]] = frozenset()
+    stop: StopSignals = field(default_factory=StopSignals)
+    _failed: set[str] = field(default_factory=set)
+    _inspected: set[str] = field(default_factory=set)
+    _pace: Pace = field(default_factory=Pace)
+    _sources: Sources = field(default_factory=Sources)
+    #: Memory for what is moved, and the group of cases that had it last.
+    _room: tuple[str, TransferBuffer] = field(default_factory=lambda: ("", TransferBuffer()))
+    _meter: Meter = field(init=False)
+    #: What one rank of each node watches and writes out; None on the others.
+    _load: LoadMeter | None = field(init=False)
+    _settler: Settler | None = field(init=False)
+    #: Stores that a failure left open. They are kept and not closed: a library that fails in the
+    #: midst of a collective close leaves the other ranks waiting for ever, and letting go of a
+    #: store closes it too.
+    abandoned: list[Store] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        experiment, leader = self.plan.experiment, self.team.is_leader
+        self._meter = Meter(io=experiment.counters)
+        self._load = LoadMeter() if leader else None
+        limit = float(experiment.settle)
+        self._settler = Settler(self.scratch.directory, limit) if leader and limit else None
+        if self.recorder is not None:
+            self.watchdog.between_steps = self._note_stop
+
+    def run(self) -> bool:
+        """Run all blocks; return whether the run came to its end, not stopped before it."""
+        schedule = None
+        if self.recorder is not None:
+            from pffbench.run.schedule import Schedule  # which only rank 0 needs
+
+            schedule = Schedule(self.plan, self.recorder)
+        experiment = self.plan.experiment
+        with objects_kept():
+            following = self._told(None if schedule is None else schedule.first())
+            begin = time.monotonic()
+            for block in range(experiment.blocks):
+                if not following.cases:
+                    return True
+                cases = [self.plan.cases[i] for i in following.cases]
+                reads = {self.plan.cases[i].id: n for i, n in following.reads.items()}
+                if experiment.order == "balanced":
+                    cases = list(ordered_block(cases, block, experiment.seed))
+                for position, case in enumerate(cases):
+                    if case.id in self._failed or (case.id, block) in self.done:
+                        continue
+                    late = self._out_of_time(case, time.monotonic() - begin)
+                    if self._any(self.stop.asked or late):
+                        return False
+                    with self._pace.of(case):
+                        self._repetition(case, block, position, reads[case.id])
+                    if self._failed and self.rules.fail_fast:
+                        return True
+                self._measure_floor()
+                passed = time.monotonic() - begin
+                following = self._told(
+                    None if schedule is None else schedule.after(block, passed, self._pace.last)
+                )
+        return True
+
+    def _note_stop(self) -> None:
+        """Record, off the timer, that the run is to end: it may be killed before it has.
+
+        What launchers and batch systems leave after a signal can be less than a repetition takes.
+        """
+        if self.stop.asked and self.recorder is not None:
+            self.recorder.stopping()
+
+    def _told(self, following: BlockSpec | None) -> BlockSpec:
+        """Return on all ranks what rank 0 has decided on."""
+        told: BlockSpec = self.team.comm.bcast(following)
+        return told
+
+    def _measure_floor(self) -> None:
+        """Measure the floor again: on a busy machine one measurement is a matter of luck."""
+        self.watchdog.begin("the floor", SHORTEST_PATIENCE)
+        floor = measure_floor(self.team.comm, self._meter)
+        if self.recorder is not None:
+            self.recorder.note_floor(floor)
+
+    def _out_of_time(self, case: Case, passed: float) -> bool:
+        """Whether a repetition would not end in time; the clock of rank 0 decides for all."""
+        if self.recorder is None or self.rules.seconds is None:
+            return False
+        left, needed = self.rules.seconds - passed, self._pace.expected(case)
+        if left > needed:
+            return False
+        self.recorder.remark(
+            f"stopped before {case.id}, which takes about {needed:.1f} s: {max(left, 0):.1f} s of "
+            "the time that the run may take were left"
+        )
+        return True
+
+    def _repetition(self, case: Case, block: int, position: int, reads: int) -> None:
+        repetition: Repetition | None = None
+        self.watchdog.begin(f"{case.id}, repetition {block}", self._patience(case))
+        peak = PeakMemory()
+        started = datetime.now(UTC)
+        try:
+            settled = self._settle()
+            repetition = self._prepared(case, block, reads, peak)
+            before = self._meter.begin()
+            if self._load is not None:
+                self._load.begin()
+            with collector_off():
+                peak.reset()
+                repetition.workload.run(repetition)
+            conditions = self._conditions(settled, self._meter.since(before)[0])
+            self.watchdog.step("cleaning")
+            with AgreedStep(self.team.comm, "cleaning"):
+                if self.team.is_root and self.rules.stage != "write":
+                    self.scratch.remove(self.scratch.path(repetition.directory))
+            self._inspected.add(case.id)
+            self._record(repetition, block, position, started, peak.read(), conditions)
+        except PhaseFailedError as error:
+            self._fail(case, block, error.failure, repetition)
+
+    def _settle(self) -> Settled:
+        """Let what was written before reach the device, on every node."""
+        self.watchdog.step("settling")
+        with AgreedStep(self.team.comm, "settling"):
+            return Settled() if self._settler is None else self._settler.settle()
+
+    def _conditions(self, settled: Settled, cpu_seconds: float) -> Conditions:
+        """Return what this rank knows of the state of its node during the repetition."""
+        load = None if self._load is None else self._load.since()
+        return Conditions(settled, load, cpu_seconds)
+
+    def _prepared(self, case: Case, block: int, reads: int, peak: PeakMemory) -> Repetition:
+        """Make everything ready that a repetition needs, off the timer."""
+        p = case.parameters
+        directory = repetition_directory(case.id, block)
+        with AgreedStep(self.team.comm, f"import of {p.backend}") as step:
+            backend = backend_class(p.backend)(case.options, p.settings)
+            backend.load(p.codec)
+            step.name = "data source"
+            seed = seed_of_repetition(self.plan.experiment.seed, block)
+            source = self._sources.get(p.source, p.dtype, seed, p.file, p.variable)
+            step.name = "room for the file"
+            self._require_room(case)
+            step.name = "scratch"
+            if self.team.is_root and self.rules.stage != "read":
+                self.scratch.make_directory(directory)
+        return Repetition(
+            team=self.team,
+            case=case,
+            workload=workload(p.workload),
+            backend=backend,
+            source=source,
+            scratch=self.scratch,
+            directory=directory,
+            clock=PhaseClock(self.team.comm, meter=self._meter, watchdog=self.watchdog),
+            memory=int(self.plan.experiment.memory),
+            drop_hook=self.rules.drop_hook,
+            inspect=case.id not in self._inspected,
+            stage=self.rules.stage,
+            room=self._room_of(case),
+            reads=reads,
+            peak=peak,
+        )
+
+    def _require_room(self, case: Case) -> None:
+        """Refuse a file for which there is no room, where the library would not come back from it.
+
+        Raises
+        ------
+        OSError
+            The file system, or a file of this process, takes less than the case needs.
+        """
+        p = case.parameters
+        shared = p.layout != "file_per_process"
+        if shared and backend_class(p.backend).needs_room and self.rules.stage != "read":
+            cost = self.plan.costs[case.id]
+            asked = self.scratch.directory if self.team.is_root else None
+            require_room(asked, cost.space, cost.space // copies_of_file(case))
+
+    def _room_of(self, case: Case) -> TransferBuffer:
+        """Return the memory of the last repetition where this one moves the same bytes."""
+        group, room = self._room
+        if group != case.group:
+            room.leave()
+            self._room = case.group, room
+        return room
+
+    def _patience(self, case: Case) -> float:
+        """Return the seconds that a step may take; the same on all ranks, near enough."""
+        if self.rules.hang_timeout is not None:
+            return self.rules.hang_timeout
+        return self._pace.patience(case, self.team.size, int(self.plan.experiment.memory))
+
+    def _record(
+        self,
+        repetition: Repetition,
+        block: int,
+        position: int,
+        started: datetime,
+        peak: int,
+        conditions: Conditions,
+    ) -> None:
+        self.watchdog.step("recording")
+        gathered = gather(self.team, repetition, block, position, started, peak, conditions)
+        with self._recording():
+            if self.recorder is not None:
+                assert gathered is not None
+                self.recorder.record(gathered)
+
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        """End the run on all ranks, by ResultsLostError, when rank 0 cannot write results."""
+        try:
+            with AgreedStep(self.team.comm, "recording"):
+                yield
+        except PhaseFailedError as error:
+            raise ResultsLostError(str(error)) from error
+
+    def _fail(self, case: Case, block: int, failure: Failure, repetition: Repetition | None) -> None:
+        """End a case on all ranks: note why, close what can be closed, remove its files."""
+        self.watchdog.step("ending a case that failed")
+        self._failed.add(case.id)
+        # Files that the case has open may be all that a process may have.
+        with nullcontext() if self.recorder is None else self.recorder.spare.lent():
+            self._end(case, block, failure, repetition)
+
+    def _end(self, case: Case, block: int, failure: Failure, repetition: Repetition | None) -> None:
+        with self._recording():
+            if self.recorder is not None:
+                self.recorder.fail(case, block, failure)
+        if repetition is not None:
+            self._close(repetition, failure.phase in _CLOSING)
+            repetition.room.leave()  # a library may still have to do with the memory
+        sleeping_barrier(self.team.comm)
+        # What another job wrote stays when this one does not come as far as reading it.
+        if self.recorder is not None and (repetition is not None or self.rules.stage != "read"):
+            self._clean_up_after(case, block, self.recorder)
+        sleeping_barrier(self.team.comm)
+
+    def _clean_up_after(self, case: Case, block: int, recorder: Recorder) -> None:
+        """Remove what a failed case has left; scratch itself may be what fails."""
+        try:
+            left = self.scratch.path(repetition_directory(case.id, block))
+            self.scratch.remove(left, missing_ok=True)
+        except (OSError, UserError) as error:
+            recorder.remark(f"files of {case.id} could not be removed: {error}")
+
+    def _close(self, repetition: Repetition, was_closing: bool) -> None:
+        """Close what a failure left open, where each rank can do so by itself.
+
+        What could not be closed once is left alone: HDF5 crashes when it is tried again.
+        """
+        for store in repetition.open_stores:
+            if (repetition.comm is not None and store.collective_close) or was_closing:
+                self.abandoned.append(store)
+                continue
+            try:
+                store.close()
+            except Exception:  # noqa: BLE001 -- the failure that led here is already recorded
+                self.abandoned.append(store)
+
+    def _any(self, here: bool) -> bool:
+        return any_of(self.team.comm, here)
+
+
+def repetition_directory(case: str, block: int) -> str:
+    """Return the name of a repetition's own directory in the scratch directory."""
+    return f"{block:04d}-{case}"

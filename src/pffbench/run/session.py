@@ -1,0 +1,347 @@
+"""A session: from the command line to a verdict, on all ranks.
+
+Everything that can be wrong is looked for first, on rank 0, and told to all ranks; only then is
+anything created. What only rank 0 does is imported where it does it: with more ranks than cores
+each import of a rank is paid by all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pffbench.errors import (
+    INTERRUPTED,
+    NOT_VALID,
+    VALID,
+    ResultsLostError,
+    StoppedError,
+    UserError,
+)
+from pffbench.parallel.agreement import sleeping_barrier
+from pffbench.parallel.batch_job import StopSignals, seconds_left
+from pffbench.parallel.clock import Floor, measure_floor
+from pffbench.parallel.collectives import any_of, largest, made_by_root, on_root
+from pffbench.parallel.machine import memory_copy_rate
+from pffbench.parallel.topology import Team
+from pffbench.parallel.watchdog import Watchdog
+from pffbench.phases import UPDATE_PHASES, WRITE_PHASES
+from pffbench.provenance.collect import collect_provenance
+from pffbench.record.lock import RunLock
+from pffbench.run.output import make_console
+from pffbench.run.resources import available_resources, seconds_since_start
+from pffbench.run.runner import Runner, repetition_directory
+from pffbench.run.spec import RunOptions, RunSpec
+from pffbench.storage.scratch import Scratch
+from pffbench.units import Duration
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from pffbench.record.progress import Progress
+    from pffbench.run.recorder import Recorder
+
+
+@dataclass(frozen=True)
+class Session:
+    """A run that has been found possible, with its scratch and results directories made."""
+
+    team: Team
+    spec: RunSpec
+    scratch: Scratch
+    rules: RunOptions
+    progress: Progress | None
+    recorder: Recorder | None
+    fom: bool
+    hang_timeout: str
+    lock: RunLock
+    stop: StopSignals
+
+    @classmethod
+    def prepare(
+        cls, comm: MPI.Intracomm, arguments: argparse.Namespace, stop: StopSignals
+    ) -> Session:
+        """Look for everything that can be wrong, then make what the run needs; collective.
+
+        Raises
+        ------
+        UserError
+            On every rank, when the input is wrong; nothing has been created then.
+        StoppedError
+            On every rank, when the run was asked to end before anything was made.
+        """
+        lock = RunLock()
+        try:
+            return cls._prepared(comm, arguments, lock, stop)
+        except BaseException:
+            lock.release()
+            raise
+
+    @classmethod
+    def _prepared(
+        cls, comm: MPI.Intracomm, arguments: argparse.Namespace, lock: RunLock, stop: StopSignals
+    ) -> Session:
+        started = seconds_since_start()
+        team = Team.of(comm)
+        spec = _decided(team, arguments, lock)
+        if any_of(team.comm, stop.asked):
+            raise StoppedError("a signal asked the run to end before it began; nothing was made")
+        scratch = create_scratch(team, spec)
+        try:
+            floor = measure_floor(team.comm)
+            progress, recorder = _begun(team, spec, scratch, floor, started, arguments, lock)
+        except BaseException as error:
+            # What one rank alone meets ends the job before the others hear of it.
+            if (team.is_root or not isinstance(error, UserError)) and not spec.kept:
+                remove_scratch(scratch, spec)
+            raise
+        return cls(
+            team,
+            spec,
+            scratch,
+            _rules(arguments, spec),
+            progress,
+            recorder,
+            arguments.fom,
+            arguments.hang_timeout,
+            lock,
+            stop,
+        )
+
+    @property
+    def how_to_go_on(self) -> str:
+        """What to do when the run ends before its time."""
+        return f"go on with: pffbench run --resume {self.spec.out}"
+
+    def leave(self) -> None:
+        """Take the bar off the terminal, where the run ends before its time."""
+        if self.progress is not None:
+            self.progress.close()
+
+    def run(self) -> int:
+        """Run the plan, remove the scratch directory, tell the verdict; return the exit status."""
+        places = (self.scratch.directory, (*WRITE_PHASES, *UPDATE_PHASES), self.spec.out)
+        with Watchdog(self.team, self.hang_timeout, *places) as watchdog:
+            self.stop.when_asked = watchdog.asked_to_end
+            self._remark_on(watchdog)
+            runner = Runner(
+                self.team,
+                self.spec.plan,
+                self.scratch,
+                self.recorder,
+                self.rules,
+                watchdog,
+                self.spec.done,
+                self.stop,
+            )
+            try:
+                complete = runner.run()
+            except ResultsLostError as error:
+                return self._lost(error)
+        status = VALID
+        if self.recorder is not None:
+            assert self.progress is not None
+            self.progress.close()
+            if complete or self.rules.stage == "all":
+                self._destroy_scratch()
+            self.recorder.finish(complete)
+            status = self._tell(self.recorder)
+            self.lock.release()
+        sleeping_barrier(self.team.comm)
+        status = int(self.team.comm.bcast(status))
+        if any_of(self.team.comm, bool(runner.abandoned)):
+            _leave_at_once(status)
+        return status
+
+    def _lost(self, error: ResultsLostError) -> int:
+        """Say that nothing more can be recorded; what has been recorded can be gone on with."""
+        if self.recorder is not None:
+            assert self.progress is not None
+            self.progress.close()
+            if self.rules.stage == "all":
+                remove_scratch(self.scratch, self.spec)
+            self.lock.release()
+            place = self.recorder.directory
+            print(
+                f"pffbench: results cannot be written to {place} any more: {error}; what was "
+                f"recorded is kept, go on with: pffbench run --resume {place}",
+                file=sys.stderr,
+                flush=True,
+            )
+        sleeping_barrier(self.team.comm)
+        return INTERRUPTED
+
+    def _remark_on(self, watchdog: Watchdog) -> None:
+        """Say where nobody watches that the run goes on; collective."""
+        missing = self.team.comm.gather(watchdog.missing)
+        for why in sorted({why for why in missing or () if why is not None}):
+            assert self.recorder is not None
+            self.recorder.remark(f"the watchdog is not everywhere: {why}")
+
+    def _destroy_scratch(self) -> None:
+        """Remove all files, unless another job is to read them."""
+        assert self.recorder is not None
+        if self.rules.stage == "write":
+            return
+        if left := remove_scratch(self.scratch, self.spec):
+            self.recorder.remark(left)
+
+    def _tell(self, recorder: Recorder) -> int:
+        from pffbench.record.progress import on_terminal
+        from pffbench.summary.export import print_summary, write_fom, write_summary
+        from pffbench.summary.summary import summarise
+
+        summary = summarise(recorder.directory)
+        write_summary(summary, recorder.directory)
+        fom = write_fom(summary, recorder.directory)
+        watched = on_terminal(os.environ)
+        # Wide enough for a table even where nobody knows the width, such as in a log.
+        console = make_console(force_terminal=watched, width=None if watched else 120)
+        print_summary(summary, console)
+        if self.fom:
+            print(fom.read_text(encoding="utf-8"), end="", flush=True)
+        console.print(f"results: {recorder.directory}")
+        record = recorder.run_record
+        if record.status == "interrupted":
+            console.print(
+                f"go on with: pffbench run --resume {recorder.directory}", highlight=False
+            )
+            return INTERRUPTED
+        if record.status == "written":
+            console.print(
+                f"kept until they are read: {record.scratch}\nread them on other nodes with: "
+                f"pffbench run --resume {recorder.directory} --stage read",
+            )
+        return NOT_VALID if record.reasons else VALID
+
+
+def _decided(team: Team, arguments: argparse.Namespace, lock: RunLock) -> RunSpec:
+    """Have rank 0 decide what is to be done; collective."""
+    allowance = available_resources(team)
+
+    def decide_on_root() -> RunSpec:
+        from pffbench.run.prepare import prepare_run
+
+        return prepare_run(arguments, team, allowance, lock)
+
+    return on_root(team, decide_on_root)
+
+
+def _begun(
+    team: Team,
+    spec: RunSpec,
+    scratch: Scratch,
+    floor: Floor,
+    started: float,
+    arguments: argparse.Namespace,
+    lock: RunLock,
+) -> tuple[Progress, Recorder] | tuple[None, None]:
+    """Find out where this runs, and have rank 0 begin the record of it; collective."""
+    copy_rate = memory_copy_rate(team)
+    facts = collect_provenance(
+        team, spec.plan, scratch.directory, personal=arguments.record_account
+    )
+    startup = {"seconds_to_main": largest(team.comm, started)}
+
+    def make() -> tuple[Progress, Recorder]:
+        from pffbench.record.progress import make_progress
+        from pffbench.run.recorder import new_record
+        from pffbench.run.recording import open_recorder
+
+        record = new_record(
+            spec.plan,
+            spec.experiment_file,
+            spec.run_id,
+            scratch.directory,
+            team.topology,
+            floor,
+            copy_rate,
+            startup,
+            facts,
+            spec.stage,
+        )
+        blocks = spec.plan.experiment.blocks
+        progress = make_progress(arguments.progress, len(spec.plan.cases), blocks)
+        return progress, open_recorder(spec, record, team, floor, progress, lock)
+
+    return made_by_root(team, make) or (None, None)
+
+
+def _rules(arguments: argparse.Namespace, spec: RunSpec) -> RunOptions:
+    return RunOptions(
+        arguments.fail_fast,
+        arguments.drop_hook,
+        spec.stage,
+        _seconds(arguments.max_time),
+        _hang_timeout(arguments.hang_timeout),
+    )
+
+
+def _leave_at_once(status: int) -> None:
+    """End the process without the libraries' own clean-up.
+
+    A library that still has a file open which it failed to write tries to close it when MPI is
+    finalised, and hangs or crashes there. Everything is recorded and printed by now.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _seconds(max_time: str | None) -> float | None:
+    """Return how long the run may go on: what is asked for, or what the job has left."""
+    if max_time is None:
+        return seconds_left(os.environ)
+    return None if max_time == "none" else Duration.parse(max_time)
+
+
+def _hang_timeout(text: str) -> float | None:
+    """Return how long a step may take, None where that depends on what is run."""
+    return None if text in ("auto", "none") else Duration.parse(text)
+
+
+def create_scratch(team: Team, spec: RunSpec) -> Scratch:
+    """Make the scratch directory on rank 0 and see that every node sees it; collective."""
+    made = on_root(team, lambda: _made_on_root(spec))
+    blind = None
+    try:
+        Scratch.attach(made.directory, made.run_id)
+    except (UserError, OSError):
+        blind = team.topology.hosts[team.rank]
+    hosts = sorted({host for host in team.comm.allgather(blind) if host is not None})
+    if hosts:
+        if team.is_root and not spec.kept:
+            made.destroy()
+        raise UserError(
+            f"--scratch {spec.scratch_parent}: not the same directory on {', '.join(hosts)} as "
+            f"on {team.topology.hosts[0]}; choose one that all nodes share"
+        )
+    return made
+
+
+def _made_on_root(spec: RunSpec) -> Scratch:
+    parent, own = spec.scratch_parent, spec.own_scratch_parent
+    if not spec.goes_on:
+        kept_for = spec.out if spec.stage == "write" else ""
+        return Scratch.create(parent, spec.run_id, create_parent=own, kept_for=kept_for)
+    kept_for = "" if spec.stage == "all" else spec.out
+    keep = {repetition_directory(*key) for key in spec.kept}
+    return Scratch.take_over(
+        parent, spec.run_id, create_parent=own, keep=keep, kept_for=kept_for
+    )
+
+
+def remove_scratch(scratch: Scratch, spec: RunSpec) -> str | None:
+    """Remove the scratch directory; say what could not be removed, since results are safe."""
+    try:
+        scratch.destroy()
+        if spec.own_scratch_parent:
+            Path(spec.scratch_parent).rmdir()
+    except (OSError, UserError) as error:
+        if Path(scratch.directory).exists():
+            return f"could not remove {scratch.directory}: {error}"
+    return None

@@ -1,0 +1,237 @@
+"""Durability: files, directories and dirty pages on their way to the device.
+
+The kernel writes dirty pages out in the background. What one repetition has left behind would be
+written during the next one, which then takes several times as long: of all noise in writing this
+is the largest part.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import stat
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+_BLOCK_BYTES = 512  # the unit of st_blocks, whatever the file system's block size is
+
+
+class DiskUsage(NamedTuple):
+    """What files take.
+
+    Attributes
+    ----------
+    stored : int
+        Bytes of allocated blocks; holes count nothing.
+    apparent : int
+        Bytes of the file sizes.
+    files : int
+        Number of files; directories are not counted, nor what they take.
+    """
+
+    stored: int
+    apparent: int
+    files: int
+
+
+def sync_files(paths: Iterable[str]) -> None:
+    """Put the data and metadata of files on their device: open, fsync(2), close, one by one.
+
+    A file that another rank wrote may be synced too; on a network file system this does not
+    reach pages that another node still holds, so let the node that wrote sync.
+
+    Raises
+    ------
+    OSError
+        A file cannot be opened, or the device reported an error.
+    """
+    _sync_each(paths, os.O_RDONLY)
+
+
+def sync_directories(paths: Iterable[str]) -> None:
+    """Put directories on their device, so that the names in them survive a loss of power.
+
+    Raises
+    ------
+    OSError
+        A path is not a directory, cannot be opened, or the device reported an error.
+    """
+    _sync_each(paths, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def directories_of(files: Iterable[str], root: str) -> list[str]:
+    """List the directories that must be synced for files to be found again.
+
+    Parameters
+    ----------
+    files : iterable of str
+        Files below `root`; they need not exist.
+    root : str
+        The uppermost directory to list.
+
+    Returns
+    -------
+    list of str
+        Every directory between a file and `root`, both ends included, without repeats and
+        deepest first, which is the order to sync them in.
+
+    Raises
+    ------
+    ValueError
+        A file does not lie below `root`.
+    """
+    top = PurePosixPath(root)
+    found: set[PurePosixPath] = set()
+    for directory in {PurePosixPath(file).parent for file in files}:
+        relative = directory.relative_to(top)
+        found.update(top / step for step in (relative, *relative.parents))
+    return [str(path) for path in sorted(found, key=lambda path: (-len(path.parts), path))]
+
+
+def files_below(paths: Iterable[str]) -> Iterator[str]:
+    """Yield the regular files among paths and in the directories below them.
+
+    Symbolic links are neither followed nor yielded.
+
+    Raises
+    ------
+    OSError
+        A path does not exist or a directory cannot be read.
+    """
+    for path, _ in _regular_files(paths):
+        yield path
+
+
+def disk_usage(paths: Iterable[str]) -> DiskUsage:
+    """Add up what files, and directories with all below them, take on the device.
+
+    Space that a file system allocates late is only counted after a sync. Symbolic links are not
+    followed and count nothing.
+
+    Raises
+    ------
+    OSError
+        A path does not exist or a directory cannot be read.
+    """
+    stored = apparent = files = 0
+    for _, status in _regular_files(paths):
+        stored += status.st_blocks * _BLOCK_BYTES
+        apparent += status.st_size
+        files += 1
+    return DiskUsage(stored, apparent, files)
+
+
+def _sync_each(paths: Iterable[str], flags: int) -> None:
+    for path in paths:
+        fd = os.open(path, flags | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _regular_files(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+    for path in paths:
+        status = os.lstat(path)
+        if stat.S_ISDIR(status.st_mode):
+            yield from _regular_files_in(path)
+        elif stat.S_ISREG(status.st_mode):
+            yield path, status
+
+
+def _regular_files_in(directory: str) -> Iterator[tuple[str, os.stat_result]]:
+    waiting = [directory]  # a directory of somebody else may be nested deeper than calls can be
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    yield entry.path, entry.stat(follow_symlinks=False)
+
+
+_MEMINFO = Path("/proc/meminfo")
+#: Bytes of dirty pages and pages under write-back that every idle machine has.
+QUIET = 8 * 2**20
+_POLL = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How a node was found at the start of a repetition.
+
+    Parameters
+    ----------
+    seconds : float
+        Time that it took to settle.
+    dirty_bytes : int
+        Bytes still dirty or under write-back after it, on all file systems of the node.
+    """
+
+    seconds: float = 0.0
+    dirty_bytes: int = 0
+
+    @property
+    def quiet(self) -> bool:
+        """Whether little is left to be written."""
+        return self.dirty_bytes <= QUIET
+
+
+class Settler:
+    """Writes a file system out, on one rank of each node.
+
+    syncfs(2) cannot be given a limit of time. It runs in a thread, and when it has not returned in
+    time the repetition begins without it; no second one is started before it has returned.
+
+    Parameters
+    ----------
+    directory : str
+        Any directory on the file system.
+    limit : float
+        Most seconds to wait.
+    """
+
+    def __init__(self, directory: str, limit: float) -> None:
+        self._directory = directory
+        self._limit = limit
+        self._thread: threading.Thread | None = None
+
+    def settle(self) -> Settled:
+        """Write the file system out and wait until little is dirty, or the limit has passed."""
+        begin = time.monotonic()
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=_syncfs, args=(self._directory,), daemon=True)
+            self._thread.start()
+        self._thread.join(self._limit)
+        dirty = dirty_bytes()
+        while dirty > QUIET and time.monotonic() - begin < self._limit:
+            time.sleep(_POLL)
+            dirty = dirty_bytes()
+        return Settled(time.monotonic() - begin, dirty)
+
+
+def _syncfs(directory: str) -> None:
+    """Write out the file system of a directory; what cannot be written shows in `dirty_bytes`."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:  # it has gone; the repetition will say so
+        return
+    try:
+        ctypes.CDLL(None, use_errno=True).syncfs(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def dirty_bytes(meminfo: Path = _MEMINFO) -> int:
+    """Return the bytes of this node that are dirty or under write-back; 0 where nothing tells."""
+    try:
+        text = meminfo.read_text()
+    except OSError:
+        return 0
+    found = re.findall(r"^(?:Dirty|Writeback|NFS_Unstable):\s*(\d+) kB$", text, re.MULTILINE)
+    return 1024 * sum(map(int, found))

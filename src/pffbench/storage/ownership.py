@@ -1,0 +1,333 @@
+"""Ownership of a scratch directory: its marker file and the process that made it.
+
+A killed run leaves its lock and its scratch directory behind. Both name the process, so that the
+next one can find out whether it may take them over. Only what is *known* to have ended counts as
+ended: a process of this machine by its number and start time, a job by what Slurm says of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from pffbench.regular_files import read_regular
+from pffbench.text import one_line
+from pffbench.tools import run_tool
+
+#: Seconds that Slurm may take to answer.
+_ANSWER = 10.0
+#: Bytes of a file in which a process is written down; it is a line.
+_LONGEST = 2**14
+_LONGEST_FACT = 200
+#: The largest number that Linux gives a process (PID_MAX_LIMIT).
+_LARGEST_PID = 2**22
+#: What can name a job, and is no option of a program that is asked about it.
+_JOB = re.compile(r"([0-9A-Za-z][0-9A-Za-z_.+\[\]-]{0,63})?")
+
+
+@dataclass(frozen=True)
+class ProcessStatus:
+    """What became of a process.
+
+    Parameters
+    ----------
+    state : {"ended", "runs", "unknown"}
+        Whether it is known to have ended, or to run.
+    why : str
+        How that is known, or why it is not.
+    """
+
+    state: Literal["ended", "runs", "unknown"]
+    why: str
+
+
+@dataclass(frozen=True)
+class OwnerProcess:
+    """A process, as it writes itself down.
+
+    Parameters
+    ----------
+    host, user : str
+        Where it runs, and for whom.
+    pid : int
+        Its number.
+    date : str
+        When it wrote this, in UTC.
+    boot, namespace, started : str
+        The start of its machine, the set of process numbers that its own is from, and when it
+        began in the kernel's ticks: with the number they name it once and for all. Empty when
+        unknown.
+    job, restart : str
+        Its batch job, and how often that had been started before; empty outside of one.
+    """
+
+    host: str
+    user: str
+    pid: int
+    date: str
+    boot: str = ""
+    namespace: str = ""
+    started: str = ""
+    job: str = ""
+    restart: str = ""
+
+    @classmethod
+    def me(cls) -> OwnerProcess:
+        """Return this process."""
+        return cls(
+            host=socket.gethostname(),
+            user=_user(),
+            pid=os.getpid(),
+            date=datetime.now(UTC).isoformat(timespec="seconds"),
+            boot=_boot(),
+            namespace=_namespace(),
+            started=_started(os.getpid()),
+            job=os.environ.get("SLURM_JOB_ID", ""),
+            restart=os.environ.get("SLURM_RESTART_COUNT", "0"),
+        )
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> OwnerProcess:
+        """Return a process that wrote these facts down; other facts are passed over.
+
+        Raises
+        ------
+        ValueError
+            They do not name a process.
+        """
+        try:
+            named = {name: str(facts.get(name, "")) for name in cls.__dataclass_fields__}
+            required = {name: str(facts[name]) for name in ("host", "user", "date")}
+            pid = int(str(facts["pid"]))
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"it does not name a process: {error!r}") from None
+        texts = {name: one_line(text, _LONGEST_FACT) for name, text in (named | required).items()}
+        if not 0 < pid <= _LARGEST_PID or not _JOB.fullmatch(texts["job"]):
+            raise ValueError("it does not name a process: number or job is none")
+        return cls(**{**texts, "pid": pid})  # type: ignore[arg-type]
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is to be written down."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        job = f", job {self.job}" if self.job else ""
+        return f"process {self.pid} on {self.host} of {self.user}{job}, since {self.date}"
+
+    def fate(self) -> ProcessStatus:
+        """Find out what became of the process."""
+        here = bool(self.boot) and self.boot == _boot()
+        if here and self.namespace == _namespace():
+            return self._fate_here()
+        if self.job:
+            return self._fate_of_job()
+        if here:
+            return ProcessStatus("unknown", "it is in another container of this machine")
+        if self.boot and self.host == socket.gethostname():
+            return ProcessStatus("ended", f"{self.host} has been started anew since")
+        return ProcessStatus("unknown", f"it ran on {self.host}, which cannot be asked from here")
+
+    def _fate_here(self) -> ProcessStatus:
+        if not self.started or _started(self.pid) == self.started:
+            return ProcessStatus("runs", "its process is there")
+        return ProcessStatus("ended", "its process is gone")
+
+    def _fate_of_job(self) -> ProcessStatus:
+        """Ask Slurm; of one's own job an earlier start has ended."""
+        if self.job == os.environ.get("SLURM_JOB_ID"):
+            restart = os.environ.get("SLURM_RESTART_COUNT", "0")
+            if restart != self.restart:
+                return ProcessStatus("ended", f"job {self.job} has been started anew since")
+            return ProcessStatus("unknown", f"it was started by this job too, on {self.host}")
+        program = shutil.which("squeue")
+        if program is None:
+            return ProcessStatus(
+                "unknown", f"it is of job {self.job}, and there is no squeue here to ask"
+            )
+        answer = run_tool([program, "--noheader", "--format=%T", "--jobs", self.job], _ANSWER)
+        if not answer.ok and "Invalid job id" not in answer.text:
+            return ProcessStatus("unknown", f"squeue does not tell about job {self.job}")
+        states = set(answer.text.split()) if answer.ok else set()
+        if states <= {"PENDING"}:
+            return ProcessStatus("ended", f"job {self.job} does not run any more")
+        return ProcessStatus("runs", f"job {self.job} is {'/'.join(sorted(states)).lower()}")
+
+
+def read_facts(path: str | Path, *, dir_fd: int | None = None) -> dict[str, Any]:
+    """Return what is written down in a file by which a process holds something.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; a symbolic link is none.
+    dir_fd : int, optional
+        An open directory that a relative path is in.
+
+    Returns
+    -------
+    dict
+        Empty where it is not what a process writes.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read, or is no regular file.
+    """
+    data = read_regular(path, _LONGEST, links=False, dir_fd=dir_fd)
+    try:
+        facts = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def _user() -> str:
+    import getpass  # which brings the terminal's settings; only who marks a directory asks
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user id without an account, as in some containers
+        return str(os.getuid())
+
+
+def _boot() -> str:
+    return _read("/proc/sys/kernel/random/boot_id")
+
+
+def _namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 -- a link of /proc
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> str:
+    """Return field 22 of /proc/PID/stat (proc(5)): when the process began, in ticks."""
+    fields = _read(f"/proc/{pid}/stat").rpartition(") ")[2].split()
+    if len(fields) < 20 or fields[0] == "Z":  # it has ended; only its parent has not noticed
+        return ""
+    return fields[19]
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+MARKER = ".pffbench-run"
+PREFIX = "pffbench-"
+#: The job scripts make a directory of this name for each job, and the runs of the job theirs in it.
+JOB_PREFIX = "pffbench-job-"
+OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A scratch directory of some run, with what its marker says.
+
+    Parameters
+    ----------
+    path : str
+        The directory.
+    run_id : str
+        The run.
+    holder : Holder
+        The process that made it, or went on with the run there last.
+    kept_for : str
+        The results directory of a run whose files another job is still to read; else empty.
+    """
+
+    path: str
+    run_id: str
+    holder: OwnerProcess
+    kept_for: str
+
+
+def mark(directory: Path, run_id: str, kept_for: str = "") -> None:
+    """Put the marker of a run into a new directory, or remove the directory again."""
+    try:
+        _write_marker(directory / MARKER, run_id, kept_for)
+    except OSError:  # the device is full: leave no directory that nobody may remove
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+
+
+def mark_again(directory: Path, run_id: str, kept_for: str = "") -> None:
+    """Put this process's name into the marker of a run that goes on: it holds the directory now."""
+    new = directory / f"{MARKER}.new"
+    new.unlink(missing_ok=True)
+    _write_marker(new, run_id, kept_for)
+    new.replace(directory / MARKER)
+
+
+def _write_marker(path: Path, run_id: str, kept_for: str) -> None:
+    facts = {"run_id": run_id, **OwnerProcess.me().facts(), "kept_for": kept_for}
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        json.dump(facts, file)
+        file.flush()
+        os.fsync(fd)
+
+
+def read_marker(directory_fd: int) -> dict[str, object]:
+    """Return what the marker says; empty when there is none, or none that can be read."""
+    try:
+        return read_facts(MARKER, dir_fd=directory_fd)
+    except OSError:
+        return {}
+
+
+def find_leftovers(parent: str) -> list[Leftover]:
+    """List the marked directories of runs, also in directories of jobs, sorted by path.
+
+    Symbolic links and directories that cannot be read are passed over.
+
+    Raises
+    ------
+    OSError
+        The parent cannot be read.
+    """
+    found = []
+    for path in _candidates(os.path.realpath(parent)):
+        here = leftover_at(path)
+        if not here and Path(path).name.startswith(JOB_PREFIX):
+            try:
+                inside = list(_candidates(path))
+            except OSError:  # of another user
+                continue
+            here = [leftover for below in inside for leftover in leftover_at(below)]
+        found += here
+    return sorted(found, key=lambda leftover: leftover.path)
+
+
+def _candidates(parent: str) -> Iterator[str]:
+    with os.scandir(parent) as entries:
+        for entry in entries:
+            if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
+                yield entry.path
+
+
+def leftover_at(path: str) -> list[Leftover]:
+    """Return what the marker of a directory says; nothing without a marker."""
+    try:
+        fd = os.open(path, OPEN_DIRECTORY)
+    except OSError:
+        return []
+    try:
+        marker = read_marker(fd)
+        run_id, kept_for = str(marker["run_id"]), str(marker.get("kept_for", ""))
+        return [Leftover(path, run_id, OwnerProcess.of(marker), kept_for)]
+    except (KeyError, ValueError):
+        return []
+    finally:
+        os.close(fd)

@@ -1,0 +1,371 @@
+"""Control of the page cache, and the proof of its state.
+
+A read after a write measures the memory of the node unless the pages are evicted first, and
+eviction is only a request to the kernel. So whoever evicts measures afterwards what stayed.
+
+Only the page cache of *this* node is seen and touched. File systems with a cache of their own
+(the page pool of GPFS, the ARC of ZFS, the servers of Lustre) keep what they hold.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import mmap
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pffbench.case import CacheState
+from pffbench.parallel.agreement import AgreedStep
+from pffbench.parallel.topology import Team
+
+_WINDOW_PAGES = 2**18  # 1 GiB of 4 KiB pages: bounds the answer vector for huge files
+_READ_BYTES = 4 * 2**20
+_PROT_NONE = 0  # mincore needs a mapping, not the right to read it
+_MAP_FAILED = ctypes.c_void_p(-1).value
+
+
+@dataclass(frozen=True)
+class Residency:
+    """How much of some files the page cache of this node holds.
+
+    Attributes
+    ----------
+    resident, total : int
+        Pages held, and pages that the files span.
+    """
+
+    resident: int
+    total: int
+
+    @property
+    def fraction(self) -> float:
+        """Part of the pages that is held, 0 to 1; NaN where there are no pages."""
+        return self.resident / self.total if self.total else math.nan
+
+    def __add__(self, other: Residency) -> Residency:
+        return Residency(self.resident + other.resident, self.total + other.total)
+
+
+def residency(paths: Iterable[str]) -> Residency:
+    """Count the pages of files that are in the page cache.
+
+    Asks mincore(2) about a mapping of each file, which reads nothing. Empty files count as no
+    pages. Since Linux 5.2 the kernel tells the truth only to the owner of a file or to those who
+    may write it; to anybody else it says that everything is resident.
+
+    Parameters
+    ----------
+    paths : iterable of str
+        Regular files; not directories.
+
+    Raises
+    ------
+    OSError
+        A file cannot be opened or mapped.
+    """
+    calls = _Calls()
+    resident = total = 0
+    for path in paths:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            size = os.fstat(fd).st_size
+            total += math.ceil(size / mmap.PAGESIZE)
+            resident += _resident_pages(calls, fd, size)
+        finally:
+            os.close(fd)
+    return Residency(resident, total)
+
+
+def evict(paths: Iterable[str]) -> None:
+    """Write files out to their device and drop their pages from the page cache.
+
+    Dirty pages cannot be dropped, so every file is synced first, and all of them before the
+    first is dropped. Pages that another process has mapped stay, as do those of a file system
+    that lives in memory: measure with `residency`.
+
+    Parameters
+    ----------
+    paths : iterable of str
+        Regular files; not directories.
+
+    Raises
+    ------
+    OSError
+        A file cannot be opened or synced.
+    """
+    files = list(paths)
+    _with_each(files, os.fdatasync)
+    _with_each(files, lambda fd: os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED))
+
+
+def warm(paths: Iterable[str]) -> None:
+    """Read files from end to end, so that the page cache holds them.
+
+    Parameters
+    ----------
+    paths : iterable of str
+        Regular files; not directories.
+
+    Raises
+    ------
+    OSError
+        A file cannot be opened or read.
+    """
+    buffer = bytearray(_READ_BYTES)
+
+    def read_through(fd: int) -> None:
+        while os.readv(fd, [buffer]):
+            pass
+
+    _with_each(paths, read_through)
+
+
+def _with_each(paths: Iterable[str], act: Callable[[int], object]) -> None:
+    for path in paths:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            act(fd)
+        finally:
+            os.close(fd)
+
+
+class _Calls:
+    """mmap, mincore and munmap of the C library, with one answer vector for all files.
+
+    Python's own mmap objects hide their address and copy the descriptor, which costs more than
+    the three calls together.
+    """
+
+    def __init__(self) -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        pointer, size = ctypes.c_void_p, ctypes.c_size_t
+        self.mmap = libc.mmap
+        self.mmap.restype = pointer
+        self.mmap.argtypes = [
+            pointer,
+            size,
+            ctypes.c_int,
+            ctypes.c_int,
+            ctypes.c_int,
+            ctypes.c_int64,
+        ]
+        self.mincore = libc.mincore
+        self.mincore.argtypes = [pointer, size, pointer]
+        self.munmap = libc.munmap
+        self.munmap.argtypes = [pointer, size]
+        self.vector = np.zeros(1, np.uint8)
+
+    def answers(self, pages: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+        """One byte per page to be filled; grows as needed, and is used again."""
+        if pages > self.vector.size:
+            self.vector = np.zeros(pages, np.uint8)
+        return self.vector[:pages]
+
+
+def _resident_pages(calls: _Calls, fd: int, size: int) -> int:
+    window = _WINDOW_PAGES * mmap.PAGESIZE
+    return sum(
+        _resident_in(calls, fd, start, min(window, size - start))
+        for start in range(0, size, window)
+    )
+
+
+def _resident_in(calls: _Calls, fd: int, start: int, length: int) -> int:
+    answers = calls.answers(math.ceil(length / mmap.PAGESIZE))
+    address = calls.mmap(None, length, _PROT_NONE, mmap.MAP_SHARED, fd, start)
+    if address == _MAP_FAILED:
+        raise _last_error()
+    try:
+        if calls.mincore(address, length, answers.ctypes.data):
+            raise _last_error()
+    finally:
+        calls.munmap(address, length)
+    return int(np.count_nonzero(answers & 1))  # only the lowest bit has a meaning
+
+
+def _last_error() -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number))
+
+
+#: Pages that may still be resident for a read to count as cold, and that must be for a warm one.
+DROPPED_BELOW = 0.01
+WARM_ABOVE = 0.99
+
+
+@dataclass(frozen=True)
+class CacheProof:
+    """The state of the page cache right before reading; equal on all ranks.
+
+    Parameters
+    ----------
+    wanted : {"warm", "shifted", "dropped", "separate", "copied"}
+        What the experiment asks for.
+    fraction : float
+        Part of the pages of the files to be read that was resident, 0 to 1; NaN without files.
+    resident : int
+        Bytes of these pages, over all nodes.
+    """
+
+    wanted: CacheState
+    fraction: float
+    resident: int = 0
+
+    @property
+    def proved(self) -> bool:
+        """Whether the measured fraction agrees with the state asked for.
+
+        That other nodes wrote is seen to before a run reads what another job wrote; that the
+        reading nodes hold nothing of it all the same is measured. ``shifted`` and ``copied`` say
+        what was done, and promise nothing of what is resident.
+        """
+        if self.wanted in ("dropped", "separate"):
+            return self.fraction < DROPPED_BELOW
+        return self.wanted in ("shifted", "copied") or self.fraction > WARM_ABOVE
+
+
+def bring_about(
+    team: Team,
+    wanted: CacheState,
+    written: AbstractSet[str],
+    to_read: AbstractSet[str],
+    hook: str | None = None,
+) -> CacheProof:
+    """Evict or warm the files and measure what is resident; collective.
+
+    Parameters
+    ----------
+    team : Team
+        The ranks.
+    wanted : {"warm", "shifted", "dropped", "separate", "copied"}
+        The state asked for. ``warm`` reads what is missing. ``dropped`` writes the files out
+        and evicts them on every node that wrote or will read them. ``shifted`` and ``separate``
+        do nothing: ranks read what others wrote. ``copied`` does nothing either: the files are
+        those of a copy (`leave_a_copy`).
+    written, to_read : set of str
+        The files that this rank wrote, and those that it is going to read.
+    hook : str, optional
+        With ``dropped``: a command that each node runs after the eviction, for file systems
+        whose cache ``posix_fadvise`` does not reach.
+
+    Raises
+    ------
+    PhaseFailedError
+        A file could not be read or evicted, or the hook ended with an error, on any rank.
+    """
+    if wanted == "dropped":
+        with AgreedStep(team.comm, "eviction"):
+            evict(team.share_on_node(written | to_read))
+        with AgreedStep(team.comm, "drop hook"):
+            if hook is not None and team.is_leader:
+                run_hook(hook)
+    files = team.share_on_node(to_read)
+    found = _measured(team, files, to_read)
+    if wanted == "warm" and not found.fraction > WARM_ABOVE:
+        with AgreedStep(team.comm, "warming"):
+            warm(files)
+        found = _measured(team, files, to_read)
+    return CacheProof(wanted, found.fraction, found.here.resident * mmap.PAGESIZE)
+
+
+def resident_bytes(team: Team, to_read: AbstractSet[str]) -> int:
+    """Return how many bytes of files are in the page cache, over all nodes; collective."""
+    found = _measured(team, team.share_on_node(to_read), to_read)
+    return found.here.resident * mmap.PAGESIZE
+
+
+def copied_name(store: str) -> str:
+    """Return what the copy of a store is called: ``shared.h5`` becomes ``shared_copy.h5``."""
+    path = Path(store)
+    return str(path.with_name(f"{path.stem}_copy{path.suffix}"))
+
+
+def leave_a_copy(store: str) -> None:
+    """Copy a file or directory to `copied_name` and remove the original.
+
+    It is a way, used in studies, to read what was written "without caching effects". It has
+    none of the effect: what is copied goes through the page cache too, and stays there.
+
+    Raises
+    ------
+    OSError
+        It cannot be read, written or removed.
+    """
+    if Path(store).is_dir():
+        shutil.copytree(store, copied_name(store))
+        shutil.rmtree(store)
+    else:
+        shutil.copy(store, copied_name(store))
+        Path(store).unlink()
+
+
+def run_hook(command: str) -> None:
+    """Run the site's command that drops this node's caches.
+
+    Raises
+    ------
+    RuntimeError
+        It ended with an error; the message holds what it printed.
+    """
+    import subprocess
+
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, timeout=120, check=False
+    )
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()
+        raise RuntimeError(f"the drop hook {command!r} ended with {done.returncode}: {said}")
+
+
+def _measured(team: Team, files: list[str], to_read: AbstractSet[str]) -> _Held:
+    """Count the resident pages of all nodes.
+
+    Every node counts the files that its ranks read. The pages of one file that all nodes read
+    are counted against its size once, since each byte of it is read on one node only.
+    """
+    here = Residency(0, 0)
+    with AgreedStep(team.comm, "residency"):
+        here = residency(files)
+    only = next(iter(to_read)) if len(to_read) == 1 else None
+    held: _Held = team.comm.allreduce(_Held.of(here, only), op=_Held.__add__)
+    return held
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What some ranks have counted, joined two by two.
+
+    Parameters
+    ----------
+    here : Residency
+        Pages that they found, and that their files span.
+    largest : int
+        Pages that the files of the one of them span that counted most.
+    only : str or None
+        The file that each of them reads, if it is the same and no other.
+    """
+
+    here: Residency
+    largest: int
+    only: str | None
+
+    @classmethod
+    def of(cls, here: Residency, only: str | None) -> _Held:
+        return cls(here, here.total, only)
+
+    def __add__(self, other: _Held) -> _Held:
+        same = self.only if self.only == other.only else None
+        return _Held(self.here + other.here, max(self.largest, other.largest), same)
+
+    @property
+    def fraction(self) -> float:
+        """The part that is resident."""
+        total = self.largest if self.only is not None else self.here.total
+        return Residency(min(self.here.resident, total), total).fraction

@@ -1,0 +1,353 @@
+"""Tables of a summary: their columns, titles and footnotes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from pffbench.phases import MOVING
+from pffbench.record.run_json import RunRecord
+from pffbench.summary.labels import comparisons_apart
+from pffbench.summary.summary import (
+    AMPLIFICATIONS,
+    CaseSummary,
+    PhaseSummary,
+    Summary,
+    amplification,
+    compression_ratio,
+)
+from pffbench.units import Size
+
+_MIB = 2**20
+#: How many times as long as the middle rank the slowest one takes before it is told.
+_APART = 1.2
+#: In a collective call: part of the time that a rank must be idler than the median rank, and part
+#: of the repetitions in which it must be the same one, before it is told.
+_IDLE, _USUALLY = 0.2, 0.6
+#: Phases in which a slow rank is looked for: those that move data, and those that wait for devices.
+_WATCHED = (*MOVING, "close", "flush", "sync", "close_update", "flush_update", "sync_update")
+Part = Literal["case", "write", "update", "read"]
+#: Part of the raw speed beyond which raw transfers are no limit; less may be noise.
+_NO_LIMIT = 1.1
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table of a comparison.
+
+    Parameters
+    ----------
+    heading : str
+        What stands above it.
+    part : {"case", "write", "update", "read"}
+        What it tells of: a narrow terminal shows writing and reading one below the other.
+    cell : callable
+        Gives the text for a case.
+    """
+
+    heading: str
+    part: Part
+    cell: Callable[[CaseSummary], str]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it holds words, not numbers."""
+        return self.part == "case"
+
+
+def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
+    """Return the columns that suit a comparison."""
+    found = [
+        Column("backend", "case", lambda case: case.sample.backend),
+        Column("settings", "case", lambda case: "raw" if case.raw else case.sample.settings),
+        Column("transfer", "case", lambda case: case.sample.transfer),
+    ]
+    if any(case.variant for case in cases):
+        found.append(Column("variant", "case", lambda case: case.variant))
+    found.append(Column("n", "case", lambda case: str(case.repetitions)))
+    if any(compression_ratio(case) for case in cases):
+        found.append(Column("ratio", "write", _compressed))
+    if cases[0].sample.workload == "versions":
+        found += [
+            Column("kept MiB", "write", partial(_counted, "close", "file_bytes", _MIB)),
+            Column("reused", "write", partial(_counted, "close", "chunks_reused", 1)),
+        ]
+    # With many arrays the time of one is what matters, not the rate.
+    small = cases[0].sample.workload == "datasets"
+    for part in _PARTS:
+        total = f"{part}_total"
+        if not any(total in case.phases for case in cases):
+            continue
+        if small and part in _OPENING:
+            opening = _OPENING[part]
+            found += [
+                Column(f"{opening.partition('_')[0]} ms", part, partial(_told, _each, opening)),
+                Column(f"{part} ms", part, partial(_told, _each, part)),
+            ]
+        found += _columns_of_total(part, total, unit_of(cases, total))
+    if any("update" in case.phases for case in cases):
+        grown = partial(_counted, "update", "grown_bytes", _MIB)
+        found.append(Column("grew MiB", "update", grown))
+    found += [
+        Column(heading, "read", partial(_amplified, counter))
+        for heading, counter in AMPLIFICATIONS.items()
+        if any(amplification(case, "touched_bytes") is not None for case in cases)
+    ]
+    if any("repack" in case.phases for case in cases):
+        unit = unit_of(cases, "repack")
+        found.append(Column(f"repack {unit.name}", "write", partial(_told, unit.seconds, "repack")))
+    if any(("read", "decodes_counted") in case.counts for case in cases):
+        found.append(Column("decodes", "read", _decodes))
+    return found
+
+
+_PARTS: tuple[Part, ...] = ("write", "update", "read")
+#: The phase that makes, or finds, the arrays of a part.
+_OPENING: dict[Part, str] = {"write": "define", "read": "open_array"}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of time for a column of totals."""
+
+    name: str
+    per_second: float
+
+    def seconds(self, found: PhaseSummary) -> str:
+        """Return the median."""
+        return significant(found.seconds.median * self.per_second)
+
+    def interval(self, found: PhaseSummary) -> str:
+        """Return the 95 % interval of the median; of fewer than five values their range."""
+        s = found.seconds
+        few = math.isnan(s.low)
+        low, high = (s.minimum, s.maximum) if few else (s.low, s.high)
+        text = f"{significant(low * self.per_second)}–{significant(high * self.per_second)}"
+        return f"({text})" if few else text
+
+    def cpu(self, found: PhaseSummary) -> str:
+        """Return the processor time of all ranks together."""
+        cpu = found.cpu_seconds
+        return "" if cpu is None else significant(cpu * self.per_second)
+
+
+def unit_of(cases: Sequence[CaseSummary], phase: str) -> Unit:
+    """Return the unit in which the times of a phase are easiest to read."""
+    medians = [case.phases[phase].seconds.median for case in cases if phase in case.phases]
+    return Unit("s", 1.0) if max(medians, default=0.0) >= _LONG else Unit("ms", 1e3)
+
+
+#: Seconds from which on times are written in seconds.
+_LONG = 10.0
+
+
+def _columns_of_total(part: Part, total: str, unit: Unit) -> list[Column]:
+    """Return what is told of writing, or of reading, as a whole."""
+    tell: dict[str, Callable[[PhaseSummary], str]] = {
+        f"{part} {unit.name}": unit.seconds,
+        "low–high": unit.interval,
+        "×best": _ratio,
+        "roof": _percent,
+        f"cpu {unit.name}": unit.cpu,
+        "MiB/s": _rate,
+    }
+    return [Column(heading, part, partial(_told, told, total)) for heading, told in tell.items()]
+
+
+def _counted(phase: str, counter: str, unit: float, case: CaseSummary) -> str:
+    """Return what was counted in a phase by all ranks together, in a unit."""
+    amount = case.counts.get((phase, counter))
+    return "" if amount is None else f"{amount / unit:.3g}"
+
+
+def _told(tell: Callable[[PhaseSummary], str], phase: str, case: CaseSummary) -> str:
+    """Return a number of a phase; of an invalid case none, so that nobody compares it."""
+    if case.invalid:
+        return "INVALID" if tell in (_ratio, _each) else ""
+    found = case.phases.get(phase)
+    return "" if found is None else tell(found)
+
+
+def _compressed(case: CaseSummary) -> str:
+    ratio = compression_ratio(case)
+    return "" if ratio is None else f"{ratio:.4g}"
+
+
+def _decodes(case: CaseSummary) -> str:
+    """Return how often chunks were decoded in reading; with what must be, where they differ."""
+    counted = case.counts.get(("read", "decodes_counted"))
+    expected = case.counts.get(("read", "decodes_expected"), counted)
+    if counted is None or expected is None:
+        return ""
+    return f"{counted:.0f}" + ("" if counted == expected else f", not {expected:.0f}")
+
+
+def _amplified(counter: str, case: CaseSummary) -> str:
+    times = amplification(case, counter)
+    return "" if times is None else f"{times:.3g}"
+
+
+def stored_lines(cases: Sequence[CaseSummary]) -> list[str]:
+    """Say, once for each way that occurs, how the arrays of the formats lie on disk."""
+    found: dict[str, str] = {}
+    for case in ordered(cases):
+        if case.raw or case.invalid or not case.stored_as:
+            continue
+        plural = "" if case.disk_files == 1 else "s"
+        size = f"{Size(case.disk_bytes or 0)} in {case.disk_files} file{plural}"
+        found.setdefault(f"{case.sample.backend} {case.sample.settings}: {case.stored_as}", size)
+    return [f"{text}, {size}" for text, size in found.items()]
+
+
+def invalid_lines(cases: Sequence[CaseSummary]) -> list[str]:
+    """Say which cases take part in nothing, and why."""
+    return [
+        f"INVALID, takes part in nothing: {case.sample.backend} {case.sample.settings} "
+        f"{case.sample.transfer}: {case.invalid}"
+        for case in ordered(cases)
+        if case.invalid
+    ]
+
+
+def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
+    """Say what is compared in one line."""
+    s = cases[0].sample
+    p = summary.record.cases[s.case]["parameters"]
+    apart = comparisons_apart(summary.record).get(s.group, "")
+    of = f"{s.arrays} array{'s' if s.arrays != 1 else ''}"
+    printed = ", reads printed within their time" if p.get("read_sink") == "print" else ""
+    amount = f"{Size(cases[0].nbytes)} in {of} of {p['dtype']} ({p['source']})"
+    return (
+        f"{s.workload}{apart}, layout {s.layout}: {amount}, {s.ranks} ranks, "
+        f"cache {p['cache']}, written until {p['durability']}{printed}"
+    )
+
+
+def ordered(cases: Sequence[CaseSummary]) -> list[CaseSummary]:
+    """Return formats first, in a fixed order, raw bytes last."""
+
+    def key(case: CaseSummary) -> tuple[bool, str, str, str, str]:
+        s = case.sample
+        return (case.raw, s.backend, s.settings, s.transfer, case.variant)
+
+    return sorted(cases, key=key)
+
+
+def details(summary: Summary) -> list[str]:
+    """Return what else should be known of a run, beside its verdict."""
+    record = summary.record
+    count = sum(len(case.phases) for case in summary.cases)
+    warned = [p for c in summary.cases for p in c.phases.values() if p.warnings]
+    texts = [_floor(record), *_memory(record), *_imbalance(summary), *_waited_for(summary)]
+    texts += [f"remark: {remark}" for remark in (*record.remarks, *record.stops)]
+    if warned:
+        codes = sorted({w.code for p in warned for w in p.warnings})
+        named = ", ".join(codes).replace("_", " ")
+        texts.append(f"notes on {len(warned)} of {count} phases: {named}")
+    return [*texts, *(f"INVALID: {reason}" for reason in record.reasons)]
+
+
+def _floor(record: RunRecord) -> str:
+    """Tell what the harness itself costs, and how fast memory is."""
+    floor = record.floor
+    if "synced" not in floor:
+        return f"floor: times are given in steps of {floor['tick']:g} s"
+    copy = Size(floor["memory_copy_bytes_per_second"])
+    clock = "the slowest rank" if record.clock == "own" else "all ranks together"
+    return (
+        f"floor: an empty phase takes {floor['own'] * 1e6:.3g} µs on a rank and "
+        f"{floor['synced'] * 1e6:.3g} µs until all have ended; job times are those of {clock}; all "
+        f"ranks together copy {copy}/s in memory"
+    )
+
+
+def _memory(record: RunRecord) -> Iterator[str]:
+    """Tell the largest case's data on a node against the node's memory."""
+    totals = [host.get("memory_bytes") for host in record.provenance.get("hosts", [])]
+    known = [total for total in totals if isinstance(total, int)]
+    if not known or not record.cases:
+        return
+    largest = max(case["cost"]["nbytes"] for case in record.cases.values())
+    most = max(record.topology["ranks_per_node"]) / record.ranks
+    data = Size(largest * most)
+    yield (
+        f"data: at most {data} on a node with {Size(min(known))} of memory "
+        f"({data / min(known):.1%}): what is not synced or dropped stays in memory"
+    )
+
+
+def _imbalance(summary: Summary) -> Iterator[str]:
+    """Tell of the phase in which the slowest rank lags the most behind the others."""
+    found = [
+        (case, phase.phase, phase.ranks)
+        for case in summary.cases
+        for phase in case.phases.values()
+        if phase.phase in _WATCHED and phase.ranks is not None
+        if not any(w.code == "below_resolution" for w in phase.warnings)
+    ]
+    lagging = [f for f in found if f[2].imbalance >= _APART]
+    if lagging:
+        case, phase, ranks = max(lagging, key=lambda f: f[2].imbalance)
+        s = case.sample
+        yield (
+            f"largest rank imbalance: {phase} of {s.backend} {s.layout} {s.transfer}, "
+            f"slowest/median {ranks.imbalance:.2g}; usually rank {ranks.slowest_rank} "
+            f"({ranks.slowest_share:.0%} of repetitions), host {ranks.slowest_host} "
+            f"({ranks.host_share:.0%})"
+        )
+
+
+def _waited_for(summary: Summary) -> Iterator[str]:
+    """Tell of the collective call in which the ranks most likely wait for one of them."""
+    found = [
+        (case, phase.phase, phase.ranks)
+        for case in summary.cases
+        if case.sample.transfer == "collective"
+        for phase in case.phases.values()
+        if phase.phase in _WATCHED and phase.ranks is not None
+        if phase.ranks.idle >= _IDLE and phase.ranks.idlest_share >= _USUALLY
+    ]
+    if found:
+        case, phase, ranks = max(found, key=lambda f: f[2].idle)
+        s = case.sample
+        yield (
+            f"collective {phase} of {s.backend} {s.layout}: the ranks wait for rank "
+            f"{ranks.idlest_rank}, which takes {ranks.idle:.0%} of the time less processor time "
+            f"than the median rank ({ranks.idlest_share:.0%} of repetitions)"
+        )
+
+
+def _rate(found: PhaseSummary) -> str:
+    return "" if found.rate is None else significant(found.rate / _MIB)
+
+
+def _each(found: PhaseSummary) -> str:
+    """Return milliseconds for each array."""
+    return significant(found.per_array * 1e3)
+
+
+def _ratio(found: PhaseSummary) -> str:
+    return "" if found.ratio is None else f"{found.ratio.value:.2f}"
+
+
+def _percent(found: PhaseSummary) -> str:
+    return "" if found.roofline is None else part_of_raw(found.roofline)
+
+
+def part_of_raw(part: float) -> str:
+    """Write a part of the raw speed in percent; no number where raw transfers are no limit.
+
+    They are none where a format takes clearly less time than the fastest of them: it stores
+    fewer bytes, or in an order that suits the boxes better.
+    """
+    return ">100%" if part > _NO_LIMIT else f"{part:.0%}"
+
+
+def significant(value: float) -> str:
+    """Write a number with three digits and no exponent where digits will do."""
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

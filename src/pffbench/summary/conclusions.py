@@ -1,0 +1,368 @@
+"""The verdict of a run in at most five lines."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from pffbench.phases import READ_PHASES
+from pffbench.record.run_json import RunRecord
+from pffbench.storage.durability import QUIET
+from pffbench.summary.headline import Answer, ComparisonKey, Contender
+from pffbench.summary.labels import comparisons_apart, parameters_apart
+from pffbench.summary.rank_test import Ratio
+from pffbench.summary.summary import CaseSummary, Summary
+
+_VERBS = {"write_total": "Writing", "update_total": "Updating", "read_total": "Reading"}
+#: Where writing ends, by what the experiment asks for.
+_ENDS = {"close": "until close", "flush": "until the flush", "sync": "to the device"}
+#: Where what is read comes from, by the state of the page cache.
+_ORIGINS = {
+    "warm": "from the page cache",
+    "shifted": "from the page cache, written by another rank",
+    "copied": "from the page cache, a copy",
+    "dropped": "from the device",
+    "separate": "by another job",
+    "unproved": "with a page cache in an unproved state",
+}
+#: More comparisons than this are counted, not named.
+_NAMED = 4
+#: More repetitions than this are not worth naming.
+_MANY = 1000
+#: Part of the repetitions that must be disturbed before it is told.
+_OFTEN = 0.2
+
+
+def verdict_lines(summary: Summary) -> list[str]:
+    """Say what is fastest at writing and at reading, what is not decided, and if the run is valid.
+
+    At most five lines. All of them follow from `Summary.answers`; nothing is said here that the
+    tests of `pffbench.summary.inference` do not support.
+    """
+    return [*sentences(summary), *undecided(summary), validity(summary)]
+
+
+def sentences(summary: Summary) -> list[str]:
+    """Return the lines about speed alone."""
+    if summary.absent and not summary.answers:
+        return [f"Nothing is compared: {'; '.join(absent(summary))}."]
+    return [line for total in _VERBS if (line := _sentence(summary, total))]
+
+
+def absent(summary: Summary) -> list[str]:
+    """Say which formats were to be compared and take no part, and why."""
+    return [
+        f"{one.name} takes no part"
+        + (f" in {one.missed} of {one.planned} comparisons" if one.missed < one.planned else "")
+        + f" ({one.why})"
+        for one in summary.absent
+    ]
+
+
+def validity(summary: Summary) -> str:
+    """Say whether the run is valid, in a line that begins with the verdict, a colon behind it."""
+    record = summary.record
+    if record.reasons or record.valid is False:
+        reason = record.reasons[0] if record.reasons else "see run.json"
+        more = len(record.reasons) - 1
+        also = f" (and {more} more reason{'s' if more > 1 else ''})" if more > 0 else ""
+        return f"INVALID: {reason}{also}"
+    if record.valid is None:
+        return _without_verdict(record)
+    word = "VALID" if record.status == "finished" else "INTERRUPTED"
+    counts = [case.repetitions for case in summary.cases]
+    text = f"{word}: every byte read was verified"
+    if not counts:
+        return text
+    number = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{counts[0]}"
+    plural = "s" if max(counts) > 1 else ""
+    cases = f"{len(counts)} cases" if len(counts) > 1 else "1 case"
+    each = " each" if len(counts) > 1 else ""
+    return f"{text}; {cases}, {number} repetition{plural}{each}{_duration(record)}"
+
+
+def _without_verdict(record: RunRecord) -> str:
+    if record.imported:
+        return f"IMPORTED: measured by {record.imported}; pffbench has verified nothing of that"
+    if record.status == "written":
+        return "WRITTEN: nothing has been read and verified yet"
+    return "NOT FINISHED: the run goes on or was killed, and repetitions are missing"
+
+
+def _duration(record: RunRecord) -> str:
+    if record.finished is None or record.resumed:
+        return ""
+    seconds = _seconds_between(record.started, record.finished)
+    return "" if seconds is None else f", {_rounded(seconds)}"
+
+
+def _seconds_between(begin: str, end: str) -> float | None:
+    try:
+        return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
+    except (TypeError, ValueError):
+        return None
+
+
+def _rounded(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def subject(summary: Summary, total: str) -> str:
+    """Say what a total of the headline is about, such as ``Writing (to the device)``."""
+    found = [answer for answer in summary.answers if answer.total == total]
+    return f"{_VERBS[total]} ({_where(summary, found, total)})"
+
+
+def _sentence(summary: Summary, total: str) -> str | None:
+    found = [answer for answer in summary.answers if answer.total == total]
+    if not found:
+        return None
+    head = subject(summary, total)
+    long_enough = [answer for answer in found if not answer.too_short]
+    if not long_enough:
+        return f"{head}: too short to be told apart from the harness; take larger arrays."
+    names = comparison_names(summary)
+    clusters: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Answer]] = defaultdict(list)
+    for answer in long_enough:
+        clusters[answer.fastest, _open(answer)].append(answer)
+    ordered = sorted(clusters.items(), key=lambda item: -len(item[1]))
+    several = len(clusters) > 1
+    first, *more = (_part(members, names, len(found), several, summary) for _, members in ordered)
+    return ". ".join([f"{head}: {first}", *more]) + "."
+
+
+def _open(answer: Answer) -> tuple[str, ...]:
+    return tuple(o.name for o in answer.others if o.standing == "undecided")
+
+
+def _part(
+    members: Sequence[Answer],
+    names: Mapping[ComparisonKey, str],
+    count: int,
+    several: bool,
+    summary: Summary,
+) -> str:
+    """Say of comparisons with the same outcome what is fastest, and how much slower others are."""
+    first = members[0]
+    where = _among(members, names, count, several)
+    label = contender_labels(summary)
+    fastest = [label[name] for name in first.fastest]
+    open_ = [o for answer in members for o in answer.others if o.standing == "undecided"]
+    slower = [o for answer in members for o in answer.others if o.standing == "slower"]
+    if open_:
+        who = [*fastest, *dict.fromkeys(label[o.name] for o in open_)]
+        text = f"{_list(who, 'or')} is fastest{where}, not decided ({_times(open_)})"
+    elif len(fastest) > 1:
+        margin = float(summary.record.experiment.get("margin") or 0.1)
+        text = f"{_list(fastest, 'and')} are equally fast within {margin:.0%}{where}"
+    else:
+        text = f"{fastest[0]} is fastest{where}"
+    by_name: dict[str, list[Contender]] = defaultdict(list)
+    for other in slower:
+        by_name[label[other.name]].append(other)
+    told = [
+        f"{name} takes {_times(some)}" + (" as long" if i == 0 else "")
+        for i, (name, some) in enumerate(by_name.items())
+    ]
+    return "; ".join(filter(None, [text, ", ".join(told)]))
+
+
+def contender_labels(summary: Summary) -> dict[str, str]:
+    """Name contenders for people: formats, or what sets cases of one format apart."""
+    cases = {case.sample.case: case for case in summary.cases}
+    return {
+        name: " ".join(filter(None, [case.sample.backend, case.sample.transfer, case.variant]))
+        if (case := cases.get(name))
+        else name
+        for answer in summary.answers
+        for name in (answer.name, *(other.name for other in answer.others))
+    }
+
+
+def _times(others: Sequence[Contender]) -> str:
+    """Write one ratio with its interval; of several comparisons, from the least to the most."""
+    if len(others) == 1:
+        return f"{number(others[0].ratio.value)} times ({interval(others[0].ratio)})"
+    low, high = min(o.ratio.low for o in others), max(o.ratio.high for o in others)
+    return f"{number(low)}–{number(high)} times"
+
+
+def interval(ratio: Ratio) -> str:
+    """Write the interval of a ratio."""
+    return f"{number(ratio.low)}–{number(ratio.high)}"
+
+
+def number(value: float) -> str:
+    """Write a ratio with three digits, two behind the point at most."""
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "–"
+    return f"{value:.2f}" if value < 10 else f"{value:.3g}"
+
+
+def _among(
+    members: Sequence[Answer], names: Mapping[ComparisonKey, str], count: int, several: bool
+) -> str:
+    """Name the comparisons that something is said of."""
+    if count == 1:
+        return ""
+    if not several and len(members) == count:
+        return f" in all {count} comparisons"
+    told = [names[answer.key] for answer in members]
+    if len(told) > _NAMED or not all(told):
+        return f" in {len(members)} of {count} comparisons"
+    return f" with {_list(told, 'and')}"
+
+
+def _list(names: Sequence[str], word: str) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+def comparison_names(summary: Summary) -> dict[ComparisonKey, str]:
+    """Name the comparisons of the headline by what sets them apart; empty where it is one."""
+    keys = list(dict.fromkeys(answer.key for answer in summary.answers))
+    apart = comparisons_apart(summary.record)
+    entries = {entry["group"]: entry["parameters"] for entry in summary.record.cases.values()}
+    words = {
+        key: (
+            entries[key.group]["workload"],
+            f"layout {entries[key.group]['layout']}",
+            apart.get(key.group, "").strip(),
+            key.settings,
+            "compressed" if key.compressed else "uncompressed",
+        )
+        for key in keys
+    }
+    telling = [i for i in range(5) if len({told[i] for told in words.values()}) > 1]
+    names = {key: " ".join(told[i] for i in telling if told[i]) for key, told in words.items()}
+    if len(set(names.values())) == len(names):
+        return names
+    more = parameters_apart(summary.record)
+    return {key: f"{name} {more[key.group]}".strip() for key, name in names.items()}
+
+
+def _where(summary: Summary, found: Sequence[Answer], total: str) -> str:
+    cases = [summary.record.cases[answer.case]["parameters"] for answer in found]
+    if total != "read_total":
+        ends = {p["durability"] for p in cases}
+        return _ENDS[ends.pop()] if len(ends) == 1 else "as durably as each asks for"
+    states = {case.cache for case in _cases_of(summary, found)}
+    return _ORIGINS.get(states.pop(), "cache as asked for") if len(states) == 1 else "mixed caches"
+
+
+def _cases_of(summary: Summary, found: Sequence[Answer]) -> list[CaseSummary]:
+    wanted = {name for a in found for name in (a.case, *(o.case for o in a.others))}
+    return [case for case in summary.cases if case.sample.case in wanted]
+
+
+def undecided(summary: Summary) -> Iterator[str]:
+    """Say how many comparisons are not decided and what would decide them, if there are any."""
+    open_ = [(a, o) for a in summary.answers for o in a.others if o.standing == "undecided"]
+    open_ = [(a, o) for a, o in open_ if not a.too_short]
+    if not open_:
+        return
+    count = sum(len(answer.others) for answer in summary.answers)
+    needed = max(other.needed for _, other in open_)
+    text = f"Not decided: {len(open_)} of {count} comparisons"
+    if needed > _MANY:
+        yield f"{text}; more than {_MANY} repetitions would be needed, or larger arrays."
+        return
+    minutes = _minutes_for(summary, open_)
+    auto = summary.record.experiment.get("repetitions") == "auto"
+    how = f"max_repetitions={needed} --set time_budget=…" if auto else f"repetitions={needed}"
+    yield f"{text}; about {needed} repetitions{minutes} would decide them (--set {how})."
+
+
+def _minutes_for(summary: Summary, open_: Sequence[tuple[Answer, Contender]]) -> str:
+    """Estimate the time that the missing repetitions take, by what the run took."""
+    record = summary.record
+    if record.finished is None or record.resumed:
+        return ""
+    passed = _seconds_between(record.started, record.finished)
+    done = sum(case.repetitions + 1 for case in summary.cases)
+    if not passed or not done:
+        return ""
+    known = {case.sample.case: case.repetitions for case in summary.cases}
+    missing: dict[str, int] = {}
+    for answer, other in open_:
+        for name in (answer.case, *other.open_cases):
+            missing[name] = max(missing.get(name, 0), other.needed - known.get(name, 0))
+    seconds = passed / done * sum(max(0, n) for n in missing.values())
+    return f" ({_rounded(seconds)} more)"
+
+
+def cautions(summary: Summary) -> list[str]:
+    """Return what the verdict rests on and a reader must know, each with what to do."""
+    if not summary.answers:
+        return []
+    return [
+        *(f"warning: {text}" for text in absent(summary)),
+        *_too_short(summary),
+        *_read_warnings(summary),
+        *_busy(summary),
+        *_unsettled(summary),
+    ]
+
+
+def _too_short(summary: Summary) -> Iterator[str]:
+    short = [a for a in summary.answers if a.too_short]
+    if short and len(short) < len(summary.answers):
+        yield (
+            f"warning: {len(short)} comparisons are too short to be told apart from the harness; "
+            "take larger arrays (shape, shape_per_rank)"
+        )
+
+
+def _read_warnings(summary: Summary) -> Iterator[str]:
+    """Tell of reads that the verdict rests on whose time is not the library's, or not proved."""
+    rests_on = _cases_of(summary, [a for a in summary.answers if a.total == "read_total"])
+    for code, text in (
+        (
+            "page_faults",
+            "half or more of the bytes went through memory mapped anew for each read in {names}: "
+            "the allocator is part of the time; choose smaller arrays or chunks",
+        ),
+        (
+            "cache_unproved",
+            "the state of the page cache was not proved in {names}: take cache: dropped, or read "
+            "in another job (cache: separate)",
+        ),
+    ):
+        names = dict.fromkeys(
+            f"{case.sample.backend} ({case.sample.layout})"
+            for case in rests_on
+            for phase in ("read", *READ_PHASES)
+            if phase in case.phases
+            if any(w.code == code for w in case.phases[phase].warnings)
+        )
+        if names:
+            some = list(names)[:_NAMED]
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            yield f"warning: {text.format(names=', '.join(some) + more)}"
+
+
+def _busy(summary: Summary) -> Iterator[str]:
+    load = summary.load
+    if load.repetitions and load.busy > _OFTEN * load.repetitions:
+        yield (
+            f"BUSY: others used {load.busy_others:.0%} of the processors in {load.busy} of "
+            f"{load.repetitions} repetitions; run again on a machine at rest, or exclusively"
+        )
+    if load.repetitions and load.stolen > _OFTEN * load.repetitions:
+        yield (
+            f"BUSY: the host took {load.steal:.0%} of the processors in {load.stolen} of "
+            f"{load.repetitions} repetitions; run again on another host, or at another time"
+        )
+
+
+def _unsettled(summary: Summary) -> Iterator[str]:
+    load = summary.load
+    if load.repetitions and load.unsettled > _OFTEN * load.repetitions:
+        yield (
+            f"warning: over {QUIET >> 20} MiB of earlier writes were not on their device when "
+            f"{load.unsettled} of {load.repetitions} repetitions began; give them more time "
+            "(--set settle=10s)"
+        )

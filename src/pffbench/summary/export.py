@@ -1,0 +1,323 @@
+"""The summary as `summary.csv`, `summary.md`, `fom.txt` and on the terminal."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pffbench.record.run_json import RunRecord
+from pffbench.regular_files import replacing, write_replacing
+from pffbench.summary.columns import (
+    Column,
+    columns_of,
+    details,
+    invalid_lines,
+    ordered,
+    stored_lines,
+    title,
+)
+from pffbench.summary.conclusions import cautions, verdict_lines
+from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
+from pffbench.text import escape_markdown, markdown_row, one_line
+
+_MIB = 2**20
+_CSV_COLUMNS = (
+    "case",
+    "group",
+    "backend",
+    "workload",
+    "layout",
+    "transfer",
+    "settings",
+    "cache",
+    "phase",
+    "repetitions",
+    "min_s",
+    "median_s",
+    "max_s",
+    "mad_s",
+    "mean_s",
+    "sd_s",
+    "low_s",
+    "high_s",
+    "cv",
+    "rate_mib_s",
+    "first_done_mib_s",
+    "ms_per_array",
+    "operations_per_s",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "roofline",
+    "cpu_s",
+    "faulted",
+    "imbalance",
+    "slowest_rank",
+    "slowest_rank_share",
+    "slowest_host",
+    "slowest_host_share",
+    "warning_codes",
+    "warnings",
+    "invalid",
+)
+
+
+def write_summary(summary: Summary, directory: str | Path) -> None:
+    """Write `summary.csv` and `summary.md` into a results directory."""
+    place = Path(directory)
+    with replacing(place / "summary.csv") as file:
+        writer = csv.DictWriter(file, _CSV_COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(_csv_rows(summary))
+    write_replacing(place / "summary.md", "\n".join(_markdown(summary)) + "\n")
+
+
+def _csv_rows(summary: Summary) -> Iterable[dict[str, Any]]:
+    for case in summary.cases:
+        s = case.sample
+        for p in case.phases.values():
+            yield {
+                "case": s.case,
+                "group": s.group,
+                "backend": s.backend,
+                "workload": s.workload,
+                "layout": s.layout,
+                "transfer": s.transfer,
+                "settings": s.settings,
+                "cache": case.cache,
+                "phase": p.phase,
+                "repetitions": p.seconds.n,
+                "min_s": p.seconds.minimum,
+                "median_s": p.seconds.median,
+                "max_s": p.seconds.maximum,
+                "mad_s": p.seconds.mad,
+                **_mean(p),
+                "low_s": p.seconds.low,
+                "high_s": p.seconds.high,
+                "cv": p.seconds.cv,
+                "rate_mib_s": _mib(p.rate),
+                "first_done_mib_s": _mib(p.first_done),
+                "ms_per_array": p.per_array * 1e3,
+                "operations_per_s": p.operations_rate,
+                "ratio": None if p.ratio is None else p.ratio.value,
+                "ratio_low": None if p.ratio is None else p.ratio.low,
+                "ratio_high": None if p.ratio is None else p.ratio.high,
+                "roofline": p.roofline,
+                "cpu_s": p.cpu_seconds,
+                "faulted": p.faulted,
+                **_ranks(p),
+                "warning_codes": " ".join(w.code for w in p.warnings),
+                "warnings": "; ".join(w.message for w in p.warnings),
+                "invalid": case.invalid,
+            }
+
+
+def _mean(found: PhaseSummary) -> dict[str, float]:
+    """Return mean and sample standard deviation, which many studies publish."""
+    seconds = list(found.by_block.values())
+    deviation = stdev(seconds) if len(seconds) > 1 else float("nan")
+    return {"mean_s": mean(seconds), "sd_s": deviation}
+
+
+def _mib(rate: float | None) -> float | None:
+    return None if rate is None else rate / _MIB
+
+
+def _ranks(found: PhaseSummary) -> dict[str, Any]:
+    """Return the columns about ranks; a sum of phases has none."""
+    r = found.ranks
+    if r is None:
+        return {}
+    return {
+        "imbalance": r.imbalance,
+        "slowest_rank": r.slowest_rank,
+        "slowest_rank_share": r.slowest_share,
+        "slowest_host": r.slowest_host,
+        "slowest_host_share": r.host_share,
+    }
+
+
+def _markdown(summary: Summary) -> Iterable[str]:
+    record = summary.record
+    yield f"# {record.name}"
+    if record.question:
+        yield from ("", escape_markdown(record.question))
+    yield from (
+        "",
+        f"{record.ranks} ranks{_nodes(record)}, {escape_markdown(record.started)}.",
+        "",
+    )
+    texts = [*verdict_lines(summary), *cautions(summary)]
+    yield from (f"- {escape_markdown(text)}" for text in texts)
+    for cases in summary.groups.values():
+        yield from ("", f"## {escape_markdown(title(cases, summary))}", "")
+        columns = columns_of(cases)
+        yield markdown_row(c.heading for c in columns)
+        yield markdown_row("---" if c.is_text else "---:" for c in columns)
+        yield from (markdown_row(c.cell(case) for c in columns) for case in ordered(cases))
+        yield ""
+        lines = (*stored_lines(cases), *invalid_lines(cases))
+        yield from (f"- {escape_markdown(text)}" for text in lines)
+        yield from ("", "Every phase, median seconds (95 % interval):", "")
+        yield from _phase_table(ordered(cases))
+    yield from ("", "## Details", "")
+    yield from (f"- {escape_markdown(text)}" for text in details(summary))
+    warned = [(c, p) for c in summary.cases for p in c.phases.values() if p.warnings]
+    if warned:
+        yield from ("", "## Notes on single phases", "")
+        for case, p in warned:
+            told = "; ".join(w.message for w in p.warnings)
+            yield f"- {escape_markdown(f'{case.sample.case} {p.phase}: {told}')}"
+
+
+def _nodes(record: RunRecord) -> str:
+    """Say on how many nodes a job ran, where that is known."""
+    nodes = len(set(record.topology["nodes"]))
+    return f" on {nodes} node(s)" if nodes else ""
+
+
+def _phase_table(cases: Sequence[CaseSummary]) -> Iterable[str]:
+    names = list(dict.fromkeys(name for case in cases for name in case.phases))
+    yield markdown_row(["case", *names])
+    yield markdown_row(["---", *("---:" for _ in names)])
+    for case in cases:
+        cells = (_with_interval(case.phases.get(name)) for name in names)
+        yield markdown_row([case.sample.case, *cells])
+
+
+def _with_interval(found: PhaseSummary | None) -> str:
+    if found is None:
+        return ""
+    s = found.seconds
+    interval = "" if math.isnan(s.low) else f" ({s.low:.3g}–{s.high:.3g})"
+    return f"{s.median:.3g}{interval}"
+
+
+def print_summary(summary: Summary, console: Console) -> None:
+    """Print the tables, how arrays lie on disk, warnings, and last the verdict."""
+    for cases in summary.groups.values():
+        console.print(Text(one_line(title(cases, summary))), style="bold")
+        for table in _tables(cases, console):
+            console.print(table)
+        for text in stored_lines(cases):
+            console.print(Text(f"  {one_line(text)}"), style="dim")
+        for text in invalid_lines(cases):
+            console.print(Text(f"  {one_line(text)}"), style="red")
+        console.print()
+    for text in cautions(summary):
+        console.print(Text(one_line(text)))
+    for text in verdict_lines(summary):
+        console.print(Text(one_line(text)))
+
+
+def _tables(cases: Sequence[CaseSummary], console: Console) -> list[Table]:
+    """Return one table, or one for writing and one for reading where the terminal is narrow."""
+    columns = columns_of(cases)
+    whole = _table(columns, cases)
+    if console.measure(whole, options=console.options.update(width=1000)).maximum <= console.width:
+        return [whole]
+    parts = dict.fromkeys(c.part for c in columns if c.part != "case")
+    return [_table([c for c in columns if c.part in ("case", part)], cases) for part in parts]
+
+
+def _table(columns: Sequence[Column], cases: Sequence[CaseSummary]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in columns:
+        table.add_column(column.heading, justify="left" if column.is_text else "right")
+    for case in ordered(cases):
+        cells = (Text(one_line(column.cell(case))) for column in columns)
+        table.add_row(*cells, style=_style(case))
+    return table
+
+
+def _style(case: CaseSummary) -> str | None:
+    if case.invalid:
+        return "red"
+    return "dim" if case.raw else None
+
+
+#: The words that every name begins with.
+_WORDS = ("backend", "workload", "layout", "transfer", "settings")
+
+
+def fom_lines(summary: Summary) -> Iterator[str]:
+    """Yield lines ``FOM name=value unit``: the verdict first, then medians of all phases.
+
+    Names hold neither spaces nor ``=``. They follow from the experiment alone, so they are the
+    same in every run of it, whatever happened there.
+    """
+    record = summary.record
+    finished = record.status == "finished"
+    yield _line("valid", float(finished and record.valid is True), "bool")
+    yield _line("finished", float(finished), "bool")
+    names = fom_names(record)
+    for case in summary.cases:
+        if case.invalid:
+            continue
+        name = names[case.sample.case]
+        for phase in case.phases.values():
+            yield _line(f"{name}.{phase.phase}.time", phase.seconds.median, "s")
+            if phase.rate is not None:
+                yield _line(f"{name}.{phase.phase}.rate", phase.rate / _MIB, "MiB/s")
+
+
+def write_fom(summary: Summary, directory: str | Path) -> Path:
+    """Write the lines into `fom.txt` of a results directory and return its path."""
+    path = Path(directory) / "fom.txt"
+    write_replacing(path, "".join(f"{line}\n" for line in fom_lines(summary)))
+    return path
+
+
+def fom_names(record: RunRecord) -> dict[str, str]:
+    """Name the planned cases for programs.
+
+    A name is backend, workload, layout, transfer and settings, joined by dots. Cases that are
+    alike in these get one more word: the parameters and options in which they differ.
+    """
+    told = {
+        name: {**entry["parameters"], **entry["options"]} for name, entry in record.cases.items()
+    }
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name, entry in told.items():
+        alike[".".join(_word(entry[key]) for key in _WORDS)].append(name)
+    found = {}
+    for stem, names in alike.items():
+        for name in names:
+            variant = _variant(told[name], [told[other] for other in names])
+            found[name] = f"{stem}.{variant}" if variant else stem
+    return _unique(found)
+
+
+def _variant(mine: Mapping[str, Any], all_: list[dict[str, Any]]) -> str:
+    differing = [key for key in mine if any(o.get(key) != mine[key] for o in all_)]
+    return "_".join(f"{key}-{_word(mine[key])}" for key in differing)
+
+
+def _word(value: object) -> str:
+    """Return a value without what separates the parts of a line or of a name."""
+    text = "x".join(map(str, value)) if isinstance(value, list) else str(value)
+    return re.sub(r"[^A-Za-z0-9_+-]+", "-", text)
+
+
+def _unique(names: Mapping[str, str]) -> dict[str, str]:
+    """Tell names that are still alike apart by the digest in the name of the case."""
+    taken = list(names.values())
+    return {
+        case: name if taken.count(name) == 1 else f"{name}_{_word(case.rpartition('.')[2])}"
+        for case, name in names.items()
+    }
+
+
+def _line(name: str, value: float, unit: str) -> str:
+    return f"FOM {name}={value:.9g} {unit}"

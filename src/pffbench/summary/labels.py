@@ -1,0 +1,91 @@
+"""Labels of cases: what sets a case apart, and how its arrays are stored."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from pffbench.record.run_json import RunRecord
+
+#: Parameters that tables have columns for.
+_OWN_COLUMNS = frozenset({"settings", "transfer"})
+
+
+def variants_of(names: Sequence[str], record: RunRecord) -> dict[str, str]:
+    """Return, for each case, in what it differs from others of its backend and settings."""
+    told = {
+        name: {**record.cases[name]["parameters"], **record.cases[name]["options"]}
+        for name in names
+        if name in record.cases
+    }
+    alike: dict[tuple[str, str], list[dict[str, object]]] = defaultdict(list)
+    for mine in told.values():
+        alike[mine["backend"], mine.get("settings", "")].append(mine)
+    found = {}
+    for name, mine in told.items():
+        same = alike[mine["backend"], mine.get("settings", "")]
+        swept = [k for k, v in mine.items() if any(other.get(k) != v for other in same)]
+        found[name] = " ".join(f"{k}={_short(mine[k])}" for k in swept if k not in _OWN_COLUMNS)
+    return found
+
+
+#: Parameters that say which array places a workload reads, in which order, or what becomes of its
+#: tables; comparisons that differ in nothing else would have the same title.
+_PLACES = (
+    "axis", "box", "position", "count", "cut", "order", "kind", "versions", "probabilities",
+)  # fmt: skip
+
+
+def comparisons_apart(record: RunRecord) -> dict[str, str]:
+    """Return, for each comparison, in which of the places that it reads it differs from others.
+
+    Such as `` axis 0``, to be put behind the name of the workload; empty where all read alike.
+    """
+    groups = {entry["group"]: entry["parameters"] for entry in record.cases.values()}
+    telling = [
+        key for key in _PLACES if len({_short(p.get(key)) for p in groups.values() if key in p}) > 1
+    ]
+    return {
+        group: "".join(f" {key} {_short(p[key])}" for key in telling if p.get(key) is not None)
+        for group, p in groups.items()
+    }
+
+
+def parameters_apart(record: RunRecord) -> dict[str, str]:
+    """Return, for each comparison, all parameters that its cases share and others have not.
+
+    Such as ``cache dropped``; layout, workload and the places that are read have names of their
+    own.
+    """
+    groups: dict[str, list[Mapping[str, object]]] = defaultdict(list)
+    for entry in record.cases.values():
+        groups[entry["group"]].append(entry["parameters"])
+    shared = {
+        group: {k: v for k, v in cases[0].items() if all(c.get(k) == v for c in cases)}
+        for group, cases in groups.items()
+    }
+    named = {"workload", "layout", *_OWN_COLUMNS, *_PLACES}
+    keys = dict.fromkeys(k for p in shared.values() for k in p if k not in named)
+    telling = [k for k in keys if len({_short(p.get(k)) for p in shared.values()}) > 1]
+    return {
+        group: " ".join(f"{k} {_short(p[k])}" for k in telling if p.get(k) is not None)
+        for group, p in shared.items()
+    }
+
+
+def _short(value: object) -> str:
+    return "×".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def stored_as(entry: Mapping[str, object]) -> str:
+    """Say how the arrays of a case are really stored, by its entry in `run.json`."""
+    stored = entry.get("stored_as")
+    if not isinstance(stored, dict):
+        return ""
+    if entry.get("raw"):
+        return "raw bytes"
+    chunks = stored["chunks"]
+    shape = "contiguous" if chunks is None else "chunks " + "×".join(map(str, chunks))
+    parts = [shape, f"codec {stored['codec']}", f"fill {stored['fill']}"]
+    parts += [f"{key} {value}" for key, value in stored["more"].items()]
+    return ", ".join(parts)

@@ -1,0 +1,258 @@
+"""One phase of one case over its repetitions: spread, rates, imbalance, caveats."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pffbench.phases import MOVING, TOTALS
+from pffbench.record.samples import Sample
+from pffbench.summary.rank_test import Ratio
+from pffbench.summary.statistics import Caveat, Spread, spread, warnings_for
+
+#: Part of the bytes of a read that go through pages mapped anew, from which on it is told.
+MUCH_FAULTED = 0.5
+
+
+@dataclass(frozen=True)
+class PhaseSummary:
+    """One phase, or sum of phases, of one case over the repetitions that count.
+
+    Parameters
+    ----------
+    phase : str
+        Name of the phase.
+    seconds : Spread
+        Job time of each repetition.
+    by_block : dict of int to float
+        The same seconds for each repetition.
+    rate : float or None
+        Median bytes per second of all ranks together; None where no data move.
+    per_array : float
+        Median seconds divided by the number of arrays of all ranks.
+    operations_rate : float or None
+        Library calls of all ranks per second of the median; None for sums of phases.
+    ratio : Ratio or None
+        Time over that of the fastest case of the comparison, over the repetitions that both have;
+        None for raw bytes, for invalid cases and where there is nothing to compare with.
+    cpu_seconds : float or None
+        Median processor seconds of all ranks together; None where they were not recorded.
+    faulted : float or None
+        Bytes of the pages that were mapped anew, over the bytes that were moved; None where none
+        are moved or faults were not recorded.
+    ranks : RankSpread or None
+        How far the ranks lie apart; None for sums of phases, whose slowest rank no row tells, and
+        for what another program measured without telling.
+    first_done : float or None
+        Bytes per second if all ranks had taken as long as the fastest one; `rate` is that of the
+        slowest one. None where no data move, and for sums.
+    roofline : float or None
+        Part that was reached of the speed of raw bytes: the smallest median of the raw transfers
+        of the same bytes over the median seconds.
+    warnings : tuple of Caveat
+        What makes the numbers less trustworthy.
+    """
+
+    phase: str
+    seconds: Spread
+    by_block: Mapping[int, float]
+    rate: float | None
+    per_array: float
+    operations_rate: float | None
+    ranks: RankSpread | None
+    first_done: float | None
+    ratio: Ratio | None
+    roofline: float | None
+    cpu_seconds: float | None
+    faulted: float | None
+    warnings: tuple[Caveat, ...]
+
+
+def phase_summary(
+    phase: str,
+    by_block: Mapping[int, float],
+    rows: Mapping[str, Sequence[Sample]],
+    ratio: Ratio | None,
+    limit: float | None,
+    resolution: float,
+    inflation: float,
+) -> PhaseSummary:
+    """Summarise a phase, or sum of phases, of one case.
+
+    Parameters
+    ----------
+    phase : str
+        Its name.
+    by_block : dict of int to float
+        Seconds of each repetition that counts; at least one.
+    rows : dict of str to sequence of Sample
+        The rows of the case, by phase, warm-ups included.
+    ratio : Ratio, optional
+        Time over that of the fastest case of the comparison.
+    limit : float, optional
+        Seconds that raw bytes take.
+    resolution : float
+        Seconds under which the harness itself shows.
+    inflation : float
+        Variance inflation by dependent repetitions.
+    """
+    # A sum of phases is told of by its transfer, or its first phase where nothing is moved.
+    parts = [part for part in TOTALS.get(phase, (phase,)) if part in rows]
+    part = next((part for part in parts if part in MOVING), parts[0])
+    counted = [row for row in rows[part] if not row.warmup]
+    warmup = [row.job for row in rows.get(phase, ()) if row.warmup]
+    moved = counted[0].bytes if part in MOVING else 0
+    values = list(by_block.values())
+    found = spread(values, inflation)
+    ranks = None if phase in TOTALS else rank_spread(counted)
+    faulted = _faulted(counted, moved)
+    caveats = warnings_for(values, warmup, resolution)
+    if faulted is not None and faulted >= MUCH_FAULTED and part == "read":
+        caveats.append(_page_faults(faulted))
+    return PhaseSummary(
+        phase=phase,
+        seconds=found,
+        by_block=by_block,
+        rate=moved / found.median if moved and found.median else None,
+        per_array=found.median / counted[0].arrays,
+        operations_rate=_operations(phase, counted[0].operations, found.median),
+        ranks=ranks,
+        first_done=_per_second(moved, ranks.first) if ranks and moved else None,
+        ratio=ratio,
+        roofline=limit / found.median if limit and found.median else None,
+        cpu_seconds=_cpu_seconds([rows[name] for name in parts]),
+        faulted=faulted,
+        warnings=(*caveats, *_unproved(phase, rows)),
+    )
+
+
+def _operations(phase: str, operations: int, seconds: float) -> float | None:
+    """Return calls per second; a sum of phases has none, nor has what nobody counted."""
+    return None if phase in TOTALS or not operations else _per_second(operations, seconds)
+
+
+def _per_second(amount: int, seconds: float) -> float | None:
+    return amount / seconds if seconds else None
+
+
+def _unproved(phase: str, rows: Mapping[str, Sequence[Sample]]) -> Iterator[Caveat]:
+    """Tell of reads before which the cache state that was asked for was not proved."""
+    if phase not in (*TOTALS["read_total"], "read_total"):
+        return
+    reads = [row for row in rows.get("read", ()) if not row.warmup]
+    if unproved := sum(row.cache == "unproved" for row in reads):
+        text = (
+            f"the state of the page cache was not proved in {unproved} of {len(reads)} repetitions"
+        )
+        yield Caveat("cache_unproved", text)
+
+
+def _cpu_seconds(parts: Sequence[Sequence[Sample]]) -> float | None:
+    """Return the median over repetitions of the processor seconds of some phases together."""
+    total: dict[int, float] = defaultdict(float)
+    for rows in parts:
+        for row in rows:
+            if not row.warmup:
+                total[row.repetition] += row.cpu_seconds
+    median = float(np.median(list(total.values())))
+    return None if math.isnan(median) else median
+
+
+def _faulted(counted: Sequence[Sample], moved: int) -> float | None:
+    faults = [row.minor_faults for row in counted if row.minor_faults is not None]
+    if not moved or not faults:
+        return None
+    return float(np.median(faults)) * mmap.PAGESIZE / moved
+
+
+def _page_faults(part: float) -> Caveat:
+    text = (
+        f"{part:.0%} of the bytes went through memory that was mapped anew for each read: the "
+        "allocator is part of the time. Choose smaller arrays or chunks, or raise its thresholds "
+        "(MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_)"
+    )
+    return Caveat("page_faults", text)
+
+
+@dataclass(frozen=True)
+class RankSpread:
+    """The ranks of one phase of one case, over the repetitions that count.
+
+    Parameters
+    ----------
+    first, middle, last : float
+        Seconds of the fastest, the middle and the slowest rank: medians over the repetitions.
+    imbalance : float
+        Seconds of the slowest over those of the middle rank, the median over the repetitions.
+        1 means that all ranks take equally long; NaN where the middle one takes no time.
+    slowest_rank : int
+        The rank that was the slowest most often.
+    slowest_share : float
+        Part of the repetitions in which it was; of R equal ranks each has about 1 / R.
+    slowest_host : str
+        The host that had the slowest rank most often.
+    host_share : float
+        Part of the repetitions in which it had.
+    idlest_rank : int or None
+        The rank that took the least processor time most often; None where that is not recorded. In
+        a collective call all ranks take equally long, and those that wait for another one poll:
+        that one is idle in the system, or does not get a processor.
+    idlest_share : float
+        Part of the repetitions in which it did.
+    idle : float
+        How much less it took than the median rank, over the time of the phase; the median.
+    """
+
+    first: float
+    middle: float
+    last: float
+    imbalance: float
+    slowest_rank: int
+    slowest_share: float
+    slowest_host: str
+    host_share: float
+    idlest_rank: int | None = None
+    idlest_share: float = 0.0
+    idle: float = 0.0
+
+
+def rank_spread(rows: Sequence[Sample]) -> RankSpread | None:
+    """Describe the ranks by the samples of one phase, one for each repetition; at least one.
+
+    None where only the slowest rank is known, as in what other programs measured.
+    """
+    middle = np.array([row.own_median for row in rows])
+    if np.isnan(middle).any():
+        return None
+    last = np.array([row.own_max for row in rows])
+    ratios = last[middle > 0] / middle[middle > 0]
+    rank, times = Counter([row.slowest_rank for row in rows]).most_common(1)[0]
+    host, visits = Counter([row.slowest_host for row in rows]).most_common(1)[0]
+    idlest, idle_times, idle = _idlest(rows)
+    return RankSpread(
+        first=float(np.median([row.own_min for row in rows])),
+        middle=float(np.median(middle)),
+        last=float(np.median(last)),
+        imbalance=float(np.median(ratios)) if ratios.size else float("nan"),
+        slowest_rank=rank,
+        slowest_share=times / len(rows),
+        slowest_host=host,
+        host_share=visits / len(rows),
+        idlest_rank=idlest,
+        idlest_share=idle_times / len(rows),
+        idle=idle,
+    )
+
+
+def _idlest(rows: Sequence[Sample]) -> tuple[int | None, int, float]:
+    """Return who took the least processor time, how often, and how much less than the median."""
+    known = [row for row in rows if row.idlest_rank is not None and row.job > 0]
+    if not known:
+        return None, 0, 0.0
+    rank, times = Counter(row.idlest_rank for row in known).most_common(1)[0]
+    return rank, times, float(np.median([row.idle_seconds / row.job for row in known]))

@@ -1,0 +1,333 @@
+"""The ratio of two ways: rank test, its interval, and the repetitions that would decide."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+Values = np.ndarray[Any, np.dtype[np.float64]]
+
+
+#: Seconds of a way in each block of repetitions.
+Times = Mapping[int, float]
+
+
+#: Probability of any false claim in a run.
+ALPHA = 0.05
+
+
+#: Repetitions under which nothing is shown, nor dependence estimated.
+FEWEST = 7
+
+
+#: Under this product of sample sizes the null distribution of the rank sum is counted exactly.
+_EXACT = 2500
+
+
+NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many times as long one way takes as another, with its uncertainty.
+
+    Parameters
+    ----------
+    n : int
+        Number of repetitions of the way that has fewer.
+    value : float
+        Ratio of the medians.
+    low, high : float
+        Interval at the level asked for; 0 and infinity where the repetitions are too few for any.
+    p : float
+        Two-sided probability of so large a difference between equal ways, dependence of the
+        repetitions included.
+    """
+
+    n: int
+    value: float
+    low: float
+    high: float
+    p: float
+
+    @classmethod
+    def unknown(cls) -> Ratio:
+        """Return what is known of two ways that cannot be compared: nothing."""
+        return cls(0, math.nan, 0.0, math.inf, 1.0)
+
+    @property
+    def inverse(self) -> Ratio:
+        """The ratio the other way round."""
+        low = 1 / self.high if self.high else math.inf
+        high = 1 / self.low if self.low else math.inf
+        return Ratio(self.n, 1 / self.value if self.value else math.inf, low, high, self.p)
+
+    def is_equivalent(self, margin: float) -> bool:
+        """Whether the whole interval is nearer to 1 than the margin."""
+        return 1 / (1 + margin) < self.low and self.high < 1 + margin
+
+
+def ratio(times: Values, others: Values, level: float = ALPHA, inflation: float = 1.0) -> Ratio:
+    """Compare two samples of positive times.
+
+    Parameters
+    ----------
+    times, others : array of float64, shape (n,), (m,)
+        Seconds of the repetitions of each way; at least one each.
+    level : float
+        The interval misses the true ratio with at most this probability.
+    inflation : float
+        Variance inflation by dependent repetitions, see `variance_inflation`.
+    """
+    # Medians are taken of the times, not of their logarithms, so that the ratio of two rows of a
+    # table is that of the medians they show: with an even number of values the two differ.
+    value = float(np.median(times)) / float(np.median(others))
+    a, b = np.log(times), np.log(others)
+    differences, sizes = _differences(a, b), (a.size, b.size)
+    low, high = (math.exp(bound) for bound in _interval(differences, level, sizes, inflation))
+    # The interval is that of the shift between two distributions, which need not hold the
+    # difference of two sample medians; a printed interval always holds its estimate.
+    p = _p_at(differences, 0.0, sizes, inflation)
+    return Ratio(min(a.size, b.size), value, min(low, value), max(high, value), p)
+
+
+def ratio_of_times(
+    times: Times, others: Times, level: float = ALPHA, inflation: float = 1.0
+) -> Ratio | None:
+    """Compare two ways by the blocks that both have.
+
+    Ways of two runs have no block in common; their repetitions are compared all the same, without
+    what blocks have in common cancelling. None where there are none, or a time is no positive
+    number.
+    """
+    common = times.keys() & others.keys()
+    one, other = (
+        np.array([way[block] for block in sorted(common)] if common else list(way.values()))
+        for way in (times, others)
+    )
+    return ratio(one, other, level, inflation) if are_times(one, other) else None
+
+
+def are_times(*samples: Values) -> bool:
+    """Whether there are times, all of them positive numbers; a broken table can hold others."""
+    return all(values.size and values.min() > 0 and values.max() < math.inf for values in samples)
+
+
+def fastest_of(ways: Mapping[str, Times]) -> str:
+    """Return the fastest of several ways.
+
+    Ways can have stopped after different numbers of repetitions, so it is the one whose median
+    no other one's is under, over the blocks that both have; where there is none, the one with the
+    smallest median.
+    """
+    order = sorted(ways, key=lambda way: (_median(ways[way]), way))
+    for way in order:
+        if all(_median_ratio(ways[other], ways[way]) >= 1 for other in order if other != way):
+            return way
+    return order[0]
+
+
+def _median(times: Times) -> float:
+    return float(np.median(list(times.values())))
+
+
+def _median_ratio(times: Times, others: Times) -> float:
+    """Return the ratio of two medians over common blocks, of all where there are none."""
+    common = times.keys() & others.keys()
+    if not common or len(common) == len(times) == len(others):
+        one, other = _median(times), _median(others)
+    else:
+        one, other = (float(np.median([w[b] for b in common])) for w in (times, others))
+    return one / other if other > 0 else math.inf
+
+
+def p_value(a: Values, b: Values, inflation: float = 1.0) -> float:
+    """Return the two-sided p-value of the Wilcoxon-Mann-Whitney test.
+
+    A tie between the samples counts as evidence against a difference, in both directions. The
+    test then keeps its level for times in coarse steps too.
+
+    Parameters
+    ----------
+    a, b : array of float64, shape (n,), (m,)
+        Two samples.
+    inflation : float
+        Variance inflation by dependent repetitions. The samples are brought nearer to each other
+        by the root of it before they are tested: the dual of an interval that is as much wider.
+    """
+    return _p_at(_differences(a, b), 0.0, (a.size, b.size), inflation)
+
+
+def shift_interval(
+    a: Values, b: Values, level: float, inflation: float = 1.0
+) -> tuple[float, float]:
+    """Return the interval of the shift from `b` to `a` that inverts the rank test.
+
+    It holds the shifts that the test does not reject: `p_value` exceeds the level exactly where
+    the interval holds 0. It is infinite where the samples are too small for the level.
+
+    Parameters
+    ----------
+    a, b, inflation
+        As for `p_value`; the interval is wider by the root of the inflation.
+    level : float
+        The interval misses the true shift with at most this probability.
+    """
+    return _interval(_differences(a, b), level, (a.size, b.size), inflation)
+
+
+def _differences(a: Values, b: Values) -> Values:
+    """Return all differences between a value of `a` and one of `b`, in their order."""
+    found: Values = np.sort(np.subtract.outer(a, b).ravel())
+    return found
+
+
+def _centre(differences: Values) -> float:
+    """Return the estimate of the shift (Hodges and Lehmann, 1963): the median difference."""
+    half = differences.size // 2
+    return float(differences[half] + differences[-1 - half]) / 2
+
+
+def _p_at(differences: Values, shift: float, sizes: tuple[int, int], inflation: float) -> float:
+    """Return the p-value of a shift."""
+    if inflation > 1.0:
+        centre = _centre(differences)
+        shift = centre - (centre - shift) / math.sqrt(inflation)
+    not_greater = int(np.searchsorted(differences, shift, side="right"))
+    not_less = differences.size - int(np.searchsorted(differences, shift, side="left"))
+    return min(1.0, 2 * _tail(min(not_less, not_greater), *sizes))
+
+
+def _interval(
+    differences: Values, level: float, sizes: tuple[int, int], inflation: float
+) -> tuple[float, float]:
+    """Return the interval of the shifts that are not rejected."""
+    k = _critical(level / 2, *sizes)
+    if k < 0:
+        return -math.inf, math.inf
+    low, high = float(differences[k]), float(differences[-1 - k])
+    if inflation > 1.0:
+        centre, wider = _centre(differences), math.sqrt(inflation)
+        low, high = centre - wider * (centre - low), centre + wider * (high - centre)
+    return low, high
+
+
+def smallest_p(n: int, m: int) -> float:
+    """Return the smallest two-sided p-value that samples of these sizes can give."""
+    return min(1.0, 2 * _tail(0, n, m))
+
+
+def _tail(u: int, n: int, m: int) -> float:
+    """Return P(U <= u) of the rank sum statistic of two equal distributions."""
+    if n * m <= _EXACT:
+        return float(_cumulated(*sorted((n, m)))[u])
+    deviation = math.sqrt(n * m * (n + m + 1) / 12)
+    return NORMAL.cdf((u + 0.5 - n * m / 2) / deviation)
+
+
+def _critical(tail: float, n: int, m: int) -> int:
+    """Return the largest k with P(U <= k) <= tail; -1 where there is none."""
+    if n * m <= _EXACT:
+        return int(np.searchsorted(_cumulated(*sorted((n, m))), tail, side="right")) - 1
+    deviation = math.sqrt(n * m * (n + m + 1) / 12)
+    return max(-1, math.floor(n * m / 2 - 0.5 + NORMAL.inv_cdf(tail) * deviation))
+
+
+@lru_cache(maxsize=4096)
+def _cumulated(n: int, m: int) -> Values:
+    """Count the orders of n + m values by their statistic U; return P(U <= u) for all u.
+
+    The generating function of the counts is the Gaussian binomial coefficient, the product over
+    i = 1 … n of (1 - q^(m+i)) / (1 - q^i) (Mann and Whitney, 1947). It is multiplied out one
+    factor at a time; each partial product is a polynomial with non-negative coefficients, and
+    dividing by the number of orders at each step keeps the numbers small.
+    """
+    size = n * m + 1
+    density: Values = np.zeros(size)
+    density[0] = 1.0
+    for i in range(1, n + 1):
+        shifted = density.copy()
+        if m + i < size:
+            shifted[m + i :] -= density[: size - m - i]
+        for start in range(min(i, size)):
+            shifted[start::i] = np.cumsum(shifted[start::i])
+        density = shifted * (i / (m + i))
+    cumulated: Values = np.minimum(np.cumsum(np.maximum(density, 0.0)), 1.0)
+    return cumulated
+
+
+#: Normal score of the probability, 80 %, with which the repetitions that are named would decide.
+_POWER = 0.84
+
+
+def unit_error(times: Values, others: Values, inflation: float = 1.0) -> float:
+    """Return the standard error of the logarithm of a ratio, times the root of the repetitions.
+
+    It follows from the spread of both samples. The rank test has 3/pi of the efficiency of the t
+    test where times are normal, and more where they have outliers.
+    """
+    spread = math.hypot(*(_robust_deviation(np.log(values)) for values in (times, others)))
+    return spread * math.sqrt(inflation * math.pi / 3)
+
+
+def repetitions_for(distance: float, unit: float, level: float) -> int:
+    """Return the repetitions of each way that show a distance of logarithms with 80 % power.
+
+    Parameters
+    ----------
+    distance : float
+        Logarithm of a ratio; more than 0.
+    unit : float
+        As `unit_error` gives it.
+    level : float
+        Two-sided level of the test.
+
+    Returns
+    -------
+    int
+        Never fewer than the test needs to show any difference at this level.
+    """
+    enough = math.ceil(((_POWER - NORMAL.inv_cdf(level / 2)) * unit / distance) ** 2)
+    return max(enough, _fewest_for(level))
+
+
+@lru_cache(maxsize=256)
+def _fewest_for(level: float) -> int:
+    """Return the smallest equal sizes of two samples that can show a difference at a level."""
+    return next(n for n in itertools.count(FEWEST) if smallest_p(n, n) <= level)
+
+
+def smallest_ratio(n: int, unit: float, level: float) -> float:
+    """Return the ratio that n repetitions of each way show with 80 % power.
+
+    Parameters
+    ----------
+    n : int
+        Number of repetitions.
+    unit : float
+        As `unit_error` gives it.
+    level : float
+        Two-sided level of the test.
+
+    Returns
+    -------
+    float
+        Infinity where so few repetitions show no difference, however large.
+    """
+    if smallest_p(n, n) > level:
+        return math.inf
+    return math.exp((_POWER - NORMAL.inv_cdf(level / 2)) * unit / math.sqrt(n))
+
+
+def _robust_deviation(values: Values) -> float:
+    """Return the standard deviation by the interquartile range, which outliers do not change."""
+    # NumPy's usual quantiles would give too little of a few values.
+    low, high = np.quantile(values, [0.25, 0.75], method="normal_unbiased")
+    return float(high - low) / 1.349

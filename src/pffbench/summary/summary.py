@@ -1,0 +1,485 @@
+"""The summary of a run: for every case and phase its spread, rates, ratio and roofline."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from pffbench.parallel.clock import RESOLUTION
+from pffbench.phases import MOVING, TOTALS
+from pffbench.record.counters import read_counts
+from pffbench.record.run_json import RunRecord, readable
+from pffbench.record.samples import Sample, is_torn, read_samples, whole
+from pffbench.summary.dependence import variance_inflation
+from pffbench.summary.headline import (
+    Absence,
+    Answer,
+    ComparisonKey,
+    Design,
+    absences,
+    answers,
+    comparison_key,
+    reason_out,
+    takes_part,
+)
+from pffbench.summary.labels import stored_as, variants_of
+from pffbench.summary.phases import PhaseSummary, phase_summary
+from pffbench.summary.rank_test import ALPHA, Ratio, fastest_of, ratio_of_times
+from pffbench.summary.statistics import LoadSummary, load_summary
+
+__all__ = ["CaseSummary", "PhaseSummary", "Summary", "summarise"]
+
+
+@dataclass(frozen=True)
+class CaseSummary:
+    """One case: what it is and how its phases went.
+
+    Parameters
+    ----------
+    sample : Sample
+        Any sample of it, for what is the same in all of them.
+    raw : bool
+        Whether it moves raw bytes.
+    variant : str
+        What sets it apart from other cases of the same backend in the comparison, beside
+        settings and transfer, such as ``codec=gzip``; often empty.
+    nbytes : int
+        Bytes of array data that it writes.
+    cache : str
+        State of the page cache before reading, or ``unproved``.
+    stored_as : str
+        How its arrays are really stored.
+    disk_bytes, disk_files : int or None
+        What lay on disk.
+    peak_memory : int
+        Largest peak memory of any rank in any repetition, in bytes.
+    phases : dict of str to PhaseSummary
+        The phases in their order, then the sums.
+    read_bytes : int
+        Bytes of array data that it reads.
+    counts : dict of (str, str) to float
+        What was counted, by phase and counter: median over repetitions, of all ranks together.
+    run : str
+        The results directory that it comes from, where several are joined; else empty.
+    invalid : str
+        Why it takes part in nothing: it failed, or read wrong data; mostly empty.
+    repetitions : int
+        Repetitions that count.
+    """
+
+    sample: Sample
+    raw: bool
+    variant: str
+    nbytes: int
+    cache: str
+    stored_as: str
+    disk_bytes: int | None
+    disk_files: int | None
+    peak_memory: int
+    phases: Mapping[str, PhaseSummary]
+    read_bytes: int = 0
+    counts: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    run: str = ""
+    invalid: str = ""
+    repetitions: int = 0
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run, summarised.
+
+    Parameters
+    ----------
+    record : RunRecord
+        What `run.json` says.
+    groups : dict of str to list of CaseSummary
+        The cases of each comparison, as they were planned.
+    gaps : tuple of str
+        What of the run is not there, or was left out: a summary can be of a part of it.
+    answers : tuple of Answer
+        The headline: what is fastest in each comparison, and how sure that is.
+    load : LoadSummary
+        How busy the machine was with other things.
+    absent : tuple of Absence
+        Formats that the headline was to compare and does not, since they failed.
+    """
+
+    record: RunRecord
+    groups: Mapping[str, Sequence[CaseSummary]]
+    gaps: tuple[str, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    load: LoadSummary = field(default_factory=LoadSummary)
+    absent: tuple[Absence, ...] = ()
+
+    @property
+    def cases(self) -> list[CaseSummary]:
+        """All cases."""
+        return [case for group in self.groups.values() for case in group]
+
+
+def summarise(directory: str | Path) -> Summary:
+    """Read a results directory and summarise it.
+
+    Raises
+    ------
+    ValueError
+        The directory holds no run that this version of pffbench can read.
+    UserError
+        It does, but what is in it is not what pffbench wrote.
+    """
+    record = RunRecord.load(directory)
+    path = Path(directory) / "samples.csv"
+    try:
+        samples = read_samples(path)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    if unknown := {sample.case for sample in samples} - record.cases.keys():
+        raise ValueError(f"{path} has rows of {min(unknown)}, which run.json does not know")
+    with readable(directory):
+        return _summarised(record, samples, directory)
+
+
+#: Seconds of the repetitions of a case that count, by phase.
+Seconds = Mapping[str, Mapping[int, float]]
+
+
+def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | Path) -> Summary:
+    complete = whole(samples, record.last_written)
+    by_case: dict[str, list[Sample]] = defaultdict(list)
+    left_out: set[tuple[str, int]] = set()
+    finished = complete.finished
+    for sample in samples:
+        key = (sample.case, sample.repetition)
+        # Of a million rows nearly all are of repetitions that came to their end: asked first.
+        if key in finished or record.imported or complete.holds(*key, sample.phase):
+            by_case[sample.case].append(sample)
+        else:
+            left_out.add(key)
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in record.cases:  # they ran in random order
+        rows = by_case.get(name, [])
+        if any(not row.warmup for row in rows):
+            groups[rows[0].group].append(name)
+    counts = median_counts(directory)
+    design = Design.of_experiment(record.experiment)
+    phases = {name: _by_phase(by_case[name]) for names in groups.values() for name in names}
+    seconds = {name: _seconds(phases[name]) for name in phases}
+    headline = _headline(seconds, record, design)
+    found = {
+        group: _group(
+            {name: phases[name] for name in names},
+            {name: seconds[name] for name in names},
+            record,
+            counts,
+            _Bounds(
+                record,
+                {name: seconds[name] for name in names},
+                ALPHA / len(design.looks),
+                [answer for answer in headline if answer.key.group == group],
+            ),
+        )
+        for group, names in groups.items()
+    }
+    gaps = gaps_of(Path(directory) / "samples.csv", left_out - complete.written)
+    load = load_summary(sample for rows in by_case.values() for sample in rows)
+    absent = () if record.imported else tuple(absences(record.cases))
+    return Summary(record, found, gaps, tuple(headline), load, absent)
+
+
+def _headline(seconds: Mapping[str, Seconds], record: RunRecord, design: Design) -> list[Answer]:
+    """Say what is fastest; nothing is said of what another program measured and nobody verified."""
+    if record.imported:
+        return []
+    times = {
+        total: {name: own[total] for name, own in seconds.items() if own.get(total)}
+        for total in TOTALS
+    }
+    return answers(record.cases, times, design, resolution_of(record))
+
+
+def _group(
+    by_phase: Mapping[str, Mapping[str, Sequence[Sample]]],
+    seconds: Mapping[str, Seconds],
+    record: RunRecord,
+    counts: Medians,
+    bounds: _Bounds,
+) -> list[CaseSummary]:
+    variants = variants_of(list(by_phase), record)
+    found = [
+        _case(phases, seconds[name], bounds, record, variants[name])
+        for name, phases in by_phase.items()
+    ]
+    return [replace(case, counts=counts.get(case.sample.case, {})) for case in found]
+
+
+def _by_phase(rows: Iterable[Sample]) -> dict[str, list[Sample]]:
+    """Return the rows of a case by their phase, warm-ups included."""
+    found: dict[str, list[Sample]] = defaultdict(list)
+    for row in rows:
+        found[row.phase].append(row)
+    return dict(found)
+
+
+def _seconds(phases: Mapping[str, Sequence[Sample]]) -> dict[str, dict[int, float]]:
+    """Return seconds by phase and repetition, sums of phases included, warm-ups left out."""
+    counted = {phase: _by_block(rows) for phase, rows in phases.items()}
+    found = {phase: by_block for phase, by_block in counted.items() if by_block}
+    for total, parts in TOTALS.items():
+        present = [found[part] for part in parts if part in found]
+        whole = set.intersection(*(set(part) for part in present)) if present else set()
+        found[total] = {number: sum(part[number] for part in present) for number in sorted(whole)}
+    return found
+
+
+def _by_block(rows: Sequence[Sample]) -> dict[int, float]:
+    """Return the seconds of the repetitions that count, as numbers of their own.
+
+    Those of the rows lie between all that a row has: kept, they would keep the memory of a million
+    rows, which is given back when the rows are forgotten.
+
+    Times of a clock that ran backwards, which made the run INVALID, are left out. Those of rows
+    that claim to be valid were refused when the table was read.
+    """
+    counted = [(r.repetition, r.job) for r in rows if not r.warmup and 0 <= r.job < math.inf]
+    numbers = np.array([number for number, _ in counted], dtype=np.int64)
+    seconds = np.array([seconds for _, seconds in counted], dtype=np.float64)
+    return dict(zip(numbers.tolist(), seconds.tolist(), strict=True))
+
+
+class _Bounds:
+    """What the cases of a group are compared with: the fastest of their comparison, raw bytes.
+
+    Cases that failed or read wrong data take part in nothing.
+
+    Parameters
+    ----------
+    record : RunRecord
+        The run.
+    seconds : dict
+        Seconds by repetition, by phase, of each case of the group.
+    level : float
+        The intervals of ratios miss the true ratio with at most this probability.
+    headline : sequence of Answer
+        What the headline says of the group: its fastest cases and its ratios are taken.
+    """
+
+    def __init__(
+        self,
+        record: RunRecord,
+        seconds: Mapping[str, Seconds],
+        level: float,
+        headline: Sequence[Answer],
+    ) -> None:
+        self._answers = {(answer.key, answer.total): answer for answer in headline}
+        self._seconds = seconds
+        self._level = level
+        self._copy_rate = record.floor.get("memory_copy_bytes_per_second", 0.0)
+        self._keys = {
+            name: comparison_key(record.cases[name])
+            for name in seconds
+            if takes_part(record.cases[name]) and not record.cases[name].get("raw", False)
+        }
+        self._raw = [
+            name
+            for name in seconds
+            if record.cases[name].get("raw", False)
+            and record.cases[name].get("verified", False)
+            and takes_part(record.cases[name])
+        ]
+
+    def ratio(self, name: str, phase: str) -> Ratio | None:
+        """Return the time of a case over that of the fastest one of its comparison."""
+        if name not in self._keys:
+            return None
+        best = self._fastest(self._keys[name], phase)
+        if best is None:
+            return None
+        if best == name:  # times compared with themselves would give an interval around 1
+            return Ratio(len(self._seconds[name][phase]), 1.0, 1.0, 1.0, 1.0)
+        answer = self._answers.get((self._keys[name], phase))
+        if answer is not None and name in answer.ratios:
+            return answer.ratios[name]
+        mine, other = (self._seconds[case][phase] for case in (name, best))
+        n = len(mine.keys() & other.keys()) or min(len(mine), len(other))
+        inflation = self.inflation(phase, n, shared_cancels=True)
+        return ratio_of_times(mine, other, self._level, inflation)
+
+    def limit(self, name: str, phase: str, nbytes: int) -> float | None:
+        """Return the seconds that raw bytes take: never less than copying them in memory."""
+        if name not in self._keys or phase not in MOVING:
+            return None
+        known = [self._seconds[raw].get(phase) for raw in self._raw]
+        medians = [float(np.median(list(times.values()))) for times in known if times]
+        if not medians:
+            return None
+        return max(min(medians), nbytes / self._copy_rate if self._copy_rate else 0.0)
+
+    def inflation(self, phase: str, n: int, *, shared_cancels: bool) -> float:
+        """Return the variance inflation by the dependence seen in a phase.
+
+        What cases share in a block cancels in ratios, but not in the median of a case.
+        """
+        key = (phase, n, shared_cancels)
+        if key not in self._inflations:
+            ways = [times[phase] for times in self._seconds.values() if times.get(phase)]
+            found = variance_inflation([ways], n, shared_cancels=shared_cancels)
+            self._inflations[key] = found
+        return self._inflations[key]
+
+    @cached_property
+    def _inflations(self) -> dict[tuple[str, int, bool], float]:
+        return {}
+
+    def _fastest(self, key: ComparisonKey, phase: str) -> str | None:
+        if (key, phase) in self._answers:
+            return self._answers[key, phase].case
+        if (key, phase) not in self._best:
+            ways = {
+                name: self._seconds[name][phase]
+                for name, own in self._keys.items()
+                if own == key and self._seconds[name].get(phase)
+            }
+            self._best[key, phase] = fastest_of(ways) if len(ways) > 1 else None
+        return self._best[key, phase]
+
+    @cached_property
+    def _best(self) -> dict[tuple[ComparisonKey, str], str | None]:
+        return {}
+
+
+def _case(
+    by_phase: Mapping[str, Sequence[Sample]],
+    seconds: Mapping[str, Mapping[int, float]],
+    bounds: _Bounds,
+    record: RunRecord,
+    variant: str,
+) -> CaseSummary:
+    first = next(iter(by_phase.values()))[0]
+    entry = record.cases.get(first.case, {})
+    resolution = resolution_of(record)
+    phases: dict[str, PhaseSummary] = {}
+    for phase, by_block in seconds.items():
+        if not by_block:
+            continue
+        parts = TOTALS.get(phase, (phase,))
+        moved = max((by_phase[part][0].bytes for part in parts if part in by_phase), default=0)
+        phases[phase] = phase_summary(
+            phase,
+            by_block,
+            by_phase,
+            bounds.ratio(first.case, phase),
+            bounds.limit(first.case, phase, moved),
+            resolution,
+            bounds.inflation(phase, len(by_block), shared_cancels=False),
+        )
+    rows = [row for some in by_phase.values() for row in some]
+    closed = next((row for row in rows if row.disk_bytes is not None), None)
+    reads = [row for row in by_phase.get("read", ()) if not row.warmup]
+    return CaseSummary(
+        sample=first,
+        raw=bool(entry.get("raw", False)),
+        variant=variant,
+        nbytes=next((row.bytes for row in rows if row.phase == "write"), 0),
+        cache=" / ".join(sorted({row.cache for row in reads})),
+        stored_as=stored_as(entry),
+        disk_bytes=None if closed is None else closed.disk_bytes,
+        disk_files=None if closed is None else closed.disk_files,
+        peak_memory=max(row.peak_memory for row in rows),
+        phases=phases,
+        read_bytes=reads[0].bytes if reads else 0,
+        invalid=reason_out(entry),
+        repetitions=len({row.repetition for row in rows if not row.warmup}),
+    )
+
+
+def resolution_of(record: RunRecord) -> float:
+    """Return the seconds under which the harness itself shows."""
+    floor = record.floor
+    return RESOLUTION * max(floor.get(key, 0.0) for key in (record.clock, "tick"))
+
+
+def gaps_of(path: Path, cut: Set[tuple[str, int]]) -> tuple[str, ...]:
+    """Find what was left out.
+
+    Parameters
+    ----------
+    path : Path
+        `samples.csv`.
+    cut : set of (str, int)
+        The repetitions, as case and number, that were cut short.
+    """
+    found = []
+    if is_torn(path):
+        found.append(f"{path.name} ends in the midst of a line, which is left out")
+    if cut:
+        are = "s were" if len(cut) > 1 else " was"
+        found.append(f"{len(cut)} repetition{are} cut short: the rows are left out")
+    return tuple(found)
+
+
+#: Case → phase and counter → median over the repetitions that count, of all ranks together.
+Medians = Mapping[str, Mapping[tuple[str, str], float]]
+
+#: Headings of a table, with what each tells: the pages or chunks that reads lie in, what went
+#: through read(2) and its like, and what the kernel fetched from a device meanwhile.
+AMPLIFICATIONS = {
+    "×touched": "touched_bytes",
+    "×called": "read_bytes",
+    "×device": "device_read_bytes",
+}
+
+
+def median_counts(directory: str | Path) -> Medians:
+    """Return what the repetitions of a run have counted; empty where nothing was.
+
+    Raises
+    ------
+    ValueError
+        `counters.csv` is not a table of counts.
+    """
+    totals: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in read_counts(directory):
+        if not row.warmup:
+            totals[row.case][row.phase, row.counter].append(row.total)
+    return {
+        case: {what: median(values) for what, values in counted.items()}
+        for case, counted in totals.items()
+    }
+
+
+def amplification(case: CaseSummary, counter: str) -> float | None:
+    """Return a counter of reading over the bytes that were wanted; None where it was not counted.
+
+    Parameters
+    ----------
+    case : CaseSummary
+        The case.
+    counter : str
+        Such as ``touched_bytes``.
+    """
+    counted = case.counts.get(("read", counter))
+    return None if counted is None or not case.read_bytes else counted / case.read_bytes
+
+
+def compression_ratio(case: CaseSummary, *, padded: bool = False) -> float | None:
+    """Return the bytes of array data over those of the chunks in the files; None: not counted.
+
+    Parameters
+    ----------
+    case : CaseSummary
+        The case.
+    padded : bool
+        Count what pads the chunks at the edges of an array as data: what the compressor was given,
+        over what it made of it. Otherwise padding makes the ratio smaller, below 1 without any
+        compression.
+    """
+    stored = case.counts.get(("write", "stored_bytes"))
+    data = case.counts.get(("write", "padded_bytes"), 0.0) if padded else float(case.nbytes)
+    return data / stored if stored and data else None

@@ -1,0 +1,226 @@
+"""The contract between the workload `versions` and the libraries that store versions.
+
+A *keeper* creates a store and puts one version after the other into it, or opens a store and reads
+versions. As in the backends, what is to be done is prepared off the timer and returned as a call,
+so that nothing but the library, or our own chunk store, stands in the timed region.
+
+To add a way, write a keeper and name it in ``registry.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar, Literal
+
+from pffbench.backends.inspection import StoredAs
+from pffbench.case import Options
+from pffbench.versioning.history import (
+    KINDS,
+    KindName,
+    Probabilities,
+    Shape,
+    Table,
+    Values,
+    Version,
+)
+
+Call = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class ColumnStorage:
+    """How columns are to be stored.
+
+    Parameters
+    ----------
+    chunk : int
+        Elements of a chunk along each axis.
+    codec : {"none", "gzip", "lzf", "zstd"}
+        Compression.
+    level : int
+        Level of the codec.
+    """
+
+    chunk: int
+    codec: str
+    level: int
+
+    def chunks(self, axes: int) -> Shape:
+        """Return the chunk shape of a column."""
+        return (self.chunk,) * axes
+
+
+@dataclass(frozen=True)
+class StoredSize:
+    """What a closed store holds.
+
+    Parameters
+    ----------
+    chunks : int
+        Chunks of column data that are stored.
+    data_bytes : int
+        Bytes that they take, as they are encoded.
+    metadata_bytes : int
+        All other bytes of the store: what it costs to find them.
+    """
+
+    chunks: int
+    data_bytes: int
+    metadata_bytes: int
+
+
+class VersionWriter(ABC):
+    """A store that takes versions, in the order of their numbers."""
+
+    @abstractmethod
+    def stage(self, version: Version) -> Call:
+        """Prepare to hand a version over and return the call that does it."""
+
+    def commit(self, version: Version) -> Call:
+        """Return the call that makes what is staged a version; nothing where there is no such."""
+        return _do_nothing
+
+    def flush(self) -> None:
+        """Hand everything that the library still holds to the operating system; or nothing."""
+        return _do_nothing()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the store."""
+
+
+class VersionReader(ABC):
+    """A store that versions are read from."""
+
+    @abstractmethod
+    def look_up(self, number: int) -> Any:
+        """Find a version, without reading a value of it; this is timed."""
+
+    @abstractmethod
+    def reader(self, found: Any, out: Table) -> Callable[[], Mapping[str, Values]]:
+        """Return the call that reads a version that was found.
+
+        It returns the columns: those of ``out`` where the library reads into memory that it is
+        given, else new ones.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the store."""
+
+
+class VersionStore(ABC):
+    """A way of keeping versions. The class can be asked without its library.
+
+    Parameters
+    ----------
+    storage : ColumnStorage
+        How columns are to be stored.
+    options : Options
+        Options of the backend.
+    """
+
+    #: Import names of the libraries that it needs beside those of the backend.
+    libraries: ClassVar[tuple[str, ...]] = ()
+    #: How to get them.
+    remedy: ClassVar[str] = ""
+    #: Whether versions before the last one can be read.
+    keeps_all: ClassVar[bool] = True
+    #: Whether reads land in memory that they are given; else the library returns new arrays.
+    caller_buffer: ClassVar[bool] = True
+
+    def __init__(self, storage: ColumnStorage, options: Options) -> None:
+        self.storage = storage
+        self.options = options
+
+    @abstractmethod
+    def create(self, path: str) -> VersionWriter:
+        """Create a store, which one rank has to itself."""
+
+    @abstractmethod
+    def open(self, path: str) -> VersionReader:
+        """Open a store for reading."""
+
+    @abstractmethod
+    def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
+        """Tell what a closed store holds and how values are really stored in it."""
+
+
+def _do_nothing() -> None:
+    """Do nothing."""
+
+
+Keep = Literal["last", "copies", "chunks", "versioned_hdf5", "icechunk"]
+
+#: Backend and way → where its class is. The modules are light: instances import the libraries.
+_KEEPERS: dict[tuple[str, Keep], str] = {
+    ("hdf5", "last"): "pffbench.versioning.hdf5:Hdf5Last",
+    ("hdf5", "copies"): "pffbench.versioning.hdf5:Hdf5Copies",
+    ("hdf5", "chunks"): "pffbench.versioning.hdf5:Hdf5Chunks",
+    ("hdf5", "versioned_hdf5"): "pffbench.versioning.versioned_hdf5:VersionedHdf5",
+    ("zarr", "last"): "pffbench.versioning.zarr:ZarrLast",
+    ("zarr", "copies"): "pffbench.versioning.zarr:ZarrCopies",
+    ("zarr", "chunks"): "pffbench.versioning.zarr:ZarrChunks",
+    ("zarr", "icechunk"): "pffbench.versioning.icechunk:Icechunk",
+}
+
+
+def ways_of(backend: str) -> tuple[Keep, ...]:
+    """Return the ways in which a backend can keep versions; none for most."""
+    return tuple(keep for name, keep in _KEEPERS if name == backend)
+
+
+def keeper_class(backend: str, keep: Keep) -> type[VersionStore]:
+    """Return a keeper's class without importing its library.
+
+    Raises
+    ------
+    KeyError
+        The backend does not have this way.
+    """
+    module, _, attribute = _KEEPERS[backend, keep].partition(":")
+    found = getattr(import_module(module), attribute)
+    assert isinstance(found, type)
+    assert issubclass(found, VersionStore)
+    return found
+
+
+_ITEM = 8
+#: Bytes that a version takes beside its chunks, at most about: references, groups, attributes.
+_REFERENCES = 32 * 1024
+
+
+def expected_bytes(
+    kind: KindName, versions: int, probabilities: Probabilities, keep: Keep, chunk: int
+) -> int:
+    """Estimate, without compression and rather too high, what one rank's store takes.
+
+    Parameters
+    ----------
+    kind, versions, probabilities
+        As of `pffbench.versioning.history.History`.
+    keep : str
+        The way of keeping them.
+    chunk : int
+        Elements of a chunk along each axis.
+    """
+    known, chances = KINDS[kind], KINDS[kind].chances(probabilities)
+    # Where the draw is not positive none are appended, so that the mean is a little higher.
+    growth = known.appended + known.appended_sd if known.grows(probabilities) else 0
+    final = (known.start[0] + versions * growth, *known.start[1:])
+    shapes = [final] * 3 if not known.dense else [final[:1], final[1:], final]
+    chunks = [_ITEM * math.prod((chunk,) * len(shape)) for shape in shapes]
+    grids = [math.prod(-(-n // chunk) for n in shape) for shape in shapes]
+    whole = sum(grid * nbytes for grid, nbytes in zip(grids, chunks, strict=True))
+    if keep == "last":
+        return whole
+    if keep == "copies":
+        return versions * (whole + _REFERENCES)
+    tails = 2 * sum(chunks)
+    changed = chances.change * min(grids[-1], known.changes) * chunks[-1]
+    moved = (chances.insert + chances.delete) * whole
+    return whole + math.ceil(versions * (tails + changed + moved + _REFERENCES))

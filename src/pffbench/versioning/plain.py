@@ -1,0 +1,193 @@
+"""Versions in plain groups: full copies of every version, or the last version alone."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from pffbench.versioning.history import COLUMNS, Shape, Table, Values, Version
+from pffbench.versioning.interface import Call, ColumnStorage, VersionReader, VersionWriter
+
+#: An array of h5py, zarr-python or versioned-hdf5: all have shape, resize and item assignment.
+Column = Any
+
+
+class Folder(ABC):
+    """An open store of named arrays that can grow."""
+
+    @abstractmethod
+    def create(
+        self, name: str, shape: Shape, dtype: Any, chunks: Shape, storage: ColumnStorage | None
+    ) -> Column:
+        """Create an array; without ``storage`` it is not compressed. Groups in its name come up."""
+
+    @abstractmethod
+    def array(self, name: str) -> Column:
+        """Open an array."""
+
+    @abstractmethod
+    def read_into(
+        self, column: Column, selection: tuple[Any, ...], out: Values, place: tuple[slice, ...]
+    ) -> None:
+        """Read a part of an array into a part of a buffer."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Hand everything to the operating system."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the store."""
+
+
+def assignments(columns: Mapping[str, Column], version: Version) -> Call:
+    """Return the call that makes a version of the one before by resizing and assigning.
+
+    Parameters
+    ----------
+    columns : mapping of str to array
+        The columns; looked at when the call is made.
+    version : Version
+        What is to come of them.
+    """
+    steps = [
+        (edit.column, edit.shape, edit.slices if edit.data.size else None, edit.data)
+        for edit in version.edits
+    ]
+
+    def call() -> None:
+        for name, shape, place, data in steps:
+            column = columns[name]
+            if column.shape != shape:
+                column.resize(shape)
+            if place is not None:
+                column[place] = data
+
+    return call
+
+
+def created(
+    folder: Folder, prefix: str, version: Version, storage: ColumnStorage
+) -> dict[str, Column]:
+    """Create the columns of a version, with their values, and return them."""
+    columns = {}
+    for name, values in version.table.items():
+        column = folder.create(
+            prefix + name, values.shape, values.dtype, storage.chunks(values.ndim), storage
+        )
+        if values.size:
+            column[...] = values
+        columns[name] = column
+    return columns
+
+
+def _group(number: int) -> str:
+    return f"version_{number:06d}"
+
+
+class KeepingCopies(VersionWriter):
+    """A group for each version.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    storage : ColumnStorage
+        How columns are stored.
+    """
+
+    def __init__(self, folder: Folder, storage: ColumnStorage) -> None:
+        self._folder = folder
+        self._storage = storage
+
+    def stage(self, version: Version) -> Call:
+        prefix = f"{_group(version.number)}/"
+        return partial(created, self._folder, prefix, version, self._storage)
+
+    def flush(self) -> None:
+        self._folder.flush()
+
+    def close(self) -> None:
+        self._folder.close()
+
+
+class RecallingCopies(VersionReader):
+    """Versions, each in its own group."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def look_up(self, number: int) -> dict[str, Column]:
+        return {name: self._folder.array(f"{_group(number)}/{name}") for name in COLUMNS}
+
+    def reader(self, found: dict[str, Column], out: Table) -> Callable[[], Mapping[str, Values]]:
+        return whole_columns(self._folder, found, out)
+
+    def close(self) -> None:
+        self._folder.close()
+
+
+class KeepingLast(VersionWriter):
+    """Columns that each version changes.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    storage : ColumnStorage
+        How columns are stored.
+    """
+
+    def __init__(self, folder: Folder, storage: ColumnStorage) -> None:
+        self._folder = folder
+        self._storage = storage
+        self._columns: dict[str, Column] = {}
+
+    def stage(self, version: Version) -> Call:
+        if version.number:
+            return assignments(self._columns, version)
+
+        def call() -> None:
+            self._columns = created(self._folder, "", version, self._storage)
+
+        return call
+
+    def flush(self) -> None:
+        self._folder.flush()
+
+    def close(self) -> None:
+        self._columns.clear()
+        self._folder.close()
+
+
+class RecallingLast(VersionReader):
+    """Columns as the last version left them."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def look_up(self, number: int) -> dict[str, Column]:
+        return {name: self._folder.array(name) for name in COLUMNS}
+
+    def reader(self, found: dict[str, Column], out: Table) -> Callable[[], Mapping[str, Values]]:
+        return whole_columns(self._folder, found, out)
+
+    def close(self) -> None:
+        self._folder.close()
+
+
+def whole_columns(
+    folder: Folder, found: Mapping[str, Column], out: Table
+) -> Callable[[], Mapping[str, Values]]:
+    """Return the call that reads whole columns into buffers."""
+    steps = [(column, out[name]) for name, column in found.items() if out[name].size]
+
+    def call() -> Table:
+        for column, buffer in steps:
+            everything = (slice(None),) * buffer.ndim
+            folder.read_into(column, everything, buffer, everything)
+        return out
+
+    return call

@@ -1,0 +1,318 @@
+"""One repetition of the workload `versions`, and what it counts.
+
+    create → (write → commit → flush) for each version → close → sync
+    open → open_array → read → close_read              the latest version
+    look_up_…, read_…                                  the first, the middle one, all of them
+    remove
+
+Each of the targets is read through an open store of its own; with a dropped cache, after dropping
+it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import islice
+from math import prod
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from pffbench.backends.base import Store
+from pffbench.data.verify import Mismatch
+from pffbench.parallel.clock import PhaseTime
+from pffbench.storage.durability import disk_usage, files_below
+from pffbench.versioning.chunks import grid_of
+from pffbench.versioning.history import COLUMNS, Rows, Table, Values, Version
+from pffbench.versioning.interface import (
+    ColumnStorage,
+    StoredSize,
+    VersionReader,
+    VersionStore,
+    VersionWriter,
+)
+from pffbench.workloads.read_proof import POISON, watched_read
+from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.write_read import (
+    left_by_another_job,
+    remove_store,
+    settle_cache_again,
+    sync_store,
+)
+
+if TYPE_CHECKING:
+    from pffbench.versioning.workload import VersionsParameters
+    from pffbench.workloads.repetition import Observed
+
+
+def run_versions(repetition: Repetition) -> None:
+    """Write all versions, then read some of them back; collective."""
+    with repetition.step("keeper"):
+        p = _parameters(repetition)
+        keeper = p.keeper(p.storage, repetition.case.options)
+    written = (
+        left_by_another_job(repetition)
+        if repetition.stage == "read"
+        else _write(repetition, keeper)
+    )
+    if repetition.stage == "write":
+        return
+    with watched_read(repetition, written):
+        for target in _targets(p):
+            _prepare_cache(repetition, written, target)
+            _read(repetition, keeper, target)
+    remove_store(repetition)
+
+
+def _parameters(repetition: Repetition) -> VersionsParameters:
+    return cast("VersionsParameters", repetition.case.parameters)
+
+
+def _seed(repetition: Repetition) -> int:
+    """Return a seed for histories: the first value of the case's data, which has the run's seed."""
+    value = np.empty(1, repetition.source.dtype)
+    repetition.source.fill(value, 0, (0,), (1,))
+    return int.from_bytes(value.tobytes(), "little")
+
+
+def _write(repetition: Repetition, keeper: VersionStore) -> set[str]:
+    """Put one version after the other into a new store; return its files."""
+    p, clock, path = (
+        _parameters(repetition),
+        repetition.clock,
+        repetition.path(repetition.team.rank),
+    )
+    with clock.phase("create"):
+        store = keeper.create(path)
+    repetition.open_stores.append(cast(Store, store))  # whoever cleans up only closes it
+    tally = _put_all(repetition, store)
+    with clock.phase("close"):
+        store.close()
+    repetition.open_stores.clear()
+    with repetition.step("files"):
+        files = set(files_below([path]))
+    if p.durability == "sync":
+        sync_store(repetition, files)
+    with repetition.step("inspection"):
+        kept, stored_as = keeper.look_at(path)
+        tally.count(repetition.observed)
+        count_kept(repetition.observed, kept, tally.referenced if keeper.keeps_all else tally.last)
+        count_times(repetition.observed, clock.times)
+        if repetition.team.is_root:
+            repetition.observed.disk = disk_usage([repetition.scratch.path(repetition.directory)])
+            repetition.observed.stored_as = stored_as
+            stored_as.more["kept"] = p.keep
+    return files
+
+
+def _put_all(repetition: Repetition, store: VersionWriter) -> Tally:
+    """Stage, commit and flush each version; return what they amount to."""
+    p, clock = _parameters(repetition), repetition.clock
+    tally = Tally(p.storage)
+    history = iter(p.history(_seed(repetition), repetition.team.rank))
+    for _ in range(p.versions + 1):
+        with repetition.step("data"):
+            version = next(history)
+            tally.see(version)
+            stage, commit = store.stage(version), store.commit(version)
+        with clock.phase("write", version.edited_bytes, len(version.edits)):
+            stage()
+        with clock.phase("commit"):
+            commit()
+        with clock.phase("flush"):
+            store.flush()
+    return tally
+
+
+@dataclass(frozen=True)
+class _Target:
+    """Versions that are read, and the phases that this takes.
+
+    Parameters
+    ----------
+    numbers : range
+        Which.
+    look_up, read : str
+        Phases of finding them and of reading them.
+    main : bool
+        Whether opening and closing are timed too: of the target that others are compared by.
+    """
+
+    numbers: range
+    look_up: str
+    read: str
+    main: bool = False
+
+
+def _targets(p: VersionsParameters) -> Iterator[_Target]:
+    """Yield what is read: the latest version first, whose phases have the usual names."""
+    last, middle = p.versions, p.versions // 2
+    yield _Target(range(last, last + 1), "open_array", "read", main=True)
+    if p.keeper.keeps_all:
+        yield _Target(range(1), "look_up_first", "read_first")
+        yield _Target(range(middle, middle + 1), "look_up_middle", "read_middle")
+        yield _Target(range(last + 1), "look_up_all", "read_all")
+
+
+def _prepare_cache(repetition: Repetition, written: set[str], target: _Target) -> None:
+    """Bring about the cache state; of several proofs the one with most pages resident counts."""
+    before = repetition.observed.cache
+    if before is not None and before.wanted != "dropped":
+        return
+    settle_cache_again(repetition, written)
+
+
+def _read(repetition: Repetition, keeper: VersionStore, target: _Target) -> None:
+    """Read the versions of a target and verify them off the timer."""
+    p, author = _parameters(repetition), repetition.reader_of
+    path, clock = repetition.read_path(author), repetition.clock
+
+    def region(name: str) -> AbstractContextManager[object]:
+        return clock.phase(name) if target.main else repetition.step(name)
+
+    with region("open"):
+        store = keeper.open(path)
+    repetition.open_stores.append(cast(Store, store))
+    history = iter(p.history(_seed(repetition), author))
+    wanted = islice(history, target.numbers.start, target.numbers.stop)
+    for number in target.numbers:
+        with repetition.step("data"):
+            version = next(wanted)
+            assert version.number == number
+        _read_version(repetition, store, version, target)
+    with region("close_read"):
+        store.close()
+    repetition.open_stores.clear()
+
+
+def _read_version(
+    repetition: Repetition, store: VersionReader, version: Version, target: _Target
+) -> None:
+    with repetition.clock.phase(target.look_up, operations=len(COLUMNS)):
+        found = store.look_up(version.number)
+    with repetition.step("memory"):
+        call: Callable[[], Mapping[str, Values]] = store.reader(found, _poisoned(version.table))
+    with repetition.clock.phase(target.read, version.nbytes, len(COLUMNS)):
+        got = call()
+    with repetition.step("verification"):
+        for number, name in enumerate(COLUMNS):
+            wrong = difference(number, version.table[name], got[name])
+            if wrong is not None:
+                repetition.observed.mismatches.append(wrong)
+        repetition.observed.verified_bytes += version.nbytes
+
+
+def _poisoned(table: Table) -> Table:
+    """Return memory for a table that holds what no table does."""
+    buffers = {name: np.empty_like(column, order="C") for name, column in table.items()}
+    for buffer in buffers.values():
+        buffer.view(np.uint8).fill(POISON)
+    return buffers
+
+
+def difference(number: int, right: Values, got: Values) -> Mismatch | None:
+    """Compare a column with what it should be, byte by byte.
+
+    Parameters
+    ----------
+    number : int
+        Number of the column.
+    right, got : ndarray
+        What it should be, and what was read.
+    """
+    got = np.ascontiguousarray(got)
+    if (got.shape, got.dtype) != (right.shape, right.dtype):
+        start = (0,) * right.ndim
+        wanted, found = (f"{v.dtype} of shape {v.shape}" for v in (right, got))
+        return Mismatch(number, start, wanted, found, right.size)
+    differs = np.ascontiguousarray(right).view("u8") != got.view("u8")
+    if not differs.any():
+        return None
+    index = tuple(int(i) for i in np.unravel_index(differs.argmax(), right.shape))
+    return Mismatch(number, index, str(right[index]), str(got[index]), int(differs.sum()))
+
+
+#: Phases that each version passes through.
+_PHASES = ("write", "commit", "flush")
+_TENTHS = 10
+
+
+class Tally:
+    """Counts what happens to a table from version to version, and that its length is right.
+
+    Parameters
+    ----------
+    storage : ColumnStorage
+        How columns are cut into chunks.
+
+    Attributes
+    ----------
+    referenced : int
+        Chunks that all versions consist of, those in several versions counted several times.
+    last : int
+        Chunks that the last version consists of.
+    """
+
+    def __init__(self, storage: ColumnStorage) -> None:
+        self.referenced = self.last = 0
+        self._storage = storage
+        self._sums: dict[str, int] = {}
+        self._length: int | None = None
+
+    def see(self, version: Version) -> None:
+        """Count a version.
+
+        Raises
+        ------
+        RuntimeError
+            It is longer or shorter than the rows that came and went say.
+        """
+        rows = version.rows
+        if self._length is not None and version.length != self._length + rows.gained:
+            raise RuntimeError(
+                f"version {version.number} has {version.length} rows instead of "
+                f"{self._length + rows.gained}"
+            )
+        self._length = version.length
+        for name in Rows.__dataclass_fields__:
+            self._sums[name] = self._sums.get(name, 0) + getattr(rows, name)
+        self._sums["edits"] = self._sums.get("edits", 0) + len(version.edits)
+        chunks = self._storage.chunks
+        columns = version.table.values()
+        self.last = sum(prod(grid_of(c.shape, chunks(c.ndim))) for c in columns)
+        self.referenced += self.last
+
+    def count(self, observed: Observed) -> None:
+        """Tell what was counted."""
+        for name, amount in self._sums.items():
+            observed.count("version", name, amount)
+        observed.count("version", "final_rows", self._length or 0)
+
+
+def count_kept(observed: Observed, kept: StoredSize, referenced: int) -> None:
+    """Tell what the closed store holds, against the chunks that its versions consist of."""
+    observed.count("close", "file_bytes", kept.data_bytes + kept.metadata_bytes)
+    observed.count("close", "data_bytes", kept.data_bytes)
+    observed.count("close", "metadata_bytes", kept.metadata_bytes)
+    observed.count("close", "chunks_stored", kept.chunks)
+    observed.count("close", "chunks_referenced", referenced)
+    observed.count("close", "chunks_reused", max(0, referenced - kept.chunks))
+
+
+def count_times(observed: Observed, times: Sequence[PhaseTime]) -> None:
+    """Tell how this rank's time per version goes on, so that growth with their number shows.
+
+    The initial version is part of the first tenth of the sums and of no median.
+    """
+    parts = {t.phase: np.array(t.parts) for t in times if t.phase in _PHASES}
+    parts["version"] = np.sum(list(parts.values()), axis=0)
+    for phase, seconds in parts.items():
+        for number, tenth in enumerate(np.array_split(seconds, _TENTHS), start=1):
+            observed.count(phase, f"tenth_{number:02d}_seconds", float(tenth.sum()))
+    each = parts["version"][1:]
+    few = max(1, len(each) // _TENTHS)
+    observed.count("version", "median_seconds", float(np.median(each)))
+    observed.count("version", "median_seconds_first_tenth", float(np.median(each[:few])))
+    observed.count("version", "median_seconds_last_tenth", float(np.median(each[-few:])))

@@ -1,0 +1,169 @@
+"""Workload `versions`: a small table changes from version to version, as in study 5."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, ClassVar
+
+from pffbench.backends.base import ArraySpec, Backend, Cuts
+from pffbench.case import Count, Parameters
+from pffbench.versioning.history import (
+    COLUMNS,
+    KINDS,
+    Change,
+    History,
+    KindName,
+    Placement,
+    Probabilities,
+)
+from pffbench.versioning.interface import (
+    ColumnStorage,
+    Keep,
+    VersionStore,
+    expected_bytes,
+    keeper_class,
+    ways_of,
+)
+from pffbench.workloads.base import DEFAULT_LEVELS, CaseTotals, Workload, make_spec
+from pffbench.workloads.transfers import Access
+
+if TYPE_CHECKING:
+    from pffbench.workloads.repetition import Repetition
+
+#: Codecs that all libraries in question have without a plugin, by backend.
+CODECS = {"hdf5": ("none", "gzip", "lzf"), "zarr": ("none", "gzip", "zstd")}
+
+
+class VersionsParameters(Parameters, frozen=True, kw_only=True, tag="versions"):
+    """Parameters of the workload `versions`.
+
+    Parameters
+    ----------
+    kind : str
+        What happens to the table: ``large_fraction_changes_sparse``,
+        ``small_fraction_changes_sparse``, ``large_fraction_constant_sparse``,
+        ``mostly_appends_sparse`` or ``mostly_appends_dense``, which are the study's tests.
+    versions : int
+        How many follow the initial one.
+    keep : {"last", "copies", "chunks", "versioned_hdf5", "icechunk"}
+        ``last``: the last state only. ``copies``: each version whole. ``chunks``: each different
+        chunk once, with an index for each version, by pffbench itself. The other two are
+        libraries: versioned-hdf5 (backend hdf5) and Icechunk (backend zarr).
+    probabilities : {"as_described", "as_published"}
+        The chances of changes, inserts and deletes that the study describes, or those with which
+        its numbers were made: 1 % each, so that nearly all versions only append.
+    change : {"batch", "element"}
+        Changed values are assigned as the stretch that holds them, or one by one as in the study.
+    placement : {"uniform", "recent"}
+        Values change at even odds anywhere, as in the study's program, or mostly near the end, as
+        in its text.
+    """
+
+    kind: KindName
+    versions: Count
+    keep: Keep = "last"
+    probabilities: Probabilities = "as_described"
+    change: Change = "batch"
+    placement: Placement = "uniform"
+
+    ways: ClassVar[frozenset[str]] = Parameters.ways | {"keep", "change"}
+
+    def history(self, seed: int, rank: int) -> History:
+        """Return the history of a rank's table."""
+        return History(
+            self.kind, self.versions, self.probabilities, self.change, self.placement, seed, rank
+        )
+
+    @property
+    def storage(self) -> ColumnStorage:
+        """How columns are to be stored."""
+        codec = "none" if self.codec == "auto" else self.codec
+        level = DEFAULT_LEVELS.get(codec, 0) if self.level is None else self.level
+        assert isinstance(self.chunks, tuple)
+        return ColumnStorage(self.chunks[0], codec, level)
+
+    @property
+    def keeper(self) -> type[VersionStore]:
+        """The way of keeping versions."""
+        return keeper_class(self.backend, self.keep)
+
+
+class Versions(Workload):
+    """Every rank has a table of its own, changes it version by version, and reads versions back."""
+
+    name = "versions"
+    summary = "A table that changes from version to version, kept in different ways"
+    parameters_type = VersionsParameters
+
+    def arrays(self, parameters: VersionsParameters, ranks: int, rank: int) -> list[ArraySpec]:
+        """Return the columns of the initial table, as if they were arrays of a plain store."""
+        start = KINDS[parameters.kind].start
+        shapes = {"key0": start[:1], "key1": start[-1:], "val": start}
+        chunks = parameters.storage.chunks
+        return [
+            make_spec(
+                parameters,
+                name,
+                shapes[name],
+                number=number,
+                offset=0,
+                owner=rank,
+                block=chunks(len(shapes[name])),
+            )
+            for number, name in enumerate(COLUMNS)
+        ]
+
+    def writes(self, parameters: VersionsParameters, ranks: int, rank: int) -> list[Access]:
+        """Return nothing: what is written is not a box of an array, but edits of a table."""
+        return []
+
+    def cuts(self, parameters: VersionsParameters, ranks: int) -> Cuts:
+        return ()
+
+    def volume(self, parameters: VersionsParameters, ranks: int) -> CaseTotals:
+        p = parameters
+        tables = p.versions + 1 if p.keep == "copies" else 1
+        nbytes = expected_bytes(p.kind, p.versions, p.probabilities, p.keep, p.storage.chunk)
+        return CaseTotals(ranks * len(COLUMNS) * tables, ranks * nbytes)
+
+    def libraries(self, parameters: VersionsParameters) -> tuple[str, ...]:
+        return parameters.keeper.libraries
+
+    def check(self, parameters: VersionsParameters, ranks: int) -> str | None:
+        p = parameters
+        if p.layout != "file_per_process":
+            return (
+                f"layout {p.layout} is not possible: each rank keeps the versions of its table "
+                "in a file of its own (layout: file_per_process)"
+            )
+        if p.dtype != "float64":
+            return f"dtype {p.dtype} is not possible: values are float64, keys int64"
+        if p.source != "uniform":
+            return f"source {p.source} is not possible: values are random (source: uniform)"
+        if not (isinstance(p.chunks, tuple) and len(p.chunks) == 1):
+            return "chunks must be one length, that of chunks along each axis, such as [4096]"
+        if p.cache == "copied":
+            return "cache copied is not possible with versions (warm, dropped, shifted, separate)"
+        return None
+
+    def refuse(self, parameters: VersionsParameters, backend: type[Backend]) -> str | None:
+        p = parameters
+        ways = ways_of(p.backend)
+        if p.keep not in ways:
+            able = ", ".join(ways) or "none"
+            return f"backend {p.backend} cannot keep {p.keep} (ways that it can: {able})"
+        if p.codec not in ("auto", *CODECS[p.backend]):
+            able = ", ".join(CODECS[p.backend])
+            return f"versions in {p.backend} cannot have codec {p.codec} (they can: {able})"
+        missing = [name for name in p.keeper.libraries if find_spec(name) is None]
+        if missing:
+            return (
+                f"keep {p.keep} needs the Python package {missing[0]}, which is not installed "
+                f"({p.keeper.remedy})"
+            )
+        return None
+
+    def run(self, repetition: Repetition) -> None:
+        from pffbench.versioning.repetition import run_versions
+
+        run_versions(repetition)

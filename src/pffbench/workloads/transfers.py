@@ -1,0 +1,272 @@
+"""Accesses, and how they are cut into transfers and batches that fit the memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pffbench.backends.base import Array, ArraySpec, Buffer, Call
+from pffbench.data import Mismatch, Source, verify
+from pffbench.data.views import Strided
+from pffbench.parallel.collectives import largest, smallest
+from pffbench.parallel.decomposition import Box
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A box that one call moves, with the part of the buffer that it is moved from or to."""
+
+    spec: ArraySpec
+    box: Box
+    memory: Buffer
+
+    def fill(self, source: Source) -> None:
+        """Put the data that belong there into the buffer."""
+        lattice = self._lattice(source)
+        if lattice is not None:
+            lattice.fill(self.memory, self.spec.number, (0,) * self.memory.ndim, self.box.shape)
+            return
+        source.fill(
+            self.memory, self.spec.number, self.spec.data_start(self.box), self.spec.logical_shape
+        )
+
+    def verify(self, source: Source, got: Buffer) -> Mismatch | None:
+        """Compare what was read with the data that belong there."""
+        number, lattice = self.spec.number, self._lattice(source)
+        if lattice is None:
+            start, shape = self.spec.data_start(self.box), self.spec.logical_shape
+            return verify(source, got, number, start, shape)
+        wrong = verify(lattice, got, number, (0,) * got.ndim, self.box.shape)
+        return None if wrong is None else replace(wrong, index=lattice.index(wrong.index))
+
+    def _lattice(self, source: Source) -> Strided | None:
+        """Return the elements that a box with a stride takes, None of a box without."""
+        if not self.box.stride:
+            return None
+        start = self.spec.data_start(self.box)
+        return Strided(source, start, self.box.stride, self.spec.logical_shape)
+
+    def writer(self, arrays: Mapping[str, Array], collective: bool) -> Call:
+        """Return the call that writes the piece."""
+        return arrays[self.spec.name].writer(self.box, self.memory, collective)
+
+    def reader(self, arrays: Mapping[str, Array], collective: bool) -> Call:
+        """Return the call that reads the piece."""
+        return arrays[self.spec.name].reader(self.box, self.memory, collective)
+
+    def diagnose_short_write(self, arrays: Mapping[str, Array]) -> str:
+        """Say what keeps the piece from being written whole, empty where that is not known."""
+        return arrays[self.spec.name].diagnose_short_write(self.box, self.memory)
+
+
+def batches(
+    comm: MPI.Intracomm, accesses: Sequence[Access], memory: int
+) -> Iterator[Sequence[Access]]:
+    """Cut the accesses into batches that fit in memory, the same number of them on all ranks.
+
+    In a collective transfer the n-th call of every rank must be in the same batch, so the ranks
+    agree on the shortest batch that any of them can take; a single access always fits.
+    """
+    longest = largest(comm, len(accesses))
+    done = 0
+    while done < longest:
+        fits, nbytes = 0, 0
+        for access in accesses[done:]:
+            nbytes += access.nbytes
+            if fits and nbytes > memory:
+                break
+            fits += 1
+        at_end = done + fits >= len(accesses)
+        agreed = smallest(comm, longest - done if at_end else fits)
+        yield accesses[done : done + agreed]
+        done += agreed
+
+
+def transfers_of(
+    comm: MPI.Intracomm,
+    batch: Sequence[Access],
+    buffer: Buffer,
+    limit: int | None,
+    collective: bool,
+) -> list[Transfer]:
+    """Return the pieces of a batch, one for each call, in the order of the calls.
+
+    An access that is longer than one call may move is split. On an array that all ranks write
+    together all must make the same number of calls, so the ranks with less get empty pieces:
+    collective transfers need it, and so do the views of independent MPI-IO, which are set
+    collectively.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        The ranks; the function is collective for arrays that all ranks write together.
+    batch : sequence of Access
+        What this rank moves.
+    buffer : array of uint8
+        Memory of the batch, see `Room`.
+    limit : int or None
+        Most bytes that one call of the library moves.
+    collective : bool
+        Whether the transfer is collective.
+    """
+    found: list[Transfer] = []
+    done = 0
+    for access in batch:
+        boxes = _split(access, limit)
+        together = collective or access.spec.owner is None
+        if together and limit is not None and access.spec.nbytes > limit:
+            most = largest(comm, len(boxes))
+            boxes += [Box(access.box.start, (0,) * len(access.box.shape))] * (most - len(boxes))
+        for box in boxes:
+            nbytes = box.size * access.spec.itemsize
+            memory = buffer[done : done + nbytes].view(access.spec.dtype).reshape(box.shape)
+            found.append(Transfer(access.spec, box, memory))
+            done += nbytes
+    return found
+
+
+def _split(access: Access, limit: int | None) -> list[Box]:
+    if limit is None or access.nbytes <= limit:
+        return [access.box]
+    return list(access.box.split(limit // access.spec.itemsize))
+
+
+def amount(pieces: Sequence[Transfer]) -> tuple[int, int]:
+    """Return the bytes and the calls of a batch; calls that move nothing do not count."""
+    nbytes = sum(piece.memory.nbytes for piece in pieces)
+    return nbytes, sum(1 for piece in pieces if piece.memory.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One call of a rank: a box of an array, written or read."""
+
+    spec: ArraySpec
+    box: Box
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of array data that the call moves."""
+        return self.box.size * self.spec.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Arrays that are defined, or opened, together, and what this rank then moves of them.
+
+    Parameters
+    ----------
+    specs : sequence of ArraySpec
+        The arrays, those of other ranks included where the store has them; may be empty.
+    accesses : sequence of Access
+        What this rank moves, one entry a call; may be empty.
+    """
+
+    specs: Sequence[ArraySpec]
+    accesses: Sequence[Access]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of array data that this rank moves."""
+        return sum(access.nbytes for access in self.accesses)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What is moved by one phase: a round, or a part of one that does not fit in memory.
+
+    Parameters
+    ----------
+    round : Round
+        The round.
+    accesses : sequence of Access
+        What of it is moved now.
+    first, last : bool
+        Whether it begins and ends the round.
+    """
+
+    round: Round
+    accesses: Sequence[Access]
+    first: bool = True
+    last: bool = True
+
+
+#: Cuts the arrays of a store and a rank's accesses to them into rounds. Phases are collective, so
+#: it must give every rank the same number of rounds.
+Rounds = Callable[[Sequence[ArraySpec], Sequence[Access]], Iterator[Round]]
+
+
+def all_at_once(specs: Sequence[ArraySpec], accesses: Sequence[Access]) -> Iterator[Round]:
+    """Yield one round of everything: all arrays are defined before the first is moved."""
+    yield Round(specs, accesses)
+
+
+def one_by_one(count: int) -> Rounds:
+    """Return what cuts into rounds of one array for each owner.
+
+    The n-th round holds the n-th array of each rank, so that ranks which have arrays of their own
+    in a shared file work side by side, and not one after the other. Of arrays that all ranks
+    write together a round holds one.
+
+    Parameters
+    ----------
+    count : int
+        Number of rounds, the same on all ranks: the arrays of the rank that has most.
+    """
+
+    def cut(specs: Sequence[ArraySpec], accesses: Sequence[Access]) -> Iterator[Round]:
+        defined: list[list[ArraySpec]] = [[] for _ in range(count)]
+        moved: list[list[Access]] = [[] for _ in range(count)]
+        place: dict[str, int] = {}
+        seen: dict[int | None, int] = defaultdict(int)
+        for spec in specs:
+            place[spec.name] = seen[spec.owner]
+            defined[seen[spec.owner]].append(spec)
+            seen[spec.owner] += 1
+        for access in accesses:
+            moved[place[access.spec.name]].append(access)
+        return (Round(*both) for both in zip(defined, moved, strict=True))
+
+    return cut
+
+
+def turns(comm: MPI.Intracomm, rounds: Iterator[Round], memory: int) -> Iterator[Sequence[Batch]]:
+    """Group what is moved by what fits in memory together; collective, equal on all ranks.
+
+    Data of a group are made before its first turn and verified after its last one, so that of
+    thousands of small rounds each has nothing but its phases.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+    rounds : iterator of Round
+        The rounds, as many on each rank.
+    memory : int
+        Most bytes of a group on a rank, but for a single access that is longer.
+    """
+    left = list(rounds)
+    while left:
+        together = smallest(comm, _fitting(left, memory))
+        if together > 1:
+            yield [Batch(one, one.accesses) for one in left[:together]]
+        else:
+            parts = list(batches(comm, left[0].accesses, memory)) or [()]
+            for number, part in enumerate(parts, start=1):
+                yield [Batch(left[0], part, number == 1, number == len(parts))]
+        del left[:together]
+
+
+def _fitting(rounds: Sequence[Round], memory: int) -> int:
+    """Count the rounds at the beginning that fit in memory together, one at least."""
+    nbytes = 0
+    for number, one in enumerate(rounds):
+        nbytes += one.nbytes
+        if number and nbytes > memory:
+            return number
+    return len(rounds)

@@ -1,0 +1,428 @@
+"""The stages that most workloads run: create, define, write, close, open, read, remove.
+
+Each stage is a phase of `pffbench.phases`. Only library calls run between its two time stamps.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+import numpy as np
+
+from pffbench.backends.base import Array, ArraySpec, Buffer, Call, Store, what_was_read
+from pffbench.storage.durability import (
+    directories_of,
+    disk_usage,
+    files_below,
+    sync_directories,
+    sync_files,
+)
+from pffbench.storage.page_cache import CacheProof, bring_about, leave_a_copy
+from pffbench.workloads.read_proof import POISON, forget_data, note_blocks, watched_read
+from pffbench.workloads.repetition import Repetition, ShortTransfer
+from pffbench.workloads.transfers import Access, Batch, Rounds, Transfer, all_at_once, amount, turns
+
+ReadSink = Literal["buffer", "print"]
+#: What text is printed into: it takes all and keeps nothing.
+DEVICE = os.devnull
+#: Makes of the library's call, and the buffer that it may read into, the call that is timed.
+Sink = Callable[[Call, Buffer], Call]
+
+
+def into_memory(call: Call, out: Buffer) -> Call:
+    """Return the library's call itself: nothing else is timed."""
+    return call
+
+
+@contextmanager
+def open_sink(kind: ReadSink) -> Iterator[Sink]:
+    """Open what data are read into; entered before the first phase begins.
+
+    Parameters
+    ----------
+    kind : {"buffer", "print"}
+        ``buffer``: memory. ``print``: each array is turned into text and printed as soon as it is
+        read, as ``print(dataset[...])`` does, into the null device, which costs as good as nothing.
+    """
+    if kind == "buffer":
+        yield into_memory
+        return
+    with Path(DEVICE).open("w", encoding="utf-8") as stream:
+        yield partial(_printing, stream)
+
+
+def _printing(stream: TextIO, call: Call, out: Buffer) -> Call:
+    def read_and_print() -> Any:
+        returned = call()
+        print(what_was_read(returned, out), file=stream)
+        return returned
+
+    return read_and_print
+
+
+def left_by_another_job(repetition: Repetition) -> set[str]:
+    """Find the files that this rank is to read; those that all ranks share, once per node."""
+    found: set[str] = set()
+    with repetition.step("files"):
+        looks = repetition.alone or repetition.team.is_leader
+        if looks and repetition.backend.capabilities.keeps_data:
+            found.update(files_below([repetition.path(repetition.reader_of)]))
+    return found
+
+
+def settle_cache(repetition: Repetition, written: set[str]) -> set[str]:
+    """Bring about and measure the state of the page cache before reading.
+
+    Returns
+    -------
+    set of str
+        The files that this rank is going to read: those that it or another rank wrote, or copies.
+    """
+    if repetition.case.parameters.cache == "copied":
+        written = _copied(repetition)
+    repetition.clock.tell("cache")  # whatever can fail in it is a step that ranks agree on
+    repetition.observed.cache, to_read = _prepare_cache(repetition, written)
+    return to_read
+
+
+def settle_cache_again(repetition: Repetition, written: set[str]) -> set[str]:
+    """Do it once more in one repetition; of both proofs the one with more resident counts."""
+    before = repetition.observed.cache
+    to_read = settle_cache(repetition, written)
+    after = repetition.observed.cache
+    if before is not None and after is not None and before.fraction > after.fraction:
+        repetition.observed.cache = before
+    return to_read
+
+
+def _prepare_cache(repetition: Repetition, written: set[str]) -> tuple[CacheProof, set[str]]:
+    """Bring about the cache state for the files that this rank is going to read."""
+    comm, cache = repetition.team.comm, repetition.case.parameters.cache
+    to_read = written
+    if repetition.workload.reads_elsewhere(repetition.case.parameters):
+        to_read = set().union(*comm.allgather(written))
+    elif cache == "shifted":
+        reader = repetition.team.topology.partners.index(repetition.team.rank)
+        to_read = comm.sendrecv(written, dest=reader, source=repetition.reader_of)
+    return bring_about(repetition.team, cache, written, to_read, repetition.drop_hook), to_read
+
+
+def _copied(repetition: Repetition) -> set[str]:
+    """Let whoever has a store to itself, or rank 0, copy it; return the files of the copy."""
+    team, keeps_data = repetition.team, repetition.backend.capabilities.keeps_data
+    found: set[str] = set()
+    with repetition.step("copying"):
+        if keeps_data and (repetition.alone or team.is_root):
+            leave_a_copy(repetition.path(team.rank))
+    with repetition.step("files"):
+        if keeps_data:
+            found.update(files_below([repetition.read_path(team.rank)]))
+    return found
+
+
+def note_short(
+    repetition: Repetition,
+    phase: str,
+    arrays: Mapping[str, Array],
+    pieces: Sequence[Transfer],
+    made: Iterable[tuple[Call, Any]],
+    *,
+    wrote: bool,
+) -> None:
+    """Note which of the calls that a phase made moved too little, and why the first of them did.
+
+    Parameters
+    ----------
+    repetition : Repetition
+        The repetition.
+    phase : str
+        The phase.
+    arrays : mapping of str to Array
+        The open arrays, by name.
+    pieces : sequence of Piece
+        What was to be moved, one for each call.
+    made : iterable of callable and what it returned
+        The calls.
+    wrote : bool
+        Whether they were to write. A call that reads less has come to the end of its file.
+    """
+    for piece, (call, returned) in zip(pieces, made, strict=True):
+        name, nbytes = piece.spec.name, piece.memory.nbytes
+        if missing := arrays[name].missing(call, returned, nbytes):
+            told = f"a call moved {nbytes - missing} of {nbytes} bytes of {name}"
+            why = piece.diagnose_short_write(arrays) if wrote and not repetition.short else ""
+            repetition.short.append(ShortTransfer(phase, f"{told}: {why}" if why else told))
+
+
+@contextmanager
+def step_after_transfers(repetition: Repetition, name: str) -> Iterator[None]:
+    """Enter a step that nobody times; it fails where calls moved too little, named by their phase.
+
+    All ranks learn of it then, and no step more is needed for it.
+    """
+    with repetition.step(repetition.short[0].phase if repetition.short else name):
+        if repetition.short:
+            raise OSError(repetition.short[0].told)
+        yield
+
+
+#: Looks at open arrays and what was just moved of them, off the timer.
+Look = Callable[[Mapping[str, Array], Sequence[Access]], None]
+
+
+def not_at_all(arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
+    """Look at nothing."""
+
+
+def write_read_cycle(
+    repetition: Repetition, rounds: Rounds = all_at_once, sink: Sink = into_memory
+) -> None:
+    """Write everything, then read it back: one repetition of a case, collective.
+
+    In two stages, one job writes and leaves everything there, and another one begins with what
+    it finds.
+
+    Parameters
+    ----------
+    repetition : Repetition
+        The repetition.
+    rounds : callable
+        Which arrays are defined, or opened, before which are moved.
+    sink : callable
+        What becomes of data that are read, within the time of reading.
+    """
+    written = (
+        left_by_another_job(repetition)
+        if repetition.stage == "read"
+        else write_store(repetition, rounds)
+    )
+    if repetition.stage == "write":
+        return
+    with watched_read(repetition, settle_cache(repetition, written)):
+        for number in range(repetition.reads):
+            if number:
+                forget_data(repetition)
+            read_store(repetition, rounds, sink)
+    repetition.observed.reads = repetition.reads
+    remove_store(repetition)
+
+
+def write_store(
+    repetition: Repetition, rounds: Rounds = all_at_once, look: Look = not_at_all
+) -> set[str]:
+    """Create, write and close the store; return the files that this rank wrote to."""
+    p, team, clock = repetition.case.parameters, repetition.team, repetition.clock
+    with repetition.step("plan"):
+        specs = repetition.workload.arrays(p, team.size, team.rank)
+        accesses = repetition.workload.writes(p, team.size, team.rank)
+        path, comm = repetition.path(team.rank), repetition.comm
+    with clock.phase("create"):
+        store = repetition.hold(repetition.backend.create(path, comm))
+    for group in turns(team.comm, rounds(specs, accesses), repetition.memory):
+        for turn, pieces in zip(group, filled(repetition, group), strict=True):
+            one = turn.round
+            if turn.first:
+                store.prepare(one.specs)
+                with clock.phase("define", operations=count_owned(one.specs, team.rank)):
+                    arrays = store.define(one.specs)
+            write_pieces(repetition, arrays, pieces)
+            if turn.last:
+                look(arrays, one.accesses)
+    return finish_writing(repetition, store)
+
+
+def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> set[str]:
+    """Flush, close and sync a store as the case asks; return the files that this rank wrote to.
+
+    Parameters
+    ----------
+    repetition : Repetition
+        The repetition.
+    store : Store
+        What has been written to.
+    suffix : str
+        Ends the names of the phases, where a store is written more than once.
+    """
+    durability, clock = repetition.case.parameters.durability, repetition.clock
+    with step_after_transfers(repetition, "facts"):
+        repetition.observed.facts.update(store.transfer_facts())
+    if durability != "close":
+        with clock.phase("flush" + suffix):
+            store.flush()
+    with clock.phase("close" + suffix):
+        store.close()
+    repetition.open_stores.remove(store)
+    with repetition.step("files"):
+        files = store.files()
+    if durability == "sync":
+        sync_store(repetition, files, "sync" + suffix)
+    with repetition.step("inspection"):
+        _inspect(repetition)
+    return files
+
+
+def filled(repetition: Repetition, group: Sequence[Batch]) -> list[list[Transfer]]:
+    """Make the data of a group of turns: the pieces of each."""
+    with repetition.step("memory"):
+        buffer = repetition.room.take(_nbytes(group))
+    pieces = _placed(repetition, group, buffer)
+    with repetition.step("data"):
+        for piece in chain.from_iterable(pieces):
+            piece.fill(repetition.source)
+            note_blocks(repetition.blocks, piece.spec, piece.memory.nbytes)
+    return pieces
+
+
+def _poisoned(repetition: Repetition, group: Sequence[Batch]) -> list[list[Transfer]]:
+    """Make room for what is read: the pieces of each turn of a group.
+
+    It is the room that the data were written from, so nothing of it may stay. Memory that a
+    library does not read into is not touched at all: it takes no room then.
+    """
+    with repetition.step("memory"):
+        if repetition.backend.capabilities.caller_buffer:
+            buffer = repetition.room.take(_nbytes(group))
+            buffer.fill(POISON)
+        else:
+            repetition.room.leave()
+            buffer = repetition.room.take(_nbytes(group))
+    return _placed(repetition, group, buffer)
+
+
+def _nbytes(group: Sequence[Batch]) -> int:
+    return sum(access.nbytes for turn in group for access in turn.accesses)
+
+
+def _placed(repetition: Repetition, group: Sequence[Batch], buffer: Buffer) -> list[list[Transfer]]:
+    """Lay the pieces of a group of turns one behind the other in memory."""
+    found, done = [], 0
+    for turn in group:
+        nbytes = sum(access.nbytes for access in turn.accesses)
+        found.append(repetition.pieces(turn.accesses, buffer[done : done + nbytes]))
+        done += nbytes
+    return found
+
+
+def write_pieces(
+    repetition: Repetition,
+    arrays: Mapping[str, Array],
+    pieces: Sequence[Transfer],
+    phase: str = "write",
+) -> None:
+    """Write pieces to arrays of an open store, in a phase of that name."""
+    with repetition.step("preparation"):
+        calls = [piece.writer(arrays, repetition.collective) for piece in pieces]
+    nbytes, operations = amount(pieces)
+    with repetition.clock.phase(phase, nbytes, operations):
+        returned = [call() for call in calls]
+    note_short(repetition, phase, arrays, pieces, zip(calls, returned, strict=True), wrote=True)
+
+
+def sync_store(repetition: Repetition, written: set[str], phase: str = "sync") -> None:
+    """Bring the files and all directories above them to the device, each once per node."""
+    with repetition.step("files"):
+        above = directories_of(written, repetition.scratch.path(repetition.directory))
+    files, directories = repetition.team.share_both_on_node(written, above)
+    with repetition.clock.phase(phase, operations=len(files) + len(directories)):
+        sync_files(files)
+        sync_directories(directories)
+
+
+def read_store(
+    repetition: Repetition,
+    rounds: Rounds = all_at_once,
+    sink: Sink = into_memory,
+    look: Look = not_at_all,
+) -> None:
+    """Open the store, read, and verify every byte off the timer."""
+    p, team, clock = repetition.case.parameters, repetition.team, repetition.clock
+    with repetition.step("plan"):
+        author = repetition.reader_of
+        specs = repetition.workload.arrays(p, team.size, author)
+        accesses = repetition.workload.reads(p, team.size, author)
+        path, comm = repetition.read_path(author), repetition.comm
+    with clock.phase("open"):
+        store = repetition.hold(repetition.backend.open(path, comm))
+    for group in turns(team.comm, rounds(specs, accesses), repetition.memory):
+        placed, results = _poisoned(repetition, group), []
+        for turn, pieces in zip(group, placed, strict=True):
+            one = turn.round
+            if turn.first:
+                needed = list(dict.fromkeys(access.spec for access in one.accesses))
+                wanted = one.specs if store.collective_lookup else needed
+                open_wanted = store.opener(wanted)
+                with clock.phase("open_array", operations=count_owned(one.specs, author)):
+                    returned = open_wanted()
+                arrays = store.opened(wanted, returned)
+            results.append(_read_pieces(repetition, arrays, pieces, sink))
+            if turn.last:
+                look(arrays, one.accesses)
+        with step_after_transfers(repetition, "verification"):
+            if repetition.backend.capabilities.keeps_data:
+                for pieces, got in zip(placed, results, strict=True):
+                    _verify(repetition, pieces, got)
+        del results
+    with clock.phase("close_read"):
+        store.close()
+    repetition.open_stores.remove(store)
+
+
+def _read_pieces(
+    repetition: Repetition, arrays: Mapping[str, Array], pieces: Sequence[Transfer], sink: Sink
+) -> list[Buffer]:
+    """Read pieces from arrays of an open store and return what came."""
+    with repetition.step("preparation"):
+        readers = [piece.reader(arrays, repetition.collective) for piece in pieces]
+        calls = [
+            sink(reader, piece.memory) if piece.memory.size else reader
+            for piece, reader in zip(pieces, readers, strict=True)
+        ]
+    nbytes, operations = amount(pieces)
+    with repetition.clock.phase("read", nbytes, operations):
+        returned = [call() for call in calls]
+    note_short(repetition, "read", arrays, pieces, zip(readers, returned, strict=True), wrote=False)
+    return [what_was_read(r, piece.memory) for r, piece in zip(returned, pieces, strict=True)]
+
+
+def remove_store(repetition: Repetition) -> None:
+    """Remove the store: each rank its own file, or rank 0 the shared one."""
+    team = repetition.team
+    mine = repetition.backend.capabilities.keeps_data and (repetition.alone or team.is_root)
+    path = repetition.read_path(team.rank)
+    with repetition.clock.phase("remove", operations=int(mine)):
+        if mine:
+            repetition.scratch.remove(path)
+
+
+def count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
+    """Count the arrays that are this rank's to define; rank 0 counts those of all ranks."""
+    return sum(1 for spec in specs if (spec.owner if spec.owner is not None else 0) == rank)
+
+
+def _verify(repetition: Repetition, pieces: Sequence[Transfer], results: Sequence[Buffer]) -> None:
+    source = repetition.backend.as_read(repetition.source)
+    for piece, got in zip(pieces, results, strict=True):
+        data = np.ascontiguousarray(np.ma.getdata(got))
+        if piece.spec.byte_order != "native":  # netCDF4-python gives back that of the file
+            data = data.astype(data.dtype.newbyteorder("="), copy=False)
+        wrong = piece.verify(source, data.reshape(piece.box.shape))
+        if wrong is not None:
+            repetition.observed.mismatches.append(wrong)
+        repetition.observed.verified_bytes += piece.memory.nbytes
+
+
+def _inspect(repetition: Repetition) -> None:
+    """Look, on rank 0, at what has come to be on disk."""
+    if not (repetition.team.is_root and repetition.backend.capabilities.keeps_data):
+        return
+    repetition.observed.disk = disk_usage([repetition.scratch.path(repetition.directory)])
+    if repetition.inspect and repetition.workload.arrays(
+        repetition.case.parameters, repetition.team.size, 0
+    ):
+        repetition.observed.stored_as = repetition.backend.describe(repetition.path(0))

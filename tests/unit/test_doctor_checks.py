@@ -1,0 +1,543 @@
+"""What the doctor makes of plain facts, without MPI and without looking at this machine."""
+
+import sys
+
+import pytest
+
+from pffbench.backends.base import Capabilities
+from pffbench.doctor import backends, libraries
+from pffbench.doctor import finding as report
+from pffbench.doctor import io_test as trial
+from pffbench.doctor import libraries as python
+from pffbench.doctor import libraries as unloaded
+from pffbench.doctor import machine as clock
+from pffbench.doctor import machine as environment
+from pffbench.doctor import machine as node
+from pffbench.doctor import mpi_stack as hdf5
+from pffbench.doctor import mpi_stack as launcher
+from pffbench.doctor import mpi_stack as mpi
+from pffbench.doctor import scratch as directory
+from pffbench.doctor.finding import Finding, count, looked_at
+from pffbench.doctor.libraries import Library, numbers
+from pffbench.parallel.clock import Floor
+from pffbench.parallel.launcher import speaks_for_all
+from pffbench.storage.filesystem import FileSystem
+
+
+def statuses(findings):
+    return [finding.status for finding in findings]
+
+
+def texts(findings):
+    return "\n".join(finding.text for finding in findings)
+
+
+def assert_remedies(findings):
+    """Whatever is wrong has a remedy beside it."""
+    assert all(f.remedy for f in findings if f.status in ("warning", "problem")), findings
+
+
+# --- findings and their print
+
+
+def test_a_check_that_breaks_becomes_a_problem_and_keeps_what_it_found():
+    def check():
+        yield Finding("T", "ok", "first")
+        raise OSError("the disk is gone")
+
+    first, second = looked_at("T", check)
+    assert first.text == "first"
+    assert second.status == "problem"
+    assert "the disk is gone" in second.text
+    assert second.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1.14.4-3", (1, 14, 4)), ("v5.0.1rc2", (5, 0, 1)), ("4.1", (4, 1)), ("unknown", ())],
+)
+def test_versions_are_read_as_numbers(text, expected):
+    assert numbers(text) == expected
+
+
+SOME = [
+    Finding("A", "ok", "all well"),
+    Finding("B", "problem", "broken", "mend it"),
+    Finding("A", "warning", "odd", "look"),
+    Finding("A", "unknown", "dark"),
+]
+
+
+def test_findings_are_grouped_and_their_remedies_stand_below():
+    lines = [line for line, _ in report.lines_of(SOME, None)]
+    assert [line.strip() for line in lines if not line.startswith(" ")] == ["A", "B"]
+    assert lines.index("B") > next(i for i, line in enumerate(lines) if "dark" in line)
+    broken = next(i for i, line in enumerate(lines) if "broken" in line)
+    assert lines[broken].split() == ["✗", "problem", "broken"]
+    assert lines[broken + 1].strip() == "→ mend it"
+
+
+def test_lines_are_broken_only_where_a_width_is_known():
+    long = [Finding("A", "ok", "word " * 60)]
+    assert len(list(report.lines_of(long, None))) == 2
+    narrow = [line for line, _ in report.lines_of(long, 60)]
+    assert len(narrow) > 4
+    assert max(map(len, narrow)) <= 60
+
+
+@pytest.mark.parametrize(
+    ("findings", "expected"),
+    [
+        (SOME, "1 problem, 1 warning"),
+        ([], "0 problems, 0 warnings"),
+        (SOME[1:2] * 2, "2 problems, 0 warnings"),
+    ],
+)
+def test_the_last_line_counts(findings, expected):
+    assert report.verdict(findings) == expected
+
+
+def test_a_terminal_without_the_marks_still_gets_the_words(monkeypatch):
+    class Ascii:
+        encoding = "ascii"
+
+        def __init__(self):
+            self.text = ""
+
+        def write(self, text):
+            text.encode("ascii")
+            self.text += text
+
+        def flush(self):
+            pass
+
+        def isatty(self):
+            return False
+
+    monkeypatch.setattr("sys.stdout", Ascii())
+    report.print_report(SOME)
+    assert "+ ok" in sys.stdout.text
+    assert "x problem" in sys.stdout.text
+    assert "? unknown" in sys.stdout.text
+
+
+# --- Python and libraries
+
+
+def test_python_must_be_new_enough():
+    assert python.judge_python((3, 11, 0), "python").status == "ok"
+    assert python.judge_python((3, 14, 2), "python").status == "ok"
+    old = python.judge_python((3, 10, 12), "python")
+    assert old.status == "problem"
+    assert "make env" in old.remedy
+
+
+@pytest.mark.parametrize(
+    ("facts", "status", "said"),
+    [
+        ({"version": "1.0", "commit": None, "dirty": None}, "ok", "installed"),
+        ({"version": "1.0", "commit": "0123456789abcdef", "dirty": False}, "ok", "0123456789ab"),
+        ({"version": "1.0", "commit": "0123456789abcdef", "dirty": True}, "warning", "changes"),
+    ],
+)
+def test_uncommitted_changes_are_warned_of(facts, status, said):
+    (finding,) = python.judge_pffbench(facts)
+    assert finding.status == status
+    assert said in finding.text
+
+
+H5PY = Library("h5py", "3.16.0", "", {"mpi": True, "hdf5": "1.14.6", "hdf5_at_build": "1.14.6"})
+NETCDF4 = Library(
+    "netCDF4", "1.7.2", "", {"parallel4": True, "netcdf_c": "4.9.3", "hdf5": "1.14.6"}
+)
+
+
+def test_parallel_builds_are_well():
+    assert libraries.judge_library(H5PY, {}).status == "ok"
+    found = libraries.judge_library(NETCDF4, {})
+    assert found.status == "ok"
+    assert "parallel4" in found.text
+
+
+@pytest.mark.parametrize(
+    "library",
+    [Library("h5py", "3.16.0", "", {"mpi": False}), Library("netCDF4", "1.7.2", "", {})],
+)
+def test_serial_builds_are_problems(library):
+    found = libraries.judge_library(library, {})
+    assert found.status == "problem"
+    assert "without" in found.text
+    assert "make env" in found.remedy
+
+
+def test_an_import_that_fails_on_one_node_names_it():
+    found = libraries.judge_library(H5PY, {"ImportError: libhdf5.so.310": ["node7", "node7"]})
+    assert found.status == "problem"
+    assert "node7" in found.text
+    assert "libhdf5.so.310" in found.text
+
+
+def test_a_library_that_is_not_there_is_called_not_installed():
+    gone = Library("zarr", None, "ModuleNotFoundError: No module named 'zarr'")
+    found = libraries.judge_library(gone, {gone.error: ["a", "b"]})
+    assert found.status == "problem"
+    assert "not installed" in found.text
+
+
+def test_optional_libraries_are_never_missed():
+    found = list(libraries.judge_optional({"pandas": "3.0", "pnetcdf": None}))
+    assert statuses(found) == ["ok", "ok"]
+    assert "pandas 3.0" in found[0].text
+    assert "pnetcdf" in found[1].text
+
+
+@pytest.mark.parametrize(
+    ("version", "parallel", "status"),
+    [
+        ("3.16", True, "ok"),
+        ("3.16", None, "ok"),
+        ("3.16", False, "problem"),
+        (None, None, "problem"),
+    ],
+)
+def test_libraries_are_judged_by_their_binaries_where_they_may_not_be_loaded(
+    version, parallel, status
+):
+    assert unloaded.judge_unloaded("h5py", version, parallel).status == status
+
+
+def test_binaries_are_searched_for_what_only_a_parallel_build_has(tmp_path):
+    (tmp_path / "a.so").write_bytes(b"\0" * 100)
+    (tmp_path / "b.so").write_bytes(b"\0" * 100 + b"H5Pset_fapl_mpio\0")
+    assert unloaded.mentions([tmp_path / "a.so", tmp_path / "b.so"], b"H5Pset_fapl_mpio")
+    assert not unloaded.mentions([tmp_path / "a.so"], b"H5Pset_fapl_mpio")
+
+
+@pytest.mark.parametrize(
+    ("missing", "needed", "status"),
+    [([], False, "ok"), (["zarr"], True, "warning"), (["tensorstore"], False, "ok")],
+)
+def test_backends_run_where_their_libraries_are(missing, needed, status):
+    found = backends.judge_backend("x", missing, needed)
+    assert found.status == status
+    assert all(name in found.text for name in missing)
+
+
+def test_every_backend_is_named():
+    found = list(backends.look_at_backends({"netCDF4"}))
+    assert [f.text.partition(":")[0] for f in found if "cannot" in f.text] == ["netcdf4", "zarr2"]
+    assert {"hdf5", "zarr", "mpiio", "posix"} <= {f.text.partition(":")[0] for f in found}
+
+
+# --- HDF5
+
+
+def test_one_hdf5_for_both_is_well():
+    (found,) = hdf5.judge_copies({"libhdf5": ["/usr/lib/libhdf5.so.310"]}, "1.14.6", "1.14.6")
+    assert found.status == "ok"
+
+
+def test_two_copies_of_hdf5_are_a_problem_even_of_one_version():
+    copies = {"libhdf5": ["/usr/lib/libhdf5.so.310", "/venv/h5py.libs/libhdf5-2abc.so.310"]}
+    found = list(hdf5.judge_copies(copies, "1.14.6", "1.14.6"))
+    assert statuses(found) == ["problem"]
+    assert "/venv/h5py.libs" in found[0].text
+    assert_remedies(found)
+
+
+def test_two_versions_of_hdf5_are_a_problem_even_where_no_library_is_seen():
+    found = list(hdf5.judge_copies({}, "1.14.6", "1.12.2"))
+    assert statuses(found) == ["problem"]
+
+
+def test_nothing_is_claimed_of_static_libraries():
+    assert statuses(hdf5.judge_copies({}, "1.14.6", "1.14.6")) == ["unknown"]
+
+
+def test_two_mpi_libraries_are_a_problem_but_the_parts_of_one_are_not():
+    one = {"libhdf5": ["/l/libhdf5.so.1"], "libmpi": ["/l/libmpi.so.40", "/l/libmpi_mpifh.so.40"]}
+    assert statuses(hdf5.judge_copies(one, "1.14.6", "1.14.6")) == ["ok"]
+    two = {"libhdf5": ["/l/libhdf5.so.1"], "libmpi": ["/l/libmpi.so.40", "/m/libmpi.so.12"]}
+    assert statuses(hdf5.judge_copies(two, "1.14.6", "1.14.6")) == ["problem", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("version", "status"), [("1.10.1", "warning"), ("1.10.2", "ok"), ("2.0.0", "ok")]
+)
+def test_compressed_parallel_writes_need_hdf5_1_10_2(version, status):
+    found = [f for f in hdf5.judge_hdf5(version, version, None) if "compressed" in f.text]
+    assert statuses(found) == [status]
+    assert_remedies(found)
+
+
+@pytest.mark.parametrize(("version", "noted"), [("1.12.2", True), ("1.12.3", False)])
+def test_large_calls_are_noted_before_hdf5_1_12_3(version, noted):
+    assert ("2 GiB" in texts(hdf5.judge_hdf5(version, version, None))) is noted
+
+
+def test_h5py_compiled_for_another_hdf5_is_warned_of():
+    found = list(hdf5.judge_hdf5("1.14.6", "1.12.2", True))
+    assert found[0].status == "warning"
+    assert "subfiling: available" in texts(found)
+
+
+# --- MPI and launcher
+
+
+def mpi_io(**facts):
+    return {"library": "Open MPI", "library_version": "4.1.4", "component": "ompio", **facts}
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (mpi_io(), ["ok", "warning"]),
+        (mpi_io(component="romio321"), ["ok"]),
+        (mpi_io(library_version="4.1.7"), ["ok"]),
+        (mpi_io(library_version="5.0.3"), ["ok"]),
+        (mpi_io(library="MPICH", library_version="4.2", component="romio"), ["ok"]),
+        (mpi_io(component=None), ["unknown"]),
+        (mpi_io(error="no such directory"), ["problem"]),
+    ],
+)
+def test_ompio_before_4_1_7_is_warned_of(facts, expected):
+    found = list(mpi.judge_mpi_io(facts))
+    assert statuses(found) == expected
+    assert_remedies(found)
+
+
+def test_hints_are_named():
+    assert "cb_nodes=4" in texts(mpi.judge_mpi_io(mpi_io(hints={"cb_nodes": "4"})))
+
+
+def test_ranks_that_share_cores_are_warned_of():
+    assert list(mpi.judge_cores(4, 4, {}, "Open MPI", "n1")) == []
+    (unset,) = mpi.judge_cores(8, 4, {}, "Open MPI", "n1")
+    assert unset.status == "warning"
+    assert "mpi_yield_when_idle=1" in unset.remedy
+    yielding = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+    (set_,) = mpi.judge_cores(8, 4, yielding, "Open MPI", "n1")
+    assert "mpi_yield_when_idle" not in set_.remedy
+    (mpich,) = mpi.judge_cores(8, 4, {}, "MPICH", "n1")
+    assert "OMPI" not in mpich.text + mpich.remedy
+
+
+@pytest.mark.parametrize(
+    ("claim", "size", "status"),
+    [
+        (None, 1, "ok"),
+        (None, 4, "ok"),
+        ((4, "PMI_SIZE"), 4, "ok"),
+        ((64, "SLURM_STEP_NUM_TASKS"), 1, "problem"),
+        ((64, "OMPI_COMM_WORLD_SIZE"), 1, "problem"),
+    ],
+)
+def test_singletons_are_found_out(claim, size, status):
+    found = launcher.judge_launcher(claim, size, "Open MPI")
+    assert found.status == status
+    assert_remedies([found])
+
+
+def test_the_remedy_for_singletons_fits_launcher_and_library():
+    slurm = (64, "SLURM_STEP_NUM_TASKS")
+    assert "--mpi=pmix" in launcher.judge_launcher(slurm, 1, "Open MPI").remedy
+    assert "--mpi=pmi2" in launcher.judge_launcher(slurm, 1, "MPICH").remedy
+    other = launcher.judge_launcher((4, "OMPI_COMM_WORLD_SIZE"), 1, "MPICH").remedy
+    assert "mpiexec of MPICH" in other
+
+
+@pytest.mark.parametrize(
+    ("environ", "speaks"),
+    [
+        ({}, True),
+        ({"SLURM_PROCID": "0"}, True),
+        ({"SLURM_PROCID": "3"}, False),
+        ({"PMI_RANK": "1"}, False),
+        # an mpiexec inside a Slurm step: the ranks inherit the step's number
+        ({"OMPI_COMM_WORLD_RANK": "0", "SLURM_PROCID": "2"}, True),
+    ],
+)
+def test_only_the_first_of_many_singletons_speaks(environ, speaks):
+    assert speaks_for_all(environ) is speaks
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\n"
+        "specific pmix plugin versions available: pmix_v4",
+        "srun: MPI types are...\nsrun: none\nsrun: pmi2\nsrun: pmix\nsrun: pmix_v4",
+    ],
+)
+def test_the_types_that_srun_names_are_read(text):
+    assert launcher.mpi_types(text) == ["none", "pmi2", "pmix", "pmix_v4"]
+
+
+def test_srun_without_pmix_cannot_start_open_mpi():
+    found = launcher.judge_slurm_types(["none", "pmi2"], "Open MPI")
+    assert found.status == "warning"
+    assert "mpiexec" in found.remedy
+    assert launcher.judge_slurm_types(["none", "pmi2"], "MPICH").status == "ok"
+    assert launcher.judge_slurm_types(["none", "pmi2"], None).status == "ok"
+    assert launcher.judge_slurm_types(["none", "pmix_v3"], "Open MPI").status == "ok"
+
+
+# --- scratch directory, node, environment, clock
+
+
+def on(fs_type, **changes):
+    facts = {
+        "path": "/there", "mount_point": "/", "device": "d", "type": fs_type, "options": "rw",
+        "kernel_type": fs_type,
+        "total_bytes": 2**40, "free_bytes": 2**39, "free_inodes": 10**6, "block_size": 4096,
+        "in_memory": fs_type == "tmpfs", "striping": None, **changes,
+    }  # fmt: skip
+    return FileSystem(**facts)
+
+
+@pytest.mark.parametrize(
+    ("fs_type", "nodes", "kind", "status"),
+    [
+        ("ext4", 1, "local", "ok"),
+        ("xfs", 4, "local", "warning"),
+        ("lustre", 4, "parallel", "ok"),
+        ("gpfs", 4, "parallel", "ok"),
+        ("nfs4", 1, "network", "warning"),
+        ("sshfs", 1, "network", "warning"),
+        ("moosefs", 4, "parallel", "ok"),
+        ("fuse", 1, "FUSE, of a kind that is not known", "ok"),
+        ("tmpfs", 1, "in memory", "warning"),
+    ],
+)
+def test_the_kind_of_file_system_is_told(fs_type, nodes, kind, status):
+    found = list(directory.judge_filesystem(on(fs_type), nodes))
+    assert kind in found[0].text
+    assert found[0].status == status
+    assert_remedies(found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({}, "ok"),
+        ({"free_inodes": None}, "ok"),
+        ({"free_bytes": 2**29}, "warning"),
+        ({"free_inodes": 500}, "warning"),
+    ],
+)
+def test_little_room_is_warned_of(changes, status):
+    assert list(directory.judge_filesystem(on("ext4", **changes), 1))[1].status == status
+
+
+@pytest.mark.parametrize(
+    ("striping", "status"),
+    [("stripe_count:  4\nstripe_size: 1048576", "ok"), ("unknown: lfs not found", "unknown")],
+)
+def test_striping_is_told_in_one_line(striping, status):
+    found = list(directory.judge_filesystem(on("lustre", striping=striping), 1))[-1]
+    assert found.status == status
+    assert "\n" not in found.text
+
+
+def test_nodes_that_do_not_see_the_directory_are_named():
+    assert list(directory.judge_sight([], "a")) == []
+    (found,) = directory.judge_sight(["b", "c"], "a")
+    assert found.status == "problem"
+    assert "b, c" in found.text
+    assert "--scratch" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("fraction", "in_memory", "status"),
+    [(0.0, False, "ok"), (0.5, False, "warning"), (1.0, True, "warning")],
+)
+def test_a_cache_that_stays_is_warned_of(fraction, in_memory, status):
+    found = directory.judge_eviction(fraction, in_memory)
+    assert found.status == status
+    assert_remedies([found])
+
+
+def a_node(**changes):
+    return {
+        "cpu_model": "CPU", "cores": 8, "threads": 16, "memory_bytes": 2**36, "governor": None,
+        "transparent_huge_pages": "madvise", "load_average": [0.5, 0.5, 0.5], **changes,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "warned"),
+    [
+        ({}, ""),
+        ({"load_average": [30.0, 20.0, 10.0]}, "others are using this machine"),
+        ({"load_average": [11.0, 9.0, 8.0]}, ""),  # half of the threads, and the ranks themselves
+        ({"governor": "powersave"}, "powersave"),
+        ({"governor": "performance"}, ""),
+    ],
+)
+def test_a_busy_or_slow_node_is_warned_of(changes, warned):
+    found = [f for f in node.judge_node(a_node(**changes), 4, None) if f.status != "ok"]
+    assert len(found) == bool(warned)
+    assert warned in texts(found)
+    assert_remedies(found)
+
+
+def test_the_memory_limit_of_the_job_is_told():
+    assert "allows 4 GiB" in texts(node.judge_node(a_node(), 4, 2**32))
+    assert "allows" not in texts(node.judge_node(a_node(), 4, None))
+
+
+def test_equal_nodes_are_told_once():
+    same, odd = Finding("Node", "ok", "16 cores"), Finding("Node", "warning", "load 9")
+    found = list(node.by_node([("a", same), ("a", odd), ("b", same), ("c", same)]))
+    assert texts(found) == "all 3 nodes: 16 cores\na: load 9"
+    assert texts(node.by_node([("a", same)])) == "16 cores"
+
+
+def test_variables_that_change_io_are_listed():
+    environ = {
+        "HDF5_USE_FILE_LOCKING": "FALSE", "OMPI_MCA_io": "romio321", "ROMIO_HINTS": "/h",
+        "OMPI_MCA_iof_base": "x", "HOME": "/root", "LD_PRELOAD": "/l/libdarshan.so",
+    }  # fmt: skip
+    found = list(environment.judge_environment(environ))
+    said = texts(found)
+    assert "HDF5_USE_FILE_LOCKING=FALSE" in said
+    assert "OMPI_MCA_io=romio321" in said
+    assert "ROMIO_HINTS=/h" in said
+    assert "iof_base" not in said
+    assert "HOME" not in said
+    assert [f.text for f in found if f.status == "warning"] == [
+        "LD_PRELOAD=/l/libdarshan.so: Darshan stands between the program and its I/O"
+    ]
+    assert_remedies(found)
+
+
+def test_an_environment_without_such_variables_is_well():
+    assert statuses(environment.judge_environment({"HOME": "/root"})) == ["ok"]
+
+
+@pytest.mark.parametrize(("barrier", "status"), [(1e-5, "ok"), (0.15, "warning")])
+def test_a_slow_barrier_is_warned_of(barrier, status):
+    found = clock.judge_floor(Floor(1e-7, barrier, 5e-8), 16)
+    assert found.status == status
+    assert "50 ns" in found.text
+
+
+# --- the trial
+
+
+def test_only_what_a_backend_claims_is_tried():
+    both = Capabilities(codecs=frozenset({"none", "gzip"}))
+    names = ["independent", "collective", "collective with gzip"]
+    assert [way.name for way in trial.ways_of(both)] == names
+    alone = Capabilities(transfers=frozenset({"independent"}), codecs=frozenset({"none", "gzip"}))
+    assert [way.name for way in trial.ways_of(alone)] == ["independent"]
+    assert trial.ways_of(Capabilities(layouts=frozenset({"file_per_process"}))) == []
+    assert trial.ways_of(Capabilities(keeps_data=False)) == []
+
+
+def test_a_failed_trial_is_a_problem_but_compression_can_be_done_without():
+    plain, _, packed = trial.ways_of(Capabilities(codecs=frozenset({"none", "gzip"})))
+    found = [trial.judge_failure("X", way, "broken") for way in (plain, packed)]
+    assert statuses(found) == ["problem", "warning"]
+    assert_remedies(found)
+    assert count(found, "problem") == 1

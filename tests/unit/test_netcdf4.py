@@ -1,0 +1,129 @@
+"""What of pffbench runs while netCDF-4 variables are defined and opened: next to nothing."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
+
+import netCDF4
+import numpy as np
+import pytest
+
+import pffbench
+from pffbench.backends.base import ArraySpec
+from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE
+from pffbench.backends.netcdf4 import NetCdf4Options, NetCdf4Store
+
+SOURCES = pffbench.__path__[0]
+
+
+def specs(count):
+    return [
+        ArraySpec(
+            f"dataset_{n}", (8,), "float32", n, (0,), (8,), 0, 0, "library", "library", 0, "library"
+        )
+        for n in range(count)
+    ]
+
+
+@contextmanager
+def calls_of_ours():
+    """Note the functions of pffbench that are called meanwhile."""
+    called = []
+
+    def note(frame, event, argument):
+        if event == "call" and frame.f_code.co_filename.startswith(SOURCES):
+            called.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        yield called
+    finally:
+        sys.setprofile(None)
+
+
+def store_of(dataset, path, settings="defaults", **options):
+    return NetCdf4Store(dataset, str(path), None, NetCdf4Options(**options), settings)
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "variables.nc"
+    with netCDF4.Dataset(path, "w") as dataset:
+        dataset.createDimension("x", 8)
+        for spec in specs(5):
+            dataset.createVariable(spec.name, "f4", ("x",))[:] = spec.number
+    return path
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_opening_is_looking_variables_up_and_nothing_else(path, count):
+    with netCDF4.Dataset(path) as dataset:
+        store, wanted = store_of(dataset, path), specs(5)[:count]
+        open_wanted = store.opener(wanted)
+        with calls_of_ours() as called:
+            returned = open_wanted()
+        assert called == ["<lambda>"]
+        arrays = store.opened(wanted, returned)
+        assert list(arrays) == [spec.name for spec in wanted]
+        for spec in wanted:
+            got = arrays[spec.name].reader(spec.whole, np.empty(8, "f4"), False)()
+            assert set(got) == {spec.number}
+
+
+def test_no_variables_are_opened_where_none_is_wanted(path):
+    with netCDF4.Dataset(path) as dataset:
+        store = store_of(dataset, path)
+        assert dict(store.opened([], store.opener([])())) == {}
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_chunk_cache_is_set_while_a_variable_is_opened(tmp_path, count):
+    path = tmp_path / "chunked.nc"
+    with netCDF4.Dataset(path, "w") as dataset:
+        dataset.createDimension("x", 8)
+        for spec in specs(5):
+            dataset.createVariable(spec.name, "f4", ("x",), chunksizes=(4,))
+    with netCDF4.Dataset(path) as dataset:
+        store, wanted = store_of(dataset, path, chunk_cache=12345), specs(5)[:count]
+        arrays = store.opened(wanted, store.opener(wanted)())
+        sizes = {arrays[spec.name].chunking(False).cache.nbytes for spec in wanted}
+        assert sizes == {12345}
+
+
+def test_what_variables_are_told_is_worked_out_before_they_are_defined(tmp_path):
+    path = tmp_path / "new.nc"
+    with netCDF4.Dataset(path, "w") as dataset:
+        options = {"dimensions": "unlimited_shared", "enddef": "implicit"}
+        store, wanted = store_of(dataset, path, **options), specs(3)
+        store.prepare(wanted)
+        with calls_of_ours() as called:
+            arrays = store.define(wanted)
+        assert called.count("_create") == 3
+        assert set(called) - {"define", "_create", "<listcomp>"} == {"__init__"}  # of the mapping
+        for spec in wanted:
+            arrays[spec.name].writer(spec.whole, np.full(8, spec.number, "f4"), False)()
+    with netCDF4.Dataset(path) as dataset:
+        assert [v.shape for v in dataset.variables.values()] == [(8,)] * 3
+        assert [set(np.asarray(v[:])) for v in dataset.variables.values()] == [{0.0}, {1.0}, {2.0}]
+
+
+
+def test_matched_files_of_one_process_keep_large_chunks_out_of_the_cache(tmp_path):
+    """NetCDF-C enlarges the cache of a variable with such chunks, here on our behalf."""
+    path, length = tmp_path / "large.nc", 2**19
+    one = replace(specs(1)[0], shape=(2 * length,), logical_shape=(2 * length,), chunks=(length,))
+    own, slots, preemption = netCDF4.get_chunk_cache()
+    netCDF4.set_chunk_cache(2**26, slots, preemption)
+    try:
+        with netCDF4.Dataset(path, "w") as dataset:
+            made = store_of(dataset, path, "matched").define([one])
+            assert made[one.name].chunking(False).cache == MATCHED_CHUNK_CACHE
+        for settings, wanted in (("matched", MATCHED_CHUNK_CACHE.nbytes), ("defaults", 2**26)):
+            with netCDF4.Dataset(path) as dataset:
+                store = store_of(dataset, path, settings)
+                opened = store.opened([one], store.opener([one])())
+                assert opened[one.name].chunking(False).cache.nbytes == wanted
+    finally:
+        netCDF4.set_chunk_cache(own, slots, preemption)

@@ -1,0 +1,46 @@
+"""Rounds: which arrays are defined together, and what is moved before the next are."""
+
+import pytest
+
+from pffbench.workloads.registry import workload
+from pffbench.workloads.transfers import all_at_once, one_by_one
+
+
+def rounds_of(ranks, rank, layout, transfer, datasets):
+    one = workload("datasets")
+    p = one.parameters_type(backend="hdf5", datasets=datasets, shape=(8,), layout=layout,
+                            transfer=transfer, order="interleaved")  # fmt: skip
+    specs, accesses = one.arrays(p, ranks, rank), one.writes(p, ranks, rank)
+    return specs, accesses, list(one._rounds(p, ranks)(specs, accesses))
+
+
+@pytest.mark.parametrize("layout", ["file_per_process", "own", "shared"])
+@pytest.mark.parametrize("transfer", ["independent", "collective"])
+@pytest.mark.parametrize(("ranks", "datasets"), [(1, 4), (3, 7), (4, 2)])
+def test_every_array_and_access_is_in_one_round(layout, transfer, ranks, datasets):
+    found = [rounds_of(ranks, rank, layout, transfer, datasets) for rank in range(ranks)]
+    assert len({len(rounds) for _, _, rounds in found}) == 1  # phases are collective
+    for specs, accesses, rounds in found:
+        assert sorted(s.name for one in rounds for s in one.specs) == sorted(s.name for s in specs)
+        assert [a for one in rounds for a in one.accesses] == sorted(
+            accesses, key=lambda a: [a.spec in one.specs for one in rounds].index(True)
+        )
+        for one in rounds:
+            assert {a.spec for a in one.accesses} <= set(one.specs)
+            owners = [spec.owner for spec in one.specs]
+            assert len(owners) == len(set(owners))  # one array of each owner
+
+
+def test_shared_definitions_are_the_same_on_all_ranks():
+    names = [
+        [[s.name for s in one.specs] for one in rounds_of(3, rank, "own", "independent", 7)[2]]
+        for rank in range(3)
+    ]
+    assert names[0] == names[1] == names[2]
+
+
+def test_all_at_once_is_one_round():
+    assert [(one.specs, one.accesses) for one in all_at_once(["a", "b"], ["c"])] == [
+        (["a", "b"], ["c"])
+    ]
+    assert [list(one.specs) for one in one_by_one(2)([], [])] == [[], []]
