@@ -555,3 +555,15 @@ def test_equal_is_seldom_said_of_ways_that_differ_by_the_margin():
         for _ in range(runs)
     )  # fmt: skip
     assert wrong <= binom.ppf(0.999, runs, ALPHA / 2)
+
+
+def test_medians_against_the_rank_test_decide_nothing():
+    """Of two modes the ranks can say one thing and the medians the other: nothing is claimed."""
+    one = [4.9 + i / 1000 for i in range(48)] + [9 + i / 1000 for i in range(32)]
+    other = [1 + i / 1000 for i in range(32)] + [5 + i / 1000 for i in range(48)]
+    times = {"one": dict(enumerate(one)), "other": dict(enumerate(other))}
+    decision = decide([ComparisonTable(times, (("one", "other"),))], (80,))[0, "one", "other"]
+    assert decision.ratio.p < 0.05
+    assert decision.ratio.value < 1
+    assert not decision.decided
+    assert decision.needed > 80

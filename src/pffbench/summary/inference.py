@@ -316,11 +316,12 @@ class _Family:
         for pair, ratio_ in sorted(found.items(), key=lambda item: item[1].p):
             if ratio_.p > self._alpha / self._left / self._looks:
                 break
-            # The interval holds 1 all the same where the medians are the other way round.
+            # The interval holds 1 all the same where the medians are the other way round. Such a pair
+            # stays open, and stays in the number of comparisons.
             if ratio_.low > 1 or ratio_.high < 1:
                 self.decisions[pair] = Decision(ratio_, ratio_.low > 1, ratio_.high < 1)
                 different.add(pair)
-            self._left -= 1
+                self._left -= 1
         for pair in found.keys() - different:
             same = found[pair].is_equivalent(self._margin)
             self.decisions[pair] = Decision(found[pair], equivalent=same)
