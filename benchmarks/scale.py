@@ -33,7 +33,7 @@ from pffbench.experiment.check import Plan, make_plan
 from pffbench.experiment.load import LoadedExperiment, load_experiment
 from pffbench.parallel.clock import Floor, PhaseTime
 from pffbench.parallel.topology import Team, Topology
-from pffbench.provenance.node import rank_facts
+from pffbench.provenance.binding import rank_facts
 from pffbench.record.gather import gather
 from pffbench.record.progress import Progress
 from pffbench.run.recorder import Recorder, new_record

@@ -174,7 +174,7 @@ import time
 from mpi4py import MPI
 from pffbench.backends.hdf5 import Hdf5
 from pffbench.cli import main
-from pffbench.diagnosis import trial
+from pffbench.doctor import io_test as trial
 
 trial._SECONDS = 3
 if MPI.COMM_WORLD.rank == 1:

@@ -19,7 +19,7 @@ OF_RANK_0 = {
 }  # fmt: skip
 #: What no rank of a run has any use for.
 OF_NONE = {
-    "numpy.testing", "numpy.f2py", "unittest", "pffbench.diagnosis", "pffbench.data.files",
+    "numpy.testing", "numpy.f2py", "unittest", "pffbench.doctor", "pffbench.data.files",
     "pffbench.data.volumes", "pffbench.versioning.workload", "zarr", "netCDF4", "pandas",
 }  # fmt: skip
 

@@ -41,7 +41,7 @@ def test_another_library_is_initialised_as_ever_and_finalised_at_exit():
     done = _run(OTHER_LIBRARY.replace("WANTED", wanted), 2)
     # Open MPI's mpiexec fails when a rank ends without having finalised MPI.
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.split() == ["2", "2"]
+    assert "".join(done.stdout.split()) == "22"  # lines of two ranks can meet
 
 
 def _run(code, ranks):

@@ -9,7 +9,8 @@ import pytest
 
 from launch import environment, pffbench_cli, write_experiment
 from pffbench.errors import UserError
-from pffbench.experiment.check import Allowance, check_open_files, make_plan, open_files
+from pffbench.experiment.check import make_plan
+from pffbench.experiment.limits import Allowance, check_open_files, open_files
 from pffbench.experiment.load import from_data
 from pffbench.run.prepare import check_scratch
 from pffbench.storage.filesystem import Quota, filesystem, parsed, quota_left

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 import pffbench
-from pffbench.provenance.collect import environment_facts, host_facts, rank_facts, software_facts
-from pffbench.provenance.node import as_ranges, memory_limit
-from pffbench.provenance.software import checkout_facts, spack_hash
+from pffbench.provenance.binding import as_ranges, memory_limit, rank_facts
+from pffbench.provenance.job import environment_facts
+from pffbench.provenance.node import host_facts
+from pffbench.provenance.software import checkout_facts, software_facts, spack_hash
 
 
 def seconds(function, *arguments):

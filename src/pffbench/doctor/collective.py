@@ -35,9 +35,10 @@ from pffbench.parallel.agreement import AgreedStep, PhaseFailedError, sleeping_b
 from pffbench.parallel.clock import measure_floor
 from pffbench.parallel.launcher import launcher_size
 from pffbench.parallel.topology import Team, Topology
+from pffbench.provenance.binding import rank_facts
 from pffbench.provenance.facts import Facts
 from pffbench.provenance.mpiio import mpi_io_facts
-from pffbench.provenance.node import host_facts, rank_facts
+from pffbench.provenance.node import host_facts
 from pffbench.provenance.software import loaded_libraries
 from pffbench.storage.scratch import Scratch
 

@@ -20,7 +20,8 @@ from pffbench.doctor import scratch as directory
 from pffbench.doctor import scratch as place
 from pffbench.doctor.finding import Finding, looked_at
 from pffbench.errors import UserError
-from pffbench.provenance.node import host_facts, rank_facts
+from pffbench.provenance.binding import rank_facts
+from pffbench.provenance.node import host_facts
 from pffbench.provenance.software import software_facts
 from pffbench.storage.filesystem import FileSystem, filesystem, same_filesystem
 from pffbench.storage.scratch import Scratch, scratch_parent

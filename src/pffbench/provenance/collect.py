@@ -1,157 +1,25 @@
 """Collecting the provenance of a run: everything a result would be worthless without.
 
-Each function returns plain values that can be written as JSON, and never raises because a fact
-cannot be found: it records None, or the reason as text. The facts of ranks and hosts, of the
-software and of MPI-IO have modules of their own; here is what the environment tells.
+All facts are plain values that can be written as JSON. A fact that cannot be found is None, or the
+reason as text; it raises nothing.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
-import re
-import sys
 import time
-from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pffbench.backends.registry import backend_class
 from pffbench.parallel.collectives import largest
 from pffbench.parallel.topology import Team
+from pffbench.provenance.binding import rank_facts
 from pffbench.provenance.facts import Facts
-from pffbench.provenance.mpiio import hints_of, io_component, mpi_io_facts
-from pffbench.provenance.node import host_facts, rank_facts
-from pffbench.provenance.slurm import slurm_facts
-from pffbench.provenance.software import software_facts
-from pffbench.provenance.spack import find_environment, spack_facts
-from pffbench.storage.filesystem import filesystem
 from pffbench.workloads.registry import workload
 
 if TYPE_CHECKING:
     from pffbench.experiment.plan import Plan
-
-
-__all__ = [
-    "environment_facts",
-    "hints_of",
-    "host_facts",
-    "io_component",
-    "job_facts",
-    "mpi_io_facts",
-    "rank_facts",
-    "slurm_facts",
-    "software_facts",
-]
-
-_PREFIXES = (
-    "SLURM_",
-    "SLURMD_",
-    "PBS_",
-    "FLUX_",  # batch systems
-    "OMPI_",
-    "OPAL_",
-    "PMIX_",
-    "PMI_",
-    "PRTE_",
-    "MPICH_",
-    "MPIR_CVAR_",
-    "HYDRA_",
-    "I_MPI_",
-    "MV2_",
-    "PALS_",
-    "FI_",
-    "UCX_",
-    "ROMIO_",
-    "CRAY_",  # MPI and its networks
-    "HDF5_",
-    "H5",
-    "NETCDF_",
-    "NC_",
-    "PNETCDF_",
-    "ZARR_",
-    "BLOSC_",
-    "TENSORSTORE_",  # formats
-    "LUSTRE_",
-    "LLAPI_",
-    "LIBLUSTREAPI_",
-    "GPFS_",
-    "BEEGFS_",
-    "DARSHAN_",  # storage
-    "OMP_",
-    "OPENBLAS_",
-    "MKL_",
-    "KMP_",
-    "GOMP_",  # threads
-    "PFFBENCH_",
-    "SPACK_",
-    "PYTHON",
-    "MALLOC_",
-)
-_NAMES = {"LOADEDMODULES", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_PRELOAD", "LD_LIBRARY_PATH"}
-# What launchers tell their ranks about sockets, sessions and job numbers matters to nobody later.
-_NOISE = re.compile(
-    "OMPI_MCA_orte_|OMPI_FILE_|PMIX_(SERVER|DSTORE|NAMESPACE|ID$|SECURITY|SYSTEM|BFROP|GDS)"
-    "|SLURM_(SRUN_COMM|STEP_LAUNCHER|LAUNCH_NODE|PMIX|TASK_PID|WORKING_CLUSTER|PRIO_PROCESS)"
-)
-_SECRET = re.compile("TOKEN|KEY|PASSW|SECRET|COOKIE|CREDENTIAL|JWT", re.IGNORECASE)
-_HIDDEN = "<hidden>"
-
-# Who ran it and on whose account. Batch systems also tell directories, which name the same.
-_PERSONAL = re.compile(
-    "(SLURM|SLURMD|PBS|PBS_O|FLUX)_([A-Z_]*_)?"
-    "(ACCOUNT|USER|UID|GID|GROUP|LOGNAME|HOME|MAIL|PROJECT|SUBMIT_DIR|WORKDIR|JOBDIR)$"
-)
-
-
-def environment_facts(environ: Mapping[str, str], *, personal: bool = False) -> Facts:
-    """Pick the environment variables that change how I/O, MPI or Python behave.
-
-    Values of variables whose name looks like a secret are replaced by ``<hidden>``, and those
-    that tell who ran a job on whose account, unless they are asked for.
-
-    Parameters
-    ----------
-    environ : mapping
-        An environment, such as `os.environ`.
-    personal : bool
-        Whether account and user of the batch job are kept.
-    """
-
-    def hidden(name: str) -> bool:
-        return bool(_SECRET.search(name) or (_PERSONAL.match(name) and not personal))
-
-    return {
-        name: _HIDDEN if hidden(name) else value
-        for name, value in sorted(environ.items())
-        if (name.startswith(_PREFIXES) and not _NOISE.match(name)) or name in _NAMES
-    }
-
-
-def job_facts(libraries: Iterable[str], scratch: str, *, personal: bool) -> dict[str, Any]:
-    """Find what is the same for all ranks and hosts of a job; rank 0 asks.
-
-    Parameters
-    ----------
-    libraries : iterable of str
-        Import names of what the cases use.
-    scratch : str
-        The scratch directory.
-    personal : bool
-        Whether account and user of the batch job are kept.
-    """
-    from mpi4py import MPI
-
-    used = ["mpi4py", "h5py", *libraries]  # h5py writes ranks.h5 in every run
-    return {
-        "software": software_facts(dict.fromkeys(used)),
-        "mpi_io": mpi_io_facts(MPI.COMM_SELF, scratch),
-        "filesystem": vars(filesystem(scratch)),
-        "environment": environment_facts(os.environ, personal=personal),
-        "slurm": slurm_facts(os.environ, personal=personal),
-        "spack": spack_facts(find_environment(os.environ, Path(sys.prefix))),
-    }
 
 
 def collect_provenance(
@@ -182,7 +50,7 @@ def collect_provenance(
     hosts = team.comm.gather(_host_facts() if team.is_leader else None)
     if ranks is None or hosts is None:
         return None
-    # merged  # which only rank 0 needs
+    from pffbench.provenance.job import job_facts  # only rank 0 needs it
 
     return {
         "import_seconds": imported,
@@ -193,6 +61,6 @@ def collect_provenance(
 
 
 def _host_facts() -> Facts:
-    from pffbench.provenance.node import host_facts  # which only one rank of a node needs
+    from pffbench.provenance.node import host_facts  # only one rank of a node needs it
 
     return host_facts()

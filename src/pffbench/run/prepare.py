@@ -13,7 +13,8 @@ from pathlib import Path
 from pffbench.backends.registry import backend_class
 from pffbench.case import Parameters, Stage
 from pffbench.errors import UserError
-from pffbench.experiment.check import Allowance, check_addresses, check_open_files, make_plan
+from pffbench.experiment.check import make_plan
+from pffbench.experiment.limits import Allowance, check_addresses, check_open_files
 from pffbench.experiment.load import from_data, load_experiment
 from pffbench.experiment.plan import AvailableSpace, Plan, check_room
 from pffbench.parallel.topology import Team

@@ -24,7 +24,7 @@ from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Clock, Floor
 from pffbench.parallel.topology import Topology
 from pffbench.phases import READ_PHASES, TOTALS
-from pffbench.provenance.node import job_clock
+from pffbench.provenance.binding import job_clock
 from pffbench.record.counters import append_counts
 from pffbench.record.gather import GatheredRepetition
 from pffbench.record.progress import Progress

@@ -8,10 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-from pffbench.experiment.check import Allowance
+from pffbench.experiment.limits import Allowance
 from pffbench.parallel.collectives import smallest
 from pffbench.parallel.topology import Team
-from pffbench.provenance.node import available_memory, rank_facts
+from pffbench.provenance.binding import available_memory, rank_facts
 
 #: Place in /proc/PID/stat, behind the name, of when a process began, in ticks since the boot.
 _START_TIME = 19

@@ -338,7 +338,9 @@ class Runner:
         except PhaseFailedError as error:
             raise ResultsLostError(str(error)) from error
 
-    def _fail(self, case: Case, block: int, failure: Failure, repetition: Repetition | None) -> None:
+    def _fail(
+        self, case: Case, block: int, failure: Failure, repetition: Repetition | None
+    ) -> None:
         """End a case on all ranks: note why, close what can be closed, remove its files."""
         self.watchdog.step("ending a case that failed")
         self._failed.add(case.id)

@@ -316,8 +316,8 @@ class _Family:
         for pair, ratio_ in sorted(found.items(), key=lambda item: item[1].p):
             if ratio_.p > self._alpha / self._left / self._looks:
                 break
-            # The interval holds 1 all the same where the medians are the other way round. Such a pair
-            # stays open, and stays in the number of comparisons.
+            # The interval holds 1 where the medians are the other way round. Such a pair stays
+            # open, and stays in the number of comparisons.
             if ratio_.low > 1 or ratio_.high < 1:
                 self.decisions[pair] = Decision(ratio_, ratio_.low > 1, ratio_.high < 1)
                 different.add(pair)

@@ -1,0 +1,92 @@
+"""Limits of the processes of a run: memory, address space and open files."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pffbench.backends.registry import backend_class
+from pffbench.case import Case
+from pffbench.errors import UserError
+from pffbench.experiment.plan import Plan
+from pffbench.units import Size
+
+if TYPE_CHECKING:
+    pass
+
+
+#: Files that a case may have open beside its data: the user's own file, results, libraries.
+_BESIDE = 48
+
+
+#: Bytes of addresses that a run takes beside its data: libraries, stacks and heaps of threads.
+FEWEST_ADDRESSES = 768 * 2**20
+
+
+#: Chunks that zarr-python has under way at a time, unless an experiment says otherwise.
+_CONCURRENCY = 10
+
+
+class Allowance(msgspec.Struct, frozen=True):
+    """What each rank may take, on the node that allows least.
+
+    Parameters
+    ----------
+    memory : int
+        Bytes.
+    open_files : int
+        Files that it may open beside those that are open at the start (``ulimit -n``).
+    addresses : int
+        Bytes of addresses beside those that it has at the start (``ulimit -v``).
+    """
+
+    memory: int
+    open_files: int
+    addresses: int = sys.maxsize
+
+
+def open_files(case: Case) -> int:
+    """Return how many files a rank may have open at a time, an upper estimate."""
+    at_once = getattr(case.options, "concurrency", None)
+    if backend_class(case.parameters.backend).file_per_chunk:
+        at_once = at_once or _CONCURRENCY
+    return (at_once or 1) + _BESIDE
+
+
+def check_addresses(plan: Plan, allowance: Allowance) -> None:
+    """Refuse a plan for which a process may not have enough addresses.
+
+    Libraries take them for code, threads and files that are mapped, and abort where there are none.
+
+    Raises
+    ------
+    UserError
+        With the case that needs most, and what to do.
+    """
+    most = max(plan.cases, key=lambda case: plan.costs[case.id].memory)
+    needed = FEWEST_ADDRESSES + 2 * plan.costs[most.id].memory
+    if needed > allowance.addresses:
+        raise UserError(
+            f"{most.id} needs about {Size(needed)} more of virtual memory on a rank, where "
+            f"{Size(allowance.addresses)} are allowed; raise the limit (ulimit -v) or choose "
+            "smaller shapes"
+        )
+
+
+def check_open_files(plan: Plan, allowance: Allowance) -> None:
+    """Refuse a plan that needs more open files than a process may have.
+
+    Raises
+    ------
+    UserError
+        With the case that needs most, and what to do.
+    """
+    most = max(plan.cases, key=open_files)
+    if open_files(most) > allowance.open_files:
+        raise UserError(
+            f"{most.id} may need {open_files(most)} more open files on a rank, where "
+            f"{allowance.open_files} are allowed; raise the limit (ulimit -n) or choose a smaller "
+            "concurrency"
+        )

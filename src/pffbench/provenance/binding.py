@@ -1,0 +1,194 @@
+"""The binding and the limits of a rank; cheap, since all ranks ask."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import socket
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from pffbench.parallel.clock import Clock
+from pffbench.provenance.facts import Facts
+
+SYS = Path("/sys")
+
+
+_NO_LIMIT = 2**60  # cgroups of version 1 say "no limit" with a number near 2**63
+
+
+def rank_facts() -> Facts:
+    """Find what differs between the ranks of one node; cheap, to be gathered from all.
+
+    Returns
+    -------
+    dict
+        ``host``, ``pid``, ``affinity`` (the cores it may run on, like ``0-3,8``), ``cpus`` (how
+        many these are), ``numa_nodes`` (those of its cores, None where unknown) and
+        ``memory_limit_bytes`` (of its control group, None without one).
+    """
+    cores = os.sched_getaffinity(0)
+    cgroup = kernel_text("/proc/self/cgroup") or ""
+    return {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "affinity": as_ranges(cores),
+        "cpus": len(cores),
+        "numa_nodes": _numa_nodes_of(cores),
+        "memory_limit_bytes": memory_limit(cgroup, SYS / "fs/cgroup"),
+        "cpu_quota": cpu_quota(cgroup, SYS / "fs/cgroup"),
+    }
+
+
+def job_clock(nodes: Sequence[int], facts: Sequence[Mapping[str, object]]) -> Clock:
+    """Return which time of a phase is the job's, see `pffbench.parallel.clock.PhaseTime`.
+
+    A rank's own time begins when it leaves the barrier. Where ranks share processors they leave
+    it one after the other, and the largest own time is less than what they take together; the
+    time until all have ended is right then.
+
+    Parameters
+    ----------
+    nodes : sequence of int
+        Node of each rank.
+    facts : sequence of dict
+        What `rank_facts` says of each rank; where it is not known no sharing is assumed.
+    """
+    ranks: dict[int, list[set[int]]] = defaultdict(list)
+    quotas: dict[int, float] = {}
+    for node, fact in zip(nodes, facts, strict=False):
+        ranks[node].append(_from_ranges(str(fact.get("affinity", ""))))
+        if isinstance(quota := fact.get("cpu_quota"), int | float):
+            quotas[node] = float(quota)
+    shared = any(
+        len(sets) > quotas.get(node, math.inf) or not _each_has_one(sets)
+        for node, sets in ranks.items()
+    )
+    return "synced" if shared else "own"
+
+
+def _each_has_one(sets: Sequence[set[int]]) -> bool:
+    """Whether each rank can have a processor of its own, by augmenting paths (Kuhn, 1955)."""
+    holder: dict[int, int] = {}
+
+    def place(rank: int, tried: set[int]) -> bool:
+        for processor in sets[rank] - tried:
+            tried.add(processor)
+            if processor not in holder or place(holder[processor], tried):
+                holder[processor] = rank
+                return True
+        return False
+
+    if len(sets) > len(set().union(*sets)):  # the usual case, found at once
+        return False
+    return all(place(rank, set()) for rank in range(len(sets)))
+
+
+def cpu_quota(cgroup: str, root: Path) -> float | None:
+    """Return the processors that the control group of a process may use; None without a limit.
+
+    Parameters
+    ----------
+    cgroup, root
+        As of `memory_limit`.
+    """
+    quotas = []
+    for line in cgroup.splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            quotas += [_quota(level / "cpu.max") for level in _levels(root, path)]
+    return min((quota for quota in quotas if quota is not None), default=None)
+
+
+def _quota(path: Path) -> float | None:
+    fields = (kernel_text(path) or "").split()
+    if len(fields) != 2 or not (fields[0].isdecimal() and fields[1].isdecimal()):
+        return None  # "max" stands for no limit
+    return int(fields[0]) / int(fields[1])
+
+
+def available_memory() -> int:
+    """Return the bytes that programs may take before this node begins to swap (proc(5))."""
+    text = Path("/proc/meminfo").read_text()
+    (kibibytes,) = re.findall(r"^MemAvailable:\s*(\d+) kB$", text, re.MULTILINE)
+    return int(kibibytes) * 1024
+
+
+def as_ranges(numbers: Iterable[int]) -> str:
+    """Write a set of numbers the way the kernel writes core lists: ``0-3,8``."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+def memory_limit(cgroup: str, root: Path) -> int | None:
+    """Find the tightest memory limit of a process's control group and its ancestors.
+
+    Parameters
+    ----------
+    cgroup : str
+        The text of /proc/PID/cgroup: lines of hierarchy number, controllers and path, where
+        version 2 is the line with number 0 and no controllers (cgroups(7)).
+    root : Path
+        Where the control groups are mounted.
+
+    Returns
+    -------
+    int or None
+        Bytes; None without any limit.
+    """
+    limits = []
+    for line in cgroup.splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            limits += _limits(root, path, "memory.max")
+        elif "memory" in controllers.split(","):
+            limits += _limits(root / "memory", path, "memory.limit_in_bytes")
+    return min(limits, default=None)
+
+
+def _limits(mount: Path, path: str, name: str) -> list[int]:
+    numbers = [kernel_number(kernel_text(level / name)) for level in _levels(mount, path)]
+    return [number for number in numbers if number is not None and number < _NO_LIMIT]
+
+
+def _levels(mount: Path, path: str) -> list[Path]:
+    """Return a control group and its ancestors."""
+    group = mount / path.lstrip("/")
+    return [level for level in (group, *group.parents) if level.is_relative_to(mount)]
+
+
+def _numa_nodes_of(cores: set[int]) -> str | None:
+    nodes = [
+        int(directory.name.removeprefix("node"))
+        for directory in (SYS / "devices/system/node").glob("node[0-9]*")
+        if cores & _from_ranges(kernel_text(directory / "cpulist") or "")
+    ]
+    return as_ranges(nodes) or None
+
+
+def _from_ranges(text: str) -> set[int]:
+    numbers: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        numbers.update(range(int(first), int(last or first) + 1))
+    return numbers
+
+
+def kernel_number(text: str | None) -> int | None:
+    """Return the number that a text is, if it is one."""
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def kernel_text(path: str | Path) -> str | None:
+    """Return what a file of /proc or /sys says; None where it is not there."""
+    try:
+        return Path(path).read_text(errors="replace").strip()
+    except OSError:
+        return None
