@@ -4,8 +4,8 @@ A backend creates and opens a *store* (a file or a directory); a store defines a
 an array prepares the transfer of a *box*. Data spaces, slices and property lists are prepared
 before the timer starts. The prepared call is returned, and it alone is timed.
 
-`docs/architecture.md` has the table of the contract. To add a backend, copy ``npy.py`` as
-`CONTRIBUTING.md` describes.
+`docs/architecture.md` has the table of the contract. To add a backend, copy ``raw/posix.py`` and
+add it to ``registry.py``.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Array(ABC):
 
     @abstractmethod
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
-        """Prepare to write a box from a C-contiguous buffer and return the call that does it.
+        """Prepare to write a box from a C-contiguous buffer; return the call that does it.
 
         With ``collective`` every rank of the store calls, including those with an empty box.
 
@@ -189,7 +189,7 @@ class Array(ABC):
 
     @abstractmethod
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
-        """Prepare to read a box and return the call that does it.
+        """Prepare to read a box; return the call that does it.
 
         The call returns the array that holds the data if the library allocates a new one instead of
         using ``out``; else as a call of `writer`. See `what_was_read`.

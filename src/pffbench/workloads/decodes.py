@@ -78,7 +78,8 @@ class Decodes:
         A chunk is fetched whole each time that it is decoded, so the number of decodes is the bytes
         read by this process over those of a stored chunk. The errors are metadata, which are small,
         and collective transfers, in which MPI may let one rank fetch chunks that another decodes.
-        Those are therefore counted and not compared. Chunks of unequal size are not counted.
+        Those are therefore counted and not compared. For chunks of unequal size the bytes do not
+        determine the number.
         """
         if not self.repetition.clock.counts:
             return
