@@ -1,4 +1,4 @@
-"""A case: one point of the sweep, which is a backend, a workload and all their parameters."""
+"""A case: one point of the sweep, with a backend, a workload and all their parameters."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Transfer = Literal["independent", "collective"]
 Settings = Literal["matched", "defaults"]
 Durability = Literal["close", "flush", "sync"]
 CacheState = Literal["warm", "shifted", "dropped", "separate", "copied"]
-#: Which part of a run a job does: one job all of it, or one writes and a later one reads.
+#: Part of a run in a job: all of it, or writing in one job and reading in a later one.
 Stage = Literal["all", "write", "read"]
 Codec = Literal["auto", "none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc"]
 Compressor = Literal["blosclz", "lz4", "lz4hc", "zlib", "zstd"]
 Shuffle = Literal["none", "byte", "bit"]
-#: Extents fit into what libraries count with; a count of millions would fill memory while planning.
+#: Extents fit into the libraries' integers; a count of millions would fill memory while planning.
 Extent = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 ArrayShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=1, max_length=4)]
 ChunkShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=1, max_length=5)]
-#: What becomes a part of a path. Python lets $ match before a line's end too, hence the first part.
+#: Names used in paths. Python lets $ match before a line's end too, hence the first part.
 PLAIN_NAME = r"^(?![\s\S]*\n)[A-Za-z0-9][A-Za-z0-9._-]*$"
 ExperimentName = Annotated[str, msgspec.Meta(pattern=PLAIN_NAME, max_length=64)]
 
@@ -49,17 +49,17 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Parameters(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="workload"
 ):
-    """What every workload knows; a workload's own parameters derive from it.
+    """Parameters common to all workloads; the parameters of each workload derive from it.
 
-    All fields can be hashed (tuples, no lists), since planning keeps what it has found out about
-    parameters for all cases that share them.
+    All fields can be hashed (tuples, no lists), since planning caches results for all cases that
+    share parameters.
 
     Parameters
     ----------
     backend : str
         Name of the backend.
     layout : {"shared", "own", "file_per_process"}
-        One array cut over the ranks; every rank its own arrays in one file; a file each.
+        One array cut over the ranks; each rank's own arrays in one file; or a file for each rank.
     transfer : {"independent", "collective"}
         How ranks move data in a file that they share.
     settings : {"matched", "defaults"}
@@ -69,28 +69,27 @@ class Parameters(
         Element type; ``float32``, ``uint16`` of volumes (image, dense, sparse), or that of the file
         with ``source: file``.
     source : str
-        Where the data come from, one of `pffbench.data.SOURCES`.
+        Source of the data, one of `pffbench.data.SOURCES`.
     file, variable : str, optional
         With ``source: file``: the user's file and the variable in it.
     chunks : {"auto", "block", "contiguous"} or list of int
-        ``block``: one chunk is what one rank holds. ``auto``: ``block`` in ``matched``, the
-        library's choice in ``defaults``.
+        ``block``: one chunk is one rank's part. ``auto``: ``block`` in ``matched``, the library's
+        choice in ``defaults``.
     codec : {"auto", "none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc"}
         ``auto``: none in ``matched``, the library's choice in ``defaults``.
     level : int, optional
         Level of the codec; 4 for gzip, 3 for zstd, 5 for blosc when not given.
     compressor : {"blosclz", "lz4", "lz4hc", "zlib", "zstd"}, optional
-        What compresses inside of blosc; lz4 when not given.
+        Compressor inside Blosc; lz4 when not given.
     shuffle : {"none", "byte", "bit"}, optional
-        How elements are taken apart before they are compressed; by bytes in blosc and not in the
-        other codecs when not given.
+        Shuffle before compression; when not given, by bytes in Blosc and none in the other codecs.
     durability : {"close", "flush", "sync"}
-        How far writing goes: until close; with a library flush before it; with the bytes and
-        directories on the device after it.
+        End of writing: close; with a library flush before it; with the bytes and directories on the
+        device after it.
     cache : {"warm", "shifted", "dropped", "separate", "copied"}
         State of the page cache before reading; with ``separate`` one job writes and another
         one, on other nodes, reads (``--stage``); with ``copied`` a copy under another name is
-        read, which studies take for cold and is not: what is resident is measured.
+        read, which studies take for cold and is not: the resident part is measured.
     """
 
     backend: str
@@ -110,7 +109,7 @@ class Parameters(
     cache: CacheState = "warm"
 
     #: Fields that were added to a workload: left out of names where they have their default, so
-    #: that cases from before are called as they were.
+    #: that the names of older cases stay the same.
     added: ClassVar[frozenset[str]] = frozenset()
     #: Ways of doing the same work: cases that differ in nothing else are compared with each other,
     #: and with the raw bytes, to which chunks and codecs mean nothing.
@@ -145,7 +144,7 @@ class Case:
     options : Options
         Options of the backend.
     roofline : bool
-        Whether pffbench added the case by itself, to show what the raw bytes cost.
+        Whether pffbench added the case, to show the cost of the raw bytes.
     """
 
     parameters: Parameters
@@ -168,7 +167,7 @@ class Case:
 def work_of(parameters: P, *but: str) -> P:
     """Return parameters without the ways of doing the work, but for those that are named.
 
-    Cases of one comparison have equal ones, so that what is found out about one holds for all.
+    Cases of one comparison have equal ones, so that results for one hold for all.
     """
     usual = _usual_ways(type(parameters), but)
     return msgspec.structs.replace(parameters, **usual)
@@ -190,7 +189,7 @@ def _group(work: Parameters) -> str:
 
 
 def _named(parameters: Parameters) -> Parameters | dict[str, Any]:
-    """Return what names tell of parameters."""
+    """Return the parameters that names are made from."""
     unnamed = _as_before(parameters)
     if not unnamed:
         return parameters

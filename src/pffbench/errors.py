@@ -1,4 +1,4 @@
-"""The errors that pffbench raises on purpose, and the exit status that each of them leads to."""
+"""Errors raised by pffbench, and the exit status of each."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ VALID, NOT_VALID, WRONG_INPUT, INTERRUPTED, INCONCLUSIVE, MACHINE_CHANGED = rang
 
 
 class UserError(Exception):
-    """Something the user can mend: bad input, a missing file, too little space.
+    """An error that the user can correct: bad input, a missing file, too little space.
 
-    The message is one sentence that says what is wrong, where (file and key) and what is
-    allowed. The program prints it and ends with exit status 2, having created nothing.
+    The message is one sentence that names the error, its place (file and key) and the allowed
+    values. The program prints it and ends with exit status 2, having created nothing.
     """
 
     exit_status = WRONG_INPUT
 
 
 class ResultsLostError(Exception):
-    """The results directory takes no more, so the run cannot go on; raised on all ranks."""
+    """The results directory accepts no more data; the run ends. Raised on all ranks."""
 
 
 class StoppedError(UserError):

@@ -15,7 +15,7 @@ UPDATE_PHASES = (
 READ_PHASES = ("open", "open_array", "read", "close_read")
 #: The phase that ends a repetition: a repetition without it was cut short.
 LAST_PHASE = "remove"
-#: Sums of phases: what it takes until data are written, or changed, as durably as asked, or read.
+#: Sums of phases: the time until data are written or changed, as durably as requested, or read.
 TOTALS = {
     "write_total": WRITE_PHASES,
     "update_total": UPDATE_PHASES,

@@ -1,9 +1,9 @@
-"""Regular files where somebody else may have put something else: read, appended to, replaced.
+"""Safe reading, appending and replacing of regular files in untrusted directories.
 
-A results directory, a marker in a shared scratch directory or an experiment can come from anybody.
-A FIFO under such a name would be waited for, a device read without end, and a link would lead what
-is written to a file of the user's. So nothing but regular files is opened, without waiting; what is
-written goes into a new file that then takes the place of whatever was there.
+A results directory, a marker in a shared scratch directory or an experiment may be untrusted. A
+FIFO would block, a device could be read without end, and a link could redirect a write to a file of
+the user's. So only regular files are opened, without blocking; data are written to a new file,
+which then replaces the old one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import IO, Any, BinaryIO
 
 from pffbench.units import Size
 
-#: Never waits for the other end of a FIFO, and is no terminal of this process afterwards.
+#: Does not wait for the other end of a FIFO, and does not set a controlling terminal.
 _CAREFULLY = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
@@ -40,7 +40,7 @@ def open_regular(
     path : str or Path
         The file.
     most : int, optional
-        Bytes that it may be long.
+        Most bytes that it may hold.
     links : bool
         Whether the name may be a symbolic link.
     dir_fd : int, optional
@@ -49,9 +49,9 @@ def open_regular(
     Raises
     ------
     OSError
-        It cannot be opened, is no regular file, or is too long; `strerror` says which.
+        It cannot be opened, is no regular file, or is too long; `strerror` states which.
     """
-    # Looking first keeps a device from being opened at all, which may already act on it.
+    # This check keeps a device from being opened at all, which may already act on it.
     _check_kind(os.stat(path, dir_fd=dir_fd, follow_symlinks=links), path)
     flags = os.O_RDONLY | _CAREFULLY | (0 if links else os.O_NOFOLLOW)
     return os.fdopen(_opened(path, flags, dir_fd, most), "rb")
@@ -60,7 +60,7 @@ def open_regular(
 def read_regular(
     path: str | Path, most: int, *, links: bool = True, dir_fd: int | None = None
 ) -> bytes:
-    """Return all that a file holds.
+    """Return the contents of a file.
 
     Parameters
     ----------
@@ -73,11 +73,11 @@ def read_regular(
         As of `open_regular`.
     """
     with open_regular(path, most=most, links=links, dir_fd=dir_fd) as file:
-        return file.read(os.fstat(file.fileno()).st_size)  # more would be reserved at once
+        return file.read(os.fstat(file.fileno()).st_size)  # a larger size would be reserved at once
 
 
 def check_regular(path: str | Path, *, most: int | None = None, links: bool = True) -> None:
-    """Look whether `open_regular` would open a file, for a library that opens it by its name.
+    """Check that `open_regular` would open a file, for a library that opens it by its name.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def check_regular(path: str | Path, *, most: int | None = None, links: bool = Tr
 
 
 def append_regular(path: str | Path) -> BinaryIO:
-    """Open a file, made where there is none, to append to it; a symbolic link is refused.
+    """Open a file to append to it, creating it if missing; a symbolic link is refused.
 
     Raises
     ------
@@ -105,10 +105,9 @@ def append_regular(path: str | Path) -> BinaryIO:
 def replacing(
     path: str | Path, mode: str = "w", *, durable: bool = False, links: bool = True
 ) -> Iterator[IO[Any]]:
-    """Write a file that takes the place of what has its name when all is written.
+    """Write a file that replaces the one of its name when it is complete.
 
-    Where there is a symbolic link, the link is replaced and its target left alone. Where writing
-    fails, what was there stays.
+    A symbolic link is replaced and its target left alone. If writing fails, the old file stays.
 
     Parameters
     ----------
@@ -117,7 +116,7 @@ def replacing(
     mode : {"w", "wb"}
         Text, as UTF-8 with line ends as they are written, or bytes.
     durable : bool
-        Whether the data are on the device before the file takes its place.
+        Whether the data are on the device before the file is replaced.
     links : bool
         Whether the directory that it is in may be a symbolic link.
 
@@ -130,7 +129,7 @@ def replacing(
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW)
     directory = os.open(place.parent, flags)
     try:
-        # A name of its own, so that of two that write at once each replaces a whole file.
+        # A unique name, so that concurrent writers each replace a whole file.
         new = f".{place.name[:200]}.{os.urandom(6).hex()}"
         fresh = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(new, fresh, 0o666, dir_fd=directory)
@@ -160,12 +159,12 @@ def write_replacing(path: str | Path, text: str, *, durable: bool = False) -> No
 
 
 def make_own_directory(path: str | Path) -> None:
-    """Make a directory, or find that it is there and no symbolic link to another place.
+    """Make a directory, or check that it exists and is no symbolic link to another place.
 
     Raises
     ------
     OSError
-        It cannot be made, or something else has its name.
+        It cannot be made, or its name is taken.
     """
     try:
         os.mkdir(path)  # noqa: PTH102 -- Path.mkdir takes a link to a directory for one
@@ -177,12 +176,12 @@ def make_own_directory(path: str | Path) -> None:
 
 
 class SpareDescriptors:
-    """Descriptors that are held so that some can be had when the process may open no more files.
+    """File descriptors held in reserve for when the process may open no more files.
 
     Parameters
     ----------
     count : int
-        How many.
+        Number of descriptors.
     """
 
     def __init__(self, count: int) -> None:
@@ -192,7 +191,7 @@ class SpareDescriptors:
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """Let others have them while the block runs."""
+        """Release the descriptors while the block runs."""
         self._let_go()
         try:
             yield
@@ -200,7 +199,7 @@ class SpareDescriptors:
             self._hold()
 
     def _hold(self) -> None:
-        with suppress(OSError):  # fewer are left
+        with suppress(OSError):  # fewer are available
             while len(self._held) < self._count:
                 self._held.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 
@@ -215,7 +214,7 @@ def _opened(path: str | Path, flags: int, dir_fd: int | None, most: int | None) 
     except OSError as error:
         if error.errno == errno.ELOOP and flags & os.O_NOFOLLOW:
             raise _refused("it is a symbolic link, not a regular file", path) from None
-        if error.errno == errno.ENXIO:  # a FIFO that nobody reads, or a socket
+        if error.errno == errno.ENXIO:  # a FIFO without a reader, or a socket
             raise _refused("it is not a regular file", path) from None
         raise
     try:
@@ -237,5 +236,5 @@ def _check_kind(status: os.stat_result, path: str | Path) -> None:
 
 
 def _refused(why: str, path: str | Path) -> OSError:
-    # Not IsADirectoryError, say: whoever handles a name that is missing means no file of that kind.
+    # Not IsADirectoryError, say: callers that handle a missing name do not mean files of that kind.
     return OSError(errno.EINVAL, why, str(path))

@@ -1,8 +1,8 @@
-"""Text from elsewhere, made safe for where it goes: a terminal, Markdown, a file in UTF-8.
+"""Escaping of untrusted text for a terminal, Markdown or a file in UTF-8.
 
-Experiments, results directories, markers and environment variables can hold anything: bytes that
-are no UTF-8, sequences that steer a terminal, tags. Such characters are written as backslash
-escapes, so nothing is lost and nothing acts.
+Experiments, results directories, markers and environment variables can hold anything: invalid
+UTF-8, terminal control sequences, tags. Such characters are written as backslash escapes, so
+nothing is lost and nothing takes effect.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _UNSAFE_IN_JSON = re.compile(
     rb"|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])|\xed[\xa0-\xbf]",
     re.IGNORECASE,
 )
-#: What ends a table cell, begins emphasis or code, or makes a link or an image of brackets.
+#: Characters that end a table cell, begin emphasis or code, or make a link or an image.
 _MARKDOWN = re.compile(r"([|*`])|(?<=\])([(:])")
-#: What makes a heading, a quotation or a list of a line that begins so.
+#: Characters that begin a heading, a quotation or a list.
 _BLOCK = re.compile(r"^(\s*)([#>+-]|\d+(?=[.)]))")
 
 
 def escape_controls(text: str) -> str:
-    """Write characters that steer a terminal, and bytes that are no UTF-8, as backslash escapes.
+    """Write terminal control characters and invalid UTF-8 as backslash escapes.
 
     Tabs and newlines stay.
     """
@@ -49,16 +49,16 @@ def one_line(text: str, longest: int | None = None) -> str:
     text : str
         The text.
     longest : int, optional
-        Characters that are shown; of a longer text the rest is cut off.
+        Most characters; longer text is truncated.
     """
     line = escape_controls(" ".join(text.split("\n")).replace("\t", " "))
     return line if longest is None or len(line) <= longest else f"{line[:longest]}…"
 
 
 def escape_markdown(text: str) -> str:
-    """Return a text as Markdown that shows it as it is, in one line.
+    """Return a text as Markdown that shows it verbatim, in one line.
 
-    No tag, no table cell, no link, no image and no heading comes out of it.
+    The result contains no tag, table cell, link, image or heading.
     """
     return _BLOCK.sub(r"\1\\\2", _inline(text))
 
@@ -90,6 +90,6 @@ def json_needs_escaping(data: bytes) -> bool:
 
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match[0])
-    if 0xDC80 <= code <= 0xDCFF:  # how Python keeps a byte that is no UTF-8
+    if 0xDC80 <= code <= 0xDCFF:  # Python's escape of an invalid UTF-8 byte
         return f"\\x{code - 0xDC00:02x}"
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

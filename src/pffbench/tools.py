@@ -9,14 +9,14 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class ToolOutput:
-    """What a program said.
+    """Output of a program.
 
     Parameters
     ----------
     ok : bool
         Whether it ended well in time.
     text : str
-        Its standard output; or ``unknown: …`` with the reason when it did not.
+        Its standard output; or ``unknown: …`` with the reason of the failure.
     """
 
     ok: bool
@@ -24,7 +24,7 @@ class ToolOutput:
 
 
 def run_tool(command: Sequence[str], timeout: float) -> ToolOutput:
-    """Run a program and return what it says.
+    """Run a program and return its output.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def run_tool(command: Sequence[str], timeout: float) -> ToolOutput:
     timeout : float
         Seconds after which it is ended.
     """
-    import subprocess  # few ranks ever ask a program
+    import subprocess  # few ranks ever run a program
 
     name = Path(command[0]).name
     try:

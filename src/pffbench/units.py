@@ -1,4 +1,4 @@
-"""Sizes and durations as people write them: ``64 MiB``, ``90 s``."""
+"""Sizes and durations with units: ``64 MiB``, ``90 s``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Size(int):
     """A number of bytes; in an experiment an integer or text such as ``64 MiB`` or ``1.5 GB``."""
 
     __slots__ = ()
-    #: Bytes that one may be; a kind of size can have less sense in large ones.
+    #: Largest number of bytes; a kind of size may have a smaller limit.
     largest: ClassVar[int] = 2**63 - 1
 
     @classmethod
@@ -39,8 +39,8 @@ class Size(int):
         Raises
         ------
         UserError
-            The text is not a size, the unit is unknown, or the size is not whole bytes or larger
-            than makes sense.
+            The text is not a size, the unit is unknown, or the size is not whole bytes or above the
+            limit.
         """
         if type(value) is int and 0 <= value <= cls.largest:  # not a bool, which is an int too
             return cls(value)
@@ -108,6 +108,6 @@ def _split(
     if match[2] not in units:
         allowed = ", ".join(unit for unit in units if unit)
         raise UserError(f"{value!r} has the unknown unit {match[2]!r} (allowed: {allowed})")
-    from fractions import Fraction  # which most commands and ranks have no need of
+    from fractions import Fraction  # not needed by most commands and ranks
 
     return Fraction(match[1]), match[2]

@@ -1,1 +1,1 @@
-"""One small file per library behind one interface; a backend knows no workload."""
+"""Backends: one module per library behind one interface, independent of the workloads."""

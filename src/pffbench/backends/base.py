@@ -4,8 +4,8 @@ A backend creates and opens a *store* (a file or a directory); a store defines a
 an array prepares the transfer of a *box*. Data spaces, slices and property lists are prepared
 before the timer starts. The prepared call is returned, and it alone is timed.
 
-`docs/architecture.md` has the table of the contract. To add a backend, copy ``npy.py`` as
-`CONTRIBUTING.md` describes.
+`docs/architecture.md` has the table of the contract. To add a backend, copy ``raw/posix.py`` and
+add it to ``registry.py``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ByteOrder = Literal["native", "big"]
 
 @dataclass(frozen=True, slots=True)
 class ArraySpec:
-    """One array of a store: what it is, how it is stored and which data belong in it.
+    """An array of a store: its shape and type, its storage and its data.
 
     Parameters
     ----------
@@ -54,11 +54,11 @@ class ArraySpec:
     logical_shape : tuple of int
         Shape of the logical array.
     offset : int
-        Bytes of the arrays before it in the store: where a raw backend puts it.
+        Bytes of the arrays before it in the store; its place in a raw file.
     owner : int or None
-        The rank that alone writes it; None when all ranks write it together.
+        The only rank that writes it; None when all ranks write it together.
     chunks : tuple of int, "contiguous" or "library"
-        Chunk shape, no chunks, or whatever the library chooses by itself.
+        Chunk shape, no chunks, or the library's own choice.
     codec : {"none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc", "library"}
         Compression.
     level : int
@@ -69,12 +69,12 @@ class ArraySpec:
         Byte order in the store; the library converts, within the transfer. Raw bytes stay as
         they are.
     compressor : {"blosclz", "lz4", "lz4hc", "zlib", "zstd"}
-        What compresses inside of blosc.
+        Compressor inside Blosc.
     shuffle : {"none", "byte", "bit"}
-        How elements are taken apart before they are compressed.
+        Shuffle applied before compression.
     growth : int
-        Rows, along the first axis, that are appended after the array has been written; with any
-        the axis is unlimited.
+        Rows appended along the first axis after the array has been written; if not 0, the axis is
+        unlimited.
     """
 
     name: str
@@ -122,28 +122,28 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a backend can do; impossible cases are refused by this when a run is planned.
+    """Capabilities of a backend; impossible cases are refused when a run is planned.
 
     Parameters
     ----------
     layouts : frozenset of str
-        Layouts that it can do.
+        Supported layouts.
     transfers : frozenset of str
-        Transfers that it can do in a file that ranks share.
+        Supported transfers in a shared file.
     codecs : frozenset of str
-        Codecs that it can be asked for.
+        Supported codecs.
     shuffles : mapping of str to frozenset of str
-        What each codec can be asked to do before; a codec that is not named: nothing.
+        Shuffles that each codec supports; none for a codec that is not named.
     compressors : frozenset of str
-        What can compress inside of blosc.
+        Compressors supported inside Blosc.
     codec_libraries : mapping of str to str
         Import names of optional packages that codecs need.
     byte_orders : frozenset of str
-        Byte orders in the store that it can be asked for.
+        Supported byte orders in the store.
     formatted : bool
         Whether it stores a described array; False for raw bytes, which serve as the roofline.
     keeps_data : bool
-        Whether what was written can be read back.
+        Whether written data can be read back.
     caller_buffer : bool
         Whether a read lands in the caller's buffer; otherwise the library returns a new array
         and its allocation is part of the read.
@@ -169,7 +169,7 @@ class Capabilities:
 
 
 Buffer = np.ndarray[Any, Any]
-#: What is timed: moves the data. What may be returned is told at `Array.writer` and `Array.reader`.
+#: The timed call: moves the data. `Array.writer` and `Array.reader` document its return value.
 Call = Callable[[], Any]
 
 
@@ -178,9 +178,9 @@ class Array(ABC):
 
     @abstractmethod
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
-        """Prepare to write a box from a C-contiguous buffer and return the call that does it.
+        """Prepare to write a box from a C-contiguous buffer; return the call that does it.
 
-        With ``collective`` every rank of the store calls, those with an empty box too.
+        With ``collective`` every rank of the store calls, including those with an empty box.
 
         The call may be the library's own, with nothing around it. It returns the number of bytes
         that it moved, as an int, where the library may move fewer and not call it an error; else
@@ -189,73 +189,73 @@ class Array(ABC):
 
     @abstractmethod
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
-        """Prepare to read a box and return the call that does it.
+        """Prepare to read a box; return the call that does it.
 
-        The call returns the array that holds the data where that is not ``out``, since the
-        library makes a new one; else what a call of `writer` may return. See `what_was_read`.
+        The call returns the array that holds the data if the library allocates a new one instead of
+        using ``out``; else as a call of `writer`. See `what_was_read`.
         """
 
     def missing(self, call: Call, returned: Any, nbytes: int) -> int:
-        """Tell how many bytes a call did not move that the library raised no error for.
+        """Return how many bytes a call did not move although the library raised no error.
 
-        Asked once of each call after a phase, so that no time is taken to look within it.
+        Called once for each call after a phase, so that the check is not timed.
 
         Parameters
         ----------
         call : callable
-            What `writer` or `reader` returned.
+            The call that `writer` or `reader` returned.
         returned : Any
-            What the call returned.
+            Return value of the call.
         nbytes : int
             Bytes that it was to move.
         """
         return nbytes - returned if isinstance(returned, int) else 0
 
     def diagnose_short_write(self, box: Box, buffer: Buffer) -> str:
-        """Say what keeps a box from being written whole, after a call that wrote a part of it.
+        """Return why a box cannot be written whole, after a call that wrote a part of it.
 
-        Off the timer, by one rank alone; it may write. Empty where that is not known.
+        Off the timer, on one rank; it may write. Empty if the reason is not known.
         """
         return ""
 
     def resizer(self, length: int) -> Call:
-        """Prepare to make the first axis so long; return the call that does it.
+        """Prepare to resize the first axis to `length`; return the call that does it.
 
-        By default nothing: the array grows when something is written beyond its end.
+        By default the call does nothing: the array grows when data are written beyond its end.
         """
         return _stay
 
     def touched(self, box: Box) -> Touched | None:
-        """Tell what of the file a box lies in, off the timer; None where that is not known."""
+        """Return the parts of the file that hold a box, off the timer; None if not known."""
         return None
 
     def chunking(self, collective: bool) -> Chunking | None:
-        """Tell how the array is chunked and what keeps chunks between calls, after reading it.
+        """Return the array's chunking and chunk cache, after reading it.
 
-        Off the timer. None of an array without chunks, and where it is not known.
+        Off the timer. None for an array without chunks, and if not known.
         """
         return None
 
 
 def what_was_read(returned: Any, out: Buffer) -> Buffer:
-    """Return the array that holds what was read, of what a call of `Array.reader` returned."""
+    """Return the array that holds the data read by a call of `Array.reader`."""
     return returned if isinstance(returned, np.ndarray) else out
 
 
 def _stay() -> None:
-    """Leave an array as long as it is."""
+    """Leave the length of an array unchanged."""
 
 
 class LazyArrays(Mapping[str, Array]):
-    """Arrays by name, made when the first of them is asked for: after the phase that opened them.
+    """Mapping of arrays by name, created at the first access: after the phase that opened them.
 
-    For stores in which an array is nothing but a place in a file, so that opening thousands of
-    them takes as long as it does in a program that knows the places.
+    For stores in which an array is only an offset in a file, so that opening thousands of them
+    takes as long as in a program that knows the offsets.
 
     Parameters
     ----------
     make : callable
-        Makes the arrays; calls no library, since nobody times it.
+        Creates the arrays; calls no library, since it is not timed.
     """
 
     def __init__(self, make: Callable[[], Mapping[str, Array]]) -> None:
@@ -288,12 +288,13 @@ class Store(ABC):
     Attributes
     ----------
     collective_lookup : bool
-        Whether every rank has to open every array, also those that it does not touch.
+        Whether every rank has to open every array, including those that it does not touch.
     collective_growth : bool
-        Whether every rank has to take part when an array grows, also those that do not touch it.
+        Whether every rank has to take part when an array grows, including those that do not touch
+        it.
     collective_close : bool
-        Whether ranks that share the store have to close it together: after a failure of one of
-        them it stays open then.
+        Whether ranks that share the store have to close it together; it then stays open after one
+        of them fails.
     """
 
     collective_lookup: bool = False
@@ -302,10 +303,10 @@ class Store(ABC):
 
     @abstractmethod
     def files(self) -> set[str]:
-        """Return the files that this rank wrote to; asked after closing, off the timer."""
+        """Return the files that this rank wrote to; called after closing, off the timer."""
 
     def prepare(self, specs: Sequence[ArraySpec]) -> None:
-        """Work out, off the timer, what `define` tells the library of these arrays."""
+        """Prepare, off the timer, the arguments that `define` passes to the library."""
         return
 
     @abstractmethod
@@ -314,13 +315,12 @@ class Store(ABC):
 
     @abstractmethod
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        """Open arrays: those that this rank needs, or all where `collective_lookup` says so."""
+        """Open arrays: those that this rank needs, or all of them if `collective_lookup`."""
 
     def opener(self, specs: Sequence[ArraySpec]) -> Call:
         """Prepare to open arrays, as `arrays` does; return the call that opens them.
 
-        The call may be the library's own, with nothing around it: `opened` is given what it
-        returns.
+        The call may be the library's own, with nothing around it; its result is passed to `opened`.
         """
         return partial(self.arrays, specs)
 
@@ -331,22 +331,21 @@ class Store(ABC):
 
     @abstractmethod
     def flush(self) -> None:
-        """Hand everything that the library still holds to the operating system."""
+        """Pass all data that the library still holds to the operating system."""
 
     @abstractmethod
     def close(self) -> None:
         """Close the store; with a shared store all ranks call."""
 
     def transfer_facts(self) -> dict[str, str]:
-        """Return what the library says about the last transfer, such as the mode it used."""
+        """Return the library's report of the last transfer, such as its mode."""
         return {}
 
 
 class Backend(ABC):
     """A format through one library.
 
-    The class can be asked for everything that planning needs without the library; making an
-    instance imports the library.
+    The class itself answers all questions of planning; only an instance imports the library.
 
     Parameters
     ----------
@@ -361,7 +360,7 @@ class Backend(ABC):
     suffix: ClassVar[str]
     #: Import names of the libraries, for their versions and for `pffbench doctor`.
     libraries: ClassVar[tuple[str, ...]] = ()
-    #: Major version of those whose interfaces of several series differ, and where it is to be had.
+    #: Major version of those whose interfaces differ between series, and how to install it.
     series: ClassVar[Mapping[str, int]] = {}
     remedy: ClassVar[str] = ""
     capabilities: ClassVar[Capabilities]
@@ -374,7 +373,7 @@ class Backend(ABC):
     file_per_chunk: ClassVar[bool] = False
     #: Which files are opened through MPI-IO.
     mpi_io: ClassVar[Literal["none", "shared", "all"]] = "none"
-    #: Whether ranks that share a file may wait for each other for ever when it finds no room.
+    #: Whether ranks that share a file may deadlock when no space is left.
     needs_room: ClassVar[bool] = False
 
     def __init__(self, options: Options, settings: Settings) -> None:
@@ -388,22 +387,22 @@ class Backend(ABC):
         return cls.mpi_io == "all" or (cls.mpi_io == "shared" and shared)
 
     def load(self, codec: str) -> None:
-        """Import what a codec needs beside the library; before anything is timed."""
+        """Import the additional packages of a codec; before anything is timed."""
         if name := self.capabilities.codec_libraries.get(codec):
             import_module(name)
 
     @abstractmethod
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        """Create a store; ``comm`` is None for a file that one rank has to itself."""
+        """Create a store; ``comm`` is None for a file of one rank."""
 
     @abstractmethod
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Open a store for reading."""
 
     def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        """Open a store to change what is in its arrays; only where `Capabilities.changes` says so.
+        """Open a store to change data in its arrays; only if `Capabilities.changes`.
 
-        As `open`, `comm` is None for a file that one rank has to itself.
+        As in `open`, `comm` is None for a file of one rank.
         """
         raise NotImplementedError(f"{self.name} does not change what it has written")
 
@@ -411,7 +410,7 @@ class Backend(ABC):
     def refuse(
         cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
-        """Say why a case is impossible for reasons that the capabilities cannot tell, or None.
+        """Return why a case is impossible for reasons that capabilities cannot express, or None.
 
         Parameters
         ----------
@@ -427,13 +426,13 @@ class Backend(ABC):
 
     @classmethod
     def optional_libraries(cls, parameters: Parameters, options: Options) -> tuple[str, ...]:
-        """Return the import names of what a case needs beside `libraries`."""
+        """Return the import names of packages that a case needs in addition to `libraries`."""
         library = cls.capabilities.codec_libraries.get(parameters.codec)
         return () if library is None else (library,)
 
     @classmethod
     def padding(cls, spec: ArraySpec, options: Options) -> float:
-        """How many times its bytes an array takes where the library's own chunks are larger."""
+        """Return the ratio of stored to array bytes where the library's own chunks are larger."""
         return 1.0
 
     @classmethod
@@ -447,55 +446,55 @@ class Backend(ABC):
         Parameters
         ----------
         overwrite : callable
-            Overwrites the free memory of the thread that calls it. A library that keeps free
-            memory of its own hands that back first, and one with threads calls it in each.
+            Overwrites the free memory of the calling thread. A library that keeps free memory of
+            its own releases it first, and one with threads calls it in each.
         """
         overwrite()
 
     def as_read(self, source: Source) -> Source:
-        """Return what data are when they are read back: the same, but of what loses digits."""
+        """Return the data as they are read back: the same, unless digits are rounded away."""
         return source
 
     def describe(self, path: str) -> StoredAs:
-        """Look at the first array of a closed store and tell how it is really stored.
+        """Inspect the first array of a closed store and return its storage layout.
 
         Called by one rank, off the timer.
         """
         return StoredAs()
 
     def default_chunk_cache(self) -> ChunkCacheSettings | None:
-        """Return what the linked library gives an array as chunk cache by itself; None: nothing."""
+        """Return the linked library's default chunk cache of an array; None if it has none."""
         return None
 
     def stored_chunks(self, path: str, name: str) -> StoredChunks | None:
-        """Look at an array of a closed store and tell what its chunks take on disk.
+        """Inspect an array of a closed store and return the size of its chunks on disk.
 
-        Called by one rank, off the timer. None of an array without chunks.
+        Called by one rank, off the timer. None for an array without chunks.
         """
         return None
 
     def stored_part(self, path: str, name: str, box: Box) -> StoredChunks | None:
-        """Look at a closed store and tell what the chunks take on disk that a box lies in.
+        """Inspect a closed store and return the size on disk of the chunks that hold a box.
 
-        Called by any rank, off the timer. None of an array without chunks.
+        Called by any rank, off the timer. None for an array without chunks.
         """
         return None
 
     @classmethod
     def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
-        """Return how `repack_program` rewrites a store, as a command.
+        """Return the command with which `repack_program` rewrites a store.
 
         Parameters
         ----------
         source, target : str
-            The store that there is, and the one to make.
+            The existing store and the new one.
         specs : sequence of ArraySpec
             Its arrays as they are to be stored.
         """
         raise NotImplementedError(f"{cls.name} has no program that rewrites a store")
 
     def notes(self) -> tuple[str, ...]:
-        """Return what this library cannot match or does in its own way, for the result row."""
+        """Return notes, for the result row, on settings that the library cannot match."""
         return ()
 
 

@@ -5,12 +5,12 @@ from HDF5 1.8 to 2.0:
 
 - A compressed chunk always goes through it. Where the chunk is larger than the whole cache, it is
   read and decoded in each call that touches it, and nothing is kept.
-- A chunk has one slot that it can be in: its place in the grid of chunks, as one number, modulo
-  the number of slots. What is there goes.
-- Where there is no room, chunks go that were used longest ago, those first of which every
-  element was read, or written, once (``w0`` says how far this first choice is tried).
+- A chunk has one possible slot: its linear index in the grid of chunks, modulo the number of slots.
+  The chunk already there is evicted.
+- When the cache is full, the least recently used chunks are evicted; those whose elements were all
+  read, or written, once go first (``w0`` sets how far this first choice is tried).
 
-netCDF-4 has the same cache, and sizes of its own for it.
+netCDF-4 has the same cache with sizes of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pffbench.units import Size
 
 @dataclass(frozen=True, slots=True)
 class ChunkCacheSettings:
-    """The settings of a dataset's chunk cache.
+    """Settings of a dataset's chunk cache.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class ChunkCacheSettings:
     slots : int
         Length of its hash table; 0 switches it off.
     preemption : float
-        The setting ``w0``: 0 evicts what was used longest ago, 1 only what is done with.
+        The setting ``w0``: 0 evicts the least recently used chunk, 1 only fully accessed chunks.
     """
 
     nbytes: int
@@ -46,14 +46,14 @@ class ChunkCacheSettings:
         return f"{Size(self.nbytes)} in {self.slots} slots, w0 {self.preemption:g}"
 
 
-#: What ``matched`` gives every array that can have a chunk cache: the default of HDF5 up to 1.14.
-#: Chunks larger than it pass by it, as they do in libraries that have none.
+#: Chunk cache of every array with ``matched``: the default of HDF5 up to 1.14. Larger chunks bypass
+#: it, as in libraries without a cache.
 MATCHED_CHUNK_CACHE = ChunkCacheSettings(2**20, 521, 0.75)
 
 
 @dataclass(frozen=True, slots=True)
 class Chunking:
-    """How an array is chunked, and what the library keeps of it between two calls.
+    """Chunking of an array, and the cache that keeps chunks between calls.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ class Chunking:
     compressed : bool
         Whether a chunk has to be decoded as a whole.
     cache : ChunkCache or None
-        What keeps chunks between calls; None where nothing does.
+        The cache that keeps chunks between calls; None without one.
     foreseeable : bool
-        Whether `cache` tells all; False where chunks are kept by rules that are not known here.
+        Whether `cache` is the whole model; False where chunks are kept by unknown rules.
     """
 
     shape: Shape
@@ -87,7 +87,7 @@ class Chunking:
         return tuple(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
 
     def touched(self, box: Box) -> Iterator[tuple[Shape, int]]:
-        """Yield the chunks that a box lies in, in C order: place in the grid and bytes of both."""
+        """Yield the chunks that hold a box, in C order: place in the grid and bytes of both."""
         along = [
             [
                 (place, min(stop, (place + 1) * length) - max(start, place * length))
@@ -104,7 +104,7 @@ class Chunking:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunks:
-    """What the chunks of an array take on disk.
+    """Size of an array's chunks on disk.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class StoredChunks:
 
 @dataclass(frozen=True, slots=True)
 class ChunkLoads:
-    """What a sequence of calls makes a library do with chunks.
+    """Number of chunks that a library decodes and encodes in a sequence of calls.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class ChunkLoads:
 
 
 def reading(chunking: Chunking, boxes: Iterable[Box]) -> ChunkLoads:
-    """Count what reading boxes, one a call, makes of a compressed array that was just opened."""
+    """Count the chunk loads when boxes of a newly opened compressed array are read, one a call."""
     held = _Held(chunking)
     decodes = 0
     for box in boxes:
@@ -145,7 +145,7 @@ def reading(chunking: Chunking, boxes: Iterable[Box]) -> ChunkLoads:
 
 
 def writing(chunking: Chunking, boxes: Iterable[Box]) -> ChunkLoads:
-    """Count what writing boxes, one a call, and closing makes of a new compressed array."""
+    """Count the chunk loads when boxes of a new compressed array are written and it is closed."""
     held = _Held(chunking)
     stored: set[Shape] = set()
     decodes = 0
@@ -160,7 +160,7 @@ def writing(chunking: Chunking, boxes: Iterable[Box]) -> ChunkLoads:
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    """A chunk in the cache, with the bytes of it that were not read, and not written, yet."""
+    """A chunk in the cache, with its bytes not yet read and not yet written."""
 
     place: Shape
     slot: int
@@ -170,7 +170,7 @@ class _Entry:
 
 
 class _Held:
-    """The chunks that a cache holds, in the order in which they would go."""
+    """The chunks in a cache, in order of eviction."""
 
     def __init__(self, chunking: Chunking) -> None:
         self._size = chunking.chunk_bytes
@@ -190,7 +190,7 @@ class _Held:
         return sum(entry.dirty for entry in self._order)
 
     def use(self, place: Shape, nbytes: int, writes: bool) -> _Entry | None:
-        """Read from or write to a chunk; return it if it was there, None if it had to be got."""
+        """Read from or write to a chunk; return it if it was cached, None if it was loaded."""
         slot = self._slot(place)
         found = self._by_slot.get(slot)
         if found is not None and found.place == place:
@@ -220,7 +220,7 @@ class _Held:
         return (number & (2**64 - 1)) % self._slots
 
     def _put_back(self, entry: _Entry) -> None:
-        """Let a chunk that was used change places with the one that would go after it."""
+        """Swap a used chunk with the next one in order of eviction."""
         here = self._order.index(entry)
         if here + 1 < len(self._order):
             self._order[here], self._order[here + 1] = self._order[here + 1], entry
@@ -231,11 +231,11 @@ class _Held:
         del self._by_slot[entry.slot]
 
     def _make_room(self) -> None:
-        """Evict until one more chunk fits, or nothing more may go.
+        """Evict until one more chunk fits, or no chunk may be evicted.
 
-        Two walks go along the chunks. The first takes those that are done with; the second, which
-        begins so many steps later as `w0` says, takes any. When the first ends before the second
-        has begun (`w0` near 1), nothing more goes, and the cache comes to hold more than it may.
+        Two walks go along the chunks. The first evicts fully accessed chunks; the second, which
+        begins later by a number of steps that `w0` sets, evicts any. When the first ends before the
+        second has begun (`w0` near 1), eviction stops and the cache exceeds its limit.
         """
         head_start = int(len(self._order) * self._preemption)
         walks: list[_Entry | None] = [self._head, None]

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 Libver = Literal["earliest", "v108", "v110", "v112", "v114", "latest"]
-#: What h5py calls the bounds; those that the linked HDF5 does not know are missing there.
+#: h5py's names of the bounds; those that the linked HDF5 does not know are missing there.
 _BOUNDS: dict[Libver, str] = {
     "earliest": "LIBVER_EARLIEST",
     "v108": "LIBVER_V18",
@@ -62,7 +62,7 @@ _BOUNDS: dict[Libver, str] = {
 
 
 class Hdf5Options(Options, frozen=True, kw_only=True):
-    """Options of HDF5; every default is what the library does by itself.
+    """Options of HDF5; every default is the library's own.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Hdf5Options(Options, frozen=True, kw_only=True):
     chunk_cache_slots : int, optional
         Slots of the same cache.
     chunk_cache_w0 : float, optional
-        What it evicts first: 0 what was used longest ago, 1 what is wholly read or written.
+        Eviction: 0 the least recently used chunk first, 1 chunks wholly read or written first.
     alignment : Size, optional
         Objects of at least this size begin at multiples of it (``H5Pset_alignment``).
     file_locking : bool, optional
@@ -85,12 +85,12 @@ class Hdf5Options(Options, frozen=True, kw_only=True):
         library's default is ``earliest`` before HDF5 2.0; ``matched`` takes ``v108``, which
         netCDF-C always sets.
     guess_chunks : bool
-        Where the library is to choose, let h5py guess a chunk shape (``chunks=True``); a dataset
-        of which nothing is said is contiguous.
+        Let h5py guess a chunk shape (``chunks=True``) where the library is to choose; otherwise the
+        dataset is contiguous.
     api : {"low_level", "high_level", "pread"}
         How data are moved: H5Dwrite and H5Dread with data spaces made beforehand; slices of
-        ``h5py.Dataset``, as most programs do; or read with pread(2) from where a contiguous
-        dataset lies in the file, so that what the layers above take can be told.
+        ``h5py.Dataset``, as most programs do; or pread(2) at the file offset of a contiguous
+        dataset, to measure the cost of the layers above.
     """
 
     chunk_cache: CacheSize | None = None
@@ -170,7 +170,7 @@ class Hdf5(Backend):
         return Hdf5Store(self._h5py, self._h5py.File(handle), path, comm, everywhere, self.options)
 
     def _access(self, comm: MPI.Intracomm | None) -> Any:
-        """Return a file access property list; h5py.File cannot set all that is wanted here."""
+        """Return a file access property list; h5py.File cannot set all its properties."""
         from mpi4py import MPI
 
         options = self.options
@@ -196,7 +196,7 @@ class Hdf5(Backend):
         return access
 
     def _chunk_cache(self) -> ChunkCacheSettings:
-        """Return the chunk cache that datasets are to have."""
+        """Return the chunk cache of the datasets."""
         options = self.options
         usual = MATCHED_CHUNK_CACHE if self.settings == "matched" else self.default_chunk_cache()
         assert isinstance(options, Hdf5Options)
@@ -245,7 +245,7 @@ class Hdf5(Backend):
 
 
 def _refuse_libver(options: Hdf5Options) -> str | None:
-    """Say that the linked HDF5 does not know a version of the file format, or None."""
+    """Return that the linked HDF5 does not know a version of the file format, or None."""
     if options.libver in (None, "earliest", "latest"):
         return None
     import h5py
@@ -262,7 +262,7 @@ def _refuse_libver(options: Hdf5Options) -> str | None:
 def _refuse_api(
     options: Hdf5Options, parameters: Parameters, specs: Sequence[ArraySpec]
 ) -> str | None:
-    """Say why bytes cannot be read past the library, or None."""
+    """Return why bytes cannot be read without the library, or None."""
     if options.api != "pread":
         return None
     if parameters.transfer == "collective":
@@ -274,7 +274,7 @@ def _refuse_api(
 
 
 class Hdf5Store(Store):
-    """An HDF5 file that ranks have open together, or one rank alone."""
+    """An HDF5 file, shared by ranks or open on one rank."""
 
     def __init__(
         self,
@@ -294,7 +294,7 @@ class Hdf5Store(Store):
         self._options = options
         self._bytes: FileIO | None = None
         self._transfers: dict[bool, Any] = {}
-        # Kept with the store: after a close that failed HDF5 crashes when a dataset is let go.
+        # Kept with the store: after a failed close HDF5 crashes when a dataset is released.
         self._arrays: dict[str, Array] = {}
 
     def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
@@ -343,7 +343,7 @@ class Hdf5Store(Store):
         return self._transfers[collective]
 
     def moved_collectively(self, collective: bool) -> bool:
-        """Whether the last transfer really was collective, which passes the chunk cache by."""
+        """Whether the last transfer really was collective, which bypasses the chunk cache."""
         if self._rank is None or not collective:
             return False
         from pffbench.backends.libhdf5 import actual_io_mode
@@ -351,7 +351,7 @@ class Hdf5Store(Store):
         return actual_io_mode(self.transfer_list(True).id) != "independent"
 
     def transfer_facts(self) -> dict[str, str]:
-        """Tell the mode that the last transfer used and why it was not collective."""
+        """Return the mode of the last transfer and why it was not collective."""
         if self._rank is None:
             return {}
         from pffbench.backends.libhdf5 import actual_io_mode, no_collective_cause
@@ -365,7 +365,7 @@ class Hdf5Store(Store):
 
 
 def _creation(spec: ArraySpec) -> dict[str, Any]:
-    """Return what ``create_dataset`` is told beyond name, shape and type."""
+    """Return the arguments of ``create_dataset`` other than name, shape and type."""
     told: dict[str, Any] = {}
     if isinstance(spec.chunks, tuple):
         told["chunks"] = spec.chunks
@@ -436,7 +436,7 @@ class Hdf5Array(Array):
 
 
 class SlicedArray(Hdf5Array):
-    """A dataset as most programs use it, ``dataset[a:b]``: what h5py does around the call is timed.
+    """A dataset accessed as in most programs, ``dataset[a:b]``: h5py's overhead is timed.
 
     A read returns a new array. In a collective transfer it is ``read_direct`` into the caller's:
     ``dataset[a:b]`` reads numbers independently, also within ``dataset.collective`` (h5py 3.16;
@@ -474,15 +474,15 @@ class SlicedArray(Hdf5Array):
 
 
 class DirectlyReadArray(Hdf5Array):
-    """A contiguous dataset whose bytes are read with pread(2) where HDF5 says that they lie.
+    """A contiguous dataset whose bytes are read with pread(2) at the offset that HDF5 reports.
 
-    What the library and h5py take beside is the rest of what the other ways take. Writing goes
-    through the library, which decides on the place.
+    The difference from the other interfaces is the cost of the library and h5py. Writing goes
+    through the library, which allocates the space.
     """
 
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
         begin = self._id.get_offset()
-        if begin is None:  # no space is taken for a dataset that was never written to
+        if begin is None:  # no space is allocated for a dataset that was never written to
             return super().reader(box, out, collective)
         copy = Copy(self._id.shape, out.itemsize, "C", begin)
         return PosixArray(self._store.descriptor(), [copy]).reader(box, out, collective)

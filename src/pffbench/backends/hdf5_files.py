@@ -27,16 +27,16 @@ LZF, BLOSC, LZ4, ZSTD = 32000, 32001, 32004, 32015
 SZIP_BLOCK = 8
 #: Bytes under which Blosc does not compress (BLOSC_MIN_BUFFERSIZE).
 _BLOSC_LEAST = 128
-#: Compressors that look for repetitions only, which random numbers of a small range do not have.
+#: Compressors that find repetitions only, which random numbers of a small range do not have.
 _NO_ENTROPY = frozenset({"blosclz", "lz4", "lz4hc"})
-#: What Blosc calls its compressors and shuffles in a filter's parameters.
+#: Numbers of Blosc's compressors and shuffles in a filter's parameters.
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 _SHUFFLES = ("none", "byte", "bit")
 
-#: What can be asked for in HDF5 and in netCDF-4: codecs, the shuffles of each, what Blosc calls
-#: its compressors, and the package that a codec needs.
+#: Support in HDF5 and in netCDF-4: codecs, the shuffles of each, Blosc's names of its compressors,
+#: and the package that a codec needs.
 CODECS = frozenset({"none", "gzip", "szip", "zstd", "lz4", "blosc"})
-#: What h5py has beside: other programs that read HDF5 files mostly have not.
+#: Additional codecs of h5py, which most other programs that read HDF5 files lack.
 CODECS_OF_H5PY = frozenset({"lzf"})
 _BYTE = frozenset({"none", "byte"})
 SHUFFLES: Mapping[str, frozenset[str]] = {
@@ -67,7 +67,7 @@ class Filter:
 
 
 def plugin_filter(spec: ArraySpec) -> Filter | None:
-    """Return the filter of a codec that HDF5 has from a plug-in; None of those built in."""
+    """Return the plug-in filter of a codec; None for built-in filters."""
     if spec.codec == "zstd":
         return Filter(ZSTD, (spec.level,))
     if spec.codec == "lz4":
@@ -82,7 +82,7 @@ def plugin_filter(spec: ArraySpec) -> Filter | None:
 def refuse_filters(
     parameters: Parameters, specs: Iterable[ArraySpec], *, must_compress: bool = False
 ) -> str | None:
-    """Refuse data that a filter gives up on where the file does not come out right, or None.
+    """Return why data are refused that a filter gives up on, corrupting the file, or None.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def refuse_filters(
 
 
 def _gives_up(spec: ArraySpec, source: str, elements: int | None) -> str | None:
-    """Say why a filter does not make chunks smaller, as far as that is known; else None."""
+    """Return why a filter does not make chunks smaller, if known; else None."""
     if spec.codec not in ("szip", "lzf", "blosc"):
         return None
     if source == "uniform":
@@ -127,12 +127,12 @@ def _gives_up(spec: ArraySpec, source: str, elements: int | None) -> str | None:
 
 
 def shuffles_before(spec: ArraySpec) -> bool:
-    """Whether HDF5's own byte shuffle stands before the compression; Blosc shuffles by itself."""
+    """Whether HDF5's byte shuffle precedes the compression; Blosc has its own shuffle."""
     return spec.shuffle == "byte" and spec.codec != "blosc"
 
 
 def codec_name(filters: Iterable[tuple[int, Sequence[int]]]) -> str:
-    """Return the codec of a dataset with level and shuffle, by the filters that its file names."""
+    """Return the codec of a dataset with level and shuffle, from the filters in its file."""
     shuffled, found = "", "none"
     for number, values in filters:
         if number == SHUFFLE:
@@ -158,7 +158,7 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 def refuse_chunks(parameters: Parameters, specs: Sequence[ArraySpec]) -> str | None:
-    """Say which of HDF5's rules for chunks and filters a case breaks, or None."""
+    """Return which of HDF5's rules for chunks and filters a case breaks, or None."""
     shared = parameters.layout != "file_per_process"
     for spec in specs:
         compressed = spec.codec not in ("none", "library")
@@ -200,7 +200,7 @@ def superblock_version(path: str) -> str:
 
 
 def chunking_of(dataset: Any, *, cached: bool) -> Chunking | None:
-    """Tell how a dataset is chunked, with the cache that it really has.
+    """Return a dataset's chunking, with its actual chunk cache.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def chunking_of(dataset: Any, *, cached: bool) -> Chunking | None:
 
 
 def chunks_on_disk(path: str, name: str) -> StoredChunks | None:
-    """Look up what the chunks of a dataset take in a closed file."""
+    """Return the size of a dataset's chunks in a closed file."""
     import h5py
 
     with h5py.File(path, "r") as file:
@@ -238,8 +238,8 @@ def chunks_on_disk(path: str, name: str) -> StoredChunks | None:
 def h5repack(source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
     """Return the command that rewrites a file with the datasets' new chunks and compression.
 
-    Datasets that become alike are named together, as in a command that a person writes; those
-    that are not named are copied as they are.
+    Datasets with the same new storage are named together, as in a command written by hand; those
+    not named are copied unchanged.
     """
     alike: dict[tuple[str, str], list[str]] = {}
     for spec in specs:
@@ -255,7 +255,7 @@ def h5repack(source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
 
 
 def touched(dataset: Any, box: Box) -> Touched | None:
-    """Look up how a dataset is stored and tell what of it a box lies in.
+    """Return the stored units of a dataset that hold a box.
 
     Parameters
     ----------
@@ -267,8 +267,8 @@ def touched(dataset: Any, box: Box) -> Touched | None:
     Returns
     -------
     Touched or None
-        Chunks, or pages of a contiguous dataset; None where neither is known, as of a compact
-        dataset or one that has no place in the file yet.
+        Chunks, or pages of a contiguous dataset; None if unknown, as for a compact dataset or one
+        not yet allocated in the file.
     """
     from h5py import h5d
 
@@ -285,7 +285,7 @@ def touched(dataset: Any, box: Box) -> Touched | None:
 
 
 def part_of_hdf5(path: str, name: str, box: Box) -> StoredChunks | None:
-    """Look up the chunks that a box of a dataset lies in; None of a dataset without chunks."""
+    """Return the chunks that hold a box of a dataset; None for a dataset without chunks."""
     import h5py
 
     with h5py.File(path, "r") as file:

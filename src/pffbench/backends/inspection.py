@@ -13,7 +13,7 @@ from pffbench.parallel.decomposition import Box, Shape
 
 @dataclass(frozen=True)
 class StoredAs:
-    """How an array is really stored, read from the file.
+    """Storage layout of an array, read from the file.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class StoredAs:
     fill : str
         Whether fill values are written: ``never``, ``always``, ``if set`` or ``raw``.
     more : dict
-        Anything else worth knowing, such as the format version or the shard shape.
+        Further properties, such as the format version or the shard shape.
     """
 
     chunks: Shape | None = None
@@ -39,17 +39,17 @@ class StoredAs:
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What of a file a box lies in, in whole units: pages of a contiguous array, or chunks.
+    """The parts of a file that hold a box, in whole units: pages of a contiguous array, or chunks.
 
-    A library may move more (read-ahead, buffers of its own) or less (elements picked out of a
-    chunk, pages that are in memory already): this is what the way of storing asks for.
+    A library may move more (read-ahead, its own buffers) or less (elements picked out of a chunk,
+    pages already in memory): this is the demand of the storage layout.
 
     Parameters
     ----------
     kind : {"runs", "chunks"}
-        What `count` counts.
+        Unit of `count`.
     count : int
-        Stretches of the file, or chunks, that the box lies in.
+        Runs of the file, or chunks, that hold the box.
     nbytes : int or None
         Bytes of the pages or chunks; None where chunks are compressed.
     """
@@ -60,7 +60,7 @@ class Touched:
 
 
 def touched_chunks(box: Box, chunks: Shape, chunk_bytes: int | None) -> Touched:
-    """Return the chunks that a box lies in.
+    """Return the chunks that hold a box.
 
     Parameters
     ----------
@@ -78,12 +78,12 @@ def touched_chunks(box: Box, chunks: Shape, chunk_bytes: int | None) -> Touched:
 
 
 def places(box: Box, grid: Shape) -> Iterator[Shape]:
-    """Yield where in a grid of chunks, or of shards, a box lies, in C order."""
+    """Yield the places in a grid of chunks, or shards, that hold a box, in C order."""
     return itertools.product(*_places_along(box, grid))
 
 
 def _places_along(box: Box, grid: Shape) -> list[Sequence[int]]:
-    """Return the places along each axis; a stride that is longer than a chunk passes some by."""
+    """Return the places along each axis; a stride longer than a chunk skips some."""
     found: list[Sequence[int]] = []
     for start, stop, n, step, length in zip(
         box.start, box.stop, box.shape, box.steps, grid, strict=True

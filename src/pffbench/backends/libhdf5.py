@@ -1,7 +1,7 @@
-"""The few functions of the HDF5 C library that h5py does not offer.
+"""Bindings to HDF5 C functions that h5py does not offer.
 
-They are called in the very library that h5py has loaded, found in the process's own memory map:
-loading one by name could bring in a second HDF5.
+They are called in the library that h5py has loaded, found in the process's memory map: loading by
+name could load a second HDF5.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CAUSES = {
 }
 
 
-#: Libraries that come with HDF5 and are not it.
+#: Libraries that accompany HDF5.
 _COMPANIONS = ("_hl", "_cpp", "_fortran", "_tools")
 
 
@@ -62,7 +62,7 @@ def _collectors() -> list[Callable[[], int]]:
 def garbage_collect() -> None:
     """Give the memory of HDF5's free lists back to the allocator: ``H5garbage_collect``.
 
-    Chunk buffers are kept there with what they hold, and taken again for other chunks.
+    Chunk buffers are kept there with their contents and reused for other chunks.
     """
     for collect in _collectors():
         collect()

@@ -1,7 +1,6 @@
-"""The few functions of the netCDF C library that netCDF4-python does not offer.
+"""Bindings to netCDF C functions that netCDF4-python does not offer.
 
-They are called in the very library that netCDF4 has loaded, found in the process's own memory
-map.
+They are called in the library that netCDF4 has loaded, found in the process's memory map.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ def _library() -> ctypes.CDLL:
 
 
 def empty_transfer(variable: Any, direction: str) -> Callable[[], None]:
-    """Return a call that takes part in a collective transfer without moving anything.
+    """Return a call that takes part in a collective transfer without moving data.
 
     netCDF4-python makes no library call for an empty slice, which leaves the other ranks of a
     collective transfer waiting for ever; ``nc_put_vara`` and ``nc_get_vara`` themselves accept
@@ -68,7 +67,7 @@ def add_filter(variable: Any, filter_: Filter, *, shuffle: bool) -> None:
     variable : netCDF4.Variable
         The variable, in define mode.
     filter_ : Filter
-        What compresses.
+        The compression filter.
     shuffle : bool
         Whether HDF5's byte shuffle comes before it.
 
@@ -96,7 +95,7 @@ def filters_of(variable: Any) -> list[tuple[int, tuple[int, ...]]]:
     numbers = (ctypes.c_uint * count.value)()
     library.nc_inq_var_filter_ids(group, variable_id, ctypes.byref(count), numbers)
     shuffled: list[tuple[int, tuple[int, ...]]] = []
-    if variable.filters()["shuffle"]:  # not in the library's list, where it is there
+    if variable.filters()["shuffle"]:  # missing from the library's list
         shuffled.append((SHUFFLE, ()))
     return [*shuffled, *((n, _values(group, variable_id, n)) for n in numbers if n != SHUFFLE)]
 

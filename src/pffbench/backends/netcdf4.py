@@ -56,13 +56,13 @@ if TYPE_CHECKING:
 _MANTISSAS = {"float32": 23, "float64": 52}
 
 
-#: Bytes of a chunk that netCDF-C (4.9) chooses where nothing is known of the length of any axis: of
-#: one axis, and of several.
+#: Bytes of a chunk that netCDF-C (4.9) chooses if no axis has a known length: for one axis, and for
+#: several.
 _UNLIMITED_CHUNK = (2**12, 2**24)
 
 
 class NetCdf4Options(Options, frozen=True, kw_only=True):
-    """Options of netCDF-4; every default is what the library does by itself, but for `enddef`.
+    """Options of netCDF-4; every default but that of `enddef` is the library's own.
 
     Parameters
     ----------
@@ -76,16 +76,16 @@ class NetCdf4Options(Options, frozen=True, kw_only=True):
     chunk_cache_slots : int, optional
         Slots of the same cache.
     chunk_cache_w0 : float, optional
-        What it evicts first: 0 what was used longest ago, 1 what is wholly read or written.
+        Eviction: 0 the least recently used chunk first, 1 chunks wholly read or written first.
     alignment : Size, optional
         Objects of at least this size begin at multiples of it (``nc_set_alignment``).
     quantize : int, optional
         Bits of the mantissa that floating-point numbers keep (``nc_def_var_quantize``, BitRound),
-        so that they compress better; what is read is checked against numbers rounded so.
+        so that they compress better; data read are checked against numbers so rounded.
     dimensions : {"fixed", "unlimited_shared", "unlimited_private"}
-        Dimensions that have a length when they are made; or unlimited ones, which all variables
-        of as many axes share, or which each variable has for itself. The library finds the length
-        of an unlimited dimension by going through all variables of the file, at each access.
+        Dimensions of fixed length; or unlimited ones, shared by all variables of the same rank, or
+        private to each variable. The library finds the length of an unlimited dimension by visiting
+        all variables of the file at each access.
     enddef : {"explicit", "implicit"}
         ``explicit``: define mode is ended when all variables of a phase are defined, so that the
         phase holds their creation in the file. ``implicit``: it is left to the library, which
@@ -103,7 +103,7 @@ class NetCdf4Options(Options, frozen=True, kw_only=True):
 
     @property
     def chunk_cache_settings(self) -> dict[str, Any]:
-        """What ``set_var_chunk_cache`` is told; empty when the cache is left alone."""
+        """Arguments of ``set_var_chunk_cache``; empty when the cache is left alone."""
         size = None if self.chunk_cache is None else int(self.chunk_cache)
         told = {
             "size": size, "nelems": self.chunk_cache_slots, "preemption": self.chunk_cache_w0,
@@ -278,7 +278,7 @@ class NetCdf4(Backend):
 
 @cache
 def _library_default(netcdf4: Any) -> ChunkCacheSettings:
-    """Return the chunk cache that the library gives a variable; before anybody has set it."""
+    """Return the library's default chunk cache of a variable; before it is set."""
     return ChunkCacheSettings(*netcdf4.get_chunk_cache())
 
 
@@ -292,7 +292,7 @@ def _refuse_rounding(options: NetCdf4Options, specs: Sequence[ArraySpec]) -> str
 
 
 def _dimensions(dataset: Any) -> dict[str, str]:
-    """Say how many dimensions of a file are unlimited, where any is."""
+    """Return the number of unlimited dimensions of a file, if any."""
     unlimited = sum(dimension.isunlimited() for dimension in dataset.dimensions.values())
     if not unlimited:
         return {}
@@ -301,14 +301,14 @@ def _dimensions(dataset: Any) -> dict[str, str]:
 
 
 def _rounding(variable: Any) -> dict[str, str]:
-    """Say how many bits of the mantissa are kept, where a variable is rounded."""
+    """Return the number of mantissa bits kept, if a variable is rounded."""
     told = variable.quantization()
     return {} if told is None else {"rounded": f"{told[1]} to {told[0]} bits"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Definition:
-    """What the library is told to define a variable.
+    """Definition of a variable, as passed to the library.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ class _Definition:
     settings : dict
         Further arguments of ``createVariable``.
     filter : Filter or None
-        What compresses, where that is a plug-in of HDF5.
+        The compression filter, if it is a plug-in of HDF5.
     shuffle : bool
         Whether HDF5's byte shuffle comes before it.
     """
@@ -335,7 +335,7 @@ class _Definition:
 
 
 class NetCdf4Store(Store):
-    """A netCDF-4 file that ranks have open together, or one rank alone."""
+    """A netCDF-4 file, shared by ranks or open on one rank."""
 
     def __init__(
         self,
@@ -365,9 +365,9 @@ class NetCdf4Store(Store):
     def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
         """Define all variables on every rank, then leave define mode.
 
-        netCDF-C creates the HDF5 datasets when define mode ends, by itself at the first access
-        to data; ended here, that cost counts as definition and not as writing. netCDF4-python
-        has no public way to end it but ``sync``, which also writes everything out.
+        netCDF-C creates the HDF5 datasets when define mode ends, implicitly at the first access to
+        data; ended here, the cost counts as definition and not as writing. netCDF4-python can end
+        it only through ``sync``, which also writes everything out.
         """
         made = [(spec, self._create(spec)) for spec in specs]
         if self._options.enddef == "explicit":
@@ -378,7 +378,7 @@ class NetCdf4Store(Store):
         return LazyArrays(partial(self._arrays, made))
 
     def _definition(self, spec: ArraySpec) -> _Definition:
-        """Return what the library is told to define a variable."""
+        """Return the definition of a variable, as passed to the library."""
         axes = range(len(spec.shape))
         if self._options.dimensions == "fixed":
             lengths: dict[str, int | None] = {"records": None} if spec.growth else {}
@@ -473,7 +473,7 @@ class NetCdf4Store(Store):
         return prod(spec.chunks) * spec.itemsize > MATCHED_CHUNK_CACHE.nbytes
 
     def _arrays(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
-        """Put the library's variables into objects of ours."""
+        """Wrap the library's variables in `NetCdf4Array`."""
         arrays: dict[str, Array] = {}
         for spec, variable in found:
             if self._settings == "matched":
@@ -509,7 +509,7 @@ class NetCdf4Array(Array):
         return partial(self._variable.__getitem__, box.slices)
 
     def touched(self, box: Box) -> Touched | None:
-        """Tell the chunks; the library does not say where in the file a contiguous variable is."""
+        """Return the chunks; the library does not report the offset of a contiguous variable."""
         chunks = self._variable.chunking()
         if chunks == "contiguous":
             return None
@@ -523,7 +523,7 @@ class NetCdf4Array(Array):
         return bool(filters_of(self._variable))
 
     def chunking(self, collective: bool) -> Chunking | None:
-        """Tell the chunks; collective transfers pass the cache by, as they do in HDF5."""
+        """Return the chunking; collective transfers bypass the cache, as in HDF5."""
         chunks = self._variable.chunking()
         if chunks == "contiguous":
             return None
@@ -541,7 +541,7 @@ class NetCdf4Array(Array):
             self._variable.set_collective(collective)
 
     def _take_part(self, direction: str) -> Call:
-        """Return a call that moves nothing: netCDF4-python would skip it and hang the others."""
+        """Return a call that moves nothing: netCDF4-python would skip it and block the others."""
         from pffbench.backends.libnetcdf import empty_transfer
 
         return empty_transfer(self._variable, direction)

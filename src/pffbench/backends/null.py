@@ -1,4 +1,4 @@
-"""A backend that does nothing, slowly or wrongly on request: it measures the harness itself."""
+"""Backend that moves no data, with delays and faults on request, to measure the harness itself."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class NullOptions(Options, frozen=True, kw_only=True):
 
 
 class Null(Backend):
-    """Keeps nothing and takes as long as it is told to."""
+    """A backend that stores nothing and takes a given time."""
 
     name = "null"
     summary = "does nothing, with settable delays and faults: measures the harness"
@@ -76,7 +76,7 @@ class Null(Backend):
 
 
 class Faults:
-    """Sleeps or raises when a verb comes by that is to be slow or to fail on this rank."""
+    """Sleeps or raises when a verb is to be slow or to fail on this rank."""
 
     def __init__(self, options: NullOptions, rank: int) -> None:
         slow = options.delay_rank in (None, rank)
@@ -91,7 +91,7 @@ class Faults:
 
 
 class NullStore(Store):
-    """Nothing, opened."""
+    """A store that holds nothing."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
@@ -115,7 +115,7 @@ class NullStore(Store):
 
 
 class NullArray(Array):
-    """Nothing, indexed."""
+    """An array that holds nothing."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults

@@ -1,4 +1,4 @@
-"""The known backends, those of other packages, and which of their libraries are missing."""
+"""Registry of the backends, including those of other packages, and of missing libraries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from pffbench.backends.base import Backend
 
-#: Name → where its class is. The modules are light: a library is imported by an instance only.
+#: Name → location of its class. The modules are light: only an instance imports a library.
 _BUILT_IN = {
     "hdf5": "pffbench.backends.hdf5:Hdf5",
     "netcdf4": "pffbench.backends.netcdf4:NetCdf4",
@@ -27,11 +27,11 @@ ENTRY_POINT_GROUP = "pffbench.backends"
 
 @cache
 def _targets() -> dict[str, str]:
-    """Return all that there are; looks through every installed package, which takes a while."""
+    """Return the locations of all backends; searching all installed packages takes a while."""
     from importlib.metadata import entry_points
 
     found = {entry.name: entry.value for entry in entry_points(group=ENTRY_POINT_GROUP)}
-    return {**found, **_BUILT_IN}  # nobody replaces a built-in backend unnoticed
+    return {**found, **_BUILT_IN}  # a built-in backend cannot be replaced
 
 
 def backend_names() -> tuple[str, ...]:
@@ -56,7 +56,7 @@ def backend_class(name: str) -> type[Backend]:
 
 
 def missing_library(kind: type[Backend]) -> str | None:
-    """Say which library of a backend is missing or of another series, or None.
+    """Return which library of a backend is missing or of another series, or None.
 
     Nothing is imported: of two series of a library only one can be there, and the other one's
     backend must not break what this one does.
@@ -72,7 +72,7 @@ def missing_library(kind: type[Backend]) -> str | None:
 
 
 def installed(name: str) -> str | None:
-    """Return the version of an installed package; None where it does not tell."""
+    """Return the version of an installed package; None if it has none."""
     from importlib import metadata
 
     try:

@@ -13,7 +13,7 @@ from pffbench.errors import UserError
 if TYPE_CHECKING:
     from pffbench.data.files import FileSource
 
-#: The kinds of data, each with what it is.
+#: The kinds of data, each with a description.
 SOURCES = {
     "uniform": "random, incompressible: floats in [0, 1), integers over all bit patterns",
     "integers": "random whole numbers 0 .. 999 (0 .. 99 in one byte): compress moderately",
@@ -26,7 +26,7 @@ SOURCES = {
     "file": "a variable of the user's own HDF5, netCDF, Zarr or .npy file",
 }
 
-#: Kind → what makes it of a type and a seed; a run imports what it has cases of.
+#: Kind → function that makes it from a type and a seed; a run imports only the kinds of its cases.
 _GENERATORS = {
     "uniform": "pffbench.data.generators:uniform",
     "integers": "pffbench.data.generators:Integers",
@@ -40,7 +40,7 @@ _GENERATORS = {
 
 
 def default_dtype(kind: str) -> str:
-    """Return the element type that data of a kind have where none is named."""
+    """Return the default element type of a kind of data."""
     return "uint16" if kind in ("image", "dense", "sparse") else "float32"
 
 
@@ -63,8 +63,8 @@ def make_source(
     seed : int
         Any integer; its low 64 bits count. Kind ``file`` ignores it.
     file, variable : str, optional
-        With kind ``file``: the user's file (see `locate`), and which variable in it (not needed
-        where there is only one).
+        With kind ``file``: the user's file (see `locate`), and the variable in it (not needed if
+        there is only one).
 
     Returns
     -------
@@ -94,14 +94,14 @@ def make_source(
 def seed_of_repetition(seed: int, repetition: int) -> int:
     """Return the seed of the data of a repetition.
 
-    Data differ from repetition to repetition, so that nothing left over from an earlier one, in
-    memory or in a file, can pass for what was to be read.
+    Data differ from repetition to repetition, so that leftovers of an earlier one, in memory or in
+    a file, cannot pass for the data to be read.
     """
     return hashing.stream(seed, repetition)
 
 
 class Sources:
-    """Makes the sources of a run; a source that was made last, or opened, is used again."""
+    """Makes the sources of a run; the last one made, and opened files, are reused."""
 
     def __init__(self) -> None:
         self._files: dict[tuple[str | None, ...], Source] = {}

@@ -1,4 +1,4 @@
-"""What a source of data is, and the element types that there are."""
+"""Interface of the sources of data, and the supported element types."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ DTYPES: tuple[str, ...] = get_args(DType)
 class Source(Protocol):
     """Values as a pure function of seed, array number and global index.
 
-    The value of an element never depends on which box it is asked for in, so any rank can make
-    or check any part of an array. Sources keep scratch memory: an instance serves one thread.
+    The value of an element does not depend on the requested box, so any rank can make or check any
+    part of an array. Sources keep scratch memory: an instance serves one thread.
     """
 
     @property
@@ -69,7 +69,7 @@ class Comparing(Protocol):
     def matches(
         self, got: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]
     ) -> bool:
-        """Tell whether a C-contiguous box holds exactly the bytes that `fill` would put there."""
+        """Return whether a C-contiguous box holds exactly the bytes that `fill` would put there."""
 
 
 def check_dtype(name: str) -> np.dtype[Any]:

@@ -1,13 +1,13 @@
-"""Smooth fields and noise-like spectra.
+"""Smooth fields and noise-like spectra as sources of data.
 
-Random numbers stand at the points of a cubic lattice; between them is interpolated with the
-weight ``t * t * (3 - 2 * t)`` along each axis (K. Perlin's "smoothstep"). What is slow is done
-on the lattice: last comes the first axis, where the weight of a whole plane is one number.
+`ValueNoise` interpolates between random numbers at the points of a cubic lattice, with the weight
+``t * t * (3 - 2 * t)`` along each axis (K. Perlin's "smoothstep"). Slow steps are done on the
+lattice: the first axis comes last, where a whole plane has one weight.
 
-Stands in for the dataset ``ES_ImaginaryLW`` of 717 channels in which The HDF Group showed what a
-chunk cache too small costs: gzip 6 makes it 1.076 times smaller (46 461 600 to 43 162 046 bytes,
-white paper "Improving I/O Performance When Working with HDF5 Compressed Datasets"). So little is
-gained because only the signs and exponents of such numbers resemble each other.
+`Cris` stands in for the dataset ``ES_ImaginaryLW`` of 717 channels with which The HDF Group showed
+the cost of a chunk cache that is too small: gzip 6 makes it 1.076 times smaller (46 461 600 to 43
+162 046 bytes, white paper "Improving I/O Performance When Working with HDF5 Compressed Datasets").
+The ratio is small because only the signs and exponents of such numbers are similar.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COORDINATE_BITS = 21
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Where a range of indices lies on the lattice.
+    """Position of a range of indices on the lattice.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Axis:
     place : ndarray of int64
         For each index, the lattice point below it, counted from `first`.
     weight : ndarray of float32
-        For each index, how much of the lattice point above it.
+        For each index, the weight of the lattice point above it.
     """
 
     first: int
@@ -60,15 +60,15 @@ class Axis:
 
 
 class ValueNoise:
-    """A field over a box of a volume; ask for its planes in rising order.
+    """A field over a box of a volume; its planes are evaluated in rising order.
 
     Each value is computed by the same operations in the same order in every box, each rounded
-    by itself, so boxes and machines agree.
+    separately, so boxes and machines agree.
 
     Parameters
     ----------
     state : int
-        Which field: a `hashing.stream`.
+        Seed of the field: a `hashing.stream`.
     cell : int
         Distance of the lattice points in elements.
     amplitude : float
@@ -76,7 +76,7 @@ class ValueNoise:
     z, y, x : (int, int)
         The box: first index and one past the last one of each axis.
     step : int
-        How many elements of the other axes one along the first axis counts.
+        Length of an element along the first axis, in elements of the other axes.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ValueNoise:
         shape = (len(self._y.place), len(self._x.place))
         self._low, self._high, self._rise = (np.empty(shape, np.float32) for _ in range(3))
         self._part = np.empty(shape, np.float32)
-        self._at = -2  # which lattice planes `_low` and `_high` are; none yet
+        self._at = -2  # the lattice planes of `_low` and `_high`; none yet
 
     def plane(self, z: int, out: Plane) -> None:
         """Evaluate the plane at index `z` of the first axis."""
@@ -109,7 +109,7 @@ class ValueNoise:
         self._at = place
 
     def _lattice_plane(self, place: int, out: Plane) -> None:
-        """Interpolate between the lattice points of one plane of them."""
+        """Interpolate between the points of one lattice plane."""
         points = self._points(self._z.first + place)
         rows = _between(points, self._x)
         rises = np.diff(rows, axis=0)
@@ -149,10 +149,10 @@ def hash_points(state: int, z: Any, y: Any, x: Any) -> npt.NDArray[np.uint64]:
 #: Waves lie within +-1024, and the field within +-2**21, before it is scaled down.
 _HEIGHT = 1024
 _FIELD = 2**21
-#: Phases are counted modulo primes below 2**16 that no power of two comes close to a multiple of,
-#: so that a block in the wrong place shows.
+#: Phases are counted modulo primes below 2**16 whose multiples are far from powers of two, so that
+#: a misplaced block is detected.
 _PRIMES = (62171, 62119)
-#: Elements in a scratch buffer, and rows whose leading waves are made in one go.
+#: Elements in a scratch buffer, and rows whose leading waves are made at a time.
 _BLOCK = 32 * 1024
 _ROWS = 4096
 
@@ -262,8 +262,8 @@ def _unravel(
 
 #: Standard deviation of a channel in the middle of the spectrum.
 _SIGMA = 0.1
-#: Natural logarithm of how much wider, or narrower, the outermost channels scatter; chosen for
-#: the compression ratio.
+#: Natural logarithm of the relative width of the outermost channels; chosen for the compression
+#: ratio.
 _SLOPE = 0.25
 #: A number is the sum of four parts of a random word; so many bits of each, and where they begin.
 _PART_BITS = 13
@@ -271,7 +271,7 @@ _PARTS = (51, 38, 25, 12)
 #: Sum of the parts in the mean, and its standard deviation (of four uniform numbers: Irwin-Hall).
 _MEAN = 4 * (2**_PART_BITS - 1) / 2
 _DEVIATION = 2**_PART_BITS / sqrt(3)
-#: What whole numbers count in, so that all of them fit: no value reaches 0.45.
+#: Unit of whole numbers, so that all of them fit: no value reaches 0.45.
 _UNITS = {1: 250, 2: 4000, 4: 4000, 8: 4000}
 
 
@@ -280,8 +280,8 @@ class Cris:
 
     The standard deviation of channel i of n is ``0.1 * (1 + x + x**2 / 2)``, where x goes from
     -0.25 to 0.25: nearly an exponential. Whole numbers are the same field in smaller units,
-    shifted to be positive in unsigned types. Nothing but sums and products of numbers that are
-    exact, or rounded once, is computed, so every machine gives the same values.
+    shifted to be positive in unsigned types. Only sums and products of numbers that are exact, or
+    rounded once, are computed, so every machine gives the same values.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ class Cris:
             np.copyto(out, values, casting="unsafe")
 
     def _width(self, channels: int) -> Array:
-        """Return what the noise of each channel is multiplied by."""
+        """Return the factor of the noise of each channel."""
         if channels not in self._widths:
             x = np.linspace(-_SLOPE, _SLOPE, channels) if channels > 1 else np.zeros(1)
             unit = 1 if self.dtype.kind == "f" else _UNITS[self.dtype.itemsize]
@@ -320,7 +320,7 @@ class Cris:
 
     @property
     def _middle(self) -> np.float32:
-        """Return what makes whole numbers of unsigned types positive."""
+        """Return the shift that makes whole numbers of unsigned types positive."""
         unsigned = self.dtype.kind == "u"
         return np.float32(_UNITS[self.dtype.itemsize] // 2 if unsigned else 0)
 

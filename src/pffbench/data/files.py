@@ -1,4 +1,4 @@
-"""The user's own variable as a source of data."""
+"""A variable of the user's file as a source of data."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PREFIX = "package:"
 def locate(file: str) -> str:
     """Return the path that a name in an experiment stands for.
 
-    An experiment can come from anybody, so nothing is imported to find a package, and none is
-    looked for in the current directory.
+    An experiment may be untrusted, so nothing is imported to find a package, and the current
+    directory is not searched.
 
     Parameters
     ----------
@@ -36,7 +36,8 @@ def locate(file: str) -> str:
     Raises
     ------
     UserError
-        What is named is no package, the package is not installed, or the path leads out of it.
+        The name is not that of a package, the package is not installed, or the path leads out of
+        it.
     """
     if not file.startswith(PREFIX):
         return file
@@ -56,19 +57,19 @@ def locate(file: str) -> str:
 
 
 def _specs(name: str) -> Iterator[ModuleSpec]:
-    """Yield what finders know of a top-level package, without importing anything."""
+    """Yield the specifications of a top-level package, without importing anything."""
     here = os.path.realpath(".")
     elsewhere = [place for place in sys.path if place and os.path.realpath(place) != here]
     if (found := PathFinder.find_spec(name, elsewhere)) is not None:
         yield found
-    for finder in sys.meta_path:  # packages that are installed so that they can be edited
+    for finder in sys.meta_path:  # packages installed in editable mode
         if getattr(finder, "__module__", "").startswith("__editable__"):
             found = finder.find_spec(name, None)
             if found is not None:
                 yield found
 
 
-#: Most bytes that one read from the user's file brings into memory, and that are kept.
+#: Most bytes that one read from the user's file loads into memory, and that are kept.
 _WINDOW_BYTES = 64 * 2**20
 
 Box = tuple[slice, ...]
@@ -80,8 +81,8 @@ class FileSource:
     Element (i, j, ...) of array number n is element ((i + n) mod I, j mod J, ...) of the variable
     with shape (I, J, ...): the roll along the first axis makes a mix-up of arrays visible. Values
     are the stored ones, without mask, scale or offset, in native byte order. The file stays open,
-    read-only, and only what is asked for is read (at most 64 MiB at a time; whole chunks, of
-    which the last are kept).
+    read-only, and only requested parts are read (at most 64 MiB at a time; whole chunks, the last
+    of them kept).
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ class FileSource:
         except UserError:
             self.close()
             raise
-        self.dtype = np.dtype(self.dtype.name)  # without what h5py notes on enumerations
+        self.dtype = np.dtype(self.dtype.name)  # without h5py's metadata of enumerations
 
     def _check(self, dtype: np.dtype[Any] | None) -> None:
         """Raise UserError unless the variable is an array of a supported and expected type."""
@@ -192,7 +193,7 @@ class FileSource:
 
 
 def _cuts(begin: int, count: int, size: int) -> list[tuple[slice, slice]]:
-    """Cut `count` <= `size` indices from `begin` on a ring: where to read, where they go."""
+    """Cut `count` <= `size` indices from `begin` on a ring: source and target slices."""
     straight = min(count, size - begin)
     cuts = [(slice(begin, begin + straight), slice(0, straight))]
     if straight < count:

@@ -1,4 +1,4 @@
-"""Simple generators: uniform numbers, small integers, a constant, rounded numbers."""
+"""Generators of data: uniform numbers, small integers, a constant, rounded numbers."""
 
 from __future__ import annotations
 
@@ -148,16 +148,16 @@ class Constant:
 
 
 class BitRounded:
-    """A source of floating-point numbers that keeps so many bits of each mantissa.
+    """A source of floating-point numbers rounded to a number of mantissa bits.
 
-    Half of what the last kept bit counts is added, then the bits behind it are cut off: the mode
-    BitRound of netCDF-C (https://docs.unidata.ucar.edu/netcdf-c/current/, quantization), which
-    does so to the bits as they are, so that a mantissa may carry over into the exponent.
+    Half of the last kept bit is added, then the bits behind it are cut off: the mode BitRound of
+    netCDF-C (https://docs.unidata.ucar.edu/netcdf-c/current/, quantization), which does so to the
+    bits as they are, so that a mantissa may carry over into the exponent.
 
     Parameters
     ----------
     source : Source
-        The numbers before, of type float32 or float64.
+        The original numbers, of type float32 or float64.
     bits : int
         Bits of the mantissa that are kept.
     """

@@ -1,10 +1,10 @@
-"""A volume as X-ray tomography makes it: smooth tissue, sharp borders, noise, empty outside.
+"""Volume resembling X-ray tomography: smooth tissue, sharp borders, noise, empty outside.
 
 Stands in for the image of a heart (HiP-CT at 200 µm, 806 x 629 x 629 uint16) on which the HEFTIE
 project compared Zarr libraries and compressors, https://github.com/HEFTIEProject/zarr-benchmarks:
 there Blosc-Zstd level 3 with byte shuffle makes it 1.885 times smaller in chunks of 128 x 128 x
-128, with bit shuffle 1.789 and without 1.539. What is made here comes within 6 % of the study's
-ratios; its features are of the same size in elements whatever the shape of the array.
+128, with bit shuffle 1.789 and without 1.539. The generated data come within 6 % of the study's
+ratios; the size of the features in elements does not depend on the shape of the array.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pffbench.data.fields import Plane, ValueNoise
 from pffbench.data.random import GOLDEN, counters, mix_array, stream
 from pffbench.data.volumes import WIDTH, Part, Volume
 
-#: Value of plain tissue; how far it varies over long and short distances; noise in it; and how
-#: much denser the densest parts are. All chosen for the compression ratios.
+#: Value of plain tissue; its variation over long and short distances; its noise; and the excess of
+#: the densest parts. All chosen for the compression ratios.
 _BASE, _LONG, _SHORT, _SIGMA, _CONTRAST = 12500, 1900, 1150, 115, 5000
 #: The distances, in elements.
 _LONG_CELL, _SHORT_CELL = 160, 16
-#: Dense is where a field within +-1 is above this; from there contrast rises so steeply.
+#: Parts are dense where a field within +-1 is above this; and the slope of the contrast there.
 _THRESHOLD, _STEEPNESS = 0.34, 12
 #: Sum of four bytes of a random word: its mean and standard deviation (Irwin-Hall).
 _MEAN, _DEVIATION = 510, 147.8
@@ -36,7 +36,7 @@ Words = npt.NDArray[np.uint32]
 class Image(Volume):
     """Tissue within the ellipse that fits the last two axes, zero outside of it.
 
-    Values lie between 8900 and 21 100, in one-byte types at a 256th of that.
+    Values lie between 8900 and 21 100; in one-byte types at a 256th of that.
     """
 
     def __init__(self, dtype: np.dtype[Any], seed: int) -> None:

@@ -7,16 +7,16 @@ bit, so counters may be hashed directly.
 
 The trailing axes of an array are folded into *segments* of at most `width` elements: axis `split`
 is cut into groups of `group` indices, and the columns of a segment are those indices times all
-later axes. What remains, the axes before `split` and the number of the group, numbers the
-segments. Segments and columns depend on the global shape alone, never on the box, and every box is
-at most three pieces whose rows all have the same columns.
+later axes. The remaining axes, those before `split`, and the number of the group number the
+segments. Segments and columns depend on the global shape alone, and every box is at most three
+pieces whose rows all have the same columns.
 
 A word is ``column * multiplier`` modulo the word size, where `column` is an entry of a table of
 strong hashes (made once per source) and `multiplier` is odd and comes, like the `addend` that is
-combined with the product by exclusive or, from a strong hash of the seed, the array number and
-the number of the segment (see `pffbench.data.random`). One multiplication per element replaces a
-whole hash function. The high bits of the product are good, the low ones repeat in many segments;
-each kind of data states how it keeps the low bits out of its values.
+combined with the product by exclusive or, from a strong hash of the seed, the array number and the
+number of the segment. One multiplication per element replaces a whole hash function. The high bits
+of the product are good, the low ones repeat in many segments; each kind of data states how it keeps
+the low bits out of its values.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """How one box of one array is folded into rows.
+    """Decomposition of a box of an array into rows.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def check_box(start: Index, extent: Index, shape: Index) -> None:
 
 #: Bytes of the column table, and of each scratch buffer: two or three fit a second-level cache.
 _BLOCK_BYTES = 256 * 1024
-#: Segments whose keys are made in one go.
+#: Segments whose keys are made at a time.
 _KEYS = 4096
 
 
@@ -297,10 +297,10 @@ class Keyed(ABC):
     def matches(
         self, got: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]
     ) -> bool:
-        """Tell whether a box holds exactly the bytes that `fill` would put there.
+        """Return whether a box holds exactly the bytes that `fill` would put there.
 
-        The same as filling and comparing, but each block is compared while it is still in the
-        cache. The parameters are those of `fill`, which also says when ValueError is raised.
+        Equivalent to filling and comparing, but each block is compared while it is still in the
+        cache. Parameters and errors are those of `fill`.
         """
         check_out(got, self.dtype)
         if self._values_memory is None:

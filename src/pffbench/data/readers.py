@@ -1,6 +1,6 @@
 """Reading one variable of a user's file: HDF5, netCDF, Zarr or npy, recognised by its signature.
 
-Zarr names codecs in the data, and some of them, such as pickle, run what the data say.
+Zarr names codecs in the data, and some of them, such as pickle, run code from the data.
 
 Only the library of the file's own format is imported, and only here. All files are opened
 read-only by one process.
@@ -21,7 +21,7 @@ from pffbench.data.base import Array
 from pffbench.errors import UserError
 from pffbench.regular_files import check_regular, open_regular
 
-#: Codecs of format 2 and of numcodecs, and those of format 3. What is not here is refused.
+#: Codecs of format 2 and of numcodecs, and those of format 3. All others are refused.
 _HARMLESS = frozenset(
     {
         "adler32", "astype", "bitround", "blosc", "bz2", "crc32", "crc32c", "delta",
@@ -72,7 +72,7 @@ _CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 _ZARR = ("zarr.json", ".zarray", ".zgroup")
 #: How netCDF-4 names the dataset of a dimension that has no coordinate variable.
 _BARE_DIMENSION = b"This is a netCDF dimension but not a netCDF variable"
-#: What the libraries raise when a file is not as it should be.
+#: Errors that the libraries raise for an invalid file.
 _FAILURES = (OSError, ValueError, KeyError, TypeError, RuntimeError)
 #: Most names that an error message lists.
 _LISTED = 10
@@ -91,7 +91,7 @@ class Variable:
     shape, dtype
         As stored; the byte order may be foreign.
     chunks : tuple of int or None
-        The boxes that it is stored in, if it is.
+        Chunk shape, if it is chunked.
     array : object
         Takes a tuple of slices, gives an ndarray of stored values.
     close : callable
@@ -146,12 +146,12 @@ def open_variable(path: Path, variable: str | None) -> Variable:
 
 
 def _reason(error: Exception) -> str:
-    """Say in one line what a library complained of."""
+    """Return the message of a library's error in one line."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def _reader(path: Path) -> Callable[[Path, str | None], Variable]:
-    """Find the function that reads this file, by its first bytes or what is in the directory."""
+    """Return the function that reads this file, by its first bytes or the directory's contents."""
     if not path.exists():
         raise UserError(f"{path}: there is no such file")
     if path.is_dir():
@@ -176,7 +176,7 @@ def _reader(path: Path) -> Callable[[Path, str | None], Variable]:
 
 
 def _choose(path: Path, names: Iterable[str], variable: str | None) -> str:
-    """Settle which variable is meant."""
+    """Return the name of the requested variable, or of the only one."""
     there = sorted(names)
     if variable is not None and variable in there:
         return variable
@@ -235,7 +235,7 @@ def _open_hdf5(path: Path, variable: str | None) -> Variable:
 
 
 def _refuse_link(path: Path, file: Any, variable: str) -> None:
-    """Refuse a variable that the file only points to: the other file may be no file at all."""
+    """Refuse a variable behind a link to another file, which may not be a regular file."""
     import h5py
 
     steps = variable.split("/")
@@ -248,7 +248,7 @@ def _refuse_link(path: Path, file: Any, variable: str) -> None:
 
 
 def _other_files(dataset: Any) -> list[str]:
-    """Return the files in which a dataset has its values, beside its own."""
+    """Return the external files in which a dataset has its values."""
     sources = dataset.virtual_sources() if dataset.is_virtual else ()
     names = [source.file_name for source in sources if source.file_name != "."]
     return [*names, *(name for name, _, _ in dataset.external or ())]

@@ -1,4 +1,4 @@
-"""Compare what was read with what the source says it should be, byte by byte."""
+"""Byte-by-byte comparison of data read with their source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BLOCK_BYTES = 2**19
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Where a box first differs from its source.
+    """First difference of a box from its source.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def verify(
     Parameters
     ----------
     source : Source
-        Says what the values should be.
+        Source of the expected values.
     got : ndarray
         The box that was read, in any memory layout.
     array : int
@@ -87,7 +87,7 @@ def verify(
 def _compare(
     source: Source, got: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]
 ) -> Mismatch | None:
-    """Compare with any source, block by block, and find out what is wrong."""
+    """Compare with any source, block by block; return the first difference."""
     dtype = source.dtype
     capacity = max(1, _BLOCK_BYTES // dtype.itemsize)
     # A bytearray, because its startswith is memcmp: twice as quick as comparing with numpy.
@@ -126,7 +126,7 @@ def _blocks(extent: tuple[int, ...], capacity: int) -> Iterator[tuple[slice, ...
 
 
 def _texts(expected: np.generic, got: np.generic) -> tuple[str, str]:
-    """Both values as text that tells them apart."""
+    """Return both values as texts that differ."""
     texts = str(expected), str(got)
     if texts[0] != texts[1]:
         return texts

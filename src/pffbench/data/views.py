@@ -17,7 +17,7 @@ class Strided:
     Parameters
     ----------
     source : Source
-        Where the elements come from.
+        Source of the elements.
     first : tuple of int
         Global index of the lattice's first element.
     stride : tuple of int
@@ -44,7 +44,7 @@ class Strided:
         return self._source.dtype
 
     def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
-        """Fill a box of the lattice, see `Source.fill`; what lies between is made and let go.
+        """Fill a box of the lattice, see `Source.fill`; elements between are discarded.
 
         Here `start` and `shape` are indices and shape of the lattice.
         """
@@ -62,18 +62,18 @@ class Strided:
         return tuple(first + i * step for first, i, step in each)
 
 
-#: Whether elements have been changed, of a box that begins at `start` and has the shape `extent`:
-#: an array of bool that can be broadcast to `extent`.
+#: Whether elements of a box that begins at `start` and has the shape `extent` have been changed: an
+#: array of bool that can be broadcast to `extent`.
 Changed = Callable[[tuple[int, ...], tuple[int, ...]], Array]
 
 
 class Generation:
-    """One of several data for the same arrays.
+    """One of two sets of data for the same arrays.
 
     Parameters
     ----------
     source : Source
-        Of all generations; they are different arrays of it.
+        Source of all generations, which are different arrays of it.
     number : int
         0 or 1.
     """
@@ -98,9 +98,9 @@ class Merged:
     Parameters
     ----------
     source : Source
-        Of both.
+        Source of both.
     changed : callable
-        Says where.
+        Returns where elements have been changed.
     """
 
     def __init__(self, source: Source, changed: Changed) -> None:

@@ -1,10 +1,10 @@
-"""Volumes, and volumes of labels, generated plane by plane.
+"""Volumes, including volumes of labels, generated plane by plane.
 
 Stand in for two parts of the H01 data set (human cortex under the electron microscope, sections
 thicker than pixels are wide) on which the HEFTIE project compared Zarr libraries and compressors,
 https://github.com/HEFTIEProject/zarr-benchmarks, 806 x 629 x 629 uint16 in chunks of 128 x 128 x
 128. `Dense`, nearly all of it labelled, becomes 36.2 times smaller there with Blosc-Zstd 3 without
-shuffle and 27.9 times with; what is made here comes within 25 % of the study's ratios. `Sparse`,
+shuffle and 27.9 times with; the generated data come within 25 % of the study's ratios. `Sparse`,
 104 cells in empty space, becomes 855 and 1016 times smaller, here within 6 %.
 """
 
@@ -78,9 +78,9 @@ class Volume(ABC):
     def matches(
         self, got: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]
     ) -> bool:
-        """Tell whether a box holds exactly the bytes that `fill` would put there.
+        """Return whether a box holds exactly the bytes that `fill` would put there.
 
-        The parameters are those of `fill`, which also says when ValueError is raised.
+        Parameters and errors are those of `fill`.
         """
         unsigned = np.dtype(f"u{self.dtype.itemsize}")
         for there, part in self._parts(got, array, start, shape):
@@ -140,16 +140,16 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How cells look; lengths in elements of the last two axes.
+    """Geometry of cells; lengths in elements of the last two axes.
 
     Parameters
     ----------
     cell : int
         Edge of a cell.
     step : int
-        How much longer an element is along the first axis.
+        Ratio of an element's length along the first axis to that along the others.
     bend, bend_cell : float, int
-        How far borders are bent, and over which distance.
+        Amplitude and distance of the bends of borders.
     rough, rough_cell : float, int
         The same, of smaller bends.
     """
@@ -188,7 +188,7 @@ class Labels(Volume):
                 cell *= np.float32(stride)
                 index += cell
             np.copyto(place, index, casting="unsafe")
-            # With mode "clip" the labels are put where they belong without a copy between.
+            # With mode "clip" the labels are written without an intermediate copy.
             flat.take(place, out=out[number], mode="clip")
             yield number
 
@@ -229,7 +229,7 @@ class _Bent:
         self._part = np.empty((part.y[1] - part.y[0], part.x[1] - part.x[0]), np.float32)
 
     def cells(self, z: int, out: npt.NDArray[np.float32]) -> None:
-        """Tell the cells along this axis for the elements of a plane."""
+        """Compute the cells along this axis for the elements of a plane."""
         self._bend.plane(z, out)
         self._rough.plane(z, self._part)
         out += self._part
@@ -246,7 +246,7 @@ def _straight(part: Part, number: int, form: Form) -> npt.NDArray[np.float32]:
 
 
 class Dense(Labels):
-    """Labels 1 to 65 535 (or what the type holds); 36 % of the cells have none, which is 0."""
+    """Labels 1 to 65 535 (or the type's largest); 36 % of the cells have none, which is 0."""
 
     form = Form(cell=58, step=5, bend=2.4, bend_cell=32, rough=4.4, rough_cell=6)
 
@@ -260,7 +260,7 @@ class Dense(Labels):
 class Sparse(Labels):
     """Labels 1 to 103, on one cell of each block of cells; all others are 0.
 
-    One of each block and not one in so many by chance: so the ratios hardly depend on the seed.
+    One of each block, instead of random cells, so that the ratios hardly depend on the seed.
     """
 
     form = Form(cell=53, step=3, bend=12.5, bend_cell=16, rough=2.2, rough_cell=8)

@@ -1,1 +1,1 @@
-"""Histories of versions of small tables, and the ways of keeping all of them or the last one."""
+"""Version histories of small tables, and stores that keep all versions or the last one."""

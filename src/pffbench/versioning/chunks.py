@@ -1,13 +1,13 @@
-"""Keep each different chunk once: the smallest honest store of versions by content.
+"""Content-addressed store of versions: each different chunk is kept once.
 
-Of each column there are four arrays, none of which ever changes but by growing:
+Each column has four arrays, which change only by growing:
 
-- `pool/<column>`: the chunks that are unlike any before, one after the other;
-- `hashes/<column>`: their SHA-256, so that a store can be gone on with;
+- `pool/<column>`: the different chunks, one after the other;
+- `hashes/<column>`: their SHA-256, so that a store can be extended;
 - `places/<column>`: for each version the numbers in the pool of its chunks, in C order;
-- `shapes/<column>`: for each version where its places begin, and the column's shape.
+- `shapes/<column>`: for each version the start of its places, and the column's shape.
 
-Chunks at the edge are filled up with zeros before they are hashed and stored.
+Chunks at the edge are padded with zeros before they are hashed and stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pffbench.versioning.history import COLUMNS, Edit, Shape, Table, Values, Ver
 from pffbench.versioning.interface import Call, ColumnStorage, VersionReader, VersionWriter
 from pffbench.versioning.plain import Column, Folder
 
-#: Entries of places, shapes and hashes that lie in one chunk of theirs.
+#: Entries in one chunk of places, shapes and hashes.
 _ENTRIES = 256
 _HASH = 32
 
@@ -35,7 +35,7 @@ def grid_of(shape: Shape, chunks: Shape) -> Shape:
 
 
 def touched_chunks(edits: Iterable[Edit], before: Shape, chunks: Shape) -> set[Shape]:
-    """Return the chunks, of the shape after all edits, that may differ from those before.
+    """Return the chunks, of the shape after all edits, that may have changed.
 
     An edit that changes the length of an axis moves the edge, so that from its start on everything
     counts as touched, the chunk with the edge included.
@@ -59,7 +59,7 @@ def touched_chunks(edits: Iterable[Edit], before: Shape, chunks: Shape) -> set[S
 
 @dataclass
 class Pool:
-    """The chunks of one column, as they come in.
+    """The different chunks of one column.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Pool:
     hashed: int = 0
 
     def take(self, values: Values, edits: Sequence[Edit]) -> list[tuple[bytes, Values]]:
-        """Take a version of the column in; return the chunks that are new, with their hashes."""
+        """Add a version of the column; return the new chunks, with their hashes."""
         shape = self.shape or (0,) * values.ndim
         touched = touched_chunks(edits, shape, self.chunks)
         grid = grid_of(values.shape, self.chunks)
@@ -103,17 +103,17 @@ class Pool:
 
 
 class KeepingChunks(VersionWriter):
-    """A pool of chunks, and for each version which of them it consists of.
+    """A pool of chunks, and for each version the numbers of its chunks.
 
-    Staging hashes the chunks that edits touch; committing writes those that are new, then the
-    places, and the shapes last: what is not in them is in no version.
+    Staging hashes the chunks that edits touch; committing writes the new ones, then the places, and
+    the shapes last, which complete a version.
 
     Parameters
     ----------
     folder : Folder
         The store.
     storage : ColumnStorage
-        How chunks are stored.
+        Storage of the chunks.
     """
 
     def __init__(self, folder: Folder, storage: ColumnStorage) -> None:
@@ -164,7 +164,7 @@ class KeepingChunks(VersionWriter):
             self._append(f"shapes/{name}", np.array([[begin, *pool.shape]], np.int64))
 
     def _append(self, name: str, values: Values) -> int:
-        """Let an array grow by some entries; return its length before."""
+        """Append entries to an array; return its former length."""
         array = self._arrays[name]
         begin = int(array.shape[0])
         if len(values):
@@ -182,14 +182,14 @@ class KeepingChunks(VersionWriter):
 
 @dataclass(frozen=True)
 class _Found:
-    """A column of a version: where its chunks are."""
+    """A column of a version, with the places of its chunks."""
 
     pool: Column
     places: Values
 
 
 class RecallingChunks(VersionReader):
-    """Versions, put together of chunks of the pool."""
+    """Versions, assembled from chunks of the pool."""
 
     def __init__(self, folder: Folder, storage: ColumnStorage) -> None:
         self._folder = folder
@@ -223,7 +223,7 @@ class RecallingChunks(VersionReader):
     def _steps(
         self, column: _Found, shape: Shape
     ) -> Iterator[tuple[tuple[Any, ...], tuple[slice, ...]]]:
-        """Yield what of the pool goes where."""
+        """Yield the parts of the pool and their targets."""
         chunks = self._storage.chunks(len(shape))
         for at, number in np.ndenumerate(column.places):
             sides = list(zip(at, chunks, shape, strict=True))

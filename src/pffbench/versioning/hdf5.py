@@ -1,4 +1,4 @@
-"""Versions in plain HDF5 files: the last state, copies, and our chunk store."""
+"""Version stores in plain HDF5 files: last version, full copies, and different chunks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pffbench.versioning.plain import (
 
 
 def file_arguments(options: Options) -> dict[str, Any]:
-    """Return what ``h5py.File`` is told; what is not among the options is the library's own."""
+    """Return the arguments of ``h5py.File``; all others have the library's defaults."""
     assert isinstance(options, Hdf5Options)
     told = {
         "rdcc_nbytes": None if options.chunk_cache is None else int(options.chunk_cache),
@@ -41,7 +41,7 @@ def file_arguments(options: Options) -> dict[str, Any]:
 
 
 def compression(storage: ColumnStorage) -> dict[str, Any]:
-    """Return what ``create_dataset`` is told to compress a column."""
+    """Return the arguments with which ``create_dataset`` compresses a column."""
     if storage.codec == "none":
         return {}
     if storage.codec == "lzf":  # which has no levels
@@ -79,7 +79,7 @@ class Hdf5Folder(Folder):
 
 
 class _Hdf5Keeper(VersionStore):
-    """What the ways in an HDF5 file have in common."""
+    """Base class of the version stores in HDF5 files."""
 
     def __init__(self, storage: ColumnStorage, options: Options) -> None:
         super().__init__(storage, options)
@@ -137,7 +137,7 @@ class Hdf5Chunks(_Hdf5Keeper):
 
 
 def look_at_file(h5py: Any, path: str, is_data: Any) -> tuple[StoredSize, StoredAs]:
-    """Count the chunks of the datasets that hold column data, and tell how values are stored.
+    """Return the stored size of the column data of a file, and their storage layout.
 
     Parameters
     ----------

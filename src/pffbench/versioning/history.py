@@ -1,11 +1,11 @@
 """The history of a table: the edits of each version, and the table after it.
 
-Pure: it knows no library and no file. Each version draws from a generator of its own, seeded with
-seed, rank and number, so a history can be made again at any time, to verify what was kept.
+No library or file is involved. Each version draws from its own generator, seeded with seed, rank
+and number, so a history can be repeated at any time, to verify a store.
 
 Five kinds were published with versioned-hdf5 (https://github.com/deshaw/versioned-hdf5, directory
-`analysis`). What its text describes and what its published runs did differ: these switched nearly
-all changes off. Numbers and chances are those of its program, re-stated.
+`analysis`). Its text and its published runs differ: the runs switched nearly all changes off.
+Numbers and probabilities are those of its program.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 Values = npt.NDArray[Any]
 #: A table: its columns by name, `key0`, `key1` (int64) and `val` (float64).
 Table = Mapping[str, Values]
-#: Whether changed values are assigned one by one, or the stretch that holds them all at once.
+#: Whether changed values are assigned one by one, or as the range that holds them all.
 Change = Literal["element", "batch"]
 
 COLUMNS = ("key0", "key1", "val")
@@ -33,18 +33,18 @@ _RECENT = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One assignment: the column gets a shape, then a box of it gets data.
+    """One assignment: a column is resized, then a box of it is written.
 
     Parameters
     ----------
     column : str
-        Which.
+        Name of the column.
     shape : tuple of int
         Shape of the column from now on.
     start : tuple of int
         First element of the box.
     data : ndarray
-        What the box then holds; may be empty when only the shape changes.
+        Data of the box; may be empty when only the shape changes.
     """
 
     column: str
@@ -60,7 +60,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What happened to the rows of the table; with two axes, columns of it are not counted.
+    """Changes to the rows of the table; with two axes, its columns are not counted.
 
     Parameters
     ----------
@@ -77,24 +77,24 @@ class Rows:
 
     @property
     def gained(self) -> int:
-        """Rows that the table is longer by."""
+        """Rows by which the table grew."""
         return self.inserted - self.deleted + self.appended
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version: how it came about, and what it is.
+    """A version: its edits and its table.
 
     Parameters
     ----------
     number : int
         0 is the initial table.
     edits : tuple of Edit
-        What has to be done to the version before, in this order.
+        Edits of the version before, in order.
     rows : Rows
-        What that does.
+        Changes of the rows by the edits.
     table : mapping of str to ndarray
-        The columns as they then are; not to be written to.
+        The columns after the edits; not to be written to.
     """
 
     number: int
@@ -109,7 +109,7 @@ class Version:
 
     @property
     def edited_bytes(self) -> int:
-        """Bytes of all data that the edits hand over."""
+        """Bytes of all data in the edits."""
         return sum(edit.data.nbytes for edit in self.edits)
 
     @property
@@ -127,15 +127,15 @@ class History:
     kind : str
         One of `KINDS`.
     versions : int
-        How many follow the initial one.
+        Number of versions after the initial one.
     probabilities : {"as_described", "as_published"}
-        Which chances hold.
+        Source of the probabilities.
     change : {"element", "batch"}
-        How changed values are assigned; the table is the same.
+        Assignment of changed values; the table is the same.
     placement : {"uniform", "recent"}
-        Where values are changed.
+        Distribution of changed values.
     seed, rank : int
-        Other numbers, other history.
+        Seed and rank of the generators.
     """
 
     kind: KindName
@@ -174,7 +174,7 @@ def _whole(name: str, values: Values) -> Edit:
 
 @dataclass
 class _Events:
-    """What happens to a table in one version; collects the edits on the way."""
+    """Events of a table in one version; collects the edits."""
 
     kind: HistoryKind
     before: Table
@@ -188,7 +188,7 @@ class _Events:
         self.table = dict(self.before)
 
     def happen(self, probabilities: Probabilities, placement: Placement, first: bool) -> None:
-        """Let values change, then rows be deleted, inserted and appended, as the study's do."""
+        """Change values, then delete, insert and append rows, in the order of the study."""
         chances = self.kind.chances(probabilities)
         able = chances.in_first or not first
         changed = inserted = deleted = appended = 0
@@ -203,7 +203,7 @@ class _Events:
         self.rows = Rows(changed, inserted, deleted, appended)
 
     def _change_values(self, placement: Placement) -> int:
-        """Give some values new ones; a value that is drawn twice keeps the second."""
+        """Replace random values; one that is drawn twice keeps the second."""
         old = self.table["val"]
         count = max(int(self.draw.standard_normal() + self.kind.changes), 0)
         if not (old.size and count):
@@ -230,7 +230,7 @@ class _Events:
         return np.minimum(drawn, max(high - 1, low))
 
     def _along_axes(self, amounts: tuple[int, ...], event: Any) -> int:
-        """Let an event take place along each axis of the keys; return the rows that it concerns."""
+        """Apply an event along each axis of the keys; return the number of rows affected."""
         counts = []
         for axis, amount in enumerate(amounts):
             length = len(self.table[COLUMNS[axis]])
@@ -240,7 +240,7 @@ class _Events:
         return int(counts[0])
 
     def _columns_along(self, axis: int) -> Iterator[tuple[str, int]]:
-        """Yield the columns that a row of an axis is part of, each with its axis in the column."""
+        """Yield the columns along an axis of the keys, each with the axis in the column."""
         if not self.kind.dense:
             yield from ((name, 0) for name in COLUMNS)
         else:
@@ -277,7 +277,7 @@ class _Events:
         return self.draw.integers(0, _KEYS, shape)
 
     def _rewrite(self, name: str, axis: int, first: int, new: Values) -> None:
-        """Let a column be as it is now from an index of an axis on."""
+        """Record a column's change from an index of an axis on."""
         new = np.ascontiguousarray(new)
         start = tuple(first if a == axis else 0 for a in range(new.ndim))
         tail = new[(slice(None),) * axis + (slice(first, None),)]
@@ -292,23 +292,23 @@ KindName = Literal[
     "mostly_appends_sparse",
     "mostly_appends_dense",
 ]
-#: Whose chances hold: those that the study describes, or those with which its numbers were made.
+#: Probabilities: those that the study describes, or those of its published numbers.
 Probabilities = Literal["as_described", "as_published"]
-#: Whether changed values are at even odds anywhere in the table or, like those deleted and
-#: inserted, mostly near its end.
+#: Whether changed values are distributed uniformly over the table or, like deleted and inserted
+#: ones, mostly near its end.
 Placement = Literal["uniform", "recent"]
 
 
 @dataclass(frozen=True)
 class Chances:
-    """How likely each kind of event is in a version, 0 to 1.
+    """Probability of each kind of event in a version, 0 to 1.
 
     Parameters
     ----------
     change, delete, insert : float
-        That values are changed, rows deleted, rows inserted.
+        Probabilities that values are changed, rows deleted, rows inserted.
     in_first : bool
-        Whether this holds for the first version after the initial one too; else it has no event.
+        Whether the first version after the initial one has events.
     """
 
     change: float
@@ -331,14 +331,14 @@ class HistoryKind:
     start : tuple of int
         Rows of the initial table; with two axes, its rows and columns.
     appended, appended_sd : int
-        Mean and standard deviation of the rows that each version appends; where the draw is not
-        positive none are.
+        Mean and standard deviation of the rows that each version appends; none if the draw is not
+        positive.
     changes : int
         Values that a change writes.
     inserts, deletes : tuple of int
         Rows, and with two axes also columns, that an event inserts or deletes.
     described : Chances
-        Chances as the study describes them.
+        Probabilities described by the study.
     grows_as_described : bool
         Whether the described table grows. The constant one was not meant to, and did.
     """
@@ -358,7 +358,7 @@ class HistoryKind:
         return len(self.start) == 2
 
     def chances(self, probabilities: Probabilities) -> Chances:
-        """Return the chances of events."""
+        """Return the probabilities of events."""
         return PUBLISHED if probabilities == "as_published" else self.described
 
     def grows(self, probabilities: Probabilities) -> bool:

@@ -1,7 +1,7 @@
-"""Keep versions with Icechunk (https://icechunk.io): transactions over Zarr.
+"""Version store of Icechunk (https://icechunk.io): transactions over Zarr.
 
-The library keeps chunks in files of their own and, for each commit, a snapshot and manifests that
-refer to them. A chunk that is written is a new file: nothing is looked up by its content.
+The library stores each chunk in a file and, for each commit, a snapshot and manifests that refer to
+them. Each written chunk is a new file: there is no deduplication.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Icechunk(VersionStore):
         import icechunk
         import zarr
 
-        # It warns, for each file that it opens, of several writers to one repository: ours has one.
+        # For each file it warns of several writers to one repository; here there is one.
         icechunk.set_logs_filter("error")
         self._icechunk = icechunk
         self._zarr = zarr
@@ -76,7 +76,7 @@ class _Keeping(VersionWriter):
         self._columns: dict[str, Column] = {}
 
     def stage(self, version: Version) -> Call:
-        """Open a session and make the edits in it; chunks go to files at once."""
+        """Open a session and make the edits in it; chunks are written to files at once."""
         fill = assignments(self._columns, version)
 
         def call() -> None:
@@ -92,7 +92,7 @@ class _Keeping(VersionWriter):
         return call
 
     def commit(self, version: Version) -> Call:
-        """Commit the session and tag the snapshot; a version without edits gets one as well."""
+        """Commit the session and tag the snapshot, also of a version without edits."""
         name, empty = _name(version.number), not version.edits
 
         def call() -> None:

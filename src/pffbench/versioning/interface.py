@@ -1,10 +1,10 @@
 """The contract between the workload `versions` and the libraries that store versions.
 
-A *keeper* creates a store and puts one version after the other into it, or opens a store and reads
-versions. As in the backends, what is to be done is prepared off the timer and returned as a call,
-so that nothing but the library, or our own chunk store, stands in the timed region.
+A `VersionStore` creates a store and writes one version after the other to it, or opens a store and
+reads versions. As in the backends, work is prepared off the timer and returned as a call, so that
+only the library, or the chunk store of pffbench, runs in the timed region.
 
-To add a way, write a keeper and name it in ``registry.py``.
+To add a way of keeping versions, write a subclass of `VersionStore` and register it below.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Call = Callable[[], Any]
 
 @dataclass(frozen=True)
 class ColumnStorage:
-    """How columns are to be stored.
+    """Storage of columns.
 
     Parameters
     ----------
@@ -56,16 +56,16 @@ class ColumnStorage:
 
 @dataclass(frozen=True)
 class StoredSize:
-    """What a closed store holds.
+    """Contents of a closed store.
 
     Parameters
     ----------
     chunks : int
         Chunks of column data that are stored.
     data_bytes : int
-        Bytes that they take, as they are encoded.
+        Encoded bytes of these chunks.
     metadata_bytes : int
-        All other bytes of the store: what it costs to find them.
+        All other bytes of the store: the cost of finding the chunks.
     """
 
     chunks: int
@@ -74,18 +74,18 @@ class StoredSize:
 
 
 class VersionWriter(ABC):
-    """A store that takes versions, in the order of their numbers."""
+    """An open store to which versions are written, in the order of their numbers."""
 
     @abstractmethod
     def stage(self, version: Version) -> Call:
-        """Prepare to hand a version over and return the call that does it."""
+        """Prepare to write a version; return the call that does it."""
 
     def commit(self, version: Version) -> Call:
-        """Return the call that makes what is staged a version; nothing where there is no such."""
+        """Return the call that commits the staged edits; by default it does nothing."""
         return _do_nothing
 
     def flush(self) -> None:
-        """Hand everything that the library still holds to the operating system; or nothing."""
+        """Pass all data that the library still holds to the operating system."""
         return _do_nothing()
 
     @abstractmethod
@@ -94,18 +94,18 @@ class VersionWriter(ABC):
 
 
 class VersionReader(ABC):
-    """A store that versions are read from."""
+    """An open store from which versions are read."""
 
     @abstractmethod
     def look_up(self, number: int) -> Any:
-        """Find a version, without reading a value of it; this is timed."""
+        """Find a version, without reading its values; timed."""
 
     @abstractmethod
     def reader(self, found: Any, out: Table) -> Callable[[], Mapping[str, Values]]:
         """Return the call that reads a version that was found.
 
-        It returns the columns: those of ``out`` where the library reads into memory that it is
-        given, else new ones.
+        It returns the columns: those of ``out`` where the library reads into given memory, else new
+        ones.
         """
 
     @abstractmethod
@@ -114,7 +114,7 @@ class VersionReader(ABC):
 
 
 class VersionStore(ABC):
-    """A way of keeping versions. The class can be asked without its library.
+    """A way of keeping versions. The class does not import its library.
 
     Parameters
     ----------
@@ -124,13 +124,13 @@ class VersionStore(ABC):
         Options of the backend.
     """
 
-    #: Import names of the libraries that it needs beside those of the backend.
+    #: Import names of the libraries that it needs in addition to those of the backend.
     libraries: ClassVar[tuple[str, ...]] = ()
-    #: How to get them.
+    #: How to install them.
     remedy: ClassVar[str] = ""
     #: Whether versions before the last one can be read.
     keeps_all: ClassVar[bool] = True
-    #: Whether reads land in memory that they are given; else the library returns new arrays.
+    #: Whether reads land in given memory; else the library returns new arrays.
     caller_buffer: ClassVar[bool] = True
 
     def __init__(self, storage: ColumnStorage, options: Options) -> None:
@@ -139,7 +139,7 @@ class VersionStore(ABC):
 
     @abstractmethod
     def create(self, path: str) -> VersionWriter:
-        """Create a store, which one rank has to itself."""
+        """Create a store for one rank."""
 
     @abstractmethod
     def open(self, path: str) -> VersionReader:
@@ -147,7 +147,7 @@ class VersionStore(ABC):
 
     @abstractmethod
     def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
-        """Tell what a closed store holds and how values are really stored in it."""
+        """Return the size and the storage layout of a closed store."""
 
 
 def _do_nothing() -> None:
@@ -156,7 +156,7 @@ def _do_nothing() -> None:
 
 Keep = Literal["last", "copies", "chunks", "versioned_hdf5", "icechunk"]
 
-#: Backend and way → where its class is. The modules are light: instances import the libraries.
+#: Backend and way → location of its class. The modules are light: instances import the libraries.
 _KEEPERS: dict[tuple[str, Keep], str] = {
     ("hdf5", "last"): "pffbench.versioning.hdf5:Hdf5Last",
     ("hdf5", "copies"): "pffbench.versioning.hdf5:Hdf5Copies",
@@ -175,7 +175,7 @@ def ways_of(backend: str) -> tuple[Keep, ...]:
 
 
 def keeper_class(backend: str, keep: Keep) -> type[VersionStore]:
-    """Return a keeper's class without importing its library.
+    """Return the class of a version store without importing its library.
 
     Raises
     ------
@@ -190,14 +190,14 @@ def keeper_class(backend: str, keep: Keep) -> type[VersionStore]:
 
 
 _ITEM = 8
-#: Bytes that a version takes beside its chunks, at most about: references, groups, attributes.
+#: Approximate most bytes of a version in addition to its chunks: references, groups, attributes.
 _REFERENCES = 32 * 1024
 
 
 def expected_bytes(
     kind: KindName, versions: int, probabilities: Probabilities, keep: Keep, chunk: int
 ) -> int:
-    """Estimate, without compression and rather too high, what one rank's store takes.
+    """Estimate the bytes of one rank's store, without compression and rather too high.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Versions in plain groups: full copies of every version, or the last version alone."""
+"""Version stores in plain groups: full copies of every version, or only the last version."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Folder(ABC):
     def create(
         self, name: str, shape: Shape, dtype: Any, chunks: Shape, storage: ColumnStorage | None
     ) -> Column:
-        """Create an array; without ``storage`` it is not compressed. Groups in its name come up."""
+        """Create an array and the groups in its name; without ``storage`` uncompressed."""
 
     @abstractmethod
     def array(self, name: str) -> Column:
@@ -35,7 +35,7 @@ class Folder(ABC):
 
     @abstractmethod
     def flush(self) -> None:
-        """Hand everything to the operating system."""
+        """Pass all data to the operating system."""
 
     @abstractmethod
     def close(self) -> None:
@@ -43,14 +43,14 @@ class Folder(ABC):
 
 
 def assignments(columns: Mapping[str, Column], version: Version) -> Call:
-    """Return the call that makes a version of the one before by resizing and assigning.
+    """Return the call that turns the version before into a version, by resizing and assigning.
 
     Parameters
     ----------
     columns : mapping of str to array
-        The columns; looked at when the call is made.
+        The columns; evaluated when the call is made.
     version : Version
-        What is to come of them.
+        The version to make.
     """
     steps = [
         (edit.column, edit.shape, edit.slices if edit.data.size else None, edit.data)
@@ -95,7 +95,7 @@ class KeepingCopies(VersionWriter):
     folder : Folder
         The store.
     storage : ColumnStorage
-        How columns are stored.
+        Storage of the columns.
     """
 
     def __init__(self, folder: Folder, storage: ColumnStorage) -> None:
@@ -137,7 +137,7 @@ class KeepingLast(VersionWriter):
     folder : Folder
         The store.
     storage : ColumnStorage
-        How columns are stored.
+        Storage of the columns.
     """
 
     def __init__(self, folder: Folder, storage: ColumnStorage) -> None:
@@ -163,7 +163,7 @@ class KeepingLast(VersionWriter):
 
 
 class RecallingLast(VersionReader):
-    """Columns as the last version left them."""
+    """Columns of the last version."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder

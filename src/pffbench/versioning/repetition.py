@@ -1,12 +1,11 @@
-"""One repetition of the workload `versions`, and what it counts.
+"""One repetition of the workload `versions`, and its counters.
 
     create → (write → commit → flush) for each version → close → sync
     open → open_array → read → close_read              the latest version
     look_up_…, read_…                                  the first, the middle one, all of them
     remove
 
-Each of the targets is read through an open store of its own; with a dropped cache, after dropping
-it again.
+Each target is read through a newly opened store; with a dropped cache, after dropping it again.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def _seed(repetition: Repetition) -> int:
 
 
 def _write(repetition: Repetition, keeper: VersionStore) -> set[str]:
-    """Put one version after the other into a new store; return its files."""
+    """Write all versions to a new store; return its files."""
     p, clock, path = (
         _parameters(repetition),
         repetition.clock,
@@ -86,7 +85,7 @@ def _write(repetition: Repetition, keeper: VersionStore) -> set[str]:
     )
     with clock.phase("create"):
         store = keeper.create(path)
-    repetition.open_stores.append(cast(Store, store))  # whoever cleans up only closes it
+    repetition.open_stores.append(cast(Store, store))  # the clean-up only closes it
     tally = _put_all(repetition, store)
     with clock.phase("close"):
         store.close()
@@ -108,7 +107,7 @@ def _write(repetition: Repetition, keeper: VersionStore) -> set[str]:
 
 
 def _put_all(repetition: Repetition, store: VersionWriter) -> Tally:
-    """Stage, commit and flush each version; return what they amount to."""
+    """Stage, commit and flush each version; return their tally."""
     p, clock = _parameters(repetition), repetition.clock
     tally = Tally(p.storage)
     history = iter(p.history(_seed(repetition), repetition.team.rank))
@@ -128,16 +127,16 @@ def _put_all(repetition: Repetition, store: VersionWriter) -> Tally:
 
 @dataclass(frozen=True)
 class _Target:
-    """Versions that are read, and the phases that this takes.
+    """Versions that are read, and the phases of reading them.
 
     Parameters
     ----------
     numbers : range
-        Which.
+        Numbers of the versions.
     look_up, read : str
         Phases of finding them and of reading them.
     main : bool
-        Whether opening and closing are timed too: of the target that others are compared by.
+        Whether opening and closing are timed too: only for the target that comparisons use.
     """
 
     numbers: range
@@ -147,7 +146,7 @@ class _Target:
 
 
 def _targets(p: VersionsParameters) -> Iterator[_Target]:
-    """Yield what is read: the latest version first, whose phases have the usual names."""
+    """Yield the targets: the latest version first, whose phases have the usual names."""
     last, middle = p.versions, p.versions // 2
     yield _Target(range(last, last + 1), "open_array", "read", main=True)
     if p.keeper.keeps_all:
@@ -157,7 +156,7 @@ def _targets(p: VersionsParameters) -> Iterator[_Target]:
 
 
 def _prepare_cache(repetition: Repetition, written: set[str], target: _Target) -> None:
-    """Bring about the cache state; of several proofs the one with most pages resident counts."""
+    """Establish the cache state; of several proofs the one with most resident pages counts."""
     before = repetition.observed.cache
     if before is not None and before.wanted != "dropped":
         return
@@ -205,7 +204,7 @@ def _read_version(
 
 
 def _poisoned(table: Table) -> Table:
-    """Return memory for a table that holds what no table does."""
+    """Return memory for a table, filled with values that no table holds."""
     buffers = {name: np.empty_like(column, order="C") for name, column in table.items()}
     for buffer in buffers.values():
         buffer.view(np.uint8).fill(POISON)
@@ -213,14 +212,14 @@ def _poisoned(table: Table) -> Table:
 
 
 def difference(number: int, right: Values, got: Values) -> Mismatch | None:
-    """Compare a column with what it should be, byte by byte.
+    """Compare a column with its expected values, byte by byte.
 
     Parameters
     ----------
     number : int
         Number of the column.
     right, got : ndarray
-        What it should be, and what was read.
+        The expected values, and those read.
     """
     got = np.ascontiguousarray(got)
     if (got.shape, got.dtype) != (right.shape, right.dtype):
@@ -240,12 +239,12 @@ _TENTHS = 10
 
 
 class Tally:
-    """Counts what happens to a table from version to version, and that its length is right.
+    """Counts the changes of a table from version to version, and checks its length.
 
     Parameters
     ----------
     storage : ColumnStorage
-        How columns are cut into chunks.
+        Storage of the columns, with their chunks.
 
     Attributes
     ----------
@@ -267,7 +266,7 @@ class Tally:
         Raises
         ------
         RuntimeError
-            It is longer or shorter than the rows that came and went say.
+            Its length differs from the rows inserted, deleted and appended.
         """
         rows = version.rows
         if self._length is not None and version.length != self._length + rows.gained:
@@ -285,14 +284,14 @@ class Tally:
         self.referenced += self.last
 
     def count(self, observed: Observed) -> None:
-        """Tell what was counted."""
+        """Record the counts."""
         for name, amount in self._sums.items():
             observed.count("version", name, amount)
         observed.count("version", "final_rows", self._length or 0)
 
 
 def count_kept(observed: Observed, kept: StoredSize, referenced: int) -> None:
-    """Tell what the closed store holds, against the chunks that its versions consist of."""
+    """Record the contents of the closed store, and the number of chunks of its versions."""
     observed.count("close", "file_bytes", kept.data_bytes + kept.metadata_bytes)
     observed.count("close", "data_bytes", kept.data_bytes)
     observed.count("close", "metadata_bytes", kept.metadata_bytes)
@@ -302,7 +301,7 @@ def count_kept(observed: Observed, kept: StoredSize, referenced: int) -> None:
 
 
 def count_times(observed: Observed, times: Sequence[PhaseTime]) -> None:
-    """Tell how this rank's time per version goes on, so that growth with their number shows.
+    """Record the course of this rank's time per version, to show growth with their number.
 
     The initial version is part of the first tenth of the sums and of no median.
     """

@@ -1,7 +1,7 @@
-"""Keep versions with versioned-hdf5 (https://deshaw.github.io/versioned-hdf5/).
+"""Version store of versioned-hdf5 (https://deshaw.github.io/versioned-hdf5/).
 
-The library keeps each different chunk once, in a dataset of raw data, and makes a virtual dataset
-of references for each column of each version. It knows no MPI: a file belongs to one rank.
+The library keeps each different chunk once, in a dataset of raw data, and creates a virtual dataset
+of references for each column of each version. It does not support MPI: a file belongs to one rank.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _name(number: int) -> str:
 
 
 def _path(column: str) -> str:
-    """Return where a column is in a version: columns of a table lie in a group, as in the study."""
+    """Return the path of a column in a version: a table is a group, as in the study."""
     return f"table/{column}"
 
 
@@ -50,7 +50,7 @@ class VersionedHdf5(VersionStore):
 
         try:
             from versioned_hdf5 import VersionedHDF5File
-        except ImportError as error:  # a wheel from the index brings code for another HDF5
+        except ImportError as error:  # a binary wheel is built for another HDF5
             raise UserError(f"versioned_hdf5 cannot be imported ({error}); {self.remedy}") from None
         self._h5py = h5py
         self._versioned = VersionedHDF5File
@@ -99,7 +99,7 @@ class _Keeping(VersionWriter):
             )
 
     def commit(self, version: Version) -> Call:
-        """End the transaction: the library hashes the staged chunks and writes those unknown."""
+        """End the transaction: the library hashes the staged chunks and writes the new ones."""
 
         def call() -> None:
             self._transaction.__exit__(None, None, None)
@@ -124,7 +124,7 @@ class _Recalling(VersionReader):
         return {name: group[_path(name)] for name in COLUMNS}
 
     def reader(self, found: dict[str, Column], out: Table) -> Callable[[], Mapping[str, Values]]:
-        """Read all of each column into arrays that the library makes."""
+        """Return the call that reads each column into arrays that the library allocates."""
         return lambda: {name: column[()] for name, column in found.items()}
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Workload `versions`: a small table changes from version to version, as in study 5."""
+"""Workload `versions`: a small table that changes from version to version, as in study 5."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pffbench.workloads.transfers import Access
 if TYPE_CHECKING:
     from pffbench.workloads.repetition import Repetition
 
-#: Codecs that all libraries in question have without a plugin, by backend.
+#: Codecs that the libraries of a backend support without a plugin.
 CODECS = {"hdf5": ("none", "gzip", "lzf"), "zarr": ("none", "gzip", "zstd")}
 
 
@@ -40,23 +40,23 @@ class VersionsParameters(Parameters, frozen=True, kw_only=True, tag="versions"):
     Parameters
     ----------
     kind : str
-        What happens to the table: ``large_fraction_changes_sparse``,
-        ``small_fraction_changes_sparse``, ``large_fraction_constant_sparse``,
-        ``mostly_appends_sparse`` or ``mostly_appends_dense``, which are the study's tests.
+        Kind of history: ``large_fraction_changes_sparse``, ``small_fraction_changes_sparse``,
+        ``large_fraction_constant_sparse``, ``mostly_appends_sparse`` or ``mostly_appends_dense``,
+        which are the study's tests.
     versions : int
-        How many follow the initial one.
+        Number of versions after the initial one.
     keep : {"last", "copies", "chunks", "versioned_hdf5", "icechunk"}
         ``last``: the last state only. ``copies``: each version whole. ``chunks``: each different
-        chunk once, with an index for each version, by pffbench itself. The other two are
-        libraries: versioned-hdf5 (backend hdf5) and Icechunk (backend zarr).
+        chunk once, with an index for each version, by pffbench. The other two are libraries:
+        versioned-hdf5 (backend hdf5) and Icechunk (backend zarr).
     probabilities : {"as_described", "as_published"}
         The chances of changes, inserts and deletes that the study describes, or those with which
         its numbers were made: 1 % each, so that nearly all versions only append.
     change : {"batch", "element"}
-        Changed values are assigned as the stretch that holds them, or one by one as in the study.
+        Changed values are assigned as the range that holds them, or one by one as in the study.
     placement : {"uniform", "recent"}
-        Values change at even odds anywhere, as in the study's program, or mostly near the end, as
-        in its text.
+        Values change uniformly anywhere, as in the study's program, or mostly near the end, as in
+        its text.
     """
 
     kind: KindName
@@ -76,7 +76,7 @@ class VersionsParameters(Parameters, frozen=True, kw_only=True, tag="versions"):
 
     @property
     def storage(self) -> ColumnStorage:
-        """How columns are to be stored."""
+        """Storage of the columns."""
         codec = "none" if self.codec == "auto" else self.codec
         level = DEFAULT_LEVELS.get(codec, 0) if self.level is None else self.level
         assert isinstance(self.chunks, tuple)
@@ -114,7 +114,7 @@ class Versions(Workload):
         ]
 
     def writes(self, parameters: VersionsParameters, ranks: int, rank: int) -> list[Access]:
-        """Return nothing: what is written is not a box of an array, but edits of a table."""
+        """Return nothing: edits of a table are written, not boxes of an array."""
         return []
 
     def cuts(self, parameters: VersionsParameters, ranks: int) -> Cuts:

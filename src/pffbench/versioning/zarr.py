@@ -1,4 +1,4 @@
-"""Versions in plain Zarr directories: the last state, copies, and our chunk store."""
+"""Version stores in plain Zarr directories: last version, full copies, and different chunks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ZarrFolder(Folder):
     def create(
         self, name: str, shape: Shape, dtype: Any, chunks: Shape, storage: ColumnStorage | None
     ) -> Column:
-        wanted: Any = storage  # it has what a specification of an array is asked for here
+        wanted: Any = storage  # it has the attributes of a specification used here
         codec = None if storage is None else compressor(self._format, wanted)
         return self._group.create_array(
             name, shape=shape, dtype=dtype, chunks=chunks, compressors=codec
@@ -75,7 +75,7 @@ class ZarrFolder(Folder):
 
 
 class _ZarrKeeper(VersionStore):
-    """What the ways in a Zarr directory have in common."""
+    """Base class of the version stores in Zarr directories."""
 
     def __init__(self, storage: ColumnStorage, options: Options) -> None:
         super().__init__(storage, options)
@@ -143,7 +143,7 @@ class ZarrChunks(_ZarrKeeper):
 
 
 def chunk_files(path: str, is_data: Callable[[tuple[str, ...]], bool]) -> StoredSize:
-    """Count the files of chunks that hold column data, and what all others take.
+    """Count the chunk files that hold column data, and the bytes of all others.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def chunk_files(path: str, is_data: Callable[[tuple[str, ...]], bool]) -> Stored
 
 
 def stored_as(array: Any) -> StoredAs:
-    """Tell how a Zarr array is stored."""
+    """Return the storage layout of a Zarr array."""
     codec = ", ".join(map(codec_name, array.compressors)) or "none"
     more = {"format": str(array.metadata.zarr_format)}
     return StoredAs(chunks=array.chunks, codec=codec, fill="never", more=more)

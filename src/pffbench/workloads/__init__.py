@@ -1,1 +1,1 @@
-"""One small file per access pattern, written over the backend interface; knows no library."""
+"""Workloads: one module per access pattern, independent of the libraries."""

@@ -1,4 +1,4 @@
-"""What a workload is: which arrays there are, and which boxes of them each rank moves."""
+"""Base class of the workloads: the arrays of a case, and the boxes that each rank moves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT_LEVELS = {"gzip": 4, "zstd": 3, "blosc": 5}
 
 
 class CaseTotals(msgspec.Struct, frozen=True):
-    """What a case amounts to, over all ranks.
+    """Totals of a case, over all ranks.
 
     Parameters
     ----------
@@ -40,10 +40,10 @@ class CaseTotals(msgspec.Struct, frozen=True):
 class Workload(ABC):
     """An access pattern.
 
-    Its methods are pure functions of the parameters, the number of ranks and a rank, so that a
-    run can be planned, checked and costed without MPI. Only `check` may ask what the
-    arrays hold (``source``, ``file``, ``variable``) and what becomes of it (``durability``,
-    ``cache``): which arrays there are, and how they are moved, is planned once for all of these.
+    Its methods are pure functions of the parameters, the number of ranks and a rank, so that a run
+    can be planned, checked and costed without MPI. Only `check` may depend on the data (``source``,
+    ``file``, ``variable``) and on ``durability`` and ``cache``: the arrays and their transfers are
+    planned once for all of these.
     """
 
     name: ClassVar[str]
@@ -61,7 +61,7 @@ class Workload(ABC):
 
     @abstractmethod
     def writes(self, parameters: Any, ranks: int, rank: int) -> list[Access]:
-        """Return what a rank writes, one entry a call."""
+        """Return a rank's writing accesses, one a call."""
 
     @abstractmethod
     def cuts(self, parameters: Any, ranks: int) -> Cuts:
@@ -69,22 +69,22 @@ class Workload(ABC):
 
     @abstractmethod
     def volume(self, parameters: Any, ranks: int) -> CaseTotals:
-        """Return what the case amounts to, without listing its arrays."""
+        """Return the totals of the case, without listing its arrays."""
 
     def reads(self, parameters: Any, ranks: int, rank: int) -> list[Access]:
-        """Return what a rank reads, one entry a call: by default what it wrote."""
+        """Return a rank's reading accesses, one a call; by default those of its writes."""
         return self.writes(parameters, ranks, rank)
 
     def reads_elsewhere(self, parameters: Any) -> bool:
-        """Whether ranks read other boxes than were written, by another decomposition."""
+        """Whether ranks read other boxes than they wrote, by another decomposition."""
         return False
 
     def makes_another(self, parameters: Any) -> bool:
-        """Whether another store is made of the one that is written, so that both take space."""
+        """Whether a second store is made from the written one, so that both take space."""
         return False
 
     def libraries(self, parameters: Any) -> tuple[str, ...]:
-        """Return the import names of libraries that are used beside those of the backend."""
+        """Return the import names of libraries used in addition to those of the backend."""
         return ()
 
     def kinds(self, parameters: Any, ranks: int) -> list[ArraySpec]:
@@ -104,15 +104,15 @@ class Workload(ABC):
         return max((access.nbytes for access in self.writes(parameters, ranks, 0)), default=0)
 
     def check(self, parameters: Any, ranks: int) -> str | None:
-        """Say why the parameters make no sense together, or None."""
+        """Return why the parameters contradict each other, or None."""
         return None
 
     def notes(self, parameters: Any) -> tuple[str, ...]:
-        """Return what the times of a case hold beside the library's calls, for `run.json`."""
+        """Return notes on work timed in addition to the library's calls, for `run.json`."""
         return ()
 
     def refuse(self, parameters: Any, backend: type[Backend]) -> str | None:
-        """Say what the case asks of a backend that it cannot do, or None."""
+        """Return why the backend cannot run the case, or None."""
         return None
 
     @abstractmethod
@@ -123,7 +123,7 @@ class Workload(ABC):
 def own_chunks(
     parameters: Parameters, shape: Shape, block: Shape
 ) -> Shape | Literal["contiguous", "library"]:
-    """Return how an array is to be chunked.
+    """Return the chunks of an array.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def own_chunks(
     shape : tuple of int
         Shape of the stored array.
     block : tuple of int
-        What the rank with the most holds of it: one chunk with ``chunks: block``.
+        Largest part of any rank: one chunk with ``chunks: block``.
     """
     asked = parameters.chunks
     if asked == "auto" and parameters.settings == "defaults":
@@ -186,14 +186,14 @@ def taking_part(
 ) -> Iterator[ArraySpec]:
     """Yield the arrays on which a rank makes a call.
 
-    Its own, and in collective transfer those of the others too, on which it moves nothing.
+    Its own, and in collective transfers those of the others, on which it moves nothing.
     """
     collective = parameters.transfer == "collective"
     return (spec for spec in specs if collective or spec.owner in (rank, None))
 
 
 def legal_chunk_axes(parameters: Parameters, axes: Iterable[int]) -> str | None:
-    """Say that a chunk shape has the wrong number of axes, or None."""
+    """Return that a chunk shape has the wrong number of axes, or None."""
     allowed = tuple(axes)
     if isinstance(parameters.chunks, tuple) and len(parameters.chunks) not in allowed:
         wanted = " or ".join(map(str, allowed))
@@ -202,7 +202,7 @@ def legal_chunk_axes(parameters: Parameters, axes: Iterable[int]) -> str | None:
 
 
 def too_large_chunks(parameters: Parameters, shape: Shape) -> str | None:
-    """Say that a chunk is larger than the array, or None."""
+    """Return that a chunk is larger than the array, or None."""
     chunks = parameters.chunks
     if not isinstance(chunks, tuple):
         return None

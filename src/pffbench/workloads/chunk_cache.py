@@ -41,25 +41,25 @@ class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cac
     Parameters
     ----------
     shape : list of int, optional
-        Shape of a granule, which is what an instrument delivers at a time; with ``source: file``
-        that of the variable when not given.
+        Shape of a granule, one delivery of an instrument; with ``source: file`` that of the
+        variable when not given.
     granules : int, optional
         Number of granules in total (strong scaling), one behind the other along the first axis.
     granules_per_rank : int, optional
         Number of granules for each rank (weak scaling). One of the two is needed.
     write, read : {"rows", "chunks"}
-        What one call writes, or reads: one row along the last axis, or one chunk (one granule
-        where there are no chunks, or the library chooses them).
+        Unit of one call: one row along the last axis, or one chunk (one granule where there are no
+        chunks, or the library chooses them).
     sharing : {"own", "interleaved"}
-        Who reads what: each rank its own granules, or row (or chunk) i by rank i modulo the
-        number of ranks, so that all ranks want each chunk (layout ``shared`` only).
+        Distribution of reads: each rank reads its own granules, or rank i modulo the number of
+        ranks reads row (or chunk) i, so that all ranks need each chunk (layout ``shared`` only).
     read_transfer : {"independent", "collective"}, optional
         How ranks read in a file that they share; as they write when not given.
     byte_order : {"native", "big"}
         Byte order in the store; the libraries convert within the call.
     repack_chunks : list of int, optional
-        Rewrite the store with this chunk shape, which is timed as the phase ``repack``, and read
-        the new one.
+        Rewrite the store with this chunk shape, timed as the phase ``repack``, and read the new
+        one.
     repack_with : {"library", "h5repack"}
         Rewrite granule by granule through the library, or by the program of HDF5.
     repack_codec : {"none", "gzip"}, optional
@@ -68,8 +68,8 @@ class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cac
     datasets : int
         Number of such datasets in a store, each with all granules and data of its own.
     repack_datasets : int, optional
-        How many of them one call of ``h5repack`` rewrites; it copies the others as they are. All
-        when not given.
+        Number of datasets that one call of ``h5repack`` rewrites; it copies the others unchanged.
+        All when not given.
     """
 
     shape: ArrayShape | None = None
@@ -103,10 +103,10 @@ class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cac
         return self.repack_chunks is not None or self.repack_codec is not None
 
     def as_read(self) -> ChunkCacheParameters:
-        """Return the case as reading finds it: another transfer, chunks and codec after repacking.
+        """Return the parameters of the reads: transfer, and chunks and codec after repacking.
 
-        Datasets that one call of the program leaves as they are are told to be like the others:
-        they are read in the same pieces.
+        Datasets that the program leaves unchanged are treated like the others: they are read in the
+        same boxes.
         """
         return msgspec.structs.replace(
             self,
@@ -120,7 +120,7 @@ class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cac
 
 
 class ChunkCache(Workload):
-    """Granules of one dataset are written, then read in pieces smaller than a chunk, or in chunks.
+    """Granules of one dataset are written, then read in rows or in chunks.
 
     With ``shared`` all ranks have one dataset; with ``own`` and ``file_per_process`` each rank has
     one of its own granules. The first ranks have a granule more where they do not divide evenly;
@@ -286,10 +286,10 @@ def _spec(
 def _boxes(
     p: ChunkCacheParameters, spec: ArraySpec, ranks: int, rank: int, unit: Unit, interleaved: bool
 ) -> list[Box]:
-    """Return what a rank moves of an array, one box a call.
+    """Return the boxes of an array that a rank moves, one a call.
 
-    Of an array that all ranks share, or that they call for together, all have the same number of
-    calls; those with less to move have empty ones at the end.
+    For a shared array, or in collective transfers, all ranks have the same number of calls; those
+    with less to move have empty ones at the end.
     """
     chunks = spec.chunks if isinstance(spec.chunks, tuple) else _granule(p)
     shape = unit_shape(spec.shape, chunks, unit)
@@ -352,7 +352,7 @@ def run_chunk_cache(repetition: Repetition) -> None:
     """Write granules, rewrite the store with other chunks, read it and count decodes; collective.
 
     The stages are those of `write_read_cycle`, with ``repack`` between writing and reading. The
-    store that is read may be another one than was written, by another transfer: it has a second
+    store that is read may differ from the written one, as may the transfer: it has a second
     `Repetition`.
     """
     anew = _as_read(repetition)
@@ -372,7 +372,7 @@ def run_chunk_cache(repetition: Repetition) -> None:
 
 
 def _as_read(repetition: Repetition) -> Repetition:
-    """Return the same repetition with the store that is read, and how it is read."""
+    """Return the same repetition with the store and the parameters of the reads."""
     p = _parameters(repetition)
     return replace(
         repetition,

@@ -1,4 +1,4 @@
-"""Workload `codecs`: a volume cut at the edges of its chunks, and what compression makes of it."""
+"""Workload `codecs`: a volume cut at chunk edges, and its compressed size."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from pffbench.workloads.write_read import (
 
 
 class CodecsParameters(HyperslabParameters, frozen=True, kw_only=True, tag="codecs"):
-    """Parameters of the workload `codecs`: those of `hyperslab`, and where it is cut.
+    """Parameters of the workload `codecs`: those of `hyperslab`, and the unit of the cuts.
 
     Parameters
     ----------
     cut_unit : list of int, optional
-        Ranks hold whole multiples of this, and what is left at the end of an axis; the chunks
-        when not given. With shards it has to be theirs.
+        Ranks hold whole multiples of this, and the remainder at the end of an axis; the chunks when
+        not given. With shards it must be the shard shape.
     """
 
     cut_unit: ArrayShape | None = None
 
 
 class Codecs(Hyperslab):
-    """As `hyperslab`, but no chunk is shared by ranks, and the bytes stored are counted.
+    """As `hyperslab`, but ranks share no chunk, and the stored bytes are counted.
 
-    Ranks share out whole chunks, so with few chunks to an axis some hold more than others, or
-    nothing. Counted are, in the phase ``write`` of each repetition and for each rank,
-    ``stored_bytes`` of its chunks in the files, ``stored_chunks``, and ``padded_bytes``, which
-    these chunks have before compression: those at the edges of an array are stored whole.
+    Ranks hold whole chunks, so with few chunks along an axis some hold more than others, or
+    nothing. The phase ``write`` of each repetition counts, for each rank, ``stored_bytes`` of its
+    chunks in the files, ``stored_chunks``, and ``padded_bytes``, the size of these chunks before
+    compression: those at the edges of an array are stored whole.
     """
 
     name = "codecs"
@@ -91,7 +91,7 @@ class Codecs(Hyperslab):
 
 
 def _unit(p: HyperslabParameters, ranks: int) -> Shape | None:
-    """Return what ranks hold whole multiples of; None where the chunks are not given as a list."""
+    """Return the unit of the ranks' parts; None where the chunks are not given as a list."""
     axes = len(global_shape(p, ranks))
     unit: Shape | None = getattr(p, "cut_unit", None)
     if unit is None and isinstance(p.chunks, tuple):
@@ -104,7 +104,7 @@ def _in_units(shape: Shape, unit: Shape) -> Shape:
 
 
 def _count_stored(repetition: Repetition) -> None:
-    """Count what this rank's part takes in the files, off the timer."""
+    """Count the stored bytes of this rank's part, off the timer."""
     p, team = repetition.case.parameters, repetition.team
     with repetition.step("stored chunks"):
         if not repetition.backend.capabilities.formatted:

@@ -1,4 +1,4 @@
-"""Workload `datasets`: many datasets of one shape, as the paper that study 1 redoes."""
+"""Workload `datasets`: many datasets of one shape, as in the paper that study 1 repeats."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
         Number of datasets for each rank (weak scaling). One of the two is needed.
     order : {"create_first", "interleaved"}
         ``create_first``: all datasets are created, then all written; and all opened, then all
-        read. ``interleaved``: each rank creates one dataset and writes it, then the next, and
-        opens and reads them so; each step is timed by itself and added to its phase.
+        read. ``interleaved``: each rank creates one dataset and writes it, then the next, and opens
+        and reads them likewise; each step is timed separately and added to its phase.
     read_sink : {"buffer", "print"}
         ``buffer``: data are read into memory. ``print``: the time of a read also holds turning
         the array into text and printing it, as in a program that times ``print(dataset[...])``.

@@ -1,4 +1,4 @@
-"""How often chunks are decoded: computed from the calls, and counted in the kernel."""
+"""Chunk decodes, computed from the calls and counted in the kernel."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pffbench.parallel.process_counters import COUNTERS
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access
 
-#: Count and expectation differ when they are further apart than this part of the expectation,
+#: Count and expectation differ if they are further apart than this part of the expectation,
 _TOLERANCE = 0.05
-#: and than what a library reads of a file beside chunks: indices of chunks, headers.
+#: and than the metadata that a library reads in addition to chunks: indices, headers.
 _METADATA_BYTES = 64 * 1024
 _READ_BYTES = COUNTERS.index("read_bytes")
 
 
 @dataclass
 class Decodes:
-    """Derives and counts the decodes of one rank in one repetition; nothing of it is timed.
+    """Derives and counts the decodes of one rank in one repetition, off the timer.
 
     Parameters
     ----------
@@ -34,13 +34,13 @@ class Decodes:
     """
 
     repetition: Repetition
-    #: The arrays of which this rank moved something.
+    #: The arrays that this rank moved data of.
     _moved: Sequence[str] = ()
     _compressed: bool = False
     _expected: float | None = None
 
     def after_writing(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
-        """Note what writing and closing must cost; collective."""
+        """Record the expected decodes and encodes of writing and closing; collective."""
         with self.repetition.step("chunks"):
             calls = [
                 (chunking, boxes)
@@ -53,7 +53,7 @@ class Decodes:
                 self._note("write", "decodes_expected", work.decodes)
 
     def after_reading(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
-        """Note the chunk cache that there was and what reading must cost; collective."""
+        """Record the chunk cache and the expected decodes of reading; collective."""
         with self.repetition.step("chunks"):
             calls = self._calls(arrays, accesses)
             if not calls:
@@ -73,13 +73,13 @@ class Decodes:
                 self._note("read", "decodes_expected", self._expected)
 
     def count(self) -> None:
-        """Note how many chunks were fetched, now that the store is closed; collective.
+        """Record how many chunks were fetched, after the store is closed; collective.
 
-        A chunk is fetched whole and each time that it is decoded, so the bytes that this process
-        read, over those of a stored chunk, are the number of decodes. Two things blur it: what
-        is read beside chunks, which is little, and collective transfers, in which MPI may let one
-        rank fetch what another decodes. That is why those are counted and not compared. Of
-        datasets whose chunks differ in size bytes do not tell the number.
+        A chunk is fetched whole each time that it is decoded, so the number of decodes is the bytes
+        read by this process over those of a stored chunk. The errors are metadata, which are small,
+        and collective transfers, in which MPI may let one rank fetch chunks that another decodes.
+        Those are therefore counted and not compared. For chunks of unequal size the bytes do not
+        determine the number.
         """
         if not self.repetition.clock.counts:
             return
@@ -104,7 +104,7 @@ class Decodes:
     def _calls(
         self, arrays: Mapping[str, Array], accesses: Sequence[Access]
     ) -> list[tuple[Chunking, list[Box]]]:
-        """Return how the arrays are chunked that this rank moves something of, and its calls."""
+        """Return the chunking of the arrays that this rank moves data of, and its calls."""
         mine: dict[str, list[Box]] = {}
         for access in accesses:
             if access.box.size:
@@ -116,7 +116,7 @@ class Decodes:
         return [(chunking, boxes) for chunking, boxes in found if chunking is not None]
 
     def _stored_chunks(self) -> StoredChunks | None:
-        """Look at the file of this rank, or let rank 0 look at that of all ranks."""
+        """Inspect the file of this rank, or let rank 0 inspect the shared one."""
         repetition = self.repetition
         if not self._moved or not (repetition.alone or repetition.team.is_root):
             return None
@@ -129,7 +129,7 @@ class Decodes:
         return StoredChunks(sum(one.count for one in stored), sum(one.nbytes for one in stored))
 
     def _bytes_read(self) -> float:
-        """Return the bytes that this rank's process read in the phase; 0 where nobody counts."""
+        """Return the bytes that this rank's process read in the phase; 0 if not counted."""
         (reading,) = (t for t in self.repetition.clock.times if t.phase == "read")
         return reading.counters[_READ_BYTES] if reading.counters else 0.0
 
@@ -138,12 +138,12 @@ class Decodes:
             self.repetition.observed.count(phase, what, amount)
 
 
-#: What one call moves: one row along the last axis, or one chunk.
+#: Unit of one call: one row along the last axis, or one chunk.
 Unit = Literal["rows", "chunks"]
 
 
 def granules_of(total: int, ranks: int, rank: int) -> range:
-    """Return the granules that are a rank's own; the first ranks have those left over.
+    """Return the granules of a rank; the first ranks have those left over.
 
     Parameters
     ----------
@@ -164,12 +164,12 @@ def region_of(granule: Shape, granules: range) -> Box:
 
 
 def unit_shape(shape: Shape, chunks: Shape, unit: Unit) -> Shape:
-    """Return what one call moves at most: a row of an array, or a chunk.
+    """Return the largest box of one call: a row of an array, or a chunk.
 
     Parameters
     ----------
     shape, chunks : tuple of int
-        Shape of the array and of its chunks, or of what stands for them.
+        Shape of the array and of its chunks, or of a substitute for them.
     unit : {"rows", "chunks"}
         Which.
     """
@@ -179,7 +179,7 @@ def unit_shape(shape: Shape, chunks: Shape, unit: Unit) -> Shape:
 def cut(region: Box, unit: Shape) -> Iterator[Box]:
     """Cut a region where a grid of units lies over the array, in C order.
 
-    Units that only partly lie in the region give the part that does.
+    Units that lie only partly in the region are clipped to it.
     """
     along = [
         [
@@ -193,11 +193,11 @@ def cut(region: Box, unit: Shape) -> Iterator[Box]:
 
 
 def count(region: Box, unit: Shape) -> int:
-    """Count the boxes that `cut` gives, without making them."""
+    """Count the boxes of `cut` without listing them."""
     edges = zip(region.start, region.stop, unit, strict=True)
     return math.prod(len(_places(start, stop, length)) for start, stop, length in edges)
 
 
 def _places(start: int, stop: int, length: int) -> range:
-    """Return the places in the grid, along one axis, of the units that a stretch touches."""
+    """Return the places in the grid, along one axis, of the units that a range touches."""
     return range(start // length, -(-stop // length)) if stop > start else range(0)

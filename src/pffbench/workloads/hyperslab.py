@@ -47,7 +47,7 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
         Shape of each global array (strong scaling); with ``source: file`` that of the variable
         when neither shape is given.
     shape_per_rank : list of int, optional
-        Shape of what each rank holds (weak scaling). One of the two is needed.
+        Shape of each rank's part (weak scaling). One of the two is needed.
     arrays : int
         Number of global arrays.
     steps : int
@@ -56,14 +56,13 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     decomposition : {"slab", "pencil", "block"}
         Cut along the first axis, the first two, or all.
     distribution : {"block", "balanced"}
-        How an axis that does not divide evenly is cut, see `rank_box`.
+        Cut of an axis that does not divide evenly, see `rank_box`.
     read_decomposition : {"slab", "pencil", "block"}, optional
         Another decomposition for reading (layout ``shared`` only).
     read_ranks : int, optional
         Number of ranks that read everything; the others read nothing (layout ``shared`` only).
     read_start, read_shape : list of int, optional
-        The part of each array that is read (layout ``shared`` only); the whole of it when not
-        given.
+        The part of each array that is read (layout ``shared`` only); all of it when not given.
     """
 
     shape: ArrayShape | None = None
@@ -152,7 +151,7 @@ class Hyperslab(Workload):
         return [access for spec in specs for access in _step_by_step(p, spec, part, rank)]
 
     def _read_part(self, p: HyperslabParameters, ranks: int, rank: int) -> Box:
-        """Return the part that a rank reads: its own, or one of the region that is read."""
+        """Return the part that a rank reads: its own, or its share of the region read."""
         if not self.reads_elsewhere(p):
             return self._part(p, ranks, rank)
         region = _region(p, ranks)
@@ -198,11 +197,11 @@ class Hyperslab(Workload):
         return prod(longest) * itemsize(parameters.dtype or "float32")
 
     def _first_part(self, p: HyperslabParameters, ranks: int) -> Shape:
-        """Return the shape of the first part that holds anything: rank 0's, if that does."""
+        """Return the shape of the first part that is not empty: rank 0's, if it is not."""
         return tuple(axis[0] for axis in self._lengths(p, ranks))
 
     def _lengths(self, p: HyperslabParameters, ranks: int) -> tuple[Shape, ...]:
-        """Return, for each axis of a global array, how long the parts are that hold anything."""
+        """Return, for each axis of a global array, the lengths of the parts that are not empty."""
         shape = global_shape(p, ranks)
         return part_lengths(shape, self.cuts(p, ranks)[-len(shape) :])
 

@@ -1,9 +1,9 @@
-"""Proof that data which were read came from the files, and from where they were to come from.
+"""Proof that data read came from the files, and not from memory.
 
-A read that a fault suppresses can return the right bytes all the same: those that writing left in
-memory. A library's new array gets the memory that the written one had, a chunk buffer that of the
-chunk before. So nothing of the data may stay in memory when reading begins, and what the kernel
-delivered is counted beside.
+A read that a fault suppresses can still return the right bytes: those that writing left in memory.
+A library's new array may reuse the memory of the written one, and a chunk buffer that of an earlier
+chunk. So the data are erased from memory before reading begins, and the bytes that the kernel
+delivered are counted.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from pffbench.parallel.process_counters import COUNTERS, Meter
 from pffbench.storage.page_cache import resident_bytes
 from pffbench.workloads.repetition import Repetition
 
-#: Fills memory that is to be read into, and memory that data were in.
+#: Fills memory before it is read into, and memory that held data.
 POISON = 0xA5
 #: Most bytes, and most blocks, of memory that are overwritten at a time.
 _MOST_BYTES = 2**28
 _MOST_BLOCKS = 4096
-#: What a library may add to a block of data: headers of Python objects and of free lists. For a
-#: large block, which is cut from free memory wherever that is, one of them will do.
+#: Bytes that a library may add to a block of data: headers of Python objects and of free lists. For
+#: a large block, which is cut from any free memory, one of them is enough.
 _HEADERS = (0, 16, 33, 64)
 _LARGE = 2**17
 _KERNEL, _DEVICE = (COUNTERS.index(name) for name in ("read_bytes", "device_read_bytes"))
 
 
 def note_blocks(blocks: Counter[int], spec: ArraySpec, nbytes: int) -> None:
-    """Count the blocks of memory that a library may take to move so many bytes of an array."""
+    """Count the blocks of memory that a library may allocate to move `nbytes` of an array."""
     blocks[nbytes] += 1
     if isinstance(spec.chunks, tuple):
         chunk = math.prod(spec.chunks) * spec.itemsize
@@ -42,7 +42,7 @@ def note_blocks(blocks: Counter[int], spec: ArraySpec, nbytes: int) -> None:
 
 @contextmanager
 def watched_read(repetition: Repetition, files: Set[str]) -> Iterator[None]:
-    """Watch a read: nothing of the data is in memory before it, and its bytes are counted.
+    """Watch a read: erase the data from memory before it, and count its bytes.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def watched_read(repetition: Repetition, files: Set[str]) -> Iterator[None]:
 
 
 def forget_data(repetition: Repetition) -> None:
-    """Overwrite what is left of the data in this process's memory, off the timer."""
+    """Overwrite the data left in this process's memory, off the timer."""
     with repetition.step("forgetting"), repetition.peak.paused():
         repetition.room.fill(POISON)
         if not repetition.backend.capabilities.caller_buffer:
@@ -74,11 +74,11 @@ def forget_data(repetition: Repetition) -> None:
 
 
 def _overwrite_free_memory(blocks: Counter[int]) -> None:
-    """Take blocks of the sizes that the data had from the allocator, fill them, give them back.
+    """Allocate blocks of the sizes that the data had, fill them and free them.
 
-    The allocator gives the same memory to the next who asks for these sizes. It is taken with
-    malloc itself: NumPy asks the kernel for huge pages, which the library would then get too. It
-    is not handed back to the system, since a read would pay for getting it anew.
+    The allocator reuses the memory of free blocks of these sizes. The blocks come from malloc
+    itself: NumPy requests huge pages, which the library would then get too. They are not returned
+    to the system, since a read would pay for new ones.
     """
     libc = _libc()
     for nbytes, count in blocks.items():

@@ -1,4 +1,4 @@
-"""The known workloads: one line each, plus those that other packages bring."""
+"""Registry of the workloads, including those of other packages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENTRY_POINT_GROUP = "pffbench.workloads"
 
 @cache
 def _targets() -> dict[str, str]:
-    """Return all that there are; looks through every installed package, which takes a while."""
+    """Return the locations of all workloads; searching all installed packages takes a while."""
     from importlib.metadata import entry_points
 
     found = {entry.name: entry.value for entry in entry_points(group=ENTRY_POINT_GROUP)}

@@ -1,4 +1,4 @@
-"""Rewriting a store with other chunks: through the library, or by the format's own program."""
+"""Rewriting of a store with other chunks: through the library, or by the format's own program."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _TIMEOUT = 3600.0
 def repack_by_library(
     repetition: Repetition, anew: Repetition, copies: Sequence[Access]
 ) -> set[str]:
-    """Read a store and write it again, timed as the phase `repack`, which opens and closes too.
+    """Read a store and write it again, timed with opening and closing as the phase `repack`.
 
-    Collective. A buffer holds one access, as a program that rewrites a large file has it; its
-    data spaces are made on the way, which takes microseconds for each.
+    Collective. A buffer holds one access, as in a program that rewrites a large file; its data
+    spaces are made on the timer, which takes microseconds for each.
 
     Parameters
     ----------
     cycle, anew : Repetition
-        The store that there is, and the one to make.
+        The existing store and the new one.
     copies : sequence of Access
-        What this rank copies, one entry a call.
+        The accesses that this rank copies, one a call.
 
     Returns
     -------
@@ -79,9 +79,9 @@ def repack_by_program(
     Parameters
     ----------
     cycle, anew : Repetition
-        The store that there is, and the one to make.
+        The existing store and the new one.
     datasets : int, optional
-        How many datasets of each rank it rewrites; the program copies the others.
+        Number of datasets of each rank to rewrite; the program copies the others.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def repack_by_program(
 
 
 def note_storage(anew: Repetition) -> None:
-    """Put how the rewritten store lies on disk in the place of what it was made of; collective."""
+    """Replace the recorded storage layout by that of the rewritten store; collective."""
     with anew.step("inspection"):
         if not anew.team.is_root:
             return

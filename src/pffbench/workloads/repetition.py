@@ -27,18 +27,18 @@ from pffbench.workloads.transfers import Access, Transfer, transfers_of
 
 
 class TransferBuffer:
-    """Hands out memory for all that a rank moves at a time.
+    """Memory for the data that a rank moves at a time.
 
-    The kernel clears each page that it gives to a process, which takes about as long as writing
-    it: with the same memory in each repetition that is done once. There is never more of it than
-    was asked for last, so that no repetition's peak memory holds what another one needed.
+    The kernel clears each page that it gives to a process, which takes about as long as writing it;
+    with the same memory in each repetition this happens once. It is never larger than the last
+    request, so that the peak memory of a repetition excludes the needs of another.
     """
 
     def __init__(self) -> None:
         self._memory = _aligned(0)
 
     def take(self, nbytes: int) -> Buffer:
-        """Return memory of so many bytes with anything in it; what was taken before is over."""
+        """Return `nbytes` of uninitialised memory; memory taken before becomes invalid."""
         if self._memory.nbytes != nbytes:
             self.leave()  # first, so that there are never both
             self._memory = _aligned(nbytes)
@@ -49,14 +49,15 @@ class TransferBuffer:
         self._memory.fill(value)
 
     def leave(self) -> None:
-        """Keep nothing: what is taken next takes no room until it is touched."""
+        """Release the memory: the next takes no space until it is touched."""
         self._memory = _aligned(0)
 
 
 def _aligned(nbytes: int) -> Buffer:
-    """Return memory that begins at a page.
+    """Return page-aligned memory.
 
-    numpy's own memory begins 16 bytes behind one, where the kernel copies about a tenth slower.
+    numpy's own memory begins 16 bytes after a page boundary, where the kernel copies about a tenth
+    slower.
     """
     memory = np.empty(nbytes + mmap.PAGESIZE, dtype=np.uint8)
     begin = -memory.ctypes.data % mmap.PAGESIZE
@@ -65,7 +66,7 @@ def _aligned(nbytes: int) -> Buffer:
 
 @dataclass
 class Observed:
-    """What one rank saw in one repetition, beside the times."""
+    """Observations of one rank in one repetition, other than times."""
 
     mismatches: list[Mismatch] = field(default_factory=list)
     verified_bytes: int = 0
@@ -78,20 +79,20 @@ class Observed:
     #: How often everything was read; the times of reading are sums over that.
     reads: int = 1
     #: Bytes that the kernel delivered to this process, and fetched from a device for it, while it
-    #: read; NaN where that is not known.
+    #: read; NaN if not known.
     kernel_bytes: float = math.nan
     device_bytes: float = math.nan
     #: With a dropped cache: bytes in the page cache after reading, over all nodes.
     resident_after: int | None = None
 
     def count(self, phase: str, what: str, amount: float) -> None:
-        """Add to what this rank has counted in a phase; it goes to `counters.csv`."""
+        """Add to a counter of this rank in a phase; it is written to `counters.csv`."""
         self.counts[phase, what] = self.counts.get((phase, what), 0.0) + amount
 
 
 @dataclass(frozen=True, slots=True)
 class ShortTransfer:
-    """A call that moved fewer bytes than it was to: in which phase, and what is told of it."""
+    """A call that moved fewer bytes than requested: its phase and its message."""
 
     phase: str
     told: str
@@ -99,20 +100,20 @@ class ShortTransfer:
 
 @dataclass(frozen=True)
 class Repetition:
-    """All that one repetition of a case needs on one rank.
+    """Resources and observations of one repetition of a case on one rank.
 
     Parameters
     ----------
     team : Team
         The ranks.
     case : Case
-        What is run.
+        The case to run.
     workload, backend, source
         The objects that the case names.
     scratch : Scratch
-        Where files may be made and removed.
+        Directory in which files may be created and removed.
     directory : str
-        This repetition's own directory in it; it exists, and is empty unless another job wrote.
+        This repetition's directory in it; it exists, and is empty unless another job wrote.
     clock : PhaseClock
         Times the phases.
     memory : int
@@ -120,25 +121,25 @@ class Repetition:
     drop_hook : str, optional
         The site's command that drops the page cache of a node.
     inspect : bool
-        Whether to look at how the arrays are stored.
+        Whether to inspect the storage layout of the arrays.
     stage : {"all", "write", "read"}
-        Which part to do: one job all of it, or one writes and another one reads.
+        Part of the repetition: all in one job, or writing and reading in separate jobs.
     room : Room
-        Memory for what is moved; the next repetition may have the same.
+        Memory for transfers; the next repetition may reuse it.
     peak : PeakMemory
         Watches the peak memory of the repetition.
     reads : int
-        How often to read what was written.
+        Number of times that the data are read.
     blocks : Counter of int
-        Sizes of the blocks of memory that data were moved through, with how many there were.
+        Number of memory blocks that data were moved through, by size.
     label : str
-        Ends the name of the store, where another one was made of it.
+        Suffix of the store's name, if it was made from another one.
     observed : Observed
-        What is found out on the way.
+        Observations of the repetition.
     open_stores : list of Store
-        The stores that are open, for whoever has to clean up after a failure.
-    short : list of Short
-        Calls that moved fewer bytes than they were to, until the next step says it to all.
+        The open stores, to be closed after a failure.
+    short : list of ShortTransfer
+        Calls that moved fewer bytes than requested, until the next step reports them to all ranks.
     """
 
     team: Team
@@ -169,7 +170,7 @@ class Repetition:
 
     @property
     def comm(self) -> Any:
-        """The communicator to open stores with, None for a file that one rank has to itself."""
+        """Communicator to open stores with; None for a file of one rank."""
         return None if self.alone else self.team.comm
 
     @property
@@ -189,7 +190,7 @@ class Repetition:
         return self.scratch.path(self.directory, stem + self.label + self.backend.suffix)
 
     def read_path(self, rank: int) -> str:
-        """Return the store in which a rank's data are read: what it wrote, or the copy of it."""
+        """Return the store to read a rank's data from: the one that it wrote, or its copy."""
         path = self.path(rank)
         return copied_name(path) if self.case.parameters.cache == "copied" else path
 
@@ -199,10 +200,10 @@ class Repetition:
         return store
 
     def pieces(self, batch: Sequence[Access], buffer: Buffer) -> list[Transfer]:
-        """Return the pieces of a batch for this case's backend and transfer."""
+        """Return the transfers of a batch for this case's backend and transfer mode."""
         return transfers_of(self.team.comm, batch, buffer, self.backend.call_limit, self.collective)
 
     def step(self, name: str) -> AgreedStep:
-        """Return the context manager of a step that nobody times."""
+        """Return the context manager of an untimed step."""
         self.clock.tell(name)
         return AgreedStep(self.team.comm, name)

@@ -27,12 +27,13 @@ Mask = npt.NDArray[np.bool_]
 def selected_boxes(
     selection: Selection, part: Box, origin: Shape, rows: int, count: int, seed: int
 ) -> list[Box]:
-    """Return what a selection takes of one rank's part, one box a call.
+    """Return the boxes that a selection takes of one rank's part, one a call.
 
     Parameters
     ----------
     selection : str
-        What is taken. Of elements those with an even index along the last axis of the whole array.
+        The selection; for elements, those with an even index along the last axis of the whole
+        array.
     part : Box
         The rank's part, in indices of the stored array; it has all rows and may be empty.
     origin : tuple of int
@@ -42,7 +43,7 @@ def selected_boxes(
     count : int
         Number of random rows, each a box of its own.
     seed : int
-        Of the random rows; every rank draws the same.
+        Seed of the random rows; the same on every rank.
 
     Returns
     -------
@@ -63,7 +64,7 @@ def selected_boxes(
 def selected(
     selection: Selection, start: Shape, extent: Shape, rows: int, count: int, seed: int
 ) -> Mask:
-    """Tell which elements of a box a selection takes, by their indices in the whole array.
+    """Return which elements of a box a selection takes, by their indices in the whole array.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ def selected(
     Returns
     -------
     array of bool
-        As many axes as the box; those that do not matter have a length of one.
+        As many axes as the box; axes that do not matter have length 1.
     """
     axes = len(extent)
     if selection == "every_second_element":
@@ -110,7 +111,7 @@ Position = Literal["first", "middle", "random"]
 
 
 def slice_indices(n: int, position: Position, count: int, seed: int) -> list[int]:
-    """Return the indices along an axis at which slices are taken, each once.
+    """Return the distinct indices along an axis at which slices are taken.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ def slice_indices(n: int, position: Position, count: int, seed: int) -> list[int
     count : int
         Number of slices, `n` at most.
     seed : int
-        Of the random ones; every rank draws the same.
+        Seed of the random ones; the same on every rank.
     """
     if position == "random":
         drawn = hashing.counters(hashing.stream(seed, n), n).argsort(kind="stable")
@@ -143,7 +144,7 @@ def box_starts(shape: Shape, box: Shape, position: Position, count: int, seed: i
     count : int
         Number of boxes.
     seed : int
-        Of the random ones; every rank draws the same.
+        Seed of the random ones; the same on every rank.
     """
     room = [n - extent for n, extent in zip(shape, box, strict=True)]
     if position == "first":
@@ -160,9 +161,8 @@ def box_starts(shape: Shape, box: Shape, position: Position, count: int, seed: i
 class CountReadAmplification:
     """Counts runs or chunks, and the bytes of pages or chunks, where the experiment counts.
 
-    They are derived from how the array is stored, so they are the same whether the page cache is
-    warm or cold, and the same each time. Each call is counted by itself: what two calls or two
-    ranks touch counts twice.
+    The counts are derived from the storage layout, so they do not depend on the state of the page
+    cache. Each call is counted separately: bytes that two calls or two ranks touch count twice.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class CountReadAmplification:
     repetition: Repetition
 
     def __call__(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
-        """Look at what has just been read, see `pffbench.workloads.write_read.Look`."""
+        """Count the reads just made, see `pffbench.workloads.write_read.Look`."""
         if not self.repetition.clock.counts:
             return
         for access in accesses:

@@ -1,4 +1,4 @@
-"""Workload `slices`: planes and sub-boxes read out of a large volume, as study 3 does."""
+"""Workload `slices`: planes and sub-boxes read from a large volume, as in study 3."""
 
 from __future__ import annotations
 
@@ -42,8 +42,7 @@ Cut = Literal["even", "aligned", "unaligned"]
 #: Axis along which the volume is cut for writing: the middle one, so that blocks are long along
 #: both the first and the last axis and no order of a raw file is favoured.
 _WRITTEN_ALONG = 1
-#: What ``chunks: block`` is here, where no rank holds a block of the volume: a chunk that no axis
-#: is preferred by.
+#: Chunk of ``chunks: block``, where no rank holds a block of the volume: it favours no axis.
 _CUBE = (64, 64, 64)
 #: A block that is written by one call holds at most this many bytes (or one row of the axis).
 _BLOCK_BYTES = 32 * 2**20
@@ -66,12 +65,12 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
     count : int
         Number of slices or boxes, each read by one call of each rank.
     position_seed : int
-        Other random positions with another one.
+        Seed of the random positions.
     cut : {"even", "aligned", "unaligned"}
-        How each slice or box is cut over the ranks (layout ``shared``), along its first long axis:
-        into parts as equal as they can be; at multiples of `cut_unit`; or half a unit beside them.
+        Cut of each slice or box over the ranks (layout ``shared``), along its first long axis: into
+        parts as equal as possible; at multiples of `cut_unit`; or half a unit off them.
     cut_unit : list of 3 int, optional
-        The chunk shape at whose edges is cut; the same for all cases of a comparison, so that
+        The chunk shape whose edges are the cuts; the same for all cases of a comparison, so that
         they move the same boxes.
     read_transfer : {"independent", "collective"}, optional
         How ranks read in a file that they share; as they write when not given.
@@ -96,7 +95,7 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
 
 
 class Slices(Workload):
-    """A volume is written once a repetition, then slices or sub-boxes of it are read.
+    """A volume is written once in each repetition, then slices or sub-boxes of it are read.
 
     With ``shared`` all ranks write one volume and each slice is cut over them; with ``own`` and
     ``file_per_process`` each rank has a volume to itself and reads whole slices of it.
@@ -159,7 +158,7 @@ class Slices(Workload):
         return min(step, longest) * row
 
     def run(self, repetition: Repetition) -> None:
-        """Climb the rungs of `write_read_cycle`, reading by another transfer if wanted."""
+        """Run the phases of `write_read_cycle`, reading by another transfer if requested."""
         p = repetition.case.parameters
         transfer = p.transfer_of_reads
         as_read = replace(repetition.case, parameters=msgspec.structs.replace(p, transfer=transfer))
@@ -233,13 +232,13 @@ def _written_edges(p: SlicesParameters, ranks: int) -> list[int]:
 
 
 def _written_unit(p: SlicesParameters) -> int:
-    """Return what blocks begin at multiples of: the length of a chunk, where one is named."""
+    """Return the unit of the blocks' edges: the length of a chunk, if one is named."""
     chunks = own_chunks(p, _shape(p), _CUBE)
     return chunks[_WRITTEN_ALONG] if isinstance(chunks, tuple) else 1
 
 
 def _edges(n: int, parts: int, unit: int, shift: int) -> list[int]:
-    """Cut ``0 .. n`` into parts whose numbers of whole units differ by one at most.
+    """Cut ``0 .. n`` into parts whose numbers of whole units differ by at most one.
 
     Parameters
     ----------
@@ -250,7 +249,7 @@ def _edges(n: int, parts: int, unit: int, shift: int) -> list[int]:
     unit : int
         Inner edges are multiples of it.
     shift : int
-        What they are moved on by.
+        Offset added to the inner edges.
     """
     units = -(-n // unit)
     inner = (part * units // parts * unit for part in range(1, parts))
@@ -278,7 +277,7 @@ def _part(p: SlicesParameters, whole: Box, spec: ArraySpec, ranks: int, rank: in
 
 
 def _check_places(p: SlicesParameters, shape: Shape) -> str | None:
-    """Say why there are no such slices or boxes, or None."""
+    """Return why there are no such slices or boxes, or None."""
     if (p.axis is None) == (p.box is None):
         return "give either axis (slices across it) or box (the shape of sub-boxes)"
     if p.axis is not None and p.count > shape[p.axis]:
@@ -293,7 +292,7 @@ def _check_places(p: SlicesParameters, shape: Shape) -> str | None:
 
 
 def _check_sharing(p: SlicesParameters) -> str | None:
-    """Say why ranks cannot share slices that way, or None."""
+    """Return why ranks cannot share slices that way, or None."""
     if p.layout == "file_per_process" and p.read_transfer == "collective":
         return "read_transfer: collective needs a file that ranks share (layout: shared or own)"
     if p.cut == "even":

@@ -1,4 +1,4 @@
-"""Accesses, and how they are cut into transfers and batches that fit the memory."""
+"""Accesses, and their division into rounds, batches and transfers that fit in memory."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A box that one call moves, with the part of the buffer that it is moved from or to."""
+    """A box moved by one call, with its part of the buffer."""
 
     spec: ArraySpec
     box: Box
     memory: Buffer
 
     def fill(self, source: Source) -> None:
-        """Put the data that belong there into the buffer."""
+        """Fill the buffer with the data of the box."""
         lattice = self._lattice(source)
         if lattice is not None:
             lattice.fill(self.memory, self.spec.number, (0,) * self.memory.ndim, self.box.shape)
@@ -36,7 +36,7 @@ class Transfer:
         )
 
     def verify(self, source: Source, got: Buffer) -> Mismatch | None:
-        """Compare what was read with the data that belong there."""
+        """Compare the data read with the source."""
         number, lattice = self.spec.number, self._lattice(source)
         if lattice is None:
             start, shape = self.spec.data_start(self.box), self.spec.logical_shape
@@ -45,22 +45,22 @@ class Transfer:
         return None if wrong is None else replace(wrong, index=lattice.index(wrong.index))
 
     def _lattice(self, source: Source) -> Strided | None:
-        """Return the elements that a box with a stride takes, None of a box without."""
+        """Return the lattice of a box with a stride; None for a box without."""
         if not self.box.stride:
             return None
         start = self.spec.data_start(self.box)
         return Strided(source, start, self.box.stride, self.spec.logical_shape)
 
     def writer(self, arrays: Mapping[str, Array], collective: bool) -> Call:
-        """Return the call that writes the piece."""
+        """Return the call that writes the box."""
         return arrays[self.spec.name].writer(self.box, self.memory, collective)
 
     def reader(self, arrays: Mapping[str, Array], collective: bool) -> Call:
-        """Return the call that reads the piece."""
+        """Return the call that reads the box."""
         return arrays[self.spec.name].reader(self.box, self.memory, collective)
 
     def diagnose_short_write(self, arrays: Mapping[str, Array]) -> str:
-        """Say what keeps the piece from being written whole, empty where that is not known."""
+        """Return why the box cannot be written whole; empty if not known."""
         return arrays[self.spec.name].diagnose_short_write(self.box, self.memory)
 
 
@@ -70,7 +70,7 @@ def batches(
     """Cut the accesses into batches that fit in memory, the same number of them on all ranks.
 
     In a collective transfer the n-th call of every rank must be in the same batch, so the ranks
-    agree on the shortest batch that any of them can take; a single access always fits.
+    agree on the shortest batch that fits on any of them; a single access always fits.
     """
     longest = largest(comm, len(accesses))
     done = 0
@@ -94,21 +94,20 @@ def transfers_of(
     limit: int | None,
     collective: bool,
 ) -> list[Transfer]:
-    """Return the pieces of a batch, one for each call, in the order of the calls.
+    """Return the transfers of a batch, one for each call, in the order of the calls.
 
-    An access that is longer than one call may move is split. On an array that all ranks write
-    together all must make the same number of calls, so the ranks with less get empty pieces:
-    collective transfers need it, and so do the views of independent MPI-IO, which are set
-    collectively.
+    An access longer than the limit of one call is split. On an array that all ranks write together
+    all must make the same number of calls, so the ranks with less get empty transfers: collective
+    transfers need it, as do the views of independent MPI-IO, which are set collectively.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm
         The ranks; the function is collective for arrays that all ranks write together.
     batch : sequence of Access
-        What this rank moves.
+        Accesses of this rank.
     buffer : array of uint8
-        Memory of the batch, see `Room`.
+        Memory of the batch, see `TransferBuffer`.
     limit : int or None
         Most bytes that one call of the library moves.
     collective : bool
@@ -137,7 +136,7 @@ def _split(access: Access, limit: int | None) -> list[Box]:
 
 
 def amount(pieces: Sequence[Transfer]) -> tuple[int, int]:
-    """Return the bytes and the calls of a batch; calls that move nothing do not count."""
+    """Return the bytes and the calls of a batch; empty calls do not count."""
     nbytes = sum(piece.memory.nbytes for piece in pieces)
     return nbytes, sum(1 for piece in pieces if piece.memory.size)
 
@@ -157,14 +156,14 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Arrays that are defined, or opened, together, and what this rank then moves of them.
+    """Arrays that are defined, or opened, together, and this rank's accesses to them.
 
     Parameters
     ----------
     specs : sequence of ArraySpec
-        The arrays, those of other ranks included where the store has them; may be empty.
+        The arrays, including those of other ranks in the store; may be empty.
     accesses : sequence of Access
-        What this rank moves, one entry a call; may be empty.
+        This rank's accesses, one a call; may be empty.
     """
 
     specs: Sequence[ArraySpec]
@@ -178,14 +177,14 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What is moved by one phase: a round, or a part of one that does not fit in memory.
+    """The accesses of one phase: a round, or a part of one that does not fit in memory.
 
     Parameters
     ----------
     round : Round
         The round.
     accesses : sequence of Access
-        What of it is moved now.
+        The accesses of this part.
     first, last : bool
         Whether it begins and ends the round.
     """
@@ -207,16 +206,15 @@ def all_at_once(specs: Sequence[ArraySpec], accesses: Sequence[Access]) -> Itera
 
 
 def one_by_one(count: int) -> Rounds:
-    """Return what cuts into rounds of one array for each owner.
+    """Return a function that cuts into rounds of one array for each owner.
 
-    The n-th round holds the n-th array of each rank, so that ranks which have arrays of their own
-    in a shared file work side by side, and not one after the other. Of arrays that all ranks
-    write together a round holds one.
+    The n-th round holds the n-th array of each rank, so that ranks with their own arrays in a
+    shared file work concurrently. A round holds one array that all ranks write together.
 
     Parameters
     ----------
     count : int
-        Number of rounds, the same on all ranks: the arrays of the rank that has most.
+        Number of rounds, the same on all ranks: the largest number of arrays of a rank.
     """
 
     def cut(specs: Sequence[ArraySpec], accesses: Sequence[Access]) -> Iterator[Round]:
@@ -236,10 +234,10 @@ def one_by_one(count: int) -> Rounds:
 
 
 def turns(comm: MPI.Intracomm, rounds: Iterator[Round], memory: int) -> Iterator[Sequence[Batch]]:
-    """Group what is moved by what fits in memory together; collective, equal on all ranks.
+    """Group batches that fit in memory together; collective, equal on all ranks.
 
-    Data of a group are made before its first turn and verified after its last one, so that of
-    thousands of small rounds each has nothing but its phases.
+    Data of a group are made before its first batch and verified after its last one, so that each of
+    thousands of small rounds consists of its phases only.
 
     Parameters
     ----------
@@ -263,7 +261,7 @@ def turns(comm: MPI.Intracomm, rounds: Iterator[Round], memory: int) -> Iterator
 
 
 def _fitting(rounds: Sequence[Round], memory: int) -> int:
-    """Count the rounds at the beginning that fit in memory together, one at least."""
+    """Count the leading rounds that fit in memory together, at least one."""
     nbytes = 0
     for number, one in enumerate(rounds):
         nbytes += one.nbytes

@@ -6,8 +6,8 @@
     open → open_array → read → close_read
     remove
 
-With a dropped cache it is dropped before the store is opened again, too: what is changed in part
-is then read from the device first.
+With a dropped cache it is also dropped before the store is opened again: partly changed units are
+then read from the device first.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from pffbench.workloads.write_read import (
     write_store,
 )
 
-#: ``chunks: block`` are rows of one rank's part, as many as this holds: a chunk of a whole part
-#: would be rewritten for each row.
+#: ``chunks: block`` are rows of one rank's part that fit in this: a chunk of a whole part would be
+#: rewritten for each row.
 _BLOCK_BYTES = 2**20
 
 
@@ -60,24 +60,24 @@ class UpdatesParameters(Parameters, frozen=True, kw_only=True, tag="updates"):
     Parameters
     ----------
     shape : list of int, optional
-        Shape of the array as it is first written, 2 axes or more: rows, and what a row holds. The
-        second axis is cut over the ranks, so that each has a part of every row.
+        Shape of the array as first written, 2 axes or more; the first axis is the rows. The second
+        axis is cut over the ranks, so that each has a part of every row.
     shape_per_rank : list of int, optional
         The same for one rank (weak scaling). One of the two is needed.
     change : {"all", "first_half", "second_half", "every_second_row", "every_second_element", \
 "random_rows", "append"}
-        What is changed. ``every_second_element`` is along the last axis; each of the random rows
-        is changed by a call of its own; ``append`` adds rows at the end of the array, whose first
-        axis is then unlimited.
+        The elements changed. ``every_second_element`` is along the last axis; each of the random
+        rows is changed by a separate call; ``append`` adds rows at the end of the array, whose
+        first axis is then unlimited.
     rows : int
-        How many random rows are changed or read, or how many rows one step of ``append`` adds.
+        Number of random rows changed or read, or of rows that one step of ``append`` adds.
     steps : int
-        How many steps of ``append`` there are.
+        Number of steps of ``append``.
     read : {"all", "first_half", "second_half", "every_second_row", "every_second_element", \
 "random_rows"}
-        What is read at the end, of all rows that there are then.
+        The elements read at the end, including appended rows.
     rows_seed : int
-        Other random rows with another one.
+        Seed of the random rows.
     """
 
     shape: ArrayShape | None = None
@@ -90,7 +90,7 @@ class UpdatesParameters(Parameters, frozen=True, kw_only=True, tag="updates"):
 
     @property
     def appended(self) -> int:
-        """Rows that are appended."""
+        """Number of rows appended."""
         return self.rows * self.steps if self.change == "append" else 0
 
 
@@ -142,7 +142,7 @@ class Updates(Workload):
         return self._accesses(parameters, ranks, rank, "all", _whole(parameters, ranks).shape[0])
 
     def changes(self, parameters: UpdatesParameters, ranks: int, rank: int) -> list[list[Access]]:
-        """Return what a rank changes, step by step; only ``append`` has more than one."""
+        """Return the accesses that a rank changes, by step; only ``append`` has more than one."""
         p, rows = parameters, _whole(parameters, ranks).shape[0]
         if p.change != "append":
             return [self._accesses(p, ranks, rank, p.change, rows)]
@@ -155,7 +155,7 @@ class Updates(Workload):
         ]
 
     def changed(self, parameters: UpdatesParameters, ranks: int) -> Changed:
-        """Return what tells which elements of a box hold the newer data at the end."""
+        """Return a function of the elements of a box that hold the newer data at the end."""
         p, rows = parameters, _whole(parameters, ranks).shape[0]
 
         def tell(start: Shape, extent: Shape) -> Mask:
@@ -167,7 +167,7 @@ class Updates(Workload):
         return tell
 
     def afterwards(self) -> Updates:
-        """Return the workload as it is when all rows have been appended."""
+        """Return the workload with all rows appended."""
         return GrownUpdates()
 
     def reads(self, parameters: UpdatesParameters, ranks: int, rank: int) -> list[Access]:
@@ -230,7 +230,7 @@ class Updates(Workload):
 
 
 class GrownUpdates(Updates):
-    """The same with the rows that have been appended."""
+    """`Updates` with the appended rows."""
 
     grown = True
 
@@ -247,7 +247,7 @@ def _check_selections(p: UpdatesParameters, rows: int, final_rows: int) -> str |
 
 
 def _whole(p: UpdatesParameters, ranks: int) -> Box:
-    """Return the array as it is first written."""
+    """Return the array as first written."""
     if p.shape is not None:
         return Box((0,) * len(p.shape), p.shape)
     assert p.shape_per_rank is not None
@@ -301,7 +301,7 @@ def _write(repetition: Repetition) -> set[str]:
 
 
 def _change(repetition: Repetition) -> set[str]:
-    """Open the store again and change what is to be changed; return the files written to."""
+    """Open the store again and apply the changes; return the files written to."""
     p, team, clock = _parameters(repetition), repetition.team, repetition.clock
     with repetition.step("plan"):
         workload = cast("Updates", repetition.workload)
@@ -330,7 +330,7 @@ def _change(repetition: Repetition) -> set[str]:
 def _extend(
     repetition: Repetition, arrays: Mapping[str, Array], specs: Sequence[ArraySpec], rows: int
 ) -> None:
-    """Make arrays so many rows long."""
+    """Resize the first axis of arrays."""
     with repetition.step("preparation"):
         calls = [arrays[spec.name].resizer(rows) for spec in specs]
     with repetition.clock.phase("extend", operations=count_owned(specs, repetition.team.rank)):

@@ -1,6 +1,6 @@
-"""The stages that most workloads run: create, define, write, close, open, read, remove.
+"""Phases of most workloads: create, define, write, close, open, read, remove.
 
-Each stage is a phase of `pffbench.phases`. Only library calls run between its two time stamps.
+Each is a phase of `pffbench.phases`. Only library calls run between its two time stamps.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from pffbench.workloads.repetition import Repetition, ShortTransfer
 from pffbench.workloads.transfers import Access, Batch, Rounds, Transfer, all_at_once, amount, turns
 
 ReadSink = Literal["buffer", "print"]
-#: What text is printed into: it takes all and keeps nothing.
+#: Destination of printed text, which is discarded.
 DEVICE = os.devnull
-#: Makes of the library's call, and the buffer that it may read into, the call that is timed.
+#: Makes the timed call from the library's call and the buffer that it may read into.
 Sink = Callable[[Call, Buffer], Call]
 
 
 def into_memory(call: Call, out: Buffer) -> Call:
-    """Return the library's call itself: nothing else is timed."""
+    """Return the library's call itself, so that nothing else is timed."""
     return call
 
 
 @contextmanager
 def open_sink(kind: ReadSink) -> Iterator[Sink]:
-    """Open what data are read into; entered before the first phase begins.
+    """Open the destination of reads; entered before the first phase begins.
 
     Parameters
     ----------
     kind : {"buffer", "print"}
         ``buffer``: memory. ``print``: each array is turned into text and printed as soon as it is
-        read, as ``print(dataset[...])`` does, into the null device, which costs as good as nothing.
+        read, as ``print(dataset[...])`` does, into the null device, at negligible cost.
     """
     if kind == "buffer":
         yield into_memory
@@ -67,7 +67,7 @@ def _printing(stream: TextIO, call: Call, out: Buffer) -> Call:
 
 
 def left_by_another_job(repetition: Repetition) -> set[str]:
-    """Find the files that this rank is to read; those that all ranks share, once per node."""
+    """Return the files that this rank is to read; shared files once per node."""
     found: set[str] = set()
     with repetition.step("files"):
         looks = repetition.alone or repetition.team.is_leader
@@ -77,7 +77,7 @@ def left_by_another_job(repetition: Repetition) -> set[str]:
 
 
 def settle_cache(repetition: Repetition, written: set[str]) -> set[str]:
-    """Bring about and measure the state of the page cache before reading.
+    """Establish and measure the state of the page cache before reading.
 
     Returns
     -------
@@ -86,13 +86,13 @@ def settle_cache(repetition: Repetition, written: set[str]) -> set[str]:
     """
     if repetition.case.parameters.cache == "copied":
         written = _copied(repetition)
-    repetition.clock.tell("cache")  # whatever can fail in it is a step that ranks agree on
+    repetition.clock.tell("cache")  # any failure in it is in a step that ranks agree on
     repetition.observed.cache, to_read = _prepare_cache(repetition, written)
     return to_read
 
 
 def settle_cache_again(repetition: Repetition, written: set[str]) -> set[str]:
-    """Do it once more in one repetition; of both proofs the one with more resident counts."""
+    """Settle the cache again in one repetition; the proof with more resident bytes counts."""
     before = repetition.observed.cache
     to_read = settle_cache(repetition, written)
     after = repetition.observed.cache
@@ -102,7 +102,7 @@ def settle_cache_again(repetition: Repetition, written: set[str]) -> set[str]:
 
 
 def _prepare_cache(repetition: Repetition, written: set[str]) -> tuple[CacheProof, set[str]]:
-    """Bring about the cache state for the files that this rank is going to read."""
+    """Establish the cache state for the files that this rank is going to read."""
     comm, cache = repetition.team.comm, repetition.case.parameters.cache
     to_read = written
     if repetition.workload.reads_elsewhere(repetition.case.parameters):
@@ -114,7 +114,7 @@ def _prepare_cache(repetition: Repetition, written: set[str]) -> tuple[CacheProo
 
 
 def _copied(repetition: Repetition) -> set[str]:
-    """Let whoever has a store to itself, or rank 0, copy it; return the files of the copy."""
+    """Copy the store, on rank 0 if it is shared; return the files of the copy."""
     team, keeps_data = repetition.team, repetition.backend.capabilities.keeps_data
     found: set[str] = set()
     with repetition.step("copying"):
@@ -135,7 +135,7 @@ def note_short(
     *,
     wrote: bool,
 ) -> None:
-    """Note which of the calls that a phase made moved too little, and why the first of them did.
+    """Record the calls of a phase that moved too little, and the reason of the first of them.
 
     Parameters
     ----------
@@ -145,12 +145,12 @@ def note_short(
         The phase.
     arrays : mapping of str to Array
         The open arrays, by name.
-    pieces : sequence of Piece
-        What was to be moved, one for each call.
-    made : iterable of callable and what it returned
+    pieces : sequence of Transfer
+        The transfers, one for each call.
+    made : iterable of callable and its return value
         The calls.
     wrote : bool
-        Whether they were to write. A call that reads less has come to the end of its file.
+        Whether they were writes. A short read has reached the end of its file.
     """
     for piece, (call, returned) in zip(pieces, made, strict=True):
         name, nbytes = piece.spec.name, piece.memory.nbytes
@@ -162,9 +162,9 @@ def note_short(
 
 @contextmanager
 def step_after_transfers(repetition: Repetition, name: str) -> Iterator[None]:
-    """Enter a step that nobody times; it fails where calls moved too little, named by their phase.
+    """Enter an untimed step; it fails if calls moved too little, named by their phase.
 
-    All ranks learn of it then, and no step more is needed for it.
+    All ranks learn of the failure then, without an additional step.
     """
     with repetition.step(repetition.short[0].phase if repetition.short else name):
         if repetition.short:
@@ -172,30 +172,29 @@ def step_after_transfers(repetition: Repetition, name: str) -> Iterator[None]:
         yield
 
 
-#: Looks at open arrays and what was just moved of them, off the timer.
+#: Inspects open arrays and the accesses just made to them, off the timer.
 Look = Callable[[Mapping[str, Array], Sequence[Access]], None]
 
 
 def not_at_all(arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
-    """Look at nothing."""
+    """Do nothing."""
 
 
 def write_read_cycle(
     repetition: Repetition, rounds: Rounds = all_at_once, sink: Sink = into_memory
 ) -> None:
-    """Write everything, then read it back: one repetition of a case, collective.
+    """Write everything, then read it back: one repetition of a case; collective.
 
-    In two stages, one job writes and leaves everything there, and another one begins with what
-    it finds.
+    In two stages, one job writes and leaves the files there, and another one reads them.
 
     Parameters
     ----------
     repetition : Repetition
         The repetition.
     rounds : callable
-        Which arrays are defined, or opened, before which are moved.
+        Cuts the arrays and accesses into rounds.
     sink : callable
-        What becomes of data that are read, within the time of reading.
+        Consumer of the data read, within the time of reading.
     """
     written = (
         left_by_another_job(repetition)
@@ -245,9 +244,9 @@ def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> se
     repetition : Repetition
         The repetition.
     store : Store
-        What has been written to.
+        The written store.
     suffix : str
-        Ends the names of the phases, where a store is written more than once.
+        Suffix of the phases' names, if a store is written more than once.
     """
     durability, clock = repetition.case.parameters.durability, repetition.clock
     with step_after_transfers(repetition, "facts"):
@@ -268,7 +267,7 @@ def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> se
 
 
 def filled(repetition: Repetition, group: Sequence[Batch]) -> list[list[Transfer]]:
-    """Make the data of a group of turns: the pieces of each."""
+    """Make the data of a group of batches; return the transfers of each."""
     with repetition.step("memory"):
         buffer = repetition.room.take(_nbytes(group))
     pieces = _placed(repetition, group, buffer)
@@ -280,10 +279,10 @@ def filled(repetition: Repetition, group: Sequence[Batch]) -> list[list[Transfer
 
 
 def _poisoned(repetition: Repetition, group: Sequence[Batch]) -> list[list[Transfer]]:
-    """Make room for what is read: the pieces of each turn of a group.
+    """Prepare memory for reads; return the transfers of each batch of a group.
 
-    It is the room that the data were written from, so nothing of it may stay. Memory that a
-    library does not read into is not touched at all: it takes no room then.
+    It is the memory that the data were written from, so it is overwritten. Memory that a library
+    does not read into is not touched, so that it takes no space.
     """
     with repetition.step("memory"):
         if repetition.backend.capabilities.caller_buffer:
@@ -300,7 +299,7 @@ def _nbytes(group: Sequence[Batch]) -> int:
 
 
 def _placed(repetition: Repetition, group: Sequence[Batch], buffer: Buffer) -> list[list[Transfer]]:
-    """Lay the pieces of a group of turns one behind the other in memory."""
+    """Place the transfers of a group of batches one after the other in memory."""
     found, done = [], 0
     for turn in group:
         nbytes = sum(access.nbytes for access in turn.accesses)
@@ -315,7 +314,7 @@ def write_pieces(
     pieces: Sequence[Transfer],
     phase: str = "write",
 ) -> None:
-    """Write pieces to arrays of an open store, in a phase of that name."""
+    """Write transfers to arrays of an open store, in a phase of that name."""
     with repetition.step("preparation"):
         calls = [piece.writer(arrays, repetition.collective) for piece in pieces]
     nbytes, operations = amount(pieces)
@@ -325,7 +324,7 @@ def write_pieces(
 
 
 def sync_store(repetition: Repetition, written: set[str], phase: str = "sync") -> None:
-    """Bring the files and all directories above them to the device, each once per node."""
+    """Sync the files and all directories above them, each once per node."""
     with repetition.step("files"):
         above = directories_of(written, repetition.scratch.path(repetition.directory))
     files, directories = repetition.team.share_both_on_node(written, above)
@@ -376,7 +375,7 @@ def read_store(
 def _read_pieces(
     repetition: Repetition, arrays: Mapping[str, Array], pieces: Sequence[Transfer], sink: Sink
 ) -> list[Buffer]:
-    """Read pieces from arrays of an open store and return what came."""
+    """Read transfers from arrays of an open store and return the data."""
     with repetition.step("preparation"):
         readers = [piece.reader(arrays, repetition.collective) for piece in pieces]
         calls = [
@@ -401,7 +400,7 @@ def remove_store(repetition: Repetition) -> None:
 
 
 def count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
-    """Count the arrays that are this rank's to define; rank 0 counts those of all ranks."""
+    """Count the arrays that this rank defines; rank 0 counts the shared ones."""
     return sum(1 for spec in specs if (spec.owner if spec.owner is not None else 0) == rank)
 
 
@@ -409,7 +408,7 @@ def _verify(repetition: Repetition, pieces: Sequence[Transfer], results: Sequenc
     source = repetition.backend.as_read(repetition.source)
     for piece, got in zip(pieces, results, strict=True):
         data = np.ascontiguousarray(np.ma.getdata(got))
-        if piece.spec.byte_order != "native":  # netCDF4-python gives back that of the file
+        if piece.spec.byte_order != "native":  # netCDF4-python returns that of the file
             data = data.astype(data.dtype.newbyteorder("="), copy=False)
         wrong = piece.verify(source, data.reshape(piece.box.shape))
         if wrong is not None:
@@ -418,7 +417,7 @@ def _verify(repetition: Repetition, pieces: Sequence[Transfer], results: Sequenc
 
 
 def _inspect(repetition: Repetition) -> None:
-    """Look, on rank 0, at what has come to be on disk."""
+    """Inspect the store on disk, on rank 0."""
     if not (repetition.team.is_root and repetition.backend.capabilities.keeps_data):
         return
     repetition.observed.disk = disk_usage([repetition.scratch.path(repetition.directory)])

@@ -1,4 +1,4 @@
-"""Raw files: where arrays lie, in which order of elements, and complete writes."""
+"""Layout of raw files: offsets, order of elements, and complete writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pffbench.units import SmallSize
 
 #: Last index fastest; first index fastest; or the middle index slowest, the others as in C.
 Order = Literal["C", "F", "M"]
-#: Runs that are looked at in one go, so that counting the pages of millions takes little memory.
+#: Runs processed at a time, so that counting the pages of millions takes little memory.
 _AT_ONCE = 2**20
 
 
@@ -48,14 +48,14 @@ class RawOptions(Options, frozen=True, kw_only=True):
         return several.get(self.order) or (cast(Order, self.order),)
 
     def stored_as(self) -> StoredAs:
-        """Tell how arrays lie in the file, where it is not the plain way."""
+        """Return how arrays lie in the file, if not in C order."""
         more = {} if self.order == "C" else {"order": self.order}
         return StoredAs(more=more | ({"header": str(self.header)} if self.header else {}))
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The stretches of a file that a box consists of: equally long, in the order of the file.
+    """The runs of a file that make up a box: equally long, in the order of the file.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Copy:
     itemsize : int
         Bytes of an element.
     order : {"C", "F", "M"}
-        In which order the axes follow each other in the file.
+        Order of the axes in the file.
     begin : int
         Bytes before the first element.
     """
@@ -116,7 +116,7 @@ class Copy:
         return tuple(self.shape[axis] for axis in self.axes)
 
     def runs(self, box: Box) -> Runs:
-        """Return the stretches that a box consists of, as few as there are."""
+        """Return the fewest runs that make up a box."""
         if box.size == 0:
             return Runs(np.empty(0, np.int64), 0)
         shape, _, extent, steps = self._slowest_first(box)
@@ -139,7 +139,7 @@ class Copy:
         return self.begin + index * self.itemsize
 
     def run_count(self, box: Box) -> int:
-        """Return the number of stretches without listing them."""
+        """Return the number of runs without listing them."""
         shape, _, extent, steps = self._slowest_first(box)
         return math.prod(extent[: _outer_axes(shape, extent, steps)]) if box.size else 0
 
@@ -148,13 +148,13 @@ class Copy:
         return buffer if self.order == "C" else np.ascontiguousarray(buffer.transpose(self.axes))
 
     def to_memory(self, out: Buffer) -> Buffer:
-        """View a buffer, filled in the order of the file, as the box that it holds."""
+        """View a buffer, filled in the order of the file, as its box."""
         if self.order == "C":
             return out
         return self.as_array(out.reshape(-1).reshape([out.shape[axis] for axis in self.axes]))
 
     def as_array(self, stored: Buffer) -> Buffer:
-        """View what has the axes of the file as the array, or the box of it."""
+        """View data with the axes of the file as the array, or as a box of it."""
         return stored.transpose(np.argsort(self.axes))
 
     def _slowest_first(self, box: Box) -> tuple[Shape, Shape, Shape, Shape]:
@@ -166,7 +166,7 @@ class Copy:
 
 
 def _outer_axes(shape: Shape, extent: Shape, steps: Shape) -> int:
-    """Return how many of the slowest axes part the runs: those within follow one another."""
+    """Return how many of the slowest axes separate runs: the faster ones are contiguous."""
     axis = len(shape)
     while axis and extent[axis - 1] == shape[axis - 1]:
         axis -= 1
@@ -175,7 +175,7 @@ def _outer_axes(shape: Shape, extent: Shape, steps: Shape) -> int:
 
 
 def refuse_order(options: RawOptions, specs: Sequence[ArraySpec]) -> str | None:
-    """Say why arrays cannot be in that order, or None."""
+    """Return why arrays cannot be in that order, or None."""
     if options.order != "C" and any(spec.growth for spec in specs):
         return f"rows are appended to raw files of order C only, here it is {options.order}"
     if options.order == "three" and any(len(spec.shape) < 3 for spec in specs):
@@ -184,7 +184,7 @@ def refuse_order(options: RawOptions, specs: Sequence[ArraySpec]) -> str | None:
 
 
 def copies_of(spec: ArraySpec, options: RawOptions) -> list[Copy]:
-    """Return where an array's copies lie: one behind the other, behind those of arrays before."""
+    """Return the copies of an array: one after the other, after those of preceding arrays."""
     orders = options.orders
     begin = int(options.header) + len(orders) * spec.offset
     shape = (spec.shape[0] + spec.growth, *spec.shape[1:])
@@ -213,7 +213,7 @@ def write_all(descriptor: int, data: memoryview, offset: int) -> int:
 
 
 def write_runs(descriptor: int, data: memoryview, runs: Runs) -> int:
-    """Write the bytes of a box, one stretch of the file after the other."""
+    """Write the bytes of a box, run by run."""
     length, begin = runs.length, 0
     for offset in runs.offsets.data:
         part = data[begin : begin + length]
@@ -224,7 +224,7 @@ def write_runs(descriptor: int, data: memoryview, runs: Runs) -> int:
 
 
 def diagnose_short_write(file: str | int, copies: Sequence[Copy], box: Box, buffer: Buffer) -> str:
-    """Write a box into each copy of its array; say what the system has against its last byte.
+    """Write a box into each copy of its array; return the system's error at its last byte.
 
     The file is given by its path or as a descriptor, which stays open.
     """
@@ -235,6 +235,6 @@ def diagnose_short_write(file: str | int, copies: Sequence[Copy], box: Box, buff
                 write_runs(opened.fileno(), data, copy.runs(box))
     except OSError as error:
         return error.strerror or str(error)
-    except MemoryError:  # for a copy in the order of the file; what is asked for stays unknown
+    except MemoryError:  # for a copy in the order of the file; the error stays unknown
         return ""
     return ""

@@ -28,7 +28,7 @@ _ADVICE = {
 
 
 class MemmapOptions(RawOptions, frozen=True, kw_only=True):
-    """Options of memory maps; every default is what NumPy and the kernel do by themselves.
+    """Options of memory maps; every default is that of NumPy and the kernel.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ class MemmapOptions(RawOptions, frozen=True, kw_only=True):
         Order of the elements in memory. NumPy copies in the order of the destination, so one
         that is not the file's walks the file against its order.
     madvise : {"normal", "random", "sequential"}
-        What the kernel is told of the accesses to come (madvise(2)): ``random`` switches its
-        read-ahead off, ``sequential`` doubles it.
+        Advice to the kernel (madvise(2)): ``random`` switches its read-ahead off, ``sequential``
+        doubles it.
     """
 
     destination: Literal["C", "F"] = "C"
@@ -45,7 +45,7 @@ class MemmapOptions(RawOptions, frozen=True, kw_only=True):
 
 
 class Memmap(Posix):
-    """The files of the backend ``posix``, written as there and read through a map."""
+    """The files of the backend ``posix``, written likewise and read through a map."""
 
     name = "memmap"
     summary = "raw bytes, written with pwrite, read through numpy.memmap"
@@ -62,7 +62,7 @@ class Memmap(Posix):
 
 
 class MemmapStore(Store):
-    """A plain file of which each array is mapped when it is opened."""
+    """A plain file; each array is mapped when it is opened."""
 
     collective_close = False
 
@@ -96,7 +96,7 @@ class MemmapStore(Store):
         """Do nothing: the file is open for reading only."""
 
     def close(self) -> None:
-        """Let go of the maps; the kernel takes them away with the last reference."""
+        """Release the maps; the kernel removes them with the last reference."""
         for array in self._opened:
             array.unmap()
 
@@ -122,7 +122,7 @@ class MemmapArray(Array):
         return best_copy(list(self._maps), box).runs(box).touched()
 
     def unmap(self) -> None:
-        """Forget the maps."""
+        """Release the maps."""
         self._maps.clear()
 
 

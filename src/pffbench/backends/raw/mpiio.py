@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class MpiIoOptions(RawOptions, frozen=True, kw_only=True):
-    """Options of MPI-IO; every default is what the library does by itself.
+    """Options of MPI-IO; every default is the library's own.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class MpiIoOptions(RawOptions, frozen=True, kw_only=True):
 
 
 class MpiIo(Backend):
-    """Arrays one behind the other in a plain file that ranks open together."""
+    """Arrays one after the other in a plain file that ranks open together."""
 
     name = "mpiio"
     summary = "raw bytes, MPI-IO explicit offsets and subarray views (roofline)"
@@ -140,7 +140,7 @@ class MpiIoStore(Store):
         self._file.Close()
 
     def transfer_facts(self) -> dict[str, str]:
-        """Tell the hints in force, where any were asked for."""
+        """Return the hints in force, if any were given."""
         if not self._options.hints:
             return {}
         info = self._file.Get_info()
@@ -150,7 +150,7 @@ class MpiIoStore(Store):
 
 
 class MpiIoArray(Array):
-    """A stretch of the file, or several, moved by explicit offset or through a subarray view.
+    """A run of the file, or several, moved by explicit offset or through a subarray view.
 
     Parameters
     ----------
@@ -159,11 +159,11 @@ class MpiIoArray(Array):
     file : MPI.File
         The same, open.
     comm : MPI.Intracomm or None
-        The ranks that have the file open; None where one rank alone has.
+        The ranks that have the file open; None for one rank.
     copies : sequence of Copy
-        Where its elements lie.
+        The copies of its elements in the file.
     owned : bool
-        Whether one rank alone moves anything of the array.
+        Whether only one rank moves data of the array.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class MpiIoArray(Array):
         self._comm = comm
         self._copies = copies
         self._owned = owned
-        # What MPI tells of the transfers that each call makes, and the bytes that they are to move.
+        # MPI status of the transfers of each call, and the bytes that they are to move.
         self._told: dict[Call, Told] = {}
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
@@ -213,14 +213,14 @@ class MpiIoArray(Array):
         return read_in_its_order
 
     def missing(self, call: Call, returned: Any, nbytes: int) -> int:
-        """Ask the status of each transfer: MPI-IO does not call it an error to move less."""
+        """Query the status of each transfer: for MPI-IO a short transfer is no error."""
         from mpi4py import MPI
 
         told = self._told.pop(call, ())
         return sum(wanted - status.Get_count(MPI.BYTE) for status, wanted in told)
 
     def diagnose_short_write(self, box: Box, buffer: Buffer) -> str:
-        """Write through POSIX calls, which say why they cannot; MPI-IO need not."""
+        """Write through POSIX calls, which report the reason of a failure; MPI-IO need not."""
         return diagnose_short_write(self._path, self._copies, box, buffer)
 
     def touched(self, box: Box) -> Touched:
@@ -229,8 +229,8 @@ class MpiIoArray(Array):
     def _transfer(self, move: Any, copy: Copy, box: Box, buffer: Buffer, collective: bool) -> Call:
         """Prepare to move a box of a copy from or to a buffer in the order of the file.
 
-        Ranks set views together. So those that write an array together agree, also for calls that
-        they make independently, and an array that is one rank's own is moved run by run.
+        Views are set collectively. So ranks that write an array together agree, even for
+        independent calls, and an array of a single rank is moved run by run.
         """
         from mpi4py import MPI
 
@@ -253,7 +253,7 @@ class MpiIoArray(Array):
         return call
 
     def _through_view(self, copy: Copy, box: Box, element: MPI.Datatype, move: Call) -> Call:
-        """Prepare to set a view of a box, move it and take the view away again.
+        """Prepare to set a view of a box, move it and reset the view.
 
         Setting the view is a part of moving a box that is not contiguous, as HDF5 does it.
         """
@@ -268,14 +268,14 @@ class MpiIoArray(Array):
             move()
             set_view(0, MPI.BYTE, MPI.BYTE)
 
-        if box.size:  # MPI keeps the type, as long as all elements of a stride, until it is told
+        if box.size:  # MPI keeps the type, as long as all elements of a stride, until it is freed
             finalize(move_through_view, file_type.Free).atexit = False
         return move_through_view
 
     def _run_by_run(
         self, move: Any, copy: Copy, box: Box, buffer: Buffer, element: MPI.Datatype
     ) -> Call:
-        """Prepare a call for each stretch of the file that a box consists of."""
+        """Prepare a call for each run of the file in a box."""
         from mpi4py import MPI
 
         runs = copy.runs(box)

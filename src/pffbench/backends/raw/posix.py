@@ -1,4 +1,4 @@
-"""Raw bytes through POSIX calls: the best that the file system gives, one call per stretch."""
+"""Raw bytes through POSIX calls: the file system's best performance, one call per run."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-#: Bytes up to which a transfer is the system's call alone. Looking at once whether it moved all
-#: would take a tenth of the time of the shortest; it is looked at after the phase, and fewer bytes
-#: are an error. Longer ones, of which the kernel may take a part at a time, are gone on with.
+#: Bytes up to which a transfer is the system call alone. An immediate check for a short transfer
+#: would take a tenth of the time of the shortest; it is made after the phase, and fewer bytes are
+#: an error. Longer transfers, which the kernel may split, are resumed.
 _SHORT = 2**20
 
 
 class Posix(Backend):
-    """Arrays one behind the other in a plain file."""
+    """Arrays one after the other in a plain file."""
 
     name = "posix"
     summary = "raw bytes, POSIX pwrite/pread, a call for each contiguous piece (roofline)"
@@ -68,7 +68,7 @@ class Posix(Backend):
         return refuse_order(options, specs)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        """Make the file; of ranks that share it rank 0 does, and the others open it."""
+        """Create the file; if ranks share it, rank 0 creates it and the others open it."""
 
         def make() -> int | None:
             if comm is None or comm.rank == 0:
@@ -125,7 +125,7 @@ class PosixStore(Store):
 
 
 class PosixArray(Array):
-    """A stretch of the file, or several with the same elements in different orders."""
+    """A run of the file, or several with the same elements in different orders."""
 
     def __init__(self, descriptor: int, copies: Sequence[Copy]) -> None:
         self._descriptor = descriptor
@@ -159,7 +159,7 @@ class PosixArray(Array):
 
 
 def _one_after_the_other(calls: Sequence[Call]) -> int:
-    """Return how many bytes were moved of the copy of which the fewest were."""
+    """Make the calls in order and return the fewest bytes moved of any copy."""
     counts: list[int] = [call() for call in calls]
     return min(counts)
 

@@ -19,7 +19,7 @@ from pffbench.parallel.decomposition import Box, Shape, nearest_aligned
 def refuse_chunks(
     zarr_format: int, shards: Shape | None, specs: Sequence[ArraySpec], cuts: Cuts
 ) -> str | None:
-    """Say which rule the chunks of a case break, or None.
+    """Return which rule the chunks of a case break, or None.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def refuse_chunks(
 
 
 def refuse_pipeline(pipeline: str, write_empty_chunks: bool | None) -> str | None:
-    """Say that a codec pipeline is missing or cannot do what is asked, or None."""
+    """Return that a codec pipeline is missing or does not support the request, or None."""
     if pipeline == "library":
         return None
     if write_empty_chunks:
@@ -93,8 +93,8 @@ def _refuse_sharing(shards: Shape | None, spec: ArraySpec, cuts: Cuts) -> str | 
     )
 
 
-#: What can be asked for in Zarr: codecs, the shuffles of each and what Blosc calls its
-#: compressors; and how format 3 calls the shuffles, which format 2 numbers in this order.
+#: Support in Zarr: codecs, the shuffles of each and Blosc's names of its compressors; and the names
+#: of the shuffles in format 3, which format 2 numbers in this order.
 ZARR_CODECS = frozenset({"none", "gzip", "zstd", "blosc"})
 COMPRESSORS = frozenset({"blosclz", "lz4", "lz4hc", "zlib", "zstd"})
 BLOSC_SHUFFLES = {"none": "noshuffle", "byte": "shuffle", "bit": "bitshuffle"}
@@ -141,12 +141,12 @@ def codec_name(codec: Any) -> str:
 
 
 def configured_name(name: str, told: Mapping[str, Any]) -> str:
-    """Name a codec by the configuration that the metadata of an array have of it.
+    """Return a codec's name from its configuration in the metadata of an array.
 
     Parameters
     ----------
     name : str
-        What the format calls it.
+        Its name in the format.
     told : mapping
         Its parameters in format 2 or 3.
     """
@@ -168,16 +168,16 @@ DESCRIPTIONS = frozenset({"zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetad
 
 @dataclass(frozen=True)
 class ZarrFiles:
-    """How an array in a directory is cut into files.
+    """Files that hold the chunks of an array in a directory.
 
     Parameters
     ----------
     chunks : tuple of int
         Shape of a chunk.
     grid : tuple of int
-        Shape of what a file holds: a shard, or a chunk.
+        Shape of the contents of a file: a shard, or a chunk.
     key : callable
-        Gives the name of the file at a place of that grid, relative to the array's directory.
+        Returns the name of the file at a place of that grid, relative to the array's directory.
     """
 
     chunks: Shape
@@ -191,7 +191,7 @@ class ZarrFiles:
 
 
 def metadata_of(path: str, name: str) -> dict[str, Any]:
-    """Read what a store of format 2 or 3 says of an array."""
+    """Read the metadata of an array in a store of format 2 or 3."""
     directory = Path(path, name)
     told = directory / ".zarray"
     if not told.exists():
@@ -201,7 +201,7 @@ def metadata_of(path: str, name: str) -> dict[str, Any]:
 
 
 def files_of(path: str, name: str) -> ZarrFiles:
-    """Find out where the chunks of an array of a store lie."""
+    """Return the chunk files of an array of a store."""
     metadata = metadata_of(path, name)
     if metadata["zarr_format"] == 2:
         chunks = tuple(metadata["chunks"])
@@ -211,7 +211,7 @@ def files_of(path: str, name: str) -> ZarrFiles:
 
 
 def usual_key(zarr_format: int) -> Callable[[Shape], str]:
-    """Return the names of files of an array that was made without asking for other ones."""
+    """Return the default names of an array's files."""
     return _joined(".") if zarr_format == 2 else _key_3({"name": "default"})
 
 
@@ -229,7 +229,7 @@ def _joined(separator: str) -> Callable[[Shape], str]:
 
 
 def chunking_of(array: Any) -> Chunking:
-    """Tell how an array is chunked; zarr-python keeps no chunk from one call to the next."""
+    """Return an array's chunking; zarr-python keeps no chunk between calls."""
     return Chunking(
         shape=array.shape,
         chunks=array.chunks,
@@ -247,7 +247,7 @@ def chunks_on_disk(path: str, name: str) -> StoredChunks:
 
 
 def encoding(zarr_format: int, spec: ArraySpec) -> dict[str, Any]:
-    """Return what ``create_array`` is told of the type and its byte order in the store."""
+    """Return the arguments of ``create_array`` for the type and its byte order in the store."""
     if spec.byte_order == "native":
         return {"dtype": spec.dtype}
     if zarr_format == 2:
@@ -264,12 +264,12 @@ _ENTRY, _CHECKSUM = 16, 4
 
 
 def touched(chunking: Chunking, shards: Shape | None, box: Box) -> Touched:
-    """Tell what of an array a box lies in.
+    """Return the chunks of an array that hold a box.
 
     Parameters
     ----------
     chunking : Chunking
-        How the array is chunked.
+        Chunking of the array.
     shards : tuple of int or None
         Shape of a shard, where a file holds more than a chunk.
     box : Box
@@ -294,7 +294,7 @@ Json = dict[str, Any]
 
 
 def codecs_of(metadata: Mapping[str, Any]) -> tuple[list[tuple[str, Json]], Shape | None]:
-    """Return the codecs of an array's metadata that compress, and the chunks inside of shards."""
+    """Return the compressing codecs of an array's metadata, and the chunks inside shards."""
     if "compressor" in metadata:
         told = metadata["compressor"]
         return ([] if told is None else [(told["id"], told)]), None
@@ -308,7 +308,7 @@ def codecs_of(metadata: Mapping[str, Any]) -> tuple[list[tuple[str, Json]], Shap
 
 
 def part_of_zarr(path: str, name: str, box: Box) -> StoredChunks:
-    """Look up the files that a box of an array lies in; chunks that are not there count too."""
+    """Return the files that hold a box of an array; missing chunks count too."""
     files = files_of(path, name)
     sizes = [
         file.stat().st_size if file.exists() else 0

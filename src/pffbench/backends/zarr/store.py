@@ -1,11 +1,10 @@
-"""A Zarr directory that all ranks write to, whatever library writes it.
+"""Zarr directory store shared by ranks, for any of the libraries.
 
-Ranks keep apart by their chunks. What that asks for is the same with every library and is
-settled here: who creates which array, which files a rank has written to, and how an array grows
-that all ranks write. A library brings a store that creates and opens one array, and an array
-that moves one box.
+Ranks write disjoint chunks. The common parts are here: which rank creates which array, which files
+a rank has written to, and how an array grows that all ranks write. A library provides a store that
+creates and opens one array, and an array that moves one box.
 
-What lies on disk is read from the metadata there, without any of the libraries.
+The layout on disk is read from the stored metadata, without any of the libraries.
 """
 
 from __future__ import annotations
@@ -58,21 +57,21 @@ T = TypeVar("T")
 
 
 def is_root(comm: MPI.Intracomm | None) -> bool:
-    """Whether this rank makes what all share; one that is alone makes everything."""
+    """Whether this rank creates shared objects: rank 0, or a rank without a communicator."""
     return comm is None or comm.rank == 0
 
 
 def made_by_root(comm: MPI.Intracomm | None, make: Callable[[], T], find: Callable[[], T]) -> T:
-    """Let rank 0 make something; return what it made, or what another rank finds of it.
+    """Let rank 0 create an object; return it, or on other ranks the object as found there.
 
-    Collective. Where making fails all raise; where finding does, only the ranks that it fails on.
+    Collective. If creating fails, all ranks raise; if finding fails, only the failing ranks.
 
     Parameters
     ----------
     comm : MPI.Intracomm or None
-        The ranks; None for one that is alone.
+        The ranks; None for a single one.
     make, find : callable
-        What rank 0 does, and what the others do when it has.
+        Called on rank 0, and then on the others.
     """
     if comm is None:
         return make()
@@ -83,7 +82,7 @@ def made_by_root(comm: MPI.Intracomm | None, make: Callable[[], T], find: Callab
 
 
 def _nothing() -> None:
-    """Make nothing."""
+    """Create nothing."""
 
 
 #: An array and the library's own object for it.
@@ -98,17 +97,17 @@ class DirectoryStore(Store):
     path : str
         The directory.
     comm : MPI.Intracomm or None
-        The ranks that have it open; None where one rank alone has.
+        The ranks that have it open; None for one rank.
     zarr_format : {2, 3}
         Version of the format.
     created : bool
         Whether the ranks have just made it.
     empty_chunks : bool
-        Whether chunks are written that hold nothing but the fill value.
+        Whether chunks that hold only the fill value are written.
     """
 
     collective_close = False
-    #: What the library's objects are put into.
+    #: Class that wraps the library's objects.
     array_type: ClassVar[type[DirectoryArray]]
 
     def __init__(
@@ -138,7 +137,7 @@ class DirectoryStore(Store):
         """Open an array; return the library's own object."""
 
     def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
-        """Let owners create their arrays and rank 0 those that all ranks write; then open these."""
+        """Let owners create their arrays and rank 0 the shared ones; then open these."""
         create_mine = partial(self._create_mine, specs)
         if self.comm is None or all(spec.owner is not None for spec in specs):
             return self._later(create_mine())
@@ -160,7 +159,7 @@ class DirectoryStore(Store):
         return self._later([(spec, self.open_array(spec)) for spec in specs])
 
     def _later(self, opened: Sequence[Opened]) -> LazyArrays:
-        """Put the library's objects into ours when the phase is over."""
+        """Wrap the library's objects when the phase is over."""
         kind = self.array_type
         return LazyArrays(lambda: {spec.name: kind(self, spec, array) for spec, array in opened})
 
@@ -197,7 +196,7 @@ class DirectoryArray(Array):
     store : DirectoryStore
         The store.
     spec : ArraySpec
-        What it is.
+        Its specification.
     array : Any
         The library's own object.
     """
@@ -221,16 +220,16 @@ class DirectoryArray(Array):
 
     @abstractmethod
     def chunking(self, collective: bool) -> Chunking:
-        """Tell how the array is chunked."""
+        """Return the array's chunking."""
 
     @property
     @abstractmethod
     def grid(self) -> Shape:
-        """Shape of what a file holds: a chunk, or a shard."""
+        """Shape of the contents of a file: a chunk, or a shard."""
 
     @property
     def shards(self) -> Shape | None:
-        """Shape of a shard; None where there are none."""
+        """Shape of a shard; None without shards."""
         return None
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
@@ -251,7 +250,7 @@ class DirectoryArray(Array):
     def _grow(self, comm: MPI.Intracomm | None, shape: Shape) -> None:
         """Let rank 0 write the new shape; the others read it.
 
-        All agree on having read it, since arrays may follow that they grow together too.
+        All ranks agree on having read it, since other arrays may grow next.
         """
         look_up = partial(self._store.open_array, self._spec)
         grow = partial(made_by_root, comm, partial(self.resize, shape), look_up)

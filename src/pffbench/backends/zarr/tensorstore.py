@@ -36,9 +36,9 @@ Threads = Annotated[int, msgspec.Meta(ge=1, le=4096)]
 
 
 class TensorStoreOptions(FormatOptions, frozen=True, kw_only=True):
-    """Options of TensorStore; every default is what the library does by itself.
+    """Options of TensorStore; every default is the library's own.
 
-    Beside `format` and `shards`:
+    In addition to `format` and `shards`:
 
     Parameters
     ----------
@@ -47,16 +47,16 @@ class TensorStoreOptions(FormatOptions, frozen=True, kw_only=True):
         for each core; ``matched`` gives a rank one.
     io_threads : int, optional
         Threads that read and write files (``file_io_concurrency``). The library's default is one
-        for each core and four at least; ``matched`` gives a rank one.
+        for each core, at least four; ``matched`` gives a rank one.
     file_io_sync : bool, optional
         Whether each file is synced as it is written. The library's default is yes; ``matched``
         leaves it to the phase sync, which does it for all backends alike.
     cache_pool : Size, optional
         Bytes of decoded chunks that are kept between calls (``cache_pool``). The library's default
-        is none; with more, it still looks at each call whether the file has changed.
+        is none; with more, it still checks at each call whether the file has changed.
     write_empty_chunks : bool, optional
-        Whether chunks that hold nothing but the fill value are written. The library's default
-        is no; ``matched`` writes them.
+        Whether chunks that hold only the fill value are written. The library's default is no;
+        ``matched`` writes them.
     """
 
     threads: Threads | None = None
@@ -85,7 +85,7 @@ class TensorStore(ZarrDirectory):
         self._empty_chunks = settings == "matched" if empty is None else empty
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        """Let rank 0 make the directory, and the file that makes it a group for others."""
+        """Let rank 0 create the directory and the file that marks it as a group."""
         assert isinstance(self.options, TensorStoreOptions)
         name, told = GROUP_FILES[self.options.format]
 
@@ -98,7 +98,7 @@ class TensorStore(ZarrDirectory):
         return self._store(path, comm, created=True)
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        """Begin with nothing in memory: there is no file to open but those of the arrays."""
+        """Begin with empty caches: there is no file to open but those of the arrays."""
         return self._store(path, comm)
 
     def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
@@ -106,7 +106,7 @@ class TensorStore(ZarrDirectory):
 
     def _store(self, path: str, comm: MPI.Intracomm | None, *, created: bool = False) -> Store:
         assert isinstance(self.options, TensorStoreOptions)
-        # A context of its own, so that a store knows nothing of what another one has read.
+        # A context of its own, so that a store shares no cache with another one.
         opener = partial(self._library.open, context=self._library.Context(self._context))
         empty = self._empty_chunks
         return TensorStoreStore(
@@ -149,7 +149,7 @@ def _context(options: TensorStoreOptions, settings: Settings) -> dict[str, Any]:
 
 #: Driver of each version of the format.
 DRIVERS = {2: "zarr", 3: "zarr3"}
-#: Files that make a directory a group, which TensorStore does not make by itself.
+#: Files that mark a directory as a group, which TensorStore does not create.
 GROUP_FILES = {
     2: (".zgroup", {"zarr_format": 2}),
     3: ("zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": {}}),
@@ -157,7 +157,7 @@ GROUP_FILES = {
 
 
 def creation(zarr_format: int, shards: Shape | None, spec: ArraySpec) -> Json:
-    """Return the metadata that an array is created with; what is not asked for is left out."""
+    """Return the metadata of a new array; settings that are not given are left out."""
     if zarr_format == 2:
         return _format_2(spec)
     return _format_3(shards, spec)

@@ -1,6 +1,6 @@
 """Zarr through zarr-python 2, format 2.
 
-It cannot be installed beside zarr-python 3, so it has an environment of its own
+It cannot be installed together with zarr-python 3, so it has an environment of its own
 (``setup/bootstrap --zarr2``). Only what differs from `pffbench.backends.zarr.zarr3` is here.
 """
 
@@ -25,26 +25,26 @@ from pffbench.parallel.decomposition import Box, Shape
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-#: Most threads that numcodecs lets Blosc use unless it is told otherwise.
+#: Most threads that numcodecs lets Blosc use by default.
 _MOST_THREADS = 8
-#: C-Blosc looks at this variable in every call and lets it overrule what it was told.
+#: C-Blosc reads this variable in every call; it overrides the setting.
 _VARIABLE = "BLOSC_NTHREADS"
 
 
 class Zarr2Options(Options, frozen=True, kw_only=True):
-    """Options of zarr-python 2; every default is what it does by itself.
+    """Options of zarr-python 2; every default is the library's own.
 
     Parameters
     ----------
     format : {2}
         Version of the Zarr format; there is no other, and so there are no shards.
     blosc_threads : int, optional
-        Threads of Blosc. The library's default is what the variable ``BLOSC_NTHREADS`` says, else
-        one for each core and 8 at most; ``matched`` gives a rank one. All else is done by the
-        calling thread, one chunk after another.
+        Threads of Blosc. The library's default is the variable ``BLOSC_NTHREADS``, else one for
+        each core and 8 at most; ``matched`` gives a rank one. All else is done by the calling
+        thread, one chunk after another.
     write_empty_chunks : bool, optional
-        Whether chunks that hold nothing but the fill value are written. The library's default is
-        yes, other than in zarr-python 3; ``matched`` writes them too.
+        Whether chunks that hold only the fill value are written. The library's default is yes,
+        other than in zarr-python 3; ``matched`` writes them too.
     """
 
     format: Literal[2] = 2
@@ -74,7 +74,7 @@ class Zarr2(ZarrDirectory):
         self._threads = _threads(options, settings)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        """Let rank 0 create the group; ranks that create one together destroy each other's."""
+        """Let rank 0 create the group; concurrent creation would destroy it."""
         make, find = (partial(self._zarr.open_group, path, mode=mode) for mode in ("w-", "r+"))
         return self._store(made_by_root(comm, make, find), path, comm, created=True)
 
@@ -103,9 +103,9 @@ class Zarr2(ZarrDirectory):
 
 
 def _threads(options: Zarr2Options, settings: Settings) -> int:
-    """Return how many threads Blosc is to have.
+    """Return the number of threads for Blosc.
 
-    By itself it has as many as the environment says, else what numcodecs sets when it is imported.
+    The default is set by the environment, else by numcodecs at import.
     """
     if options.blosc_threads is not None or settings == "matched":
         return options.blosc_threads or 1
@@ -167,11 +167,11 @@ class Zarr2Store(DirectoryStore):
         self._asked = os.environ.pop(_VARIABLE, None)
 
     def transfer_facts(self) -> dict[str, str]:
-        """Tell how many threads Blosc really had."""
+        """Return the number of threads that Blosc actually had."""
         return {"blosc_threads": str(self._blosc.get_nthreads())}
 
     def close(self) -> None:
-        """Let the environment be as it was; a directory store holds no open file."""
+        """Restore the environment; a directory store holds no open file."""
         if self._asked is not None:
             os.environ[_VARIABLE] = self._asked
 

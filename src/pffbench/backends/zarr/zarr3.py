@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
-    """Options of Zarr; every default is what zarr-python does by itself.
+    """Options of Zarr; every default is zarr-python's own.
 
-    Beside `format` and `shards`:
+    In addition to `format` and `shards`:
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
         Most chunks that one call has under way at a time (``async.concurrency``), each encoded in
         a thread of its own. The library's default is 10; ``matched`` gives a rank one.
     pipeline : {"library", "zarrs"}
-        What encodes, decodes, reads and writes chunks: zarr-python itself, or the Rust library
-        zarrs (package zarrs), with one thread in ``matched`` and one a core otherwise.
+        Implementation that encodes, decodes, reads and writes chunks: zarr-python, or the Rust
+        library zarrs (package zarrs), with one thread in ``matched`` and one a core otherwise.
     write_empty_chunks : bool, optional
-        Whether chunks that hold nothing but the fill value are written. The library's default
-        is no, which compares every chunk with the fill value; ``matched`` writes them, but with
-        ``pipeline: zarrs``, which does not write them even when asked (version 0.2.3).
+        Whether chunks that hold only the fill value are written. The library's default is no, which
+        compares every chunk with the fill value; ``matched`` writes them, but with ``pipeline:
+        zarrs``, which does not write them even when asked (version 0.2.3).
     """
 
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
@@ -67,9 +67,9 @@ _PATIENCE = 60.0
 def end_thread_in_time() -> None:
     """Let zarr-python's thread end before the process; once it has been imported.
 
-    zarr-python itself waits 0.2 s at exit. With more ranks than cores that is too short, and a
-    process that ends beside a running event loop may leave without ending MPI, which a launcher
-    takes for a failure of the job.
+    zarr-python waits 0.2 s at exit. With more ranks than cores that is too short, and a process
+    that ends during a running event loop may leave without finalizing MPI, which a launcher reports
+    as a failure of the job.
     """
     atexit.register(_end_thread)  # the last one that is registered runs first
 
@@ -83,7 +83,7 @@ def _end_thread() -> None:
 
 
 def in_each_thread(act: Callable[[], None]) -> None:
-    """Do something once in each thread that zarr-python encodes, decodes and reads chunks in."""
+    """Call a function once in each thread in which zarr-python processes chunks."""
     from zarr.core.sync import loop
 
     pool = None if loop[0] is None else getattr(loop[0], "_default_executor", None)
@@ -101,7 +101,7 @@ def in_each_thread(act: Callable[[], None]) -> None:
 
 
 def concurrency_of(asked: int | None, settings: Settings) -> int:
-    """Return how many chunks a call has under way at a time: one in ``matched``."""
+    """Return how many chunks a call processes at a time: one in ``matched``."""
     import zarr
 
     usual: int = zarr.config.defaults[0]["async"]["concurrency"]
@@ -109,10 +109,10 @@ def concurrency_of(asked: int | None, settings: Settings) -> int:
 
 
 def pipeline_settings(pipeline: str, settings: Settings) -> dict[str, Any]:
-    """Return what `zarr.config` is told so that a pipeline is used, with one thread if matched.
+    """Return the `zarr.config` settings that select a pipeline, with one thread if matched.
 
-    zarr-python makes its pool of threads once in a process, as large as the configuration says
-    by then; it is made here, before the size is meant for zarrs alone.
+    zarr-python creates its thread pool once in a process, with the size then configured; it is
+    created here, before the size is set for zarrs alone.
     """
     threads = None
     if pipeline == "zarrs":
@@ -124,7 +124,7 @@ def pipeline_settings(pipeline: str, settings: Settings) -> dict[str, Any]:
 
 
 def writes_empty_chunks(asked: bool | None, pipeline: str, settings: Settings) -> bool:
-    """Whether chunks that hold nothing but the fill value are written: in ``matched``.
+    """Whether chunks that hold only the fill value are written: in ``matched``.
 
     zarrs 0.2.3 never writes them, whatever the configuration of zarr-python says.
     """
@@ -134,7 +134,7 @@ def writes_empty_chunks(asked: bool | None, pipeline: str, settings: Settings) -
 
 
 def thread_notes(concurrency: int) -> tuple[str, ...]:
-    """Say how many threads are at work, for the result row."""
+    """Return a note on the number of threads, for the result row."""
     import zarr
 
     path, threads = (
@@ -243,7 +243,7 @@ class Zarr(ZarrDirectory):
             options.write_empty_chunks, options.pipeline, settings
         )
         # Set for the whole process, so each case sets its own. An array that a rank did not
-        # create itself takes whether to write empty chunks from here only.
+        # create takes whether to write empty chunks from here only.
         zarr.config.set(
             {
                 "async.concurrency": self._concurrency,
@@ -266,7 +266,7 @@ class Zarr(ZarrDirectory):
         return () if options.pipeline == "library" else (options.pipeline,)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        """Let rank 0 create the group; ranks that create one together destroy each other's."""
+        """Let rank 0 create the group; concurrent creation would destroy it."""
         assert isinstance(self.options, ZarrOptions)
         make = partial(self._zarr.create_group, path, zarr_format=self.options.format)
         group = made_by_root(comm, make, partial(self._zarr.open_group, path, mode="r+"))
