@@ -14,7 +14,7 @@ OF_RANK_0 = {
     "yaml", "psutil", "h5py", "rich", "csv", "difflib", "hashlib", "importlib.metadata",
     "pffbench.run.prepare", "pffbench.run.recording", "pffbench.experiment.check",
     "pffbench.experiment.load", "pffbench.experiment.sweep", "pffbench.run.recorder",
-    "pffbench.provenance.collect", "pffbench.record.run_json", "pffbench.record.samples",
+    "pffbench.provenance.job", "pffbench.record.run_json", "pffbench.record.samples",
     "pffbench.summary.summary",
 }  # fmt: skip
 #: What no rank of a run has any use for.

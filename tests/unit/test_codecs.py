@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from pffbench.backends import hdf5_files as filters
-from pffbench.backends.base import Capabilities
+from pffbench.backends.array_spec import Capabilities
 from pffbench.backends.registry import backend_class
 from pffbench.backends.zarr.format import codecs_of, configured_name
 from pffbench.backends.zarr.tensorstore import creation

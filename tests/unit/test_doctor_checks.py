@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from pffbench.backends.base import Capabilities
+from pffbench.backends.array_spec import Capabilities
 from pffbench.doctor import backends, libraries
 from pffbench.doctor import finding as report
 from pffbench.doctor import io_test as trial

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import pffbench
-from pffbench.backends.base import ArraySpec
+from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE
-from pffbench.backends.netcdf4 import NetCdf4Options, NetCdf4Store
+from pffbench.backends.netcdf4 import NetCdf4Options
+from pffbench.backends.netcdf4_store import NetCdf4Store
 
 SOURCES = pffbench.__path__[0]
 

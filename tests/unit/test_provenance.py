@@ -46,7 +46,7 @@ def test_rank_facts_are_those_of_this_process():
 def test_binding_shows(tmp_path):
     core = max(os.sched_getaffinity(0))
     facts = in_new_process(
-        "import json, os; from pffbench.provenance.node import rank_facts;"
+        "import json, os; from pffbench.provenance.binding import rank_facts;"
         f"os.sched_setaffinity(0, [{core}]); print(json.dumps(rank_facts()))")
     assert (facts["affinity"], facts["cpus"]) == (str(core), 1)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pffbench.backends.base import ArraySpec
+from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.inspection import Touched, touched_chunks
 from pffbench.backends.raw.layout import Copy, RawOptions, best_copy, copies_of
 from pffbench.errors import UserError

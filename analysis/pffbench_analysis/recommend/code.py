@@ -9,7 +9,7 @@ from typing import Any
 import jinja2
 import msgspec
 
-from pffbench.backends.base import ArraySpec
+from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.hdf5_files import SZIP_BLOCK, plugin_filter, shuffles_before
 from pffbench.backends.registry import backend_class
 from pffbench.case import Options, Parameters

@@ -10,20 +10,19 @@ add it to ``registry.py``.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from pffbench.backends.array_spec import ArraySpec, ByteOrder, Capabilities
 from pffbench.backends.inspection import StoredAs, Touched
-from pffbench.case import Compressor, Options, Parameters, Settings, Shuffle
+from pffbench.case import Options, Parameters, Settings
 from pffbench.data.base import Source
-from pffbench.parallel.decomposition import Box, Shape
+from pffbench.parallel.decomposition import Box
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -31,141 +30,10 @@ if TYPE_CHECKING:
     from pffbench.backends.chunk_cache_model import ChunkCacheSettings, Chunking, StoredChunks
 
 
-#: Byte order of the elements in a store.
-ByteOrder = Literal["native", "big"]
 
 
-@dataclass(frozen=True, slots=True)
-class ArraySpec:
-    """An array of a store: its shape and type, its storage and its data.
-
-    Parameters
-    ----------
-    name : str
-        Name in the store.
-    shape : tuple of int
-        Shape of the stored array.
-    dtype : str
-        NumPy name of the element type; in memory it has native byte order.
-    number : int
-        Number of the logical array whose data it holds (see `pffbench.data`).
-    origin : tuple of int
-        Where the stored array's first element lies in the logical array.
-    logical_shape : tuple of int
-        Shape of the logical array.
-    offset : int
-        Bytes of the arrays before it in the store; its place in a raw file.
-    owner : int or None
-        The only rank that writes it; None when all ranks write it together.
-    chunks : tuple of int, "contiguous" or "library"
-        Chunk shape, no chunks, or the library's own choice.
-    codec : {"none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc", "library"}
-        Compression.
-    level : int
-        Level of the codec.
-    fill : {"none", "library"}
-        Whether the library may write fill values before the data.
-    byte_order : {"native", "big"}
-        Byte order in the store; the library converts, within the transfer. Raw bytes stay as
-        they are.
-    compressor : {"blosclz", "lz4", "lz4hc", "zlib", "zstd"}
-        Compressor inside Blosc.
-    shuffle : {"none", "byte", "bit"}
-        Shuffle applied before compression.
-    growth : int
-        Rows appended along the first axis after the array has been written; if not 0, the axis is
-        unlimited.
-    """
-
-    name: str
-    shape: Shape
-    dtype: str
-    number: int
-    origin: Shape
-    logical_shape: Shape
-    offset: int
-    owner: int | None
-    chunks: Shape | Literal["contiguous", "library"]
-    codec: Literal["none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc", "library"]
-    level: int
-    fill: Literal["none", "library"]
-    byte_order: ByteOrder = "native"
-    compressor: Compressor = "lz4"
-    shuffle: Shuffle = "none"
-    growth: int = 0
-
-    @property
-    def stored_dtype(self) -> np.dtype[Any]:
-        """Element type in the store."""
-        dtype = np.dtype(self.dtype)
-        return dtype.newbyteorder(">") if self.byte_order == "big" else dtype
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return int(np.dtype(self.dtype).itemsize)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the array data, before compression."""
-        return math.prod(self.shape) * self.itemsize
-
-    @property
-    def whole(self) -> Box:
-        """The box that covers the array."""
-        return Box((0,) * len(self.shape), self.shape)
-
-    def data_start(self, box: Box) -> Shape:
-        """Index in the logical array of the first element of a box of this array."""
-        return tuple(o + s for o, s in zip(self.origin, box.start, strict=True))
 
 
-@dataclass(frozen=True)
-class Capabilities:
-    """Capabilities of a backend; impossible cases are refused when a run is planned.
-
-    Parameters
-    ----------
-    layouts : frozenset of str
-        Supported layouts.
-    transfers : frozenset of str
-        Supported transfers in a shared file.
-    codecs : frozenset of str
-        Supported codecs.
-    shuffles : mapping of str to frozenset of str
-        Shuffles that each codec supports; none for a codec that is not named.
-    compressors : frozenset of str
-        Compressors supported inside Blosc.
-    codec_libraries : mapping of str to str
-        Import names of optional packages that codecs need.
-    byte_orders : frozenset of str
-        Supported byte orders in the store.
-    formatted : bool
-        Whether it stores a described array; False for raw bytes, which serve as the roofline.
-    keeps_data : bool
-        Whether written data can be read back.
-    caller_buffer : bool
-        Whether a read lands in the caller's buffer; otherwise the library returns a new array
-        and its allocation is part of the read.
-    maps_files : bool
-        Whether reads go through a map of the file, and not through read(2) and its like.
-    changes : bool
-        Whether a closed store can be opened again to overwrite parts of its arrays, those with a
-        stride too, and to append to them.
-    """
-
-    layouts: frozenset[str] = frozenset({"file_per_process", "own", "shared"})
-    transfers: frozenset[str] = frozenset({"independent", "collective"})
-    codecs: frozenset[str] = frozenset({"none"})
-    shuffles: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    compressors: frozenset[str] = frozenset()
-    codec_libraries: Mapping[str, str] = field(default_factory=dict)
-    byte_orders: frozenset[str] = frozenset({"native"})
-    formatted: bool = True
-    keeps_data: bool = True
-    caller_buffer: bool = True
-    maps_files: bool = False
-    changes: bool = False
 
 
 Buffer = np.ndarray[Any, Any]

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from pffbench.backends import hdf5_files as filters
+from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import (
     MPI_CALL_LIMIT,
     Array,
-    ArraySpec,
     Backend,
     Buffer,
     Call,
-    Capabilities,
     Cuts,
     Store,
     StoredAs,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pffbench.backends.base import ArraySpec
+from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.chunk_cache_model import ChunkCacheSettings, Chunking, StoredChunks
 from pffbench.backends.inspection import Touched, places, touched_chunks
 from pffbench.backends.raw.layout import Copy

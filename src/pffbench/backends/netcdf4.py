@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
-from math import prod
-from operator import itemgetter
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
 from pffbench.backends import hdf5_files as filters
-from pffbench.backends.base import (
-    MPI_CALL_LIMIT,
-    Array,
-    ArraySpec,
-    Backend,
-    Buffer,
-    Call,
-    Capabilities,
-    Cuts,
-    LazyArrays,
-    Store,
-    StoredAs,
-    Touched,
-)
+from pffbench.backends.array_spec import ArraySpec, Capabilities
+from pffbench.backends.base import MPI_CALL_LIMIT, Backend, Cuts, Store, StoredAs
 from pffbench.backends.chunk_cache_model import (
     MATCHED_CHUNK_CACHE,
     ChunkCacheSettings,
-    Chunking,
     StoredChunks,
 )
 from pffbench.backends.hdf5_files import (
@@ -40,7 +24,7 @@ from pffbench.backends.hdf5_files import (
     refuse_chunks,
     superblock_version,
 )
-from pffbench.backends.inspection import touched_chunks
+from pffbench.backends.netcdf4_store import NetCdf4Store
 from pffbench.case import Options, Parameters, Settings
 from pffbench.data.base import Source
 from pffbench.data.generators import BitRounded
@@ -306,246 +290,9 @@ def _rounding(variable: Any) -> dict[str, str]:
     return {} if told is None else {"rounded": f"{told[1]} to {told[0]} bits"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Definition:
-    """Definition of a variable, as passed to the library.
-
-    Parameters
-    ----------
-    dimensions : dict of str to int or None
-        Its dimensions and their lengths; None for an unlimited one.
-    names : tuple of str
-        Names of the dimensions.
-    dtype : numpy.dtype
-        Element type in the file.
-    settings : dict
-        Further arguments of ``createVariable``.
-    filter : Filter or None
-        The compression filter, if it is a plug-in of HDF5.
-    shuffle : bool
-        Whether HDF5's byte shuffle comes before it.
-    """
-
-    dimensions: dict[str, int | None]
-    names: tuple[str, ...]
-    dtype: Any
-    settings: dict[str, Any]
-    filter: filters.Filter | None
-    shuffle: bool
 
 
-class NetCdf4Store(Store):
-    """A netCDF-4 file, shared by ranks or open on one rank."""
-
-    def __init__(
-        self,
-        dataset: Any,
-        path: str,
-        comm: MPI.Intracomm | None,
-        options: NetCdf4Options,
-        settings: Settings,
-    ) -> None:
-        self._dataset = dataset
-        self._path = path
-        self._shared = comm is not None
-        self._options = options
-        self._settings = settings
-        self._cache = options.chunk_cache_settings
-        self._matches_cache = settings == "matched" and comm is None
-        self._prepared: Mapping[str, _Definition] = {}
-        # With a cache of its own a variable is opened once more, which is collective.
-        self.collective_lookup = self._shared and bool(self._cache)
-
-    def files(self) -> set[str]:
-        return {self._path}
-
-    def prepare(self, specs: Sequence[ArraySpec]) -> None:
-        self._prepared = {spec.name: self._definition(spec) for spec in specs}
-
-    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
-        """Define all variables on every rank, then leave define mode.
-
-        netCDF-C creates the HDF5 datasets when define mode ends, implicitly at the first access to
-        data; ended here, the cost counts as definition and not as writing. netCDF4-python can end
-        it only through ``sync``, which also writes everything out.
-        """
-        made = [(spec, self._create(spec)) for spec in specs]
-        if self._options.enddef == "explicit":
-            self._dataset._enddef()
-        if self._cache or self._matches_cache:
-            # After the end of define mode, which may set the cache of a variable by its chunks.
-            self._set_caches(made)
-        return LazyArrays(partial(self._arrays, made))
-
-    def _definition(self, spec: ArraySpec) -> _Definition:
-        """Return the definition of a variable, as passed to the library."""
-        axes = range(len(spec.shape))
-        if self._options.dimensions == "fixed":
-            lengths: dict[str, int | None] = {"records": None} if spec.growth else {}
-            fixed = list(enumerate(spec.shape))[len(lengths) :]
-            lengths |= {f"axis{i}_{n}": n for i, n in fixed}
-        elif self._options.dimensions == "unlimited_shared":
-            lengths = {f"axis{i}": None for i in axes}
-        else:
-            lengths = {f"axis{i}_{spec.name}": None for i in axes}
-        return _Definition(
-            lengths,
-            tuple(lengths),
-            spec.stored_dtype,
-            self._creation(spec),
-            filters.plugin_filter(spec),
-            filters.shuffles_before(spec),
-        )
-
-    def _create(self, spec: ArraySpec) -> Any:
-        dataset, told = self._dataset, self._prepared.get(spec.name) or self._definition(spec)
-        for name, length in told.dimensions.items():
-            if name not in dataset.dimensions:
-                dataset.createDimension(name, length)
-        variable = dataset.createVariable(spec.name, told.dtype, told.names, **told.settings)
-        if told.filter is not None:
-            from pffbench.backends.libnetcdf import add_filter
-
-            add_filter(variable, told.filter, shuffle=told.shuffle)
-        return variable
-
-    def _creation(self, spec: ArraySpec) -> dict[str, Any]:
-        told: dict[str, Any] = {}
-        if isinstance(spec.chunks, tuple):
-            told["chunksizes"] = spec.chunks
-        elif spec.chunks == "contiguous":
-            told["contiguous"] = True
-        if spec.codec == "gzip":
-            shuffle = filters.shuffles_before(spec)
-            told.update(compression="zlib", complevel=spec.level, shuffle=shuffle)
-        elif spec.codec == "szip":
-            told.update(
-                compression="szip", szip_coding="nn", szip_pixels_per_block=filters.SZIP_BLOCK
-            )
-        if self._options.quantize is not None:
-            told.update(significant_digits=self._options.quantize, quantize_mode="BitRound")
-        fill = self._options.fill
-        if fill is False or (fill is None and spec.fill == "none"):
-            told["fill_value"] = False
-        if spec.byte_order == "big":
-            told["endian"] = "big"
-        return told
-
-    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        wanted = list(specs)
-        return self.opened(wanted, self.opener(wanted)())
-
-    def opener(self, specs: Sequence[ArraySpec]) -> Call:
-        """Look variables up by name, which is all that opening one is in netCDF4-python."""
-        dataset = self._dataset
-        if not specs:
-            return tuple
-        if self._cache or any(map(self._may_be_enlarged, specs)):
-            return partial(self._with_caches, specs)
-        named = itemgetter(*(spec.name for spec in specs))
-        return lambda: named(dataset.variables)
-
-    def opened(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
-        variables = returned if isinstance(returned, tuple) else (returned,)
-        return self._arrays(zip(specs, variables, strict=True))
-
-    def _with_caches(self, specs: Sequence[ArraySpec]) -> tuple[Any, ...]:
-        found = tuple(self._dataset.variables[spec.name] for spec in specs)
-        self._set_caches(zip(specs, found, strict=True))
-        return found
-
-    def _set_caches(self, found: Iterable[tuple[ArraySpec, Any]]) -> None:
-        """Set the chunk caches of variables, which is the library's work and so on the timer."""
-        wanted = MATCHED_CHUNK_CACHE
-        for spec, variable in found:
-            if self._may_be_enlarged(spec) and variable.get_var_chunk_cache()[0] > wanted.nbytes:
-                variable.set_var_chunk_cache(wanted.nbytes, wanted.slots, wanted.preemption)
-            if self._cache and variable.chunking() != "contiguous":
-                variable.set_var_chunk_cache(**self._cache)
-
-    def _may_be_enlarged(self, spec: ArraySpec) -> bool:
-        """Whether netCDF-C may have enlarged a cache, against ``matched``, to hold a large chunk.
-
-        It does so for files of one process only, and not in all versions.
-        """
-        if not self._matches_cache or not isinstance(spec.chunks, tuple):
-            return False
-        return prod(spec.chunks) * spec.itemsize > MATCHED_CHUNK_CACHE.nbytes
-
-    def _arrays(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
-        """Wrap the library's variables in `NetCdf4Array`."""
-        arrays: dict[str, Array] = {}
-        for spec, variable in found:
-            if self._settings == "matched":
-                variable.set_auto_maskandscale(False)
-            arrays[spec.name] = NetCdf4Array(variable, self._shared)
-        return arrays
-
-    def flush(self) -> None:
-        """Write everything out (``nc_sync``); with MPI this syncs the file too."""
-        self._dataset.sync()
-
-    def close(self) -> None:
-        self._dataset.close()
 
 
-class NetCdf4Array(Array):
-    """A variable. Slicing one reads into a new array: the library offers no other way."""
-
-    def __init__(self, variable: Any, shared: bool) -> None:
-        self._variable = variable
-        self._shared = shared
-
-    def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
-        self._set_mode(collective)
-        if box.size == 0:
-            return self._take_part("put") if collective else _nothing
-        return partial(self._variable.__setitem__, box.slices, buffer)
-
-    def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
-        self._set_mode(collective)
-        if box.size == 0:
-            return self._take_part("get") if collective else _nothing
-        return partial(self._variable.__getitem__, box.slices)
-
-    def touched(self, box: Box) -> Touched | None:
-        """Return the chunks; the library does not report the offset of a contiguous variable."""
-        chunks = self._variable.chunking()
-        if chunks == "contiguous":
-            return None
-        nbytes = prod(chunks) * int(self._variable.dtype.itemsize)
-        return touched_chunks(box, tuple(chunks), None if self._compressed else nbytes)
-
-    @property
-    def _compressed(self) -> bool:
-        from pffbench.backends.libnetcdf import filters_of
-
-        return bool(filters_of(self._variable))
-
-    def chunking(self, collective: bool) -> Chunking | None:
-        """Return the chunking; collective transfers bypass the cache, as in HDF5."""
-        chunks = self._variable.chunking()
-        if chunks == "contiguous":
-            return None
-        cached = not (self._shared and collective)
-        return Chunking(
-            shape=self._variable.shape,
-            chunks=tuple(chunks),
-            itemsize=int(self._variable.dtype.itemsize),
-            compressed=self._compressed,
-            cache=ChunkCacheSettings(*self._variable.get_var_chunk_cache()) if cached else None,
-        )
-
-    def _set_mode(self, collective: bool) -> None:
-        if self._shared:
-            self._variable.set_collective(collective)
-
-    def _take_part(self, direction: str) -> Call:
-        """Return a call that moves nothing: netCDF4-python would skip it and block the others."""
-        from pffbench.backends.libnetcdf import empty_transfer
-
-        return empty_transfer(self._variable, direction)
 
 
-def _nothing() -> None:
-    """Move nothing: outside collective transfers an empty box needs no call."""

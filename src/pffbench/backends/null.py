@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from pffbench.backends.base import Array, ArraySpec, Backend, Buffer, Call, Capabilities, Store
+from pffbench.backends.array_spec import ArraySpec, Capabilities
+from pffbench.backends.base import Array, Backend, Buffer, Call, Store
 from pffbench.case import Options, Settings
 from pffbench.parallel.decomposition import Box
 

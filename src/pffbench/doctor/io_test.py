@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pffbench.backends.base import Array, ArraySpec, Backend, Capabilities, Store, what_was_read
+from pffbench.backends.array_spec import ArraySpec, Capabilities
+from pffbench.backends.base import Array, Backend, Store, what_was_read
 from pffbench.doctor.finding import MAKE_ENV, Finding
 from pffbench.doctor.time_limit import Watch
 from pffbench.parallel.agreement import AgreedStep, PhaseFailedError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pffbench.backends.base import Capabilities
+from pffbench.backends.array_spec import Capabilities
 from pffbench.backends.registry import backend_class, missing_library
 from pffbench.case import Case, Parameters
 from pffbench.data import file_source

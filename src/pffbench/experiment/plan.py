@@ -9,7 +9,8 @@ from typing import TypeVar
 
 import msgspec
 
-from pffbench.backends.base import ArraySpec, Cuts
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Cuts
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Parameters, itemsize
 from pffbench.errors import UserError

@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar
 
-from pffbench.backends.base import ArraySpec, Backend, Cuts
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Backend, Cuts
 from pffbench.case import Count, Parameters
 from pffbench.versioning.history import (
     COLUMNS,

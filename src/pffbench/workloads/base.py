@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
-from pffbench.backends.base import ArraySpec, Backend, Cuts
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Backend, Cuts
 from pffbench.case import Parameters
 from pffbench.parallel.decomposition import Shape
 from pffbench.workloads.transfers import Access

@@ -10,7 +10,8 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from pffbench.backends.base import ArraySpec, Backend, ByteOrder, Cuts
+from pffbench.backends.array_spec import ArraySpec, ByteOrder
+from pffbench.backends.base import Backend, Cuts
 from pffbench.case import ArrayShape, ChunkShape, Count, Parameters, Transfer, itemsize
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.workloads.base import (

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Literal
 
-from pffbench.backends.base import ArraySpec, Cuts
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Cuts
 from pffbench.case import ArrayShape, Count, Parameters, itemsize
 from pffbench.parallel.decomposition import Box, boundaries, rank_box
 from pffbench.workloads.base import (

@@ -10,7 +10,8 @@ from typing import Annotated
 
 import msgspec
 
-from pffbench.backends.base import ArraySpec, Cuts
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Cuts
 from pffbench.case import ArrayShape, Count, Parameters, itemsize
 from pffbench.parallel.decomposition import (
     Box,

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from functools import cache, partial
 
-from pffbench.backends.base import ArraySpec
+from pffbench.backends.array_spec import ArraySpec
 from pffbench.parallel.process_counters import COUNTERS, Meter
 from pffbench.storage.page_cache import resident_bytes
 from pffbench.workloads.repetition import Repetition

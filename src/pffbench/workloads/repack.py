@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pffbench.backends.base import ArraySpec, Buffer, what_was_read
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Buffer, what_was_read
 from pffbench.storage.durability import disk_usage, files_below
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access

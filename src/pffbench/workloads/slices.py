@@ -9,7 +9,8 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from pffbench.backends.base import ArraySpec, Cuts
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Cuts
 from pffbench.case import Count, Extent, Parameters, Transfer, itemsize
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.workloads.base import (

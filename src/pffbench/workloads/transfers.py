@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pffbench.backends.base import Array, ArraySpec, Buffer, Call
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Array, Buffer, Call
 from pffbench.data import Mismatch, Source, verify
 from pffbench.data.views import Strided
 from pffbench.parallel.collectives import largest, smallest

@@ -20,7 +20,8 @@ from typing import Annotated, ClassVar, Literal, cast
 import msgspec
 import numpy as np
 
-from pffbench.backends.base import Array, ArraySpec, Backend, Cuts
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Array, Backend, Cuts
 from pffbench.case import ArrayShape, Count, Parameters, itemsize
 from pffbench.data.views import Changed, Generation, Merged
 from pffbench.parallel.decomposition import Box, Shape, boundaries, rank_box

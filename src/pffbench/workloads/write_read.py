@@ -15,7 +15,8 @@ from typing import Any, Literal, TextIO
 
 import numpy as np
 
-from pffbench.backends.base import Array, ArraySpec, Buffer, Call, Store, what_was_read
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Array, Buffer, Call, Store, what_was_read
 from pffbench.storage.durability import (
     directories_of,
     disk_usage,

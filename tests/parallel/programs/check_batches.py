@@ -5,7 +5,7 @@ import random
 import numpy as np
 from mpi4py import MPI
 
-from pffbench.backends.base import ArraySpec
+from pffbench.backends.array_spec import ArraySpec
 from pffbench.data import make_source
 from pffbench.parallel.decomposition import Box
 from pffbench.workloads.base import Access

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from mpi4py import MPI
 
-from pffbench.backends.base import ArraySpec
+from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.registry import backend_class
 from pffbench.parallel.agreement import AgreedStep, PhaseFailedError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from mpi4py import MPI
 
-from pffbench.backends.base import ArraySpec
+from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.registry import backend_class
 from pffbench.parallel.decomposition import Box
 

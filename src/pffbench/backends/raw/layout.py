@@ -13,7 +13,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from pffbench.backends.base import ArraySpec, Buffer
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Buffer
 from pffbench.backends.inspection import StoredAs, Touched
 from pffbench.case import Options
 from pffbench.parallel.decomposition import Box, Shape

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from pffbench.backends.base import Array, ArraySpec, Buffer, Call, Store
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Array, Buffer, Call, Store
 from pffbench.backends.inspection import Touched
 from pffbench.backends.raw.layout import Copy, RawOptions, best_copy, copies_of
 from pffbench.backends.raw.posix import Posix

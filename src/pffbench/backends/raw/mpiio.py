@@ -7,14 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
+from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import (
     MPI_CALL_LIMIT,
     Array,
-    ArraySpec,
     Backend,
     Buffer,
     Call,
-    Capabilities,
     Cuts,
     LazyArrays,
     Store,

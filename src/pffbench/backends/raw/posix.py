@@ -8,17 +8,8 @@ from functools import partial
 from os import preadv, pwrite
 from typing import TYPE_CHECKING, ClassVar
 
-from pffbench.backends.base import (
-    Array,
-    ArraySpec,
-    Backend,
-    Buffer,
-    Call,
-    Capabilities,
-    Cuts,
-    LazyArrays,
-    Store,
-)
+from pffbench.backends.array_spec import ArraySpec, Capabilities
+from pffbench.backends.base import Array, Backend, Buffer, Call, Cuts, LazyArrays, Store
 from pffbench.backends.inspection import StoredAs, Touched
 from pffbench.backends.raw.layout import (
     Copy,

@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pffbench.backends.base import ArraySpec, Cuts
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Cuts
 from pffbench.backends.chunk_cache_model import Chunking, StoredChunks
 from pffbench.backends.inspection import Touched, places, touched_chunks
 from pffbench.parallel.decomposition import Box, Shape, nearest_aligned

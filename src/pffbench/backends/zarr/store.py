@@ -16,18 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from pffbench.backends.base import (
-    Array,
-    ArraySpec,
-    Backend,
-    Buffer,
-    Call,
-    Capabilities,
-    Cuts,
-    LazyArrays,
-    Store,
-    StoredAs,
-)
+from pffbench.backends.array_spec import ArraySpec, Capabilities
+from pffbench.backends.base import Array, Backend, Buffer, Call, Cuts, LazyArrays, Store, StoredAs
 from pffbench.backends.chunk_cache_model import Chunking, StoredChunks
 from pffbench.backends.inspection import Touched, places
 from pffbench.backends.zarr.format import (

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from pffbench.backends.base import ArraySpec, Buffer, Call, Store
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Buffer, Call, Store
 from pffbench.backends.chunk_cache_model import Chunking
 from pffbench.backends.zarr.format import BLOSC_SHUFFLES, Json, codecs_of
 from pffbench.backends.zarr.store import (

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from pffbench.backends.base import ArraySpec, Buffer, Call, Cuts, Store
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Buffer, Call, Cuts, Store
 from pffbench.backends.chunk_cache_model import Chunking
 from pffbench.backends.zarr.format import chunking_of, compressor, encoding, refuse_pipeline
 from pffbench.backends.zarr.store import (
