@@ -441,7 +441,7 @@ class Backend(ABC):
         return 1
 
     def forget(self, overwrite: Callable[[], None]) -> None:
-        """Leave nothing of the data in memory, between writing and reading, off the timer.
+        """Erase the data from memory between writing and reading, off the timer.
 
         Parameters
         ----------

@@ -436,7 +436,7 @@ class NetCdf4Store(Store):
         return self.opened(wanted, self.opener(wanted)())
 
     def opener(self, specs: Sequence[ArraySpec]) -> Call:
-        """Look variables up by name, which is all that opening one is in netCDF4-python."""
+        """Look up variables by name, which opens them in netCDF4-python."""
         dataset = self._dataset
         if not specs:
             return tuple

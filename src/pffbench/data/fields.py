@@ -223,7 +223,7 @@ class Smooth:
     def _leading(
         self, array: int, which: int, index: list[npt.NDArray[np.int64]], count: int
     ) -> Vector:
-        """Mean of the waves along the leading axes; `_HEIGHT` where there is no such axis."""
+        """Mean of the waves along the leading axes; `_HEIGHT` without such an axis."""
         if not index:
             return np.full(count, _HEIGHT, dtype=np.int32)
         total = np.zeros(count, dtype=np.int32)
@@ -265,7 +265,7 @@ _SIGMA = 0.1
 #: Natural logarithm of the relative width of the outermost channels; chosen for the compression
 #: ratio.
 _SLOPE = 0.25
-#: A number is the sum of four parts of a random word; so many bits of each, and where they begin.
+#: A number is the sum of four parts of a random word: the bits of each, and their first bits.
 _PART_BITS = 13
 _PARTS = (51, 38, 25, 12)
 #: Sum of the parts in the mean, and its standard deviation (of four uniform numbers: Irwin-Hall).
