@@ -5,9 +5,9 @@
 lattice: the first axis comes last, where a whole plane has one weight.
 
 `Cris` stands in for the dataset ``ES_ImaginaryLW`` of 717 channels with which The HDF Group showed
-the cost of a chunk cache that is too small: gzip 6 makes it 1.076 times smaller (46 461 600 to 43
-162 046 bytes, white paper "Improving I/O Performance When Working with HDF5 Compressed Datasets").
-The ratio is small because only the signs and exponents of such numbers are similar.
+the cost of a chunk cache that is too small: gzip 6 makes it 1.076 times smaller (46 461 600 to
+43 162 046 bytes, white paper "Improving I/O Performance When Working with HDF5 Compressed
+Datasets"). The ratio is small because only the signs and exponents of such numbers are similar.
 """
 
 from __future__ import annotations
