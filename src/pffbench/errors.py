@@ -22,10 +22,10 @@ class ResultsLostError(Exception):
 
 
 class StoppedError(UserError):
-    """A signal has asked the run to end before anything was made; raised on all ranks."""
+    """A signal ended the run before anything was created; raised on all ranks."""
 
     exit_status = INTERRUPTED
 
 
 class ImpossibleCaseError(UserError):
-    """A case that the chosen backend cannot do; an experiment may ask to skip such cases."""
+    """A case that the backend cannot run; an experiment may skip such cases."""

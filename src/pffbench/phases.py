@@ -7,7 +7,7 @@ from __future__ import annotations
 
 #: The phases until data are written, in their order.
 WRITE_PHASES = ("create", "define", "write", "commit", "flush", "close", "sync")
-#: The phases of changing what has been written, in their order.
+#: The phases of changing written data, in their order.
 UPDATE_PHASES = (
     "reopen", "reopen_array", "extend", "update", "flush_update", "close_update", "sync_update",
 )  # fmt: skip

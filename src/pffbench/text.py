@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-#: Controls of C0 and C1 except tab and newline, marks that turn the direction of text, separators
-#: of lines and paragraphs, and halves of surrogate pairs, which stand for bytes that are no UTF-8.
+#: Controls of C0 and C1 except tab and newline, marks that change the direction of text, separators
+#: of lines and paragraphs, and halves of surrogate pairs, which stand for bytes of invalid UTF-8.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )

@@ -4,8 +4,8 @@ A backend creates and opens a *store* (a file or a directory); a store defines a
 an array prepares the transfer of a *box*. Data spaces, slices and property lists are prepared
 before the timer starts. The prepared call is returned, and it alone is timed.
 
-`docs/architecture.md` has the table of the contract. To add a backend, copy ``raw/posix.py`` and
-add it to ``registry.py``.
+`docs/architecture.md` explains the contract. To add a backend, copy ``raw/posix.py`` and add it to
+``registry.py``.
 """
 
 from __future__ import annotations
@@ -309,7 +309,7 @@ class Backend(ABC):
         return 1
 
     def forget(self, overwrite: Callable[[], None]) -> None:
-        """Leave nothing of the data in memory, between writing and reading, off the timer.
+        """Erase the data from memory between writing and reading, off the timer.
 
         Parameters
         ----------

@@ -63,7 +63,7 @@ class Chunking:
         Bytes of an element.
     compressed : bool
         Whether a chunk has to be decoded as a whole.
-    cache : ChunkCache or None
+    cache : ChunkCacheSettings or None
         The cache that keeps chunks between calls; None without one.
     foreseeable : bool
         Whether `cache` is the whole model; False where chunks are kept by unknown rules.

@@ -23,7 +23,7 @@ from pffbench.units import Size
 #: Numbers of the filters in files; the first four are HDF5's own.
 DEFLATE, SHUFFLE, FLETCHER32, SZIP = 1, 2, 3, 4
 LZF, BLOSC, LZ4, ZSTD = 32000, 32001, 32004, 32015
-#: Pixels of a block of szip; 8, as h5py has it, which any chunk of some size can be cut into.
+#: Pixels of a block of szip: 8, as in h5py, which suits any chunk of some size.
 SZIP_BLOCK = 8
 #: Bytes under which Blosc does not compress (BLOSC_MIN_BUFFERSIZE).
 _BLOSC_LEAST = 128
@@ -74,7 +74,7 @@ def plugin_filter(spec: ArraySpec) -> Filter | None:
         return Filter(LZ4, (0,))  # bytes of a block: the filter's own default
     if spec.codec == "blosc":
         shuffle = _SHUFFLES.index(spec.shuffle)
-        # The filter fills the first four in itself: versions, type size, chunk size.
+        # The filter sets the first four itself: versions, type size, chunk size.
         return Filter(BLOSC, (0, 0, 0, 0, spec.level, shuffle, _COMPRESSORS.index(spec.compressor)))
     return None
 

@@ -59,7 +59,7 @@ def missing_library(kind: type[Backend]) -> str | None:
     """Return which library of a backend is missing or of another series, or None.
 
     Nothing is imported: of two series of a library only one can be there, and the other one's
-    backend must not break what this one does.
+    backend must not break this one.
     """
     for name in kind.libraries:
         if find_spec(name) is None:

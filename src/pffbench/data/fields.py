@@ -5,9 +5,9 @@
 lattice: the first axis comes last, where a whole plane has one weight.
 
 `Cris` stands in for the dataset ``ES_ImaginaryLW`` of 717 channels with which The HDF Group showed
-the cost of a chunk cache that is too small: gzip 6 makes it 1.076 times smaller (46 461 600 to 43
-162 046 bytes, white paper "Improving I/O Performance When Working with HDF5 Compressed Datasets").
-The ratio is small because only the signs and exponents of such numbers are similar.
+the cost of a chunk cache that is too small: gzip 6 makes it 1.076 times smaller (46 461 600 to
+43 162 046 bytes, white paper "Improving I/O Performance When Working with HDF5 Compressed
+Datasets"). The ratio is small because only the signs and exponents of such numbers are similar.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class Smooth:
     def _leading(
         self, array: int, which: int, index: list[npt.NDArray[np.int64]], count: int
     ) -> Vector:
-        """Mean of the waves along the leading axes; `_HEIGHT` where there is no such axis."""
+        """Mean of the waves along the leading axes; `_HEIGHT` without such an axis."""
         if not index:
             return np.full(count, _HEIGHT, dtype=np.int32)
         total = np.zeros(count, dtype=np.int32)
@@ -265,7 +265,7 @@ _SIGMA = 0.1
 #: Natural logarithm of the relative width of the outermost channels; chosen for the compression
 #: ratio.
 _SLOPE = 0.25
-#: A number is the sum of four parts of a random word; so many bits of each, and where they begin.
+#: A number is the sum of four parts of a random word: the bits of each, and their first bits.
 _PART_BITS = 13
 _PARTS = (51, 38, 25, 12)
 #: Sum of the parts in the mean, and its standard deviation (of four uniform numbers: Irwin-Hall).

@@ -317,7 +317,7 @@ class Chances:
     in_first: bool
 
 
-#: The published runs asked for no events. The program draws one of 100 numbers and compares it with
+#: The published runs requested no events. The program draws one of 100 numbers and compares it with
 #: the percentage including equality, so each event has one chance in a hundred all the same.
 PUBLISHED = Chances(0.01, 0.01, 0.01, in_first=True)
 
@@ -340,7 +340,7 @@ class HistoryKind:
     described : Chances
         Probabilities described by the study.
     grows_as_described : bool
-        Whether the described table grows. The constant one was not meant to, and did.
+        Whether the described table grows. The constant one grew although not intended to.
     """
 
     start: tuple[int, ...]

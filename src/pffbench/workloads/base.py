@@ -92,7 +92,7 @@ class Workload(ABC):
         """Return an array of each kind: those of one kind differ in name, place and owner only.
 
         A plan is checked and costed by these; that of rank 0 is the first. Workloads override it
-        and `largest_write`, so that planning does not list what may be millions of arrays.
+        and `largest_write`, so that planning does not list possibly millions of arrays.
         """
         found = {
             replace(s, name="", number=0, origin=(), offset=0, owner=s.owner and 0): s

@@ -45,7 +45,7 @@ class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cac
         Shape of a granule, one delivery of an instrument; with ``source: file`` that of the
         variable when not given.
     granules : int, optional
-        Number of granules in total (strong scaling), one behind the other along the first axis.
+        Number of granules in total (strong scaling), one after the other along the first axis.
     granules_per_rank : int, optional
         Number of granules for each rank (weak scaling). One of the two is needed.
     write, read : {"rows", "chunks"}

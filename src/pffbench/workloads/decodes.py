@@ -158,7 +158,7 @@ def granules_of(total: int, ranks: int, rank: int) -> range:
 
 
 def region_of(granule: Shape, granules: range) -> Box:
-    """Return the box that granules fill: they lie behind one another along the first axis."""
+    """Return the box of granules, which follow one another along the first axis."""
     start = (granule[0] * granules.start, *(0 for _ in granule[1:]))
     return Box(start, (granule[0] * len(granules), *granule[1:]))
 

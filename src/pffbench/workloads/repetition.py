@@ -40,7 +40,7 @@ class TransferBuffer:
     def take(self, nbytes: int) -> Buffer:
         """Return `nbytes` of uninitialised memory; memory taken before becomes invalid."""
         if self._memory.nbytes != nbytes:
-            self.leave()  # first, so that there are never both
+            self.leave()  # first, so that both never exist together
             self._memory = _aligned(nbytes)
         return self._memory
 
@@ -124,7 +124,7 @@ class Repetition:
         Whether to inspect the storage layout of the arrays.
     stage : {"all", "write", "read"}
         Part of the repetition: all in one job, or writing and reading in separate jobs.
-    room : Room
+    room : TransferBuffer
         Memory for transfers; the next repetition may reuse it.
     peak : PeakMemory
         Watches the peak memory of the repetition.

@@ -223,7 +223,7 @@ def _blocks(p: SlicesParameters, ranks: int) -> tuple[list[int], int, int, int]:
 
 
 def _block(shape: Shape, first: int, extent: int) -> Box:
-    """Return a block of the volume, of so many rows of the axis along which it is written."""
+    """Return a block of the volume: `extent` rows of the axis along which it is written."""
     return Box((0, first, 0), (shape[0] if extent else 0, extent, shape[2] if extent else 0))
 
 

@@ -238,7 +238,7 @@ def write_store(
 
 
 def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> set[str]:
-    """Flush, close and sync a store as the case asks; return the files that this rank wrote to.
+    """Flush, close and sync a store as the case requires; return the files that this rank wrote.
 
     Parameters
     ----------

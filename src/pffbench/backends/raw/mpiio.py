@@ -99,7 +99,7 @@ class MpiIo(Backend):
 
 
 class MpiIoStore(Store):
-    """A plain file; it describes nothing, so arrays lie where their specifications say."""
+    """A plain file without metadata; the offsets of arrays follow from their specifications."""
 
     def __init__(
         self, path: str, comm: MPI.Intracomm | None, mode: int, options: MpiIoOptions

@@ -87,7 +87,7 @@ class Posix(Backend):
 
 
 class PosixStore(Store):
-    """A plain file; it describes nothing, so arrays lie in the order of their definition."""
+    """A plain file without metadata; arrays lie in the order of their definition."""
 
     collective_close = False
 

@@ -103,7 +103,7 @@ SHUFFLES: Mapping[str, frozenset[str]] = {"blosc": frozenset(BLOSC_SHUFFLES)}
 
 
 def compressor(zarr_format: int, spec: ArraySpec) -> Any:
-    """Return the codec that an array's specification asks for, None for no compression."""
+    """Return the codec of an array's specification; None for no compression."""
     if spec.codec == "none":
         return None
     if zarr_format == 2:

@@ -99,7 +99,7 @@ class TensorStore(ZarrDirectory):
         return self._store(path, comm, created=True)
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        """Begin with empty caches: there is no file to open but those of the arrays."""
+        """Begin with empty caches; only the files of the arrays are opened."""
         return self._store(path, comm)
 
     def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:

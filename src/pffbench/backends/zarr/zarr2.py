@@ -1,7 +1,7 @@
 """Zarr through zarr-python 2, format 2.
 
 It cannot be installed together with zarr-python 3, so it has an environment of its own
-(``setup/bootstrap --zarr2``). Only what differs from `pffbench.backends.zarr.zarr3` is here.
+(``setup/bootstrap --zarr2``). Only the differences from `pffbench.backends.zarr.zarr3` are here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Zarr2Options(Options, frozen=True, kw_only=True):
     Parameters
     ----------
     format : {2}
-        Version of the Zarr format; there is no other, and so there are no shards.
+        Version of the Zarr format; the only one, without shards.
     blosc_threads : int, optional
         Threads of Blosc. The library's default is the variable ``BLOSC_NTHREADS``, else one for
         each core and 8 at most; ``matched`` gives a rank one. All else is done by the calling
@@ -195,7 +195,8 @@ class Zarr2Store(DirectoryStore):
             return self._group[spec.name]
         import zarr
 
-        # The metadata do not say whether to write empty chunks, so whoever opens must.
+        # The metadata do not state whether to write empty chunks, so the setting is passed at
+        # opening.
         return zarr.open_array(
             self._group.store, path=spec.name, mode="r+", write_empty_chunks=False
         )

@@ -45,8 +45,8 @@ class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
         library zarrs (package zarrs), with one thread in ``matched`` and one a core otherwise.
     write_empty_chunks : bool, optional
         Whether chunks that hold only the fill value are written. The library's default is no, which
-        compares every chunk with the fill value; ``matched`` writes them, but with ``pipeline:
-        zarrs``, which does not write them even when asked (version 0.2.3).
+        compares every chunk with the fill value; ``matched`` writes them, but with
+        ``pipeline: zarrs``, which does not write them even when asked (version 0.2.3).
     """
 
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
