@@ -1,8 +1,8 @@
-"""Collecting the provenance of a run: everything a result would be worthless without.
+"""Collection of the provenance of a run, and the environment variables in it.
 
-Each function returns plain values that can be written as JSON, and never raises because a fact
-cannot be found: it records None, or the reason as text. The facts of ranks and hosts, of the
-software and of MPI-IO have modules of their own; here is what the environment tells.
+Each function returns plain values that can be written as JSON. None raises because a fact cannot be
+found: it records None, or the reason as text. Facts of nodes, software and MPI-IO are in
+`pffbench.provenance.node`, `pffbench.provenance.software` and `pffbench.provenance.mpiio`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _PREFIXES = (
     "MALLOC_",
 )
 _NAMES = {"LOADEDMODULES", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_PRELOAD", "LD_LIBRARY_PATH"}
-# What launchers tell their ranks about sockets, sessions and job numbers matters to nobody later.
+# Launchers' variables about sockets, sessions and job numbers are of no use later.
 _NOISE = re.compile(
     "OMPI_MCA_orte_|OMPI_FILE_|PMIX_(SERVER|DSTORE|NAMESPACE|ID$|SECURITY|SYSTEM|BFROP|GDS)"
     "|SLURM_(SRUN_COMM|STEP_LAUNCHER|LAUNCH_NODE|PMIX|TASK_PID|WORKING_CLUSTER|PRIO_PROCESS)"
@@ -98,7 +98,7 @@ _NOISE = re.compile(
 _SECRET = re.compile("TOKEN|KEY|PASSW|SECRET|COOKIE|CREDENTIAL|JWT", re.IGNORECASE)
 _HIDDEN = "<hidden>"
 
-# Who ran it and on whose account. Batch systems also tell directories, which name the same.
+# User and account of the run. Directories that batch systems export contain the same names.
 _PERSONAL = re.compile(
     "(SLURM|SLURMD|PBS|PBS_O|FLUX)_([A-Z_]*_)?"
     "(ACCOUNT|USER|UID|GID|GROUP|LOGNAME|HOME|MAIL|PROJECT|SUBMIT_DIR|WORKDIR|JOBDIR)$"
@@ -108,13 +108,13 @@ _PERSONAL = re.compile(
 def environment_facts(environ: Mapping[str, str], *, personal: bool = False) -> Facts:
     """Pick the environment variables that change how I/O, MPI or Python behave.
 
-    Values of variables whose name looks like a secret are replaced by ``<hidden>``, and those
-    that tell who ran a job on whose account, unless they are asked for.
+    Values of variables whose name suggests a secret are replaced by ``<hidden>``, and so are those
+    that identify user and account, unless requested.
 
     Parameters
     ----------
     environ : mapping
-        An environment, such as `os.environ`.
+        Whether user and account of the batch job are kept.
     personal : bool
         Whether account and user of the batch job are kept.
     """
@@ -130,16 +130,16 @@ def environment_facts(environ: Mapping[str, str], *, personal: bool = False) -> 
 
 
 def job_facts(libraries: Iterable[str], scratch: str, *, personal: bool) -> dict[str, Any]:
-    """Find what is the same for all ranks and hosts of a job; rank 0 asks.
+    """Collect the facts that all ranks and hosts of a job share; called on rank 0.
 
     Parameters
     ----------
     libraries : iterable of str
-        Import names of what the cases use.
+        Import names of the libraries that the cases use.
     scratch : str
         The scratch directory.
     personal : bool
-        Whether account and user of the batch job are kept.
+        Whether user and account of the batch job are kept.
     """
     from mpi4py import MPI
 
@@ -157,12 +157,12 @@ def job_facts(libraries: Iterable[str], scratch: str, *, personal: bool) -> dict
 def collect_provenance(
     team: Team, plan: Plan, scratch: str, *, personal: bool
 ) -> dict[str, Any] | None:
-    """Gather on rank 0 what a result would be worthless without; collective, None elsewhere.
+    """Collect the provenance of a run on rank 0; collective, None on the other ranks.
 
-    Account and user of the batch job are part of it only where ``personal`` asks for them.
+    User and account of the batch job are included only if ``personal`` is set.
 
-    The libraries of all backends of the plan are imported here, so that no phase pays for it
-    and their versions are known.
+    The libraries of all backends of the plan are imported here, so that no phase includes the
+    import and their versions are known.
     """
     begin = time.perf_counter()
     libraries: list[str] = []
@@ -174,7 +174,7 @@ def collect_provenance(
         p = case.parameters
         optional = backend_class(p.backend).optional_libraries(p, case.options)
         for library in (*optional, *workload(p.workload).libraries(p)):
-            with suppress(ImportError):  # the case itself fails, and says why
+            with suppress(ImportError):  # the case itself fails and reports the reason
                 importlib.import_module(library)
             libraries.append(library)
     imported = largest(team.comm, time.perf_counter() - begin)
@@ -182,7 +182,6 @@ def collect_provenance(
     hosts = team.comm.gather(_host_facts() if team.is_leader else None)
     if ranks is None or hosts is None:
         return None
-    # merged  # which only rank 0 needs
 
     return {
         "import_seconds": imported,
@@ -193,6 +192,6 @@ def collect_provenance(
 
 
 def _host_facts() -> Facts:
-    from pffbench.provenance.node import host_facts  # which only one rank of a node needs
+    from pffbench.provenance.node import host_facts  # needed by one rank per node only
 
     return host_facts()

@@ -27,14 +27,14 @@ _VM_SETTINGS = (
     "dirty_expire_centisecs",
     "dirty_writeback_centisecs",
 )
-_BOOST = {  # where a kernel driver says whether the clock may rise, and what it says when it may
+_BOOST = {  # driver file of the turbo state, and its value if turbo is enabled
     "cpufreq/boost": "1",
     "intel_pstate/no_turbo": "0",
 }
 
 
 def host_facts() -> Facts:
-    """Find what all ranks of a node share; one rank per node asks.
+    """Collect the facts shared by all ranks of a node; called on one rank per node.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def host_facts() -> Facts:
         ``memory_available_bytes``), system (``kernel``, ``os``, ``machine``, ``boot_time``),
         state (``load_average`` over 1, 5 and 15 minutes, ``governor``, ``turbo``,
         ``transparent_huge_pages``) and ``vm``, the kernel's write-back settings. None stands for
-        what this system does not tell.
+        facts that this system does not report.
     """
     memory = psutil.virtual_memory()
     return {
@@ -69,7 +69,7 @@ def host_facts() -> Facts:
 
 
 def _cpu_model() -> str | None:
-    """Return the first model name; ARM kernels give none, so there the part must do."""
+    """Return the first model name; on ARM, where the kernel has none, the part number."""
     text = kernel_text("/proc/cpuinfo") or ""
     for key in ("model name", "cpu", "CPU part"):
         match = re.search(rf"^{key}\s*:\s*(.+)$", text, re.MULTILINE)
@@ -106,23 +106,23 @@ def _turbo() -> bool | None:
 
 
 def _chosen(text: str | None) -> str | None:
-    """Of ``always [madvise] never`` the word in brackets."""
+    """Return the word in brackets of ``always [madvise] never``."""
     match = re.search(r"\[(\w+)\]", text or "")
     return match[1] if match else text
 
 
-_NO_LIMIT = 2**60  # cgroups of version 1 say "no limit" with a number near 2**63
+_NO_LIMIT = 2**60  # cgroups of version 1 report "no limit" as a number near 2**63
 
 
 def rank_facts() -> Facts:
-    """Find what differs between the ranks of one node; cheap, to be gathered from all.
+    """Collect the facts that differ between the ranks of a node; cheap, for all ranks.
 
     Returns
     -------
     dict
-        ``host``, ``pid``, ``affinity`` (the cores it may run on, like ``0-3,8``), ``cpus`` (how
-        many these are), ``numa_nodes`` (those of its cores, None where unknown) and
-        ``memory_limit_bytes`` (of its control group, None without one).
+        ``host``, ``pid``, ``affinity`` (the cores the rank may run on, like ``0-3,8``), ``cpus``
+        (their number), ``numa_nodes`` (of its cores, None if unknown) and ``memory_limit_bytes``
+        (of its control group, None without one).
     """
     cores = os.sched_getaffinity(0)
     cgroup = kernel_text("/proc/self/cgroup") or ""
@@ -140,16 +140,16 @@ def rank_facts() -> Facts:
 def job_clock(nodes: Sequence[int], facts: Sequence[Mapping[str, object]]) -> Clock:
     """Return which time of a phase is the job's, see `pffbench.parallel.clock.PhaseTime`.
 
-    A rank's own time begins when it leaves the barrier. Where ranks share processors they leave
-    it one after the other, and the largest own time is less than what they take together; the
-    time until all have ended is right then.
+    A rank's own time begins when it leaves the barrier. Ranks that share processors leave it one
+    after the other, so the largest own time is less than their common time; the time until all
+    have ended is then correct.
 
     Parameters
     ----------
     nodes : sequence of int
         Node of each rank.
     facts : sequence of dict
-        What `rank_facts` says of each rank; where it is not known no sharing is assumed.
+        Facts of each rank, see `rank_facts`; if unknown, no sharing is assumed.
     """
     ranks: dict[int, list[set[int]]] = defaultdict(list)
     quotas: dict[int, float] = {}
@@ -176,7 +176,7 @@ def _each_has_one(sets: Sequence[set[int]]) -> bool:
                 return True
         return False
 
-    if len(sets) > len(set().union(*sets)):  # the usual case, found at once
+    if len(sets) > len(set().union(*sets)):  # the usual case, detected at once
         return False
     return all(place(rank, set()) for rank in range(len(sets)))
 
@@ -187,7 +187,7 @@ def cpu_quota(cgroup: str, root: Path) -> float | None:
     Parameters
     ----------
     cgroup, root
-        As of `memory_limit`.
+        See `memory_limit`.
     """
     quotas = []
     for line in cgroup.splitlines():
@@ -200,19 +200,19 @@ def cpu_quota(cgroup: str, root: Path) -> float | None:
 def _quota(path: Path) -> float | None:
     fields = (kernel_text(path) or "").split()
     if len(fields) != 2 or not (fields[0].isdecimal() and fields[1].isdecimal()):
-        return None  # "max" stands for no limit
+        return None  # "max" means no limit
     return int(fields[0]) / int(fields[1])
 
 
 def available_memory() -> int:
-    """Return the bytes that programs may take before this node begins to swap (proc(5))."""
+    """Return the bytes that programs can allocate before this node swaps (proc(5))."""
     text = Path("/proc/meminfo").read_text()
     (kibibytes,) = re.findall(r"^MemAvailable:\s*(\d+) kB$", text, re.MULTILINE)
     return int(kibibytes) * 1024
 
 
 def as_ranges(numbers: Iterable[int]) -> str:
-    """Write a set of numbers the way the kernel writes core lists: ``0-3,8``."""
+    """Format a set of numbers like the kernel's core lists: ``0-3,8``."""
     ranges: list[list[int]] = []
     for number in sorted(numbers):
         if ranges and number == ranges[-1][1] + 1:
@@ -223,7 +223,7 @@ def as_ranges(numbers: Iterable[int]) -> str:
 
 
 def memory_limit(cgroup: str, root: Path) -> int | None:
-    """Find the tightest memory limit of a process's control group and its ancestors.
+    """Return the smallest memory limit of a process's control group and its ancestors.
 
     Parameters
     ----------
@@ -231,12 +231,12 @@ def memory_limit(cgroup: str, root: Path) -> int | None:
         The text of /proc/PID/cgroup: lines of hierarchy number, controllers and path, where
         version 2 is the line with number 0 and no controllers (cgroups(7)).
     root : Path
-        Where the control groups are mounted.
+        Mount point of the control groups.
 
     Returns
     -------
     int or None
-        Bytes; None without any limit.
+        Bytes; None without a limit.
     """
     limits = []
     for line in cgroup.splitlines():
@@ -277,12 +277,12 @@ def _from_ranges(text: str) -> set[int]:
 
 
 def kernel_number(text: str | None) -> int | None:
-    """Return the number that a text is, if it is one."""
+    """Return a text as a number, or None if it is none."""
     return int(text) if text is not None and text.isdecimal() else None
 
 
 def kernel_text(path: str | Path) -> str | None:
-    """Return what a file of /proc or /sys says; None where it is not there."""
+    """Return the text of a file in /proc or /sys; None if there is no such file."""
     try:
         return Path(path).read_text(errors="replace").strip()
     except OSError:
