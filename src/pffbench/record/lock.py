@@ -24,7 +24,7 @@ _TAKING = "run.lock.taking"
 
 
 class RunLock:
-    """This process's lock on a results directory, held or not."""
+    """Lock of the process on a results directory, held or not."""
 
     def __init__(self) -> None:
         self._path: Path | None = None
