@@ -186,7 +186,7 @@ class Runner:
     def _note_stop(self) -> None:
         """Record, off the timer, that the run is to end: it may be killed first.
 
-        The time that launchers and batch systems allow after a signal can be less than a repetition.
+        The time that launchers and batch systems allow after a signal can be shorter than one.
         """
         if self.stop.asked and self.recorder is not None:
             self.recorder.stopping()

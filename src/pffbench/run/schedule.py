@@ -1,7 +1,7 @@
 """Schedule of a run: the cases of the next block of repetitions, and the stopping rule.
 
 With a fixed number of repetitions each case runs equally often. Otherwise the run tests its results
-after 10, 14, 20, 28, … repetitions (`pffbench.summary.rank_test.LOOKS`): cases whose comparisons in
+after 10, 14, 20, 28, … repetitions (`pffbench.summary.inference.LOOKS`): cases whose comparisons in
 the headline are decided stop, and the time is spent on the others.
 """
 
