@@ -125,7 +125,7 @@ def _cannot_go_on(path: str) -> bool:
 
 
 def _reserve(path: str, nbytes: int) -> None:
-    """Reserve so many additional bytes, or fail before HDF5 has begun to change the file.
+    """Reserve `nbytes` more bytes, or fail before HDF5 has begun to change the file.
 
     HDF5 cannot undo a partial change when the file system is full. It truncates unused space when
     it closes the file.

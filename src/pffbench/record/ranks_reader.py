@@ -38,16 +38,16 @@ _DATASETS = {
     "own": (3, "f"), "synced": (3, "f"), "bytes": (3, "iu"), "peak_memory": (2, "iu"),
     "repetition": (1, "iu"),
 }  # fmt: skip
-#: Datasets declared smaller than so many bytes are read whatever the size of the file; larger
-#: ones are at most so many times as long as the file, since its data are not compressed.
+#: Datasets with a declared size below this number of bytes are read whatever the size of the file;
+#: larger ones exceed it at most by this factor, since its data are not compressed.
 _SMALL, _STRETCH = 2**26, 16
 _MOST_PHASES = 200
 _LONGEST_NAME = 200
 #: Limits of the process beyond its initial use: memory as a constant plus a multiple of the file's
-#: size, processor seconds as a constant plus one for so many bytes.
+#: size, processor seconds as a constant plus the file's size over a rate in bytes per second.
 _MEMORY, _MEMORY_TIMES = 2**29, 4
 _CPU_SECONDS, _CPU_BYTES = 10, 20e6
-#: Seconds, plus one for so many bytes, after which it ends if a file system hangs.
+#: Seconds, plus the file's size over a rate, after which it ends if a file system hangs.
 _SECONDS, _BYTES = 60, 1e6
 #: Bytes of a line that introduces an answer of the process.
 _LONGEST_LINE = 2**24

@@ -191,7 +191,7 @@ def check_paths(plan: Plan, parent: str, run_id: str) -> None:
     Parameters
     ----------
     plan : Plan
-        What is to run.
+        Plan of the run.
     parent : str
         Directory on the file system under test.
     run_id : str

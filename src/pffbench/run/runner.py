@@ -42,7 +42,7 @@ SHORTEST_PATIENCE = 600.0
 #: a tenth of a megabyte a second for each rank, a hundred files and arrays a second for all.
 _SLOWEST_BYTES = 1e5
 _SLOWEST_FILES = 100.0
-#: A step of a case that has run may take so many times its longest repetition.
+#: Maximum time of a step of a case that has run, as a multiple of its longest repetition.
 _SLOWER = 10.0
 
 
@@ -186,7 +186,7 @@ class Runner:
     def _note_stop(self) -> None:
         """Record, off the timer, that the run is to end: it may be killed first.
 
-        The time that launchers and batch systems allow after a signal can be shorter than one.
+        Launchers and batch systems may allow less time after a signal than a repetition takes.
         """
         if self.stop.asked and self.recorder is not None:
             self.recorder.stopping()

@@ -140,7 +140,7 @@ def unit_of(cases: Sequence[CaseSummary], phase: str) -> Unit:
     return Unit("s", 1.0) if max(medians, default=0.0) >= _LONG else Unit("ms", 1e3)
 
 
-#: Times from so many seconds on are written in seconds.
+#: Threshold above which times are written in seconds.
 _LONG = 10.0
 
 

@@ -89,7 +89,7 @@ def phase_summary(
     phase : str
         Its name.
     by_block : dict of int to float
-        Seconds of each repetition that counts; at least one.
+        Seconds of each repetition that counts; not empty.
     rows : dict of str to sequence of Sample
         The rows of the case, by phase, warm-ups included.
     ratio : Ratio, optional
@@ -222,7 +222,7 @@ class RankSpread:
 
 
 def rank_spread(rows: Sequence[Sample]) -> RankSpread | None:
-    """Describe the ranks by the samples of one phase, one for each repetition, none excluded.
+    """Describe the ranks by the samples of one phase, one for each repetition; not empty.
 
     None where only the slowest rank is known, as in results of other programs.
     """
