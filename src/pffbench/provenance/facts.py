@@ -1,4 +1,4 @@
-"""The type of what provenance collects: everything in it can be written as JSON."""
+"""Type of the collected provenance: values that can be written as JSON."""
 
 from __future__ import annotations
 

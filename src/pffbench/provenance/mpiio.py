@@ -1,4 +1,4 @@
-"""Which MPI-IO implementation serves a file, and with which hints."""
+"""The MPI-IO implementation that serves a file, and its hints."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from pffbench.provenance.facts import Facts
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-_REQUEST = "OMPI_MCA_io"  # how mpiexec --mca io NAME reaches the ranks, too
+_REQUEST = "OMPI_MCA_io"  # mpiexec --mca io NAME passes it to the ranks, too
 _SHARED_POINTERS = "OMPI_MCA_sharedfp"
 _PROBE = ".pffbench-mpiio-probe"
 _DESCRIPTION_BYTES = 1024
-# The names of a component as Open MPI writes them into its description: the kind ("io") in a
-# field of fixed length, three version numbers, and the name.
+# The names of a component as in Open MPI's description: the kind ("io") in a field of fixed
+# length, three version numbers, and the name.
 _IO_COMPONENT = re.compile(rb"\0io\0.{20,60}?((?:ompio|romio)[0-9]*)\0", re.DOTALL)
 
 
 def mpi_io_facts(comm: MPI.Intracomm, directory: str | None = None) -> Facts:
-    """Find what serves MPI-IO on a file system; collective over `comm`.
+    """Identify the MPI-IO implementation on a file system; collective over `comm`.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm
-        Who opens the probe; ``MPI.COMM_SELF`` on one rank is enough.
+        Ranks that open the probe file; ``MPI.COMM_SELF`` on one rank is enough.
     directory : str, optional
-        Where files will be written. Open MPI chooses by the file system (ROMIO on Lustre, OMPIO
-        elsewhere, unless told otherwise), so an empty file is opened there and removed. Without
-        it nothing is opened and the component may stay unknown.
+        Directory of the files to be written. Open MPI selects by file system (ROMIO on Lustre,
+        OMPIO elsewhere, unless configured), so an empty file is opened there and removed. If
+        omitted, no file is opened and the component may stay unknown.
 
     Returns
     -------
     dict
         ``library`` and its ``library_version``, ``component`` (``ompio``, ``romio321``, ``romio``
-        …, None where unknown), ``found_by`` (how it was found), ``requested`` (what
-        ``OMPI_MCA_io`` asks for, if anything), ``hints`` (of the probe, opened without any hints)
-        and ``hints_complete`` (False for Open MPI, which shows only the hints that a caller set).
-        When the probe fails, ``error`` says why.
+        …, None if unknown), ``found_by`` (how it was found), ``requested`` (the value of
+        ``OMPI_MCA_io``, if any), ``hints`` (of the probe, opened without any hints) and
+        ``hints_complete`` (False for Open MPI, which shows only the hints set by the caller).
+        If the probe fails, ``error`` holds the reason.
     """
     vendor, version = _mpi().get_vendor()
     facts: Facts = {
@@ -58,22 +58,22 @@ def mpi_io_facts(comm: MPI.Intracomm, directory: str | None = None) -> Facts:
 
 
 def longest_path(environ: Mapping[str, str], ranks: int) -> int | None:
-    """Return how many bytes the path of a file may have that MPI-IO is to open, if few.
+    """Return the maximum path length in bytes of a file opened by MPI-IO, if limited.
 
-    Open MPI looks whether files can be locked (its component sharedfp/lockedfile) by a file beside
-    each one, whose name it puts together in 256 bytes, and aborts where that is too little.
+    To check whether files can be locked, Open MPI (component sharedfp/lockedfile) creates a file
+    next to each one. It builds the name in a buffer of 256 bytes and aborts if that is too small.
 
     Parameters
     ----------
     environ : mapping
-        The environment, which may choose other components.
+        Environment variables, which may select other components.
     ranks : int
-        How many open the file; each puts its number behind the name.
+        Number of ranks that open the file; each appends its number to the name.
 
     Returns
     -------
     int or None
-        None where only the system limits paths.
+        None if only the system limits paths.
     """
     vendor, _ = _mpi().get_vendor()
     if vendor != "Open MPI" or environ.get(_REQUEST, "").startswith("romio"):
@@ -84,17 +84,17 @@ def longest_path(environ: Mapping[str, str], ranks: int) -> int | None:
 
 
 def io_component(file: MPI.File) -> str | None:
-    """Find which MPI-IO component serves an open file.
+    """Identify the MPI-IO component that serves an open file.
 
-    MPI has no call for this. In Open MPI a file handle is the address of an object that holds a
-    copy of the selected component's description, which names it (``ompio``, ``romio321``); that
-    is looked up there, through /proc/self/mem so that a wrong guess is an error and no crash.
-    Everything else that is in use today has ROMIO built in.
+    MPI has no call for this. In Open MPI a file handle is the address of an object that contains
+    a copy of the selected component's description, with its name (``ompio``, ``romio321``). It is
+    read through /proc/self/mem, so that a wrong guess is an error and not a crash. All other MPI
+    libraries in use today include ROMIO.
 
     Returns
     -------
     str or None
-        None when it cannot be told.
+        None if it cannot be determined.
     """
     vendor, _ = _mpi().get_vendor()
     if vendor != "Open MPI":
@@ -104,10 +104,10 @@ def io_component(file: MPI.File) -> str | None:
 
 
 def hints_of(file: MPI.File) -> dict[str, str]:
-    """Return all hints of an open file as the MPI library shows them.
+    """Return all hints of an open file as the MPI library reports them.
 
-    Open MPI shows those that the caller set, heeded or not, and none of its own choices; MPICH
-    and its relatives show every hint with the value in force.
+    Open MPI reports the hints set by the caller, used or not, and none of its own; MPICH and its
+    derivatives report every hint with the value in force.
     """
     info = file.Get_info()
     try:
@@ -167,5 +167,5 @@ def _memory_at(address: int, length: int) -> bytes:
 
 
 def _mpi() -> Any:
-    """Return the MPI module that the caller has a communicator of."""
+    """Return the MPI module of the caller's communicator."""
     return sys.modules["mpi4py.MPI"]

@@ -1,6 +1,6 @@
-"""The Slurm job that a run was part of: what it was given, how it was bound, how long it waited.
+"""The Slurm job of a run: its resources, binding and queue time.
 
-Who ran it and on whose account is left out unless it is asked for: results are passed on.
+User and account are omitted unless requested, since results are passed on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pffbench.provenance.facts import Fact, Facts
 from pffbench.tools import run_tool
 
 _VARIABLES = (
-    # the job, and what it is part of
+    # the job and its parents
     "JOB_ID",
     "ARRAY_JOB_ID",
     "ARRAY_TASK_ID",
@@ -27,7 +27,7 @@ _VARIABLES = (
     "JOB_PARTITION",
     "JOB_QOS",
     "JOB_RESERVATION",
-    # its size
+    # size
     "JOB_NODELIST",
     "JOB_NUM_NODES",
     "JOB_CPUS_PER_NODE",
@@ -44,7 +44,7 @@ _VARIABLES = (
     "STEP_NUM_NODES",
     "STEP_NUM_TASKS",
     "STEP_TASKS_PER_NODE",
-    # where its tasks are put
+    # placement of its tasks
     "CPU_BIND",
     "CPU_BIND_TYPE",
     "CPU_BIND_LIST",
@@ -58,7 +58,7 @@ _VARIABLES = (
     "MPI_TYPE",
     "TOPOLOGY_ADDR",
     "SUBMIT_HOST",
-    # when
+    # times
     "JOB_START_TIME",
     "JOB_END_TIME",
 )
@@ -100,7 +100,7 @@ _FIELDS = (
     "Reservation",
     "Comment",
 )
-# Paths name the user or the project more often than not.
+# Paths usually contain the name of the user or the project.
 _PERSONAL_FIELDS = ("Account", "UserId", "GroupId", "Command", "WorkDir")
 _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z:/]*)=(.*?)(?=\s+[A-Z][A-Za-z:/]*=|\s*$)")
 _NOTHING = ("", "(null)", "N/A")
@@ -109,23 +109,23 @@ _NOTHING = ("", "(null)", "N/A")
 def slurm_facts(
     environ: Mapping[str, str], timeout: float = 5.0, *, personal: bool = False
 ) -> Facts:
-    """Describe the Slurm job, with the times that tell how long it waited.
+    """Describe the Slurm job, with the times that determine its queue time.
 
     Parameters
     ----------
     environ : mapping
         An environment, such as `os.environ`.
     timeout : float
-        Seconds that ``scontrol`` may take.
+        Maximum seconds for ``scontrol``.
     personal : bool
-        Whether account and user are recorded, and the paths of job and script.
+        Whether user and account are recorded, and the paths of job and script.
 
     Returns
     -------
     dict
-        Empty outside of a job. Else the job's variables in lower case without their prefix,
-        ``scontrol`` (the fields of the job, or as text why there are none) and, where the times
-        are known, ``queue_wait_s``: from submission to start, so with any wait for a dependency.
+        Empty outside of a job. Otherwise the job's variables in lower case without their prefix,
+        ``scontrol`` (the fields of the job, or the reason for their absence) and, if the times are
+        known, ``queue_wait_s``: from submission to start, including any wait for a dependency.
     """
     job_id = environ.get("SLURM_JOB_ID")
     if not job_id:
@@ -155,7 +155,7 @@ def _job(job_id: str, timeout: float, wanted: tuple[str, ...]) -> Fact:
 
 
 def _line_of(job_id: str, text: str) -> str:
-    """Pick the job itself: the last task of an array has the number of the whole array."""
+    """Select the job itself: the last task of an array has the number of the whole array."""
     lines = text.splitlines()
     own = [line for line in lines if line.startswith(f"JobId={job_id} ")]
     return (own or lines or [""])[0]

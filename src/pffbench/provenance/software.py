@@ -1,7 +1,7 @@
-"""Versions of the software that ran, with what each library was built with.
+"""Versions and build options of the software in use.
 
-Only libraries that the run has imported are asked; importing another one here would cost every
-start and could bring a second HDF5 into the process.
+Only libraries that the run has imported are queried: another import would delay every start and
+could load a second HDF5 into the process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pffbench.provenance.facts import Fact, Facts
 from pffbench.tools import run_tool
 
 _LOADED = re.compile(r"/lib(hdf5|netcdf|pnetcdf|mpi|blosc2?|sz|zstd)(?=[-_.])[^/]*\.so[^/]*$")
-# Comes with its library.
+# Installed with its library.
 _COMPANION = re.compile(r"/lib[^/]*_(hl|cxx|cpp|fortran|mpifh|usempi[a-z0-9_]*)[-_.]")
 _SPACK_PREFIX = re.compile(r"-([a-z0-9]{32})$")
 _GIT_SECONDS = 5.0
@@ -38,8 +38,8 @@ def software_facts(modules: Iterable[str]) -> Facts:
     dict
         ``python``, ``pffbench`` (with the git commit when it runs from a checkout),
         ``libraries`` (by name: ``version``, ``imported``, and for imported ones ``path``,
-        ``spack_hash`` and what it was built with) and ``loaded`` (the files of the C libraries
-        that are mapped into the process; two of one kind is one too many).
+        ``spack_hash`` and build options) and ``loaded`` (the files of the C libraries mapped into
+        the process; there should be one of each kind).
     """
     names = dict.fromkeys(["numpy", *modules])
     return {
@@ -61,7 +61,7 @@ def software_facts(modules: Iterable[str]) -> Facts:
 def loaded_libraries() -> Facts:
     """Find the files of the HDF5, netCDF, MPI and codec libraries mapped into this process.
 
-    Statically linked ones and those in a wheel under another name are not seen.
+    Libraries linked statically and those in a wheel under another name are not found.
     """
     found: dict[str, set[str]] = {}
     with Path("/proc/self/maps").open(errors="surrogateescape") as maps:
@@ -74,14 +74,13 @@ def loaded_libraries() -> Facts:
 
 
 def checkout_facts(directory: Path) -> Facts:
-    """Find the git commit of the code in a directory.
+    """Return the git commit of the code in a directory.
 
     Returns
     -------
     dict
-        ``commit`` and ``dirty`` (whether tracked files differ from it); both None when there is
-        no git, or the directory is not tracked by a repository (an installation, even when some
-        repository lies above it).
+        ``commit`` and ``dirty`` (whether tracked files differ from it); both None without git, or
+        if no repository tracks the directory (an installation, even one below a repository).
     """
     unknown: Facts = {"commit": None, "dirty": None}
     if not _git(directory, "ls-files", "--", "."):
@@ -95,10 +94,10 @@ def checkout_facts(directory: Path) -> Facts:
 
 
 def spack_hash(path: Path) -> str | None:
-    """Find the hash of the Spack package that a file belongs to; None outside of Spack.
+    """Return the hash of the Spack package that a file belongs to; None outside of Spack.
 
-    Spack keeps a ``.spack`` directory in the prefix of each package and, in its usual naming,
-    ends the prefix with the hash. A view is seen through, because its files are links.
+    Spack keeps a ``.spack`` directory in the prefix of each package and, by default, ends the
+    prefix with the hash. Views work too, because their files are links.
     """
     for prefix in path.resolve().parents:
         match = _SPACK_PREFIX.search(prefix.name)
@@ -120,7 +119,7 @@ def _library(name: str) -> Fact:
     if name in _BUILT_WITH:
         try:
             facts.update(_BUILT_WITH[name](module))
-        except Exception as error:  # noqa: BLE001 - a fact that cannot be found stops no run
+        except Exception as error:  # noqa: BLE001 - a missing fact stops no run
             facts["error"] = f"{type(error).__name__}: {error}"
     return facts
 
@@ -203,6 +202,6 @@ _BUILT_WITH: dict[str, Callable[[ModuleType], Facts]] = {
 
 
 def _git(directory: Path, *arguments: str) -> str | None:
-    """Return what git prints; None when there is no git or it refuses."""
+    """Return the output of git; None without git or if it fails."""
     answer = run_tool(["git", "-C", str(directory), *arguments], _GIT_SECONDS)
     return answer.text if answer.ok else None

@@ -1,7 +1,7 @@
-"""The Spack environment that a run works in: its name, its lock file, its packages' hashes.
+"""The Spack environment of a run: its name, lock file and package hashes.
 
-A concrete hash stands for a package with its version, variants, compiler and all that it was built
-on, so that the hashes and the lock file's digest say what ran more exactly than versions do.
+A concrete hash identifies a package with its version, variants, compiler and dependencies. The
+hashes and the digest of the lock file therefore identify the software better than versions do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from pffbench.provenance.facts import Fact, Facts
 
-#: What Spack keeps beside the manifest of an environment, its view among it.
+#: Spack's own files next to the manifest of an environment, including its view.
 _OWN_DIRECTORY = ".spack-env"
 _LOCK = "spack.lock"
 
@@ -27,7 +27,7 @@ class Environment:
     Parameters
     ----------
     directory : Path
-        Where its ``spack.yaml`` lies.
+        Directory of its ``spack.yaml``.
     active : bool
         Whether it is the activated one; otherwise it was found because Python belongs to it.
     """
@@ -37,7 +37,7 @@ class Environment:
 
     @property
     def name(self) -> str:
-        """Its name, which is that of its directory."""
+        """Name of the environment, which is that of its directory."""
         return self.directory.resolve().name
 
 
@@ -47,9 +47,9 @@ def find_environment(environ: Mapping[str, str], prefix: Path) -> Environment | 
     Parameters
     ----------
     environ : mapping
-        The environment variables; ``SPACK_ENV`` is set by ``spack env activate``.
+        Environment variables; ``spack env activate`` sets ``SPACK_ENV``.
     prefix : Path
-        The prefix of the running Python, which may lie in the view of an environment that nobody
+        Prefix of the running Python. It may lie in the view of an environment that is not
         activated: a job script can simply start the view's Python.
 
     Returns
@@ -71,11 +71,11 @@ def spack_facts(environment: Environment | None) -> Facts | None:
     Returns
     -------
     dict or None
-        None without one, otherwise ``environment`` (its name), ``directory``, ``active``,
-        ``lock_sha256``, ``spack`` (the version that concretized it) and ``packages``: by name
-        ``version``, ``hash`` and ``external`` (the prefix of what Spack did not install, else
-        None) of every package that the environment's roots need when they run. When the lock file
-        cannot be read, the reason is ``error`` and the last three are missing.
+        None without an environment, otherwise ``environment`` (its name), ``directory``,
+        ``active``, ``lock_sha256``, ``spack`` (the version that concretized it) and ``packages``:
+        by name the ``version``, ``hash`` and ``external`` (the prefix if not installed by Spack,
+        else None) of every run-time dependency of the environment's roots. If the lock file cannot
+        be read, ``error`` holds the reason and the last three are missing.
     """
     if environment is None:
         return None
@@ -97,7 +97,7 @@ def spack_facts(environment: Environment | None) -> Facts | None:
 
 
 def _running_packages(lock: Mapping[str, Any]) -> dict[str, Fact]:
-    """Return what the roots reach without going through a package that only builds."""
+    """Return the packages that the roots reach without build-only dependencies."""
     specs = lock["concrete_specs"]
     waiting = [root["hash"] for root in lock["roots"]]
     reached: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""`counters.csv`: what was counted in the phases, by the kernel and by the workloads."""
+"""`counters.csv`: counters of the kernel and of the workloads, by phase."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAME = "counters.csv"
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A row; `docs/results.md` tells of the columns."""
+    """One row of the table; `docs/results.md` describes the columns."""
 
     case: str
     repetition: int
@@ -36,7 +36,7 @@ class Counted:
 def append_counts(
     directory: str | Path, case: str, repetition: int, warmup: bool, counts: Sequence[Count]
 ) -> None:
-    """Append what a repetition has counted; the file is made with the first count."""
+    """Append the counters of a repetition; the first call with any creates the file."""
     path = Path(directory, NAME)
     head: list[Iterable[object]] = [] if path.exists() else [COLUMNS]
     rows = (
@@ -55,10 +55,10 @@ def append_counts(
 
 
 def read_counts(directory: str | Path) -> list[Counted]:
-    """Read all whole rows of a run; empty where nothing was counted.
+    """Read all complete rows of a run; empty if nothing was counted.
 
-    A repetition that was cut short while it was recorded is there twice in a run that went on:
-    its last rows count.
+    A repetition that was interrupted while it was recorded occurs twice in a resumed run; its last
+    rows are used.
 
     Raises
     ------

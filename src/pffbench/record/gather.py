@@ -1,8 +1,7 @@
-"""Gathering times and observations of one repetition from all ranks to rank 0.
+"""Gathering the times and observations of one repetition on rank 0.
 
-Ranks mostly say the same, so what is said of all of them is no more than what is said of one: it
-goes to rank 0 through a tree, in which each rank joins what it hears with what it has to say. No
-rank hears from more than a few others, however many there are.
+The ranks' text reports are usually equal. They are merged along a tree, so that no rank receives
+from more than a few others and rank 0 receives little more than one report.
 """
 
 from __future__ import annotations
@@ -31,20 +30,20 @@ if TYPE_CHECKING:
 
 
 Matrix = np.ndarray[Any, Any]
-#: In a phase, of something: what all ranks counted, and the one with most.
+#: By phase and counter: the total over all ranks, and the largest value.
 Counts = Mapping[tuple[str, str], tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What was counted in a phase, over all ranks.
+    """One counter of a phase, over all ranks.
 
     Parameters
     ----------
     phase, what : str
-        In which phase, and what.
+        Names of the phase and of the counter.
     total, largest : float
-        Of all ranks together, and of the one with most.
+        Sum and maximum over the ranks.
     """
 
     phase: str
@@ -60,11 +59,11 @@ class Conditions:
     Parameters
     ----------
     settled : Settled
-        How long it took until earlier writes were on the device, and what was left.
+        Time until earlier writes were on the device, and the remaining bytes.
     load : MachineLoad or None
-        What the node did; None on ranks that do not watch it.
+        Load of the node; None on ranks that do not monitor it.
     cpu_seconds : float
-        Processor time of this process, everything off the timer included.
+        Processor time of this process, including untimed work.
     """
 
     settled: Settled
@@ -73,7 +72,7 @@ class Conditions:
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """All that there is, as numbers; 0 where a rank knows nothing."""
+        """Return all fields as numbers; 0 if unknown."""
         load = self.load or MachineLoad()
         return (
             self.settled.seconds,
@@ -89,20 +88,20 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The state of the nodes during a repetition; of several, that of the worst.
+    """The state of the nodes during a repetition; for each quantity, that of the worst node.
 
     Parameters
     ----------
     settle_seconds, dirty_bytes : float, int
-        How long it took until earlier writes were on the device, and what was left of them.
+        Time until earlier writes were on the device, and the remaining bytes.
     load : float
         Load average of the last minute.
     busy_others : float
-        Part of a node's processor time that other processes took, 0 to 1.
+        Fraction of a node's processor time used by other processes, 0 to 1.
     steal : float
-        Part of a node's processor time that its host took, 0 to 1.
+        Fraction of a node's processor time taken by its host, 0 to 1.
     cpu_pressure, io_pressure : float
-        Part of the time in which processes waited for a processor or a device, 0 to 1.
+        Fraction of time in which processes waited for a processor or a device, 0 to 1.
     """
 
     settle_seconds: float = 0.0
@@ -115,7 +114,7 @@ class Machine:
 
     @classmethod
     def of(cls, numbers: Matrix, nodes: Sequence[int], seconds: float, cores: int) -> Machine:
-        """Reduce what the ranks know, shape (ranks, numbers), to the worst of each."""
+        """Reduce the ranks' numbers, shape (ranks, numbers), to the worst of each."""
         worst = numbers.max(axis=0)
         cpu: dict[int, float] = defaultdict(float)
         busy: dict[int, float] = defaultdict(float)
@@ -137,57 +136,57 @@ class Machine:
 
 @dataclass(frozen=True)
 class GatheredRepetition:
-    """One repetition of a case, as rank 0 has it from all ranks.
+    """One repetition of a case, gathered from all ranks on rank 0.
 
     Parameters
     ----------
     case : Case
-        What ran.
+        The case.
     number : int
         Number of the repetition, warm-ups included.
     position : int
-        Place in the order of its block.
+        Position in the order of its block.
     started : datetime
-        When it began, by the clock of rank 0.
+        Time of its start, by the clock of rank 0.
     phases : tuple of str
         Names of the phases.
     job : array of float64, shape (phases,)
-        Seconds of the slowest rank, batch by batch: ranks wait for each other between batches.
+        Seconds of the slowest rank, batch by batch: ranks synchronize between batches.
     own, synced : array of float64, shape (phases, ranks)
         Seconds.
     entries : array of float64, shape (phases,)
-        How often each phase was entered: data that are moved in batches enter it once a batch.
+        Number of entries into each phase: data moved in batches enter it once per batch.
     nbytes, operations : array of int64, shape (phases, ranks)
-        What each rank moved and how many calls it made.
+        Bytes moved and calls made by each rank.
     cpu, faults : array of float64, shape (phases, ranks)
-        Processor seconds, and pages that were mapped anew.
+        Processor seconds, and page faults that mapped new pages.
     peak_memory : array of int64, shape (ranks,)
         Bytes.
     machine : Machine
         State of the nodes.
     reads : int
-        How often everything was read: all numbers of the phases of reading are means of so many.
+        Number of reads of the data; all numbers of read phases are means over them.
     kernel_bytes, device_bytes : float
-        Bytes that the kernel delivered, and that it fetched from a device, for all reads of all
-        ranks together; NaN where that is not known.
+        Bytes delivered by the kernel, and bytes fetched from a device, for all reads of all ranks
+        together; NaN if unknown.
     resident_after : int or None
         With a dropped cache: bytes of the files in the page cache after reading.
     mismatches : tuple of str
-        What was read and is not what was written, in words.
+        Descriptions of data that differ from the data written.
     verified_bytes : int
-        Bytes that were compared, over all ranks.
+        Number of bytes compared, over all ranks.
     cache : CacheProof or None
         State of the page cache before reading.
     disk : DiskUsage or None
-        What lay on disk after closing.
+        Size on disk after closing.
     stored_as : StoredAs or None
-        How the arrays were really stored.
+        Storage layout of the arrays.
     facts : dict of str to str
-        What the library said about the transfers, of all ranks.
+        The library's reports about the transfers, of all ranks.
     counts : tuple of Count
-        What the kernel and the workload counted.
+        Counters of the kernel and of the workload.
     remarks : tuple of str
-        What the workload has to say of it, each thing once.
+        Distinct remarks of the workload.
     """
 
     case: Case
@@ -230,8 +229,8 @@ def gather(
 ) -> GatheredRepetition | None:
     """Gather a repetition on rank 0; collective, None on the other ranks.
 
-    Every rank's numbers come as they are, some hundred bytes of each; what ranks say in words is
-    joined on the way (`RankReports`), so that rank 0 does not hear from each of them.
+    Numbers are gathered unreduced, some hundred bytes per rank. Text reports are merged along a
+    tree (`RankReports`), so that rank 0 does not receive one from each rank.
     """
     times, observed = repetition.clock.times, repetition.observed
     own = [n for t in times for n in (t.own, t.synced, t.nbytes, t.operations, *t.counters)]
@@ -247,7 +246,7 @@ def gather(
     first = len(apart)
     by_kind = everywhere[:, first:].reshape(team.size, len(times), -1).transpose(2, 1, 0)
     phases = tuple(t.phase for t in times)
-    # Everything that was read several times is told of once: as the mean.
+    # Data read several times are reported as the mean over the reads.
     each = np.array([observed.reads if phase in READ_PHASES else 1 for phase in phases])
     by_kind /= each[:, np.newaxis]
     verified, kernel, device = everywhere[:, 1:4].sum(axis=0)
@@ -299,8 +298,8 @@ def _job_seconds(team: Team, parts: Sequence[tuple[float, ...]]) -> Matrix | Non
 
 
 def _counts(phases: Sequence[str], metered: Matrix, told: Counts) -> tuple[Count, ...]:
-    """Sum up over ranks what the kernel counted, shape (counters, phases, ranks), and workloads."""
-    # Without bytes and calls the experiment did not ask to count: the rest is in `samples.csv`.
+    """Sum the kernel's counters, shape (counters, phases, ranks), and the workloads' over ranks."""
+    # Without bytes and calls, counting was not requested: the rest is in `samples.csv`.
     found = [
         Count(phase, what, float(of_ranks.sum()), float(of_ranks.max()))
         for i, phase in enumerate(phases)
@@ -311,27 +310,27 @@ def _counts(phases: Sequence[str], metered: Matrix, told: Counts) -> tuple[Count
     return tuple(found)
 
 
-#: Mismatches that are kept of each rank, and of all: one is enough to make a run invalid.
+#: Mismatches kept per rank, and in total: one is enough to make a run invalid.
 _OF_A_RANK = 3
 _OF_ALL = 30
 
 
 @dataclass(frozen=True, slots=True)
 class RankReports:
-    """What some neighbouring ranks have to say.
+    """Merged text reports of some neighbouring ranks.
 
     Parameters
     ----------
     mismatches : tuple of str
-        What was read and is not what was written, in words; the first ones, by rank.
+        Descriptions of data that differ from the data written; the first ones, by rank.
     unsaid : int
-        How many mismatches there are beside these.
+        Number of mismatches not included.
     facts : dict of str to frozenset of str
-        What the library said about the transfers: all answers to each question.
+        The library's reports about the transfers: all values of each key.
     counts : dict of (str, str) to (float, float)
-        What was counted in a phase: of all these ranks, and of the one with most.
+        By phase and counter: sum and maximum over these ranks.
     remarks : tuple of str
-        What the workload has to say, each thing once.
+        Distinct remarks of the workload.
     """
 
     mismatches: tuple[str, ...] = ()
@@ -342,7 +341,7 @@ class RankReports:
 
     @classmethod
     def of(cls, rank: int, observed: Observed) -> RankReports:
-        """Return what one rank has to say."""
+        """Return the report of one rank."""
         words = tuple(f"rank {rank}: {m}" for m in observed.mismatches[:_OF_A_RANK])
         return cls(
             mismatches=words,
@@ -353,7 +352,7 @@ class RankReports:
         )
 
     def __add__(self, other: RankReports) -> RankReports:
-        """Join what these ranks say with what those after them say."""
+        """Merge these reports with those of the ranks that follow."""
         mismatches = self.mismatches + other.mismatches
         kept = mismatches[:_OF_ALL]
         facts = dict(self.facts)
@@ -373,11 +372,11 @@ class RankReports:
 
     @property
     def all_mismatches(self) -> tuple[str, ...]:
-        """The mismatches in words, with how many more there are."""
+        """Mismatches in words, with the number of those omitted."""
         more = (f"and {self.unsaid} mismatches more",) if self.unsaid else ()
         return self.mismatches + more
 
     @property
     def united_facts(self) -> dict[str, str]:
-        """What the library said; where ranks were told different things, all of them."""
+        """The library's reports; all values where ranks differ."""
         return {key: " | ".join(sorted(self.facts[key])) for key in sorted(self.facts)}

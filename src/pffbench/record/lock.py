@@ -1,9 +1,9 @@
-"""The lock of a results directory: one run writes there, and no other.
+"""The lock of a results directory, which one run at a time may write to.
 
-The lock is a file that is made only if it is not there (``O_EXCL``), which every file system does
-for all nodes at once; locks of flock(2) and fcntl(2) do not reach beyond a node on some. So a run
-that is killed leaves its lock behind. The next one takes it over when the process that the lock
-names is known to have ended, and says which file to remove when that cannot be known.
+The lock is a file created with ``O_EXCL``, which every file system supports across nodes; locks of
+flock(2) and fcntl(2) are local to a node on some. A killed run leaves its lock behind. The next run
+takes it over if the process named in it is known to have ended; if that is unknown, its message
+names the file to remove.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from pffbench.errors import UserError
 from pffbench.storage.ownership import OwnerProcess, read_facts
 
 NAME = "run.lock"
-#: Held for a moment while a lock is taken over, so that of two who do so one is the first.
+#: Held briefly during a takeover, so that only one of two concurrent runs succeeds.
 _TAKING = "run.lock.taking"
 
 
 class RunLock:
-    """The lock of this process on a results directory, which it may hold or not."""
+    """Lock of the process on a results directory, held or not."""
 
     def __init__(self) -> None:
         self._path: Path | None = None
         self._token = os.urandom(16).hex()
 
     def take(self, directory: str | Path, option: str) -> None:
-        """Take the lock of a directory that exists.
+        """Acquire the lock of an existing directory.
 
         Parameters
         ----------
         directory : path
             The results directory.
         option : str
-            What the user named it by, for messages, such as ``--out DIR``.
+            The user's option for the directory, for messages, such as ``--out DIR``.
 
         Raises
         ------
         UserError
-            Another run has the lock, or may have it; or it cannot be made.
+            Another run holds the lock, or may hold it; or the lock cannot be created.
         """
         path = Path(directory) / NAME
         try:
@@ -54,7 +54,7 @@ class RunLock:
         self._path = path
 
     def release(self) -> None:
-        """Remove the lock, if this process holds it."""
+        """Remove the lock if this process holds it."""
         if self._path is None:
             return
         with suppress(OSError):
@@ -63,7 +63,7 @@ class RunLock:
         self._path = None
 
     def _made(self, path: Path) -> bool:
-        """Make the lock; return False when there is one."""
+        """Create the lock; return False if one exists."""
         try:
             file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
         except FileExistsError:
@@ -71,7 +71,7 @@ class RunLock:
         try:
             with os.fdopen(file, "w", encoding="utf-8") as stream:
                 self._write(stream)
-        except OSError:  # the device is full: leave no lock that says nothing
+        except OSError:  # the device is full: leave no empty lock
             path.unlink()
             raise
         return True
@@ -82,11 +82,11 @@ class RunLock:
         os.fsync(stream.fileno())
 
     def _taken_over(self, path: Path, option: str) -> None:
-        """Put this process's lock in the place of one whose holder has ended."""
+        """Replace a lock whose holder has ended by this process's."""
         with _taking(path, option):
             try:
                 _refuse_living(path, option)
-            except FileNotFoundError:  # its holder came to its end in this moment
+            except FileNotFoundError:  # its holder has just released it
                 if self._made(path):
                     return
                 raise UserError(f"{option}: another run has just begun there") from None
@@ -98,9 +98,9 @@ class RunLock:
 
 @contextmanager
 def _taking(path: Path, option: str) -> Iterator[None]:
-    """Be the only one that takes over a lock.
+    """Exclude other processes from taking over a lock.
 
-    While one does, the lock is there all the time, so nobody can make a new one.
+    The lock itself exists throughout, so that no process can create a new one.
     """
     guard = path.with_name(_TAKING)
     try:
@@ -117,12 +117,12 @@ def _taking(path: Path, option: str) -> Iterator[None]:
 
 
 def _refuse_living(path: Path, option: str) -> None:
-    """Refuse a lock whose holder runs, or may run.
+    """Reject a lock whose holder runs, or may run.
 
     Raises
     ------
     UserError
-        With who holds it and what to do.
+        Names the holder and the remedy.
     """
     try:
         holder = OwnerProcess.of(read_facts(path))

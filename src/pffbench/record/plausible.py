@@ -1,4 +1,4 @@
-"""What rows of `samples.csv` must be like to be believed, whoever wrote them."""
+"""Plausibility checks of the rows of `samples.csv`, of any origin."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pffbench.text import one_line
 if TYPE_CHECKING:
     from pffbench.record.samples import Sample
 
-#: No count is larger: programs that read the tables keep them in 64 bits.
+#: Largest count: programs that read the tables store counts in 64 bits.
 LARGEST = 2**63 - 1
 
 
 def whole_number(text: str) -> int:
-    """Return a count that a cell holds.
+    """Return the count in a cell.
 
     Raises
     ------
     ValueError
-        It is no whole number, less than -1, which says that it is not known, or too large.
+        The text is not a whole number, is less than -1 (unknown), or is too large.
     """
     number = int(text)
     if not -1 <= number <= LARGEST:
@@ -33,21 +33,21 @@ def whole_number(text: str) -> int:
 
 
 def refuse_implausible(samples: Iterable[Sample], path: str | Path) -> None:
-    """Refuse rows that no run writes: seconds that are none, or two rows of the same phase.
+    """Reject rows that no run writes: impossible seconds, or two rows of the same phase.
 
-    A row that was recorded as not valid may hold what a clock told that ran backwards.
+    A row that was recorded as not valid may hold the times of a clock that ran backwards.
 
     Parameters
     ----------
     samples : iterable of Sample
-        All rows of a table, in their order.
+        All rows of a table, in order.
     path : str or Path
         The table, for messages.
 
     Raises
     ------
     ValueError
-        With the first such row.
+        Names the first such row.
     """
     known: dict[tuple[str, int], set[str]] = {}
     line = 2
@@ -64,7 +64,7 @@ def refuse_implausible(samples: Iterable[Sample], path: str | Path) -> None:
 
 
 def _look_closely(rows: Iterable[Sample], known: set[str], place: str, first: int) -> None:
-    """Refuse the row of a repetition that cannot be, if there is one."""
+    """Reject the first implausible row of a repetition, if any."""
     seen = set(known)
     for line, row in enumerate(rows, start=first):
         for name, seconds in (("own_max", row.own_max), ("seconds", row.job)):

@@ -1,4 +1,4 @@
-"""Telling how far a run is: a bar on a terminal, plain lines with the time in a batch log."""
+"""Progress of a run: a bar on a terminal, plain lines with the time in a batch log."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ Style = Literal["auto", "bar", "plain", "none"]
 
 
 class Progress:
-    """Tells people about a run, on rank 0; this one says nothing."""
+    """Progress reports on rank 0; this base class prints nothing."""
 
     def repetition(self, case: Case, number: int) -> None:
-        """Tell that a repetition is recorded."""
+        """Report that a repetition is recorded."""
 
     def message(self, text: str) -> None:
-        """Tell something that happened."""
+        """Report an event."""
 
     def close(self) -> None:
-        """Leave the terminal clean."""
+        """Restore the terminal."""
 
 
 class Lines(Progress):
-    """Plain lines with time stamps: one for every block, and every message."""
+    """Plain lines with time stamps: one per block, and every message."""
 
     def __init__(self, cases: int, blocks: int) -> None:
         self._cases = cases
@@ -52,7 +52,7 @@ class Lines(Progress):
 
 
 class Bar(Progress):
-    """A live bar with the time left."""
+    """A live bar with the remaining time."""
 
     def __init__(self, cases: int, blocks: int) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -65,7 +65,7 @@ class Bar(Progress):
             TimeRemainingColumn(),
             TextColumn("left"),
             transient=True,
-            # Drawn by hand after each repetition: a refreshing thread would run inside phases.
+            # Redrawn after each repetition: a refreshing thread would run inside phases.
             auto_refresh=False,
         )
         self._task = self._bar.add_task("starting", total=cases * blocks)
@@ -84,7 +84,7 @@ class Bar(Progress):
 
 
 def make_progress(style: Style, cases: int, blocks: int) -> Progress:
-    """Return what tells about a run in the style asked for."""
+    """Return the progress reporter of the requested style."""
     if style == "auto":
         style = "bar" if on_terminal(os.environ) else "plain"
     if style == "bar":
@@ -93,10 +93,10 @@ def make_progress(style: Style, cases: int, blocks: int) -> Progress:
 
 
 def on_terminal(environ: Mapping[str, str]) -> bool:
-    """Whether a person is watching.
+    """Return whether the output is a terminal.
 
-    Open MPI's mpiexec gives its ranks a terminal of their own even when its output goes into a
-    file, so there the output of the parent process is looked at.
+    Open MPI's mpiexec gives its ranks a pseudo-terminal even if its output goes to a file, so the
+    output of the parent process is checked there.
     """
     if not sys.stdout.isatty():
         return False

@@ -1,4 +1,4 @@
-"""`ranks.h5`: every rank's seconds, as arrays over (repetition, phase, rank) for each case."""
+"""`ranks.h5`: times of every rank, as arrays over (repetition, phase, rank) for each case."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import numpy as np
 
 from pffbench.text import escape_controls
 
-#: Bytes that HDF5 may need beside the data of a repetition: headers, indexes, a group's names.
+#: Bytes of HDF5 metadata in addition to a repetition's data: headers, indexes, a group's names.
 _METADATA = 2**18
-#: A file system that knows no reservation.
+#: Errors of file systems that do not support reservation.
 _CANNOT_TELL = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 Times = np.ndarray[Any, np.dtype[np.float64]]
@@ -27,18 +27,18 @@ class RanksFile:
 
     Each case is a group with the datasets ``own`` and ``synced`` (seconds, shape repetition ×
     phase × rank), ``bytes`` (the same shape), ``peak_memory`` (bytes, repetition × rank) and
-    ``repetition`` (number of each repetition). The attribute ``phases`` names the phases. Of a
-    run in two stages the second one adds its phases to the first one's; where one stage has a
-    repetition and the other has not, seconds are NaN and bytes are 0.
+    ``repetition`` (number of each repetition). The attribute ``phases`` names the phases. In a
+    run in two stages the second adds its phases to those of the first; where only one stage has
+    a repetition, seconds are NaN and bytes are 0.
 
     Parameters
     ----------
     path : str
-        The file; it is created when it does not exist.
+        Path of the file; created if it does not exist.
     hosts : sequence of str
-        Host name of every rank, kept once at the top.
+        Host name of every rank, stored once at the top.
     hosts_name : str
-        Name of the dataset for them.
+        Name of the dataset of hosts.
     """
 
     def __init__(self, path: str, hosts: Sequence[str], hosts_name: str = "host") -> None:
@@ -46,7 +46,7 @@ class RanksFile:
 
         self._h5py = h5py
         self._path = path
-        #: Where a file was put that could not be opened any more, as after a crash in its midst.
+        #: New path of a file that could no longer be opened, as after a crash during a write.
         self.damaged: str | None = None
         if _cannot_go_on(path):
             self.damaged = f"{path}.damaged"
@@ -80,11 +80,11 @@ class RanksFile:
         repetition : int
             Number of the repetition, warm-ups included.
         phases : sequence of str
-            Names of the phases; the same for all repetitions of a case in one stage.
+            Names of the phases; equal for all repetitions of a case in one stage.
         own, synced : array of float64, shape (phases, ranks)
             Seconds.
         nbytes : array of int64, shape (phases, ranks)
-            Bytes that each rank moved.
+            Bytes moved by each rank.
         peak_memory : array of int64, shape (ranks,)
             Peak resident memory of each rank in bytes.
         """
@@ -110,7 +110,7 @@ class RanksFile:
 
 
 def _cannot_go_on(path: str) -> bool:
-    """Whether there is something that nothing can be appended to, or should be."""
+    """Return whether an existing path cannot, or should not, be appended to."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -119,19 +119,19 @@ def _cannot_go_on(path: str) -> bool:
         return True
     if not status.st_size:
         return False
-    from pffbench.record.ranks_reader import trouble_with  # only where a run goes on
+    from pffbench.record.ranks_reader import trouble_with  # only for a resumed run
 
     return trouble_with(path) is not None
 
 
 def _reserve(path: str, nbytes: int) -> None:
-    """Have room for so many bytes more, or fail before HDF5 has begun to change the file.
+    """Reserve `nbytes` more bytes, or fail before HDF5 has begun to change the file.
 
-    HDF5 cannot undo half a change when the file system is full in its midst. It cuts off what it
-    has not used when it closes the file.
+    HDF5 cannot undo a partial change when the file system is full. It truncates unused space when
+    it closes the file.
     """
     if not Path(path).exists() or not Path(path).stat().st_size:
-        return  # nothing is lost with it
+        return  # there are no data to lose
     descriptor = os.open(path, os.O_RDWR)
     try:
         size = os.fstat(descriptor).st_size
@@ -146,7 +146,7 @@ def _reserve(path: str, nbytes: int) -> None:
 
 
 def _row_of(group: Any, repetition: int) -> int:
-    """Return the row of a repetition: a new one, or that of a run which was killed in it."""
+    """Return the row of a repetition: a new one, or that of a run killed during it."""
     known = [] if "repetition" not in group else group["repetition"][:].tolist()
     return known.index(repetition) if repetition in known else len(known)
 
@@ -159,7 +159,7 @@ def _put_phases(
     values: np.ndarray[Any, Any],
     fill: float,
 ) -> None:
-    """Write the phases of one repetition, making room for it and for phases not seen before."""
+    """Write the phases of one repetition, extending the datasets for it and for new phases."""
     _, ranks = values.shape
     if name not in group:
         group.create_dataset(
@@ -172,7 +172,7 @@ def _put_phases(
         )
     dataset = group[name]
     rows, phases, _ = dataset.shape
-    # By its identifier, as below: h5py's own `resize` takes longer to ask whether it may.
+    # By its identifier, as below: h5py's own `resize` takes longer for its checks.
     dataset.id.set_extent((max(rows, row + 1), max(phases, max(columns) + 1), ranks))
     first = columns[0]
     if columns == list(range(first, first + len(columns))):

@@ -1,11 +1,11 @@
-"""Reading `ranks.h5` in a process of its own, whoever wrote it.
+"""Reading `ranks.h5`, of any origin, in a separate process.
 
-HDF5 trusts its files: a damaged one can crash the library, keep it busy for ever or have it take
-all memory, and one that was made so can have its data in any other file. So a small process reads
-it, with limits to what it may take, looks at everything before it is read, and hands on plain
-numbers; when it ends before its time the file is not to be read.
+HDF5 trusts its files: a damaged one can crash the library, keep it busy forever or exhaust memory,
+and a malicious one can store its data in any other file. A small process with limited resources
+therefore reads it. It checks every object before reading and passes on plain numbers; if it ends
+early, the file is unreadable.
 
-Run as ``python -m pffbench.record.ranks_reader FILE`` with a question as JSON on standard input.
+Run as ``python -m pffbench.record.ranks_reader FILE`` with a query as JSON on standard input.
 """
 
 from __future__ import annotations
@@ -33,40 +33,40 @@ from pffbench.regular_files import check_regular
 from pffbench.text import one_line
 
 NAME = "ranks.h5"
-#: Axes of the datasets of a case, and the kinds of numbers that are in them.
+#: Axes of the datasets of a case, and their numeric kinds.
 _DATASETS = {
     "own": (3, "f"), "synced": (3, "f"), "bytes": (3, "iu"), "peak_memory": (2, "iu"),
     "repetition": (1, "iu"),
 }  # fmt: skip
-#: Datasets whose declared size is under so many bytes are read whatever the file's own is; larger
-#: ones are no longer than so many times the file, since what is written there is not compressed.
+#: Datasets with a declared size below this number of bytes are read whatever the size of the file;
+#: larger ones exceed it at most by this factor, since its data are not compressed.
 _SMALL, _STRETCH = 2**26, 16
 _MOST_PHASES = 200
 _LONGEST_NAME = 200
-#: What the process may take beside what it starts with: memory beyond some times the file, seconds
-#: of a processor beyond those for so many bytes a second.
+#: Limits of the process beyond its initial use: memory as a constant plus a multiple of the file's
+#: size, processor seconds as a constant plus the file's size over a rate in bytes per second.
 _MEMORY, _MEMORY_TIMES = 2**29, 4
 _CPU_SECONDS, _CPU_BYTES = 10, 20e6
-#: Seconds, and more for so many bytes a second, after which it ends when a file system hangs.
+#: Seconds, plus the file's size over a rate, after which it ends if a file system hangs.
 _SECONDS, _BYTES = 60, 1e6
-#: Bytes of a line with which the process begins to tell something.
+#: Bytes of a line that introduces an answer of the process.
 _LONGEST_LINE = 2**24
 
 
 @dataclass(frozen=True)
 class CaseTimes:
-    """What the file has of a case.
+    """Times of one case in the file.
 
     Parameters
     ----------
     case : str
-        Its name.
+        Name of the case.
     phases : list of str
         Names of the phases, the second axis of most datasets.
     repetition : list of int
         Numbers of the repetitions, the first axis; each once, in ascending order.
     arrays : dict of str to array
-        The datasets that were asked for.
+        The requested datasets.
     """
 
     case: str
@@ -88,24 +88,24 @@ def read_times(
     path : str or Path
         The file.
     cases : dict of str to list of int, or None
-        Cases, each with the repetitions that are wanted; None for all of them. A case that is not
-        there is left out.
+        Requested cases, each with its repetitions; None for all. Cases not in the file are
+        omitted.
     datasets : sequence of str
-        Names of the datasets that are wanted.
+        Names of the requested datasets.
     most : int, optional
-        So many repetitions of each case are read; of more, evenly spaced ones.
+        Maximum number of repetitions per case; of more, evenly spaced ones are read.
 
     Returns
     -------
     hosts : list of str
         Host name of every rank.
     times : iterator of CaseTimes
-        The cases, read as they are asked for.
+        The cases, read on demand.
 
     Raises
     ------
     ValueError
-        The file cannot be read, or is not laid out as pffbench does; also by the iterator.
+        The file cannot be read, or has another layout; also raised by the iterator.
     """
     question = {"cases": cases, "datasets": list(datasets), "most": most}
     answers = _answers(Path(path), question)
@@ -114,14 +114,14 @@ def read_times(
 
 
 def names_of_cases(path: str | Path) -> list[str]:
-    """Return the names of all cases in the file; errors as of `read_times`."""
+    """Return the names of all cases in the file; raises as `read_times` does."""
     answers = _answers(Path(path), {"cases": {}, "datasets": [], "most": None})
     (told, _) = next(answers)
     return [str(name) for name in told["names"]]
 
 
 def trouble_with(path: str | Path) -> str | None:
-    """Say why the file is not to be read, or None; all cases are looked at."""
+    """Return the reason why the file is unreadable, or None; all cases are checked."""
     try:
         _, times = read_times(path, dict.fromkeys(names_of_cases(path)), ())
         for _ in times:
@@ -140,7 +140,7 @@ def _times(answers: Iterator[tuple[dict[str, Any], list[np.ndarray[Any, Any]]]])
 def _answers(
     path: Path, question: Mapping[str, Any]
 ) -> Iterator[tuple[dict[str, Any], list[np.ndarray[Any, Any]]]]:
-    """Start the process and yield what it tells: facts, and the arrays that go with them."""
+    """Start the process and yield its answers: facts, and the arrays that belong to them."""
     try:
         check_regular(path)
     except OSError as error:
@@ -184,11 +184,11 @@ def _told(stream: BufferedReader, path: Path) -> tuple[dict[str, Any], list[Any]
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Answer a question about the file that is named."""
+    """Answer a query about the named file."""
     (path,) = arguments
     answer = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nowhere, 1)  # a library must not print in between
+    os.dup2(nowhere, 1)  # no library may print between the answers
     question = json.load(sys.stdin)
     with suppress(ImportError):  # an h5py that was built with MPI would initialise it
         import mpi4py
@@ -197,7 +197,7 @@ def main(arguments: Sequence[str]) -> None:
     import h5py
 
     status = Path(path).stat()
-    size = min(status.st_size, status.st_blocks * 512)  # a hole in the file holds nothing
+    size = min(status.st_size, status.st_blocks * 512)  # holes in the file hold no data
     _take_little(size)
     try:
         with h5py.File(path, "r") as file:
@@ -216,7 +216,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _take_little(size: int) -> None:
-    """Limit what this process may take, by the size of the file."""
+    """Limit the resources of this process by the size of the file."""
     with open("/proc/self/statm") as file:  # noqa: PTH123 -- in memory
         taken = int(file.read().split()[0]) * resource.getpagesize()
     memory = taken + _MEMORY + _MEMORY_TIMES * size
@@ -229,7 +229,7 @@ def _take_little(size: int) -> None:
 
 
 class _Reader:
-    """Looks at what a file holds before anything of it is read."""
+    """Checks the objects of a file before it reads them."""
 
     def __init__(self, file: Any, h5py: Any, size: int) -> None:
         self._file = file
@@ -239,7 +239,7 @@ class _Reader:
     def answers(
         self, question: Mapping[str, Any]
     ) -> Iterator[tuple[dict[str, Any], list[np.ndarray[Any, Any]]]]:
-        """Yield what is to be told: hosts and names first, then the cases."""
+        """Yield the answers: hosts and names first, then the cases."""
         hosts = [name for name in ("host", "read_host") if name in self._file]
         names = [name for name in self._file if name not in hosts]
         yield {"hosts": self._hosts(), "names": names}, []
@@ -268,7 +268,7 @@ class _Reader:
         numbers = there["repetition"][:length].tolist() if "repetition" in there else []
         if any(not 0 <= number <= LARGEST for number in numbers):
             raise ValueError(f"{case} has the repetition {min(numbers)}")
-        # A repetition that a resumed run did again may be there twice; the last one counts.
+        # A repetition repeated by a resumed run may occur twice; the last one counts.
         rows = {number: row for row, number in enumerate(numbers)}
         kept = sorted(rows if wanted is None else rows.keys() & set(wanted))
         if most is not None and len(kept) > most:
@@ -294,7 +294,7 @@ class _Reader:
         return np.asarray(found)
 
     def _plain(self, group: Any, name: str, axes: int, kinds: str) -> Any:
-        """Return a dataset that has its numbers in this file, and no more than fit there."""
+        """Return a dataset whose data are in this file and fit there."""
         dataset = self._linked(group, name, self._h5py.Dataset)
         if dataset.is_virtual or dataset.external:
             raise ValueError(f"{name} has its values in another file")

@@ -1,8 +1,8 @@
-"""`run.json`: the record of a run, its schema, and how it is replaced as a whole.
+"""`run.json`: the record of a run, its schema and its atomic replacement.
 
-A record can come from anybody, or from a run that was killed while its disk failed. What is not
-laid out as here is refused once, when it is read, and not wherever it is used. Keys may be missing,
-since records of other programs know less; `readable` is for whoever needs one that is not there.
+A record can come from anyone, or from a run that was killed while its disk failed. A wrong layout
+is rejected once, when it is read. Keys may be missing, since records of other programs contain
+less; code that requires one uses `readable`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pffbench.errors import UserError
 from pffbench.regular_files import read_regular, write_replacing
 from pffbench.text import escaped, json_needs_escaping, one_line
 
-#: Version of the layout of a results directory; a reader refuses what it does not know.
+#: Version of the layout of a results directory; readers reject unknown versions.
 SCHEMA_VERSION = 2
-#: Versions that can be read.
+#: Readable versions.
 _READABLE = (1, 2)
-#: Bytes: a record of 100 000 cases, which is the most, has a tenth of them.
+#: Maximum bytes of a record; one of 100 000 cases, the maximum, has a tenth of them.
 LARGEST = 2**29
 _NOT_THERE = (
     KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError, OverflowError,
@@ -43,15 +43,15 @@ def digest_of(experiment: dict[str, Any]) -> str:
 
 @contextmanager
 def readable(*directories: str | Path) -> Iterator[None]:
-    """Say of results directories that they hold too little, or something else than they should.
+    """Report results directories that hold too little, or something else than they should.
 
-    The code may be at fault and not the directory: with PFFBENCH_TRACEBACK in the environment the
-    error itself is raised, which tells where.
+    The error may be in the code and not in the directory: with PFFBENCH_TRACEBACK in the
+    environment the original error is raised, with its traceback.
 
     Raises
     ------
     UserError
-        Instead of what looking for something that is not there raises.
+        In place of the errors raised by accesses to missing data.
     """
     try:
         yield
@@ -72,41 +72,41 @@ def readable(*directories: str | Path) -> Iterator[None]:
 
 @dataclass
 class RunRecord:
-    """All that `run.json` holds.
+    """The contents of `run.json`.
 
     Parameters
     ----------
     run_id : str
-        Identifies the run; the marker of its scratch directory carries it too.
+        Identifies the run; the marker of its scratch directory contains it too.
     name, question : str
         From the experiment.
     status : {"running", "written", "finished", "interrupted"}
-        How the run stands; ``written`` when its data wait for another job to read them.
+        State of the run; ``written`` when its data wait for another job to read them.
     valid : bool or None
         The verdict, None while running.
     reasons : list of str
-        Why the run is not valid.
+        Reasons why the run is not valid.
     experiment : dict
-        The experiment with all defaults filled in.
+        The experiment including all defaults.
     cases : dict
-        For each case: parameters, options, cost, how it was stored and transferred, failure.
+        For each case: parameters, options, cost, storage and transfer, failure.
     floor, startup, topology, provenance : dict
         Measured and collected at the start.
     stage : {"all", "write", "read"}
-        Which part the last job did, or is doing.
+        The part of the run that the last job did, or is doing.
     wrote_on : list of str
-        Of a run in two stages: the hosts of all jobs that wrote.
+        For a run in two stages: the hosts of all jobs that wrote.
     reading : dict, optional
-        Of a run in two stages: ``started``, ``floor``, ``startup``, ``topology`` and
+        For a run in two stages: ``started``, ``floor``, ``startup``, ``topology`` and
         ``provenance`` of the job that read last.
     imported : str, optional
-        The program, with its version, that measured, where it was not pffbench.
+        The program that measured, with its version, if not pffbench.
     experiment_digest : str, optional
-        SHA-256 of the experiment, by which a change of it is noticed when the run goes on.
+        SHA-256 of the experiment, which detects a change when the run is resumed.
     clock : {"own", "synced"}
         Which time of a phase is the job's.
     stops : list of str
-        Why cases stopped before all repetitions; ``stopped_after`` of a case says after how many.
+        Reasons why cases stopped early; ``stopped_after`` of a case is its repetition count.
     """
 
     run_id: str
@@ -141,15 +141,15 @@ class RunRecord:
 
     @property
     def last_written(self) -> dict[str, str]:
-        """Of a run in two stages, for each case the phase with which its data are written."""
+        """For a run in two stages, the last write phase of each case."""
         if self.stage == "all":
             return {}
         return {name: _last_written(entry["parameters"]) for name, entry in self.cases.items()}
 
     def save(self, directory: str | Path) -> None:
-        """Replace `run.json` in a way that leaves either the old or the new one whole."""
+        """Replace `run.json` atomically: either the old or the new record remains."""
         text = _json_of(vars(self))
-        if "\\ud" in text:  # bytes that are no UTF-8, which no reader would take
+        if "\\ud" in text:  # bytes that are not UTF-8, which readers would reject
             text = _json_of(escaped(vars(self)))
         write_replacing(Path(directory) / "run.json", text + "\n", durable=True)
 
@@ -160,7 +160,7 @@ class RunRecord:
         Raises
         ------
         ValueError
-            There is none, or this version of pffbench does not know its layout.
+            There is no record, or its layout is unknown to this version of pffbench.
         """
         path = Path(directory) / "run.json"
         try:
@@ -199,11 +199,11 @@ def _json_of(data: dict[str, Any]) -> str:
 
 
 def _decoded(data: bytes) -> Any:
-    """Return what a record holds, with nothing in its text that would act on a terminal."""
+    """Return the contents of a record, without text that would act on a terminal."""
     try:
         found = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        # Early versions recorded bytes that are no UTF-8 as halves of surrogate pairs.
+        # Early versions recorded bytes that are not UTF-8 as halves of surrogate pairs.
         text = data.decode("utf-8", "surrogateescape")
         return escaped(json.loads(text, parse_constant=_refuse_constant))
     return escaped(found) if json_needs_escaping(data) else found
@@ -214,7 +214,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _from_version_1(data: dict[str, Any]) -> None:
-    """Bring a record of the first layout, whose runs stopped all cases at once, to this one."""
+    """Convert a record of the first layout, whose runs stopped all cases at once."""
     stopped = data.pop("stopped_after", None)
     cases = data.get("cases")
     for entry in cases.values() if stopped is not None and isinstance(cases, dict) else ():
@@ -232,14 +232,14 @@ def _last_written(parameters: dict[str, Any]) -> str:
 
 Natural = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
-#: Seconds, or bytes a second; larger ones are no measurement.
+#: Maximum seconds, or bytes a second; larger values are no measurement.
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
-#: Becomes a part of the name of the scratch directory.
+#: Part of the name of the scratch directory.
 PlainName = Annotated[str, msgspec.Meta(pattern=PLAIN_NAME, max_length=200)]
 
 
 class Stored(msgspec.Struct):
-    """How arrays are really stored."""
+    """Storage layout of the arrays."""
 
     codec: str = ""
     fill: str = ""
@@ -248,7 +248,7 @@ class Stored(msgspec.Struct):
 
 
 class ParametersEntry(msgspec.Struct):
-    """The parameters that all workloads share."""
+    """Parameters common to all workloads."""
 
     backend: str = ""
     workload: str = ""
@@ -267,13 +267,13 @@ class ParametersEntry(msgspec.Struct):
 
 
 class CostEntry(msgspec.Struct):
-    """What a case was planned to take."""
+    """Planned cost of a case."""
 
     nbytes: Natural = 0
 
 
 class FailureEntry(msgspec.Struct):
-    """How a case failed."""
+    """Failure of a case."""
 
     phase: str = ""
     rank: Natural = 0
@@ -305,7 +305,7 @@ class CaseEntry(msgspec.Struct):
 
 
 class TopologyEntry(msgspec.Struct):
-    """Who ran where."""
+    """Placement of the ranks."""
 
     hosts: list[str] = []
     nodes: list[Natural] = []
@@ -313,7 +313,7 @@ class TopologyEntry(msgspec.Struct):
 
 
 class FloorEntry(msgspec.Struct):
-    """What the harness costs."""
+    """Overhead of the harness."""
 
     own: Amount = 0.0
     synced: Amount = 0.0
@@ -329,7 +329,7 @@ class Startup(msgspec.Struct):
 
 
 class Software(msgspec.Struct):
-    """Versions."""
+    """Versions of the software."""
 
     python: dict[str, Any] = {}
     pffbench: dict[str, Any] = {}
@@ -337,7 +337,7 @@ class Software(msgspec.Struct):
 
 
 class Host(msgspec.Struct):
-    """What a node is."""
+    """Hardware and system of a node."""
 
     memory_bytes: Natural | None = None
     cpu_model: str | None = None
@@ -351,7 +351,7 @@ class FileSystemEntry(msgspec.Struct):
 
 
 class Provenance(msgspec.Struct):
-    """With what it ran."""
+    """Provenance of the run."""
 
     software: Software = msgspec.field(default_factory=Software)
     hosts: list[Host] = []
@@ -364,7 +364,7 @@ class Provenance(msgspec.Struct):
 
 
 class ExperimentEntry(msgspec.Struct):
-    """How repetitions were planned, by which a run is judged."""
+    """Plan of the repetitions, by which a run is judged."""
 
     repetitions: Literal["auto"] | Positive | None = None
     max_repetitions: Positive = 40
@@ -379,7 +379,7 @@ class LeftOut(msgspec.Struct):
 
 
 class Reading(msgspec.Struct):
-    """The job that read, of a run in two stages."""
+    """The reading job of a run in two stages."""
 
     started: str | None = None
     floor: FloorEntry = msgspec.field(default_factory=FloorEntry)
@@ -422,12 +422,12 @@ class RunEntry(msgspec.Struct):
 
 
 def check_layout(data: object) -> None:
-    """Refuse what is not laid out as a record.
+    """Reject data that do not have the layout of a record.
 
     Raises
     ------
     ValueError
-        With the place and what is expected there.
+        Names the place and the expected value.
     """
     try:
         msgspec.convert(data, RunEntry)

@@ -18,17 +18,17 @@ from pffbench.record.plausible import refuse_implausible, whole_number
 from pffbench.regular_files import append_regular, open_regular, write_replacing
 from pffbench.text import escape_controls, has_controls
 
-#: So many characters, about a hundred rows, are turned into samples at once: few enough to stay in
-#: a processor's cache, which makes reading more than twice as fast as thousands of rows do.
+#: Characters, about a hundred rows, converted to samples at once: few enough to stay in a
+#: processor's cache, which makes reading more than twice as fast as thousands of rows do.
 _TEXT_AT_ONCE = 25_000
-#: A row is some 300 characters long; a hole in a file can make one of any length.
+#: Maximum length: a row has some 300 characters; a hole in a file can make one of any length.
 _LONGEST_LINE = 2**16
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False):
-    """One phase of one repetition, over all ranks. `docs/results.md` tells of every column.
+    """One phase of one repetition, over all ranks. `docs/results.md` describes every column.
 
-    A run can have a million of them, which a struct makes several times faster than a dataclass.
+    A run can have a million samples; a struct is several times faster than a dataclass.
     """
 
     case: str
@@ -80,22 +80,22 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def job(self) -> float:
-        """Seconds of the job; tables of before they were recorded have the largest own time."""
+        """Seconds of the job; for tables without them, the largest own time."""
         return self.own_max if math.isnan(self.seconds) else self.seconds
 
 
 COLUMNS = Sample.__struct_fields__
-#: Columns of the tables of an earlier version; those that came later have defaults.
+#: Columns of the tables of an earlier version; later columns have defaults.
 _EARLIER = COLUMNS[: COLUMNS.index("seconds")]
 
 
 def claim(directory: str) -> None:
-    """Make a results directory this run's own: of two runs at the same moment one is refused.
+    """Claim a results directory: of two concurrent runs one is rejected.
 
     Raises
     ------
     FileExistsError
-        A run has claimed the directory before.
+        Another run has claimed the directory.
     """
     with Path(directory, "samples.csv").open("x"):
         return
@@ -107,7 +107,7 @@ class SamplesLog:
     Parameters
     ----------
     path : str
-        The file; it is begun with a header when it does not exist or is empty.
+        Path of the file; a header is written if it does not exist or is empty.
     """
 
     def __init__(self, path: str) -> None:
@@ -143,19 +143,19 @@ def _texts(sample: Sample) -> Iterator[str]:
 
 
 def read_samples(path: str | Path, *, current: bool = False) -> list[Sample]:
-    """Read all whole rows; a torn last line, as a killed run leaves it, is left out.
+    """Read all complete rows; an incomplete last line, left by a killed run, is omitted.
 
     Parameters
     ----------
     path : str or Path
-        The file.
+        Path of the file.
     current : bool
-        Refuse the table of an earlier version, to which no rows of this one can be appended.
+        Reject the table of an earlier version, to which rows of this one cannot be appended.
 
     Raises
     ------
     ValueError
-        The file is not a table of samples, or a row in its midst is broken.
+        The file is not a table of samples, or a row other than the last is broken.
     """
     converters = _converters()
     samples: list[Sample] = []
@@ -174,12 +174,12 @@ def read_samples(path: str | Path, *, current: bool = False) -> list[Sample]:
 
 
 def whole_lines(file: TextIO) -> Iterator[str]:
-    """Yield the lines of a table; a torn last one is left out.
+    """Yield the lines of a table; an incomplete last one is omitted.
 
     Raises
     ------
     csv.Error
-        A line is longer than any that is written.
+        A line is longer than any valid row.
     """
     while text := file.readline(_LONGEST_LINE):
         if len(text) == _LONGEST_LINE:
@@ -189,7 +189,7 @@ def whole_lines(file: TextIO) -> Iterator[str]:
 
 
 def _texts_of(file: TextIO) -> Iterator[str]:
-    """Yield whole lines, many at once; a torn last one is left out."""
+    """Yield complete lines, many at once; an incomplete last one is omitted."""
     while text := file.read(_TEXT_AT_ONCE):
         text += (rest := file.readline(_LONGEST_LINE))
         if len(rest) == _LONGEST_LINE:
@@ -199,14 +199,14 @@ def _texts_of(file: TextIO) -> Iterator[str]:
 
 
 def _cells(text: str) -> list[list[str]]:
-    """Split lines into cells; where nothing is quoted, which is the rule, without a parser."""
+    """Split lines into cells; without a parser if nothing is quoted, as usual."""
     if '"' in text or "\r" in text:
         return list(csv.reader(io.StringIO(text, newline="")))
     return [line.split(",") for line in text.split("\n")[:-1]]
 
 
 def is_torn(path: str | Path) -> bool:
-    """Whether a file ends in the midst of a line, as a killed run leaves it."""
+    """Return whether a file ends in an incomplete line, as left by a killed run."""
     with open_regular(path) as file:
         file.seek(0, os.SEEK_END)
         if file.tell() == 0:
@@ -219,7 +219,7 @@ Converter = Callable[[str], Any]
 
 
 class _Known(dict[str, Any]):
-    """What texts stand for; each is converted once, and equal ones share their memory."""
+    """Values of texts; each is converted once, and equal ones share their memory."""
 
     def __init__(self, convert: Converter) -> None:
         super().__init__()
@@ -231,7 +231,7 @@ class _Known(dict[str, Any]):
 
 
 def _converters() -> tuple[Converter, ...]:
-    """Return what makes a value of each column; seconds are all different, the rest is not."""
+    """Return a converter for each column; only seconds rarely repeat."""
     kinds = get_type_hints(Sample)
     return tuple(
         float if kinds[name] is float else _Known(_converter(kinds[name])).__getitem__
@@ -259,7 +259,7 @@ def _truth(text: str) -> bool:
 def _samples(
     rows: Sequence[Sequence[str]], converters: Sequence[Converter], path: str | Path, first: int
 ) -> list[Sample]:
-    """Make samples of rows, column by column; a broken row is looked for only if there is one."""
+    """Convert rows to samples, column by column; a broken row is located only if there is one."""
     try:
         columns = zip(*rows, strict=True)
         values = [map(convert, column) for convert, column in zip(converters, columns, strict=True)]
@@ -282,21 +282,21 @@ Repetitions = frozenset[tuple[str, int]]
 
 @dataclass(frozen=True)
 class CompletedRepetitions:
-    """What of a table of samples is complete.
+    """The completed repetitions of a table of samples.
 
     Parameters
     ----------
     finished : frozenset of (str, int)
-        The repetitions, as case and number, of which all phases are recorded.
+        Repetitions, as case and number, with all phases recorded.
     written : frozenset of (str, int)
-        Of a run in two stages: those of which all phases until the data are written are.
+        For a run in two stages: repetitions with all phases up to the last write phase recorded.
     """
 
     finished: Repetitions
     written: Repetitions = frozenset()
 
     def holds(self, case: str, repetition: int, phase: str) -> bool:
-        """Whether a row belongs to what is complete."""
+        """Return whether a row belongs to a completed repetition."""
         key = (case, repetition)
         of_writing = phase in WRITE_PHASES or phase in UPDATE_PHASES
         return key in self.finished or (key in self.written and of_writing)
@@ -305,14 +305,14 @@ class CompletedRepetitions:
 def whole(
     samples: Iterable[Sample], last_written: Mapping[str, str] | None = None
 ) -> CompletedRepetitions:
-    """Find what is complete.
+    """Find the completed repetitions.
 
     Parameters
     ----------
     samples : iterable of Sample
         The rows of a run.
     last_written : mapping of str to str, optional
-        Of a run in two stages, for each case the phase with which its data are written.
+        For a run in two stages, the last write phase of each case.
     """
     last = last_written or {}
     rows = list(samples)
@@ -323,19 +323,19 @@ def whole(
 
 
 def drop_unfinished(path: str, last_written: Mapping[str, str] | None = None) -> str | None:
-    """Cut the rows of a repetition that was not finished off the end, keeping them beside.
+    """Cut the rows of an unfinished repetition off the end and keep them in another file.
 
     Parameters
     ----------
     path : str
-        The file.
+        Path of the file.
     last_written : mapping, optional
-        As of `whole`.
+        See `whole`.
 
     Returns
     -------
     str or None
-        The file that the cut text was put into, None when there was nothing to cut.
+        The file with the removed text, None if nothing was removed.
     """
     complete = whole(read_samples(path), last_written)
     with open_regular(path) as data:

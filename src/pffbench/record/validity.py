@@ -14,10 +14,10 @@ from pffbench.record.samples import Sample, whole
 
 
 def clock_trouble(repetition: GatheredRepetition) -> Iterator[str]:
-    """Yield the phases in which a clock cannot be believed: it ran backwards, or told no number.
+    """Yield the phases whose clock ran backwards or returned no number.
 
-    A phase that ended before it began is one such sign; that all ranks had ended it before this
-    one is another.
+    It ran backwards if a phase ended before it began, or if all ranks ended it before this rank
+    did.
     """
     own, synced = repetition.own, repetition.synced
     good = np.isfinite(own) & np.isfinite(synced) & (own >= 0) & (synced >= own)
@@ -26,25 +26,25 @@ def clock_trouble(repetition: GatheredRepetition) -> Iterator[str]:
             yield f"the clock of rank {int(np.argmin(ranks))} ran backwards in {phase}"
 
 
-#: Part of the bytes of reads that the kernel, or with a dropped cache the device, must deliver.
+#: Fraction of the bytes read that the kernel, or with a dropped cache the device, must deliver.
 _DELIVERED = 0.9
 _FROM_DEVICE = 0.99
 
 
 def read_trouble(repetition: GatheredRepetition, entry: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what shows that data did not come from where they were to come from.
+    """Yield evidence that data did not come from their intended source.
 
-    The bytes that read(2) and its like have delivered must be those of the data, where each
-    element is read once, stored without compression and not mapped. With a dropped cache all that
-    came into the page cache meanwhile must have been fetched from the device for these processes:
-    otherwise somebody else has warmed it after it was found empty.
+    If each element is read once, stored without compression and not mapped, read(2) and related
+    calls must have delivered the bytes of the data. With a dropped cache, all bytes that entered
+    the page cache during the read must have been fetched from the device for these processes:
+    otherwise another process has filled the cache after it was found empty.
 
     Parameters
     ----------
-    repetition : Repetition
+    repetition : GatheredRepetition
         The repetition.
     entry : dict
-        Of its case in `run.json`.
+        Entry of its case in `run.json`.
     """
     r = repetition
     reads = [i for i, phase in enumerate(r.phases) if phase == "read"]
@@ -57,7 +57,7 @@ def read_trouble(repetition: GatheredRepetition, entry: Mapping[str, Any]) -> It
         )
     if r.resident_after is None or r.cache is None or not entry.get("counts_device"):
         return
-    # Holes of a file come into the cache without being fetched.
+    # Holes of a file enter the cache without a fetch.
     holes = 0 if r.disk is None else max(0, r.disk.apparent - r.disk.stored)
     arrived = r.resident_after - r.cache.resident - holes
     if r.device_bytes < _FROM_DEVICE * arrived:
@@ -68,19 +68,19 @@ def read_trouble(repetition: GatheredRepetition, entry: Mapping[str, Any]) -> It
 
 
 def missing_repetitions(record: RunRecord, samples: Iterable[Sample], warmup: int) -> Iterator[str]:
-    """Yield the cases of which fewer repetitions are recorded than the experiment asks for.
+    """Yield the cases with fewer recorded repetitions than the experiment requests.
 
-    Fewer are right where the experiment itself said when to stop. After a failure nothing is
-    said: the run is not valid anyway, and one that stops at the first failure has not run the rest.
+    Fewer are allowed if the experiment itself set when to stop. After a failure nothing is yielded:
+    the run is invalid anyway, and one that stops at the first failure has not run the rest.
 
     Parameters
     ----------
     record : RunRecord
-        The run, which has come to its end.
+        The completed run.
     samples : iterable of Sample
-        All of its rows.
+        All rows of the run.
     warmup : int
-        Repetitions that do not count.
+        Number of warm-up repetitions, which do not count.
     """
     if any("failure" in entry for entry in record.cases.values()):
         return

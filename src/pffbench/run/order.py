@@ -1,9 +1,9 @@
-"""In which order the cases of a block run.
+"""Order of the cases in a block.
 
-What a case leaves behind (dirty pages, a warm cache, a busy device) reaches the case after it. In
-a rotated order each case has the same predecessor in every block, whose legacy is then taken for
-its own time. So the cases of a comparison run in the order of a Williams square (Williams, 1949):
-each of them runs in each place, and after each other one, equally often.
+The after-effects of a case (dirty pages, a warm cache, a busy device) reach the next case. In a
+rotated order each case has the same predecessor in every block, and these effects would count as
+its own time. The cases of a comparison therefore run in the order of a Williams square (Williams,
+1949): each runs in each place, and after each other one, equally often.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pffbench.case import Case
 def ordered_block(cases: Sequence[Case], block: int, seed: int) -> Iterator[Case]:
     """Yield the cases of a block, those of a comparison next to each other.
 
-    Comparisons come in a random order. The order depends on the arguments alone, so that all
-    ranks, and a run that is resumed, find the same one.
+    Comparisons come in a random order. It depends on the arguments alone, so that all ranks and a
+    resumed run obtain the same one.
 
     Parameters
     ----------
     cases : sequence of Case
-        What runs in this block.
+        Cases of this block.
     block : int
         Number of the block.
     seed : int
@@ -41,7 +41,7 @@ def ordered_block(cases: Sequence[Case], block: int, seed: int) -> Iterator[Case
 
 
 def _places(count: int, block: int, seed: int, name: str) -> Sequence[int]:
-    """Return the order of a block: a row of a square that is relabelled anew each time round."""
+    """Return the order of a block: a row of a square that is relabelled in each round."""
     square = williams_square(count)
     turn, row = divmod(block, len(square))
     generator = _generator(seed, name, turn)
@@ -52,9 +52,9 @@ def _places(count: int, block: int, seed: int, name: str) -> Sequence[int]:
 
 
 def williams_square(count: int) -> list[list[int]]:
-    """Return orders in which each of so many things follows each other one equally often.
+    """Return orders of `count` items in which each item follows each other one equally often.
 
-    There are `count` orders where that is even, twice as many where it is odd.
+    There are `count` orders if that is even, twice as many if it is odd.
     """
     first = [(place + 1) // 2 if place % 2 else -(place // 2) % count for place in range(count)]
     square = [[(item + row) % count for item in first] for row in range(count)]
@@ -64,5 +64,5 @@ def williams_square(count: int) -> list[list[int]]:
 
 
 def _generator(*parts: object) -> random.Random:
-    """Return random numbers that depend on the parts alone; the same in each process."""
+    """Return a random generator that depends on the parts alone; equal in all processes."""
     return random.Random("/".join(map(str, parts)))

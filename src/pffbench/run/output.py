@@ -1,8 +1,8 @@
 """Output streams whose failure does not end a run: a full disk, a closed pipe.
 
-What a command prints must not end it: a run's results are in files. Where a stream cannot be
-written it falls silent; characters that its encoding lacks are replaced; one that was closed before
-the program began leads to nowhere.
+The results of a run are in files, so printing must not end it. A stream that cannot be written
+discards its text, characters missing from its encoding are replaced, and a stream closed before
+the program began is opened on the null device.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pffbench.text import escape_controls
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: What stands for characters of ours where an encoding lacks them.
+#: Replacements of our characters in encodings without them.
 _PLAIN = {
     "×": "x", "–": "-", "—": "-", "…": "...", "µ": "u", "≈": "~", "≤": "<=", "≥": ">=", "±": "+-",
     "•": "*", "†": "+", "→": ">", "✓": "+", "✗": "x", "²": "2",
@@ -30,20 +30,20 @@ _REPLACING = "pffbench.plain"
 
 
 class BestEffortStream:
-    """A text stream that falls silent where it would fail.
+    """A text stream that discards its text after an error.
 
     Parameters
     ----------
     stream : text stream
-        Where the text goes.
+        Destination of the text.
     of_run : bool
-        Whether it is a run that prints, of which nothing is lost with the text.
+        Whether a run prints, which loses no results with the text.
     """
 
     def __init__(self, stream: TextIO, *, of_run: bool = True) -> None:
         self._stream = stream
         self._of_run = of_run
-        #: Whether text was lost that somebody waits for; a reader that has gone does not.
+        #: Whether requested text was lost; a pipe closed by its reader does not count.
         self.lost = False
 
     def write(self, text: str) -> int:
@@ -55,7 +55,7 @@ class BestEffortStream:
         return len(text)
 
     def flush(self) -> None:
-        """Write what the buffer holds."""
+        """Write the buffered text."""
         try:
             self._stream.flush()
         except OSError as error:
@@ -65,7 +65,7 @@ class BestEffortStream:
         return getattr(self._stream, name)
 
     def _fall_silent(self, error: OSError) -> None:
-        """Lead the descriptor to nowhere, for what is buffered and what libraries print in C."""
+        """Redirect the descriptor to the null device, also for buffered text and C libraries."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)
@@ -84,12 +84,12 @@ class BestEffortStream:
 
 @contextmanager
 def best_effort_output(*, of_run: bool) -> Iterator[BestEffortStream]:
-    """Make both standard streams such ones; standard output is handed out.
+    """Wrap both standard streams in `BestEffortStream`; yield standard output.
 
     Parameters
     ----------
     of_run : bool
-        As of `BestEffortStream`.
+        See `BestEffortStream`.
     """
     _open_closed()
     out = BestEffortStream(_prepared(sys.stdout), of_run=of_run)
@@ -97,25 +97,25 @@ def best_effort_output(*, of_run: bool) -> Iterator[BestEffortStream]:
     with redirect_stdout(cast(TextIO, out)), redirect_stderr(cast(TextIO, err)):
         try:
             yield out
-        finally:  # here, while a failure is still told as such
+        finally:  # here, while a failure is still reported as one
             out.flush()
             err.flush()
 
 
 def status_after(status: int, output: BestEffortStream) -> int:
-    """Return the exit status of a command whose result is what it printed."""
+    """Return the exit status of a command whose result is its output."""
     return NOT_VALID if status == VALID and output.lost else status
 
 
 def make_console(width: int | None = None, *, force_terminal: bool | None = None) -> Console:
-    """Make a console that prints text as it is, whatever it looks like.
+    """Return a console that prints text unchanged, without markup.
 
     Parameters
     ----------
     width : int, optional
-        Columns; those of the terminal when not given.
+        Number of columns; by default those of the terminal.
     force_terminal : bool, optional
-        Whether there is a terminal; it is looked for when not given.
+        Whether there is a terminal; detected by default.
     """
     from rich.console import Console
 
@@ -125,7 +125,7 @@ def make_console(width: int | None = None, *, force_terminal: bool | None = None
 
 
 def _open_closed() -> None:
-    """Open what the program was started without: else the next file would get its number.
+    """Open the standard streams closed at the start: otherwise the next file gets their number.
 
     A library that prints to standard output would then write into that file.
     """
@@ -134,11 +134,11 @@ def _open_closed() -> None:
             os.fstat(number)
         except OSError:
             with suppress(OSError):
-                os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+                os.open(os.devnull, os.O_RDWR)  # the lowest free number
 
 
 def _prepared(stream: TextIO | None) -> TextIO:
-    """Return a stream that takes any character; one to nowhere where there is none."""
+    """Return a stream that accepts any character; the null device if there is none."""
     if stream is None:
         stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 -- stays open
     if hasattr(stream, "reconfigure"):
@@ -148,7 +148,7 @@ def _prepared(stream: TextIO | None) -> TextIO:
 
 
 def _replaced(error: UnicodeError) -> tuple[str, int]:
-    """Return what is printed for characters that an encoding lacks, as codecs ask for it."""
+    """Return the replacement of characters missing from an encoding, as a codec error handler."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end]
     plain = (_PLAIN.get(c) or escape_controls(c) for c in text)

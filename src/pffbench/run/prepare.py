@@ -1,6 +1,6 @@
-"""Preparing a run on rank 0, from the command line, before any file is made.
+"""Preparation of a run on rank 0, from the command line, before any file is created.
 
-No other rank imports this, nor what it takes to read an experiment and to check it.
+No other rank imports this module, nor the modules that read and check an experiment.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from pffbench.text import has_controls, one_line
 
 #: Bytes of the longest path within a store that is a directory.
 _WITHIN_STORE = 128
-#: The longest path that Linux takes, without the zero behind it.
+#: The longest path on Linux, without the terminating zero.
 _PATH_MAX = 4095
 
 
 def prepare_run(
     arguments: argparse.Namespace, team: Team, allowance: Allowance, lock: RunLock
 ) -> RunSpec:
-    """Look for everything that can be wrong with what is asked for.
+    """Check the requested run for every possible error.
 
     Parameters
     ----------
@@ -46,14 +46,14 @@ def prepare_run(
     team : Team
         The ranks; nothing here is collective.
     allowance : Allowance
-        What each rank may take.
+        Resources available to each rank.
     lock : RunLock
-        Taken here on the results directory of a run that goes on.
+        Acquired here on the results directory of a resumed run.
 
     Raises
     ------
     UserError
-        Something is wrong; nothing has been made.
+        The request has an error; nothing has been created.
     """
     stage: Stage
     before = _before(arguments, team, lock)
@@ -92,7 +92,7 @@ def prepare_run(
 
 
 def _before(arguments: argparse.Namespace, team: Team, lock: RunLock) -> Resumed | None:
-    """Return the run that is to go on, if one is."""
+    """Return the run to resume, if any."""
     if not arguments.resume:
         return None
     if arguments.experiment or arguments.overrides:
@@ -103,7 +103,7 @@ def _before(arguments: argparse.Namespace, team: Team, lock: RunLock) -> Resumed
 def _parent(
     given: str | None, before: Resumed | None, plan: Plan, stage: Stage, allowance: Allowance
 ) -> tuple[str, bool]:
-    """Return the directory to make the scratch directory in, and whether it is to be made too."""
+    """Return the parent of the scratch directory, and whether it is to be created too."""
     left = None if before is None else before.record.scratch
     parent, own = scratch_parent(given, left)
     if stage == "read":
@@ -115,12 +115,12 @@ def _parent(
 
 
 def _check_stage(plan: Plan, stage: Stage) -> None:
-    """Refuse a way of running that does not bring about the state of the cache asked for.
+    """Reject a stage that does not establish the requested cache state.
 
     Raises
     ------
     UserError
-        Cases for two jobs are to be run in one, or the other way round.
+        Cases for two jobs are to run in one, or the reverse.
     """
     separate = [case.id for case in plan.cases if case.parameters.cache == "separate"]
     if stage == "all" and separate:
@@ -156,23 +156,23 @@ def _out(given: str | None, name: str) -> str:
 
 
 def check_scratch(plan: Plan, parent: str, free_memory: int, *, keeps: bool) -> None:
-    """Refuse a plan for which there is no room.
+    """Reject a plan that exceeds the available resources.
 
     Parameters
     ----------
     plan : Plan
-        What is to run.
+        Plan of the run.
     parent : str
         Directory on the file system under test.
     free_memory : int
-        Bytes that each rank may take.
+        Bytes available to each rank.
     keeps : bool
-        Whether the files of all repetitions stay, instead of those of one at a time.
+        Whether the files of all repetitions are kept, instead of one at a time.
 
     Raises
     ------
     UserError
-        Space, files or memory are too few, or the cache cannot be dropped there.
+        Space, files or memory do not suffice, or the cache cannot be dropped there.
     """
     try:
         there = filesystem(parent)
@@ -187,21 +187,21 @@ def check_scratch(plan: Plan, parent: str, free_memory: int, *, keeps: bool) -> 
 
 
 def check_paths(plan: Plan, parent: str, run_id: str) -> None:
-    """Refuse a scratch directory in which files would have paths that nothing can open.
+    """Reject a scratch directory whose file paths could not be opened.
 
     Parameters
     ----------
     plan : Plan
-        What is to run.
+        Plan of the run.
     parent : str
         Directory on the file system under test.
     run_id : str
-        What the run's own directory in it is named after.
+        Identifier of the run, which names its own directory there.
 
     Raises
     ------
     UserError
-        Its path has characters that are no text, or is too long for the system or for MPI-IO.
+        The path is not valid text, or is too long for the system or for MPI-IO.
     """
     if has_controls(parent):
         raise UserError(
@@ -236,7 +236,7 @@ def _longest_name(p: Parameters) -> str:
 
 
 def _room(there: FileSystem, parent: str, free_memory: int) -> AvailableSpace:
-    """Return what fits in a directory: what is free there, or what the user's quota leaves."""
+    """Return the available space in a directory: free space, or the rest of the user's quota."""
     quota = quota_left(there)
     if quota is None or (quota.space is None and quota.files is None):
         return AvailableSpace(parent, there.free_bytes, there.free_inodes, free_memory)

@@ -51,7 +51,7 @@ def new_record(
     provenance: dict[str, Any] | None,
     stage: Stage,
 ) -> RunRecord:
-    """Make the record of a run that begins."""
+    """Create the record of a new run."""
     experiment = plan.experiment
     plain = to_plain(experiment)
     there = filesystem(scratch)
@@ -84,7 +84,7 @@ def new_record(
 
 
 def floor_entry(floors: Sequence[Floor]) -> dict[str, Any]:
-    """Return what `run.json` says of the floor: the median of all measurements, and their range."""
+    """Return the floor for `run.json`: median and range of all measurements."""
     middle = Floor.median_of(floors)
     synced = [floor.synced for floor in floors]
     return {
@@ -97,7 +97,7 @@ def floor_entry(floors: Sequence[Floor]) -> dict[str, Any]:
 
 
 def reading_entry(record: RunRecord) -> dict[str, Any]:
-    """Return what is kept of the job that reads, beside what is kept of the one that wrote."""
+    """Return the entry of the job that reads, in addition to that of the one that wrote."""
     names = ("started", "floor", "startup", "topology", "provenance")
     return {name: getattr(record, name) for name in names}
 
@@ -122,16 +122,16 @@ def _case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
         ),
         "cost": msgspec.structs.asdict(cost),
         "counts_reads": _counts_reads(case, there),
-        # File systems without a block device of their own have the major number 0; what they
-        # fetch is counted for nobody.
+        # File systems without a block device of their own have the major number 0; their
+        # fetches are counted for no process.
         "counts_device": os.major(Path(there.path).stat().st_dev) != 0,
     }
 
 
 def _counts_reads(case: Case, there: FileSystem) -> bool:
-    """Whether the kernel delivers each byte of a read once, and counts it.
+    """Return whether the kernel delivers each byte of a read once, and counts it.
 
-    A file system that is served in user space may be read past the kernel.
+    A file system in user space may be read past the kernel.
     """
     p = case.parameters
     kind = backend_class(p.backend)
@@ -139,9 +139,9 @@ def _counts_reads(case: Case, there: FileSystem) -> bool:
     return counted and workload(p.workload).reads_once and there.kernel_type != "fuse"
 
 
-#: Files that are kept open for nothing, to be closed where others are needed.
+#: Spare open files, closed when others are needed.
 _SPARE = 16
-#: Most reasons of one kind that are listed.
+#: Maximum number of listed reasons of one kind.
 _MOST_REASONS = 20
 
 
@@ -153,17 +153,17 @@ class Recorder:
     directory : str
         The results directory; it exists.
     record : RunRecord
-        What `run.json` says; the recorder keeps it up to date.
+        Contents of `run.json`; the recorder keeps it up to date.
     topology : Topology
-        Who runs where.
+        Placement of the ranks.
     floor : Floor
-        What the harness itself costs.
+        Overhead of the harness.
     warmup : int
-        Repetitions that do not count.
+        Number of warm-up repetitions, which do not count.
     progress : Progress
-        Where to tell how far the run is.
+        Receives progress reports.
     known : sequence of Sample
-        Rows of a run that is resumed.
+        Rows of a resumed run.
     """
 
     def __init__(
@@ -195,11 +195,11 @@ class Recorder:
         for rows in _by_repetition(known).values():
             self._note_totals(rows)
         record.save(directory)
-        #: What writing here takes, should a case have opened all files that the process may have.
+        #: Reserve for writing here if a case has opened all files allowed to the process.
         self.spare = SpareDescriptors(_SPARE)
 
     def record(self, repetition: GatheredRepetition) -> None:
-        """Append a repetition to the raw files and put them on the device."""
+        """Append a repetition to the raw files and sync them."""
         reasons = self._reasons_against(repetition)
         samples = list(self._samples_of(repetition, valid=not reasons))
         self._ranks.append(
@@ -285,9 +285,9 @@ class Recorder:
     def _job_seconds(self, r: GatheredRepetition, i: int) -> float:
         """Return the time of the job in a phase, by the clock of the run (rule 1 of the method).
 
-        Where ranks share processors their own times begin one after the other, so the time until
-        all had ended counts, less what an empty phase takes. Otherwise it is the slowest rank's
-        own.
+        If ranks share processors, their own times begin one after the other, so the job's time is
+        the time until all have ended, less that of an empty phase. Otherwise it is the slowest
+        rank's own time.
         """
         own = float(r.job[i])
         if self._clock == "own":
@@ -296,7 +296,7 @@ class Recorder:
         return max(own, float(r.synced[i].max()) - floor)
 
     def _note_totals(self, samples: Sequence[Sample]) -> None:
-        """Keep the sums of phases of a repetition, by which the run decides when it has enough."""
+        """Store the sums of phases of a repetition, by which the run decides when to stop."""
         first = samples[0]
         if any(sample.phase == "read" for sample in samples):
             reading = sum(s.job for s in samples if s.phase in READ_PHASES)
@@ -315,11 +315,11 @@ class Recorder:
 
     @property
     def resolution(self) -> float:
-        """Seconds under which the harness itself shows, by the median of the floors so far."""
+        """Resolution of the harness in seconds, by the median of the floors so far."""
         return Floor.median_of(self._floors).resolution(self._clock)
 
     def note_floor(self, floor: Floor) -> None:
-        """Note the floor as it was measured after a block."""
+        """Record the floor as measured after a block."""
         self._floors.append(floor)
         self.run_record.floor |= floor_entry(self._floors)
 
@@ -334,11 +334,11 @@ class Recorder:
         }
 
     def read_seconds(self, case: str) -> float | None:
-        """Return what reading took in the first repetition, the warm-up included."""
+        """Return the read time of the first repetition, including warm-up."""
         return self._first_reads.get(case)
 
     def _reasons_against(self, r: GatheredRepetition) -> list[str]:
-        """Say what makes the repetition invalid."""
+        """Return the reasons why the repetition is invalid."""
         found = [*r.mismatches, *clock_trouble(r)]
         reasons = [f"{r.case.id} repetition {r.number}: {m}" for m in found]
         reads = [i for i, phase in enumerate(r.phases) if phase.partition("_")[0] == "read"]
@@ -388,26 +388,26 @@ class Recorder:
             self._progress.message(f"INVALID: {reason}")
 
     def fail(self, case: Case, repetition: int, failure: Failure) -> None:
-        """Note that a case failed; it is not run again."""
+        """Record that a case failed; it is not run again."""
         self.run_record.cases[case.id]["failure"] = {"repetition": repetition, **asdict(failure)}
         self.run_record.reasons.append(f"{case.id} repetition {repetition}: {failure}")
         self.run_record.save(self.directory)
         self._progress.message(f"FAILED: {case.id}: {failure}")
 
     def stopping(self) -> None:
-        """Note once that the run has been asked to end, in case that it does not come so far."""
+        """Record once that the run was asked to end, in case it is killed first."""
         if self.run_record.status == "running":
             self.run_record.status = "interrupted"
-            with suppress(OSError):  # the next repetition says so
+            with suppress(OSError):  # the next repetition reports it
                 self.run_record.save(self.directory)
 
     def remark(self, text: str) -> None:
-        """Note something about the run that does not make it invalid."""
+        """Record a remark about the run that does not make it invalid."""
         self.run_record.remarks.append(text)
         self._progress.message(text)
 
     def stop(self, cases: Sequence[str], repetitions: int, why: str) -> None:
-        """Note that cases have enough repetitions."""
+        """Record that cases have enough repetitions."""
         for case in cases:
             self.run_record.cases[case]["stopped_after"] = repetitions
         if why not in self.run_record.stops:
@@ -419,7 +419,7 @@ class Recorder:
         )
 
     def finish(self, complete: bool) -> None:
-        """Give the verdict and write it down."""
+        """Determine and record the verdict."""
         record = self.run_record
         record.status = "interrupted"
         if complete:
@@ -435,7 +435,7 @@ class Recorder:
 
 
 def _cache_state(r: GatheredRepetition) -> str:
-    """Return the state asked for when it is proved, else that it is not."""
+    """Return the requested cache state if proved, else that it is unproved."""
     if r.cache is None:
         return ""
     return r.cache.wanted if r.cache.proved else "unproved"

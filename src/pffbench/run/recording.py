@@ -28,24 +28,24 @@ def open_recorder(
     progress: Progress,
     lock: RunLock,
 ) -> Recorder:
-    """Make what records a run, on rank 0.
+    """Create the recorder of a run, on rank 0.
 
     Parameters
     ----------
     spec : RunSpec
-        What is to be done.
+        Specification of the run.
     record : RunRecord
-        The record of a run that begins here and now; of one that goes on it is this start.
+        Record of a new run; for a resumed run, that of this start.
     team, floor, progress
-        For the recorder.
+        Passed to the recorder.
     lock : RunLock
-        Taken on the results directory; a run that goes on has it already.
+        Acquired on the results directory; a resumed run holds it already.
 
     Raises
     ------
     UserError
-        The directory cannot be made, locked or written to, another run has begun there, or the
-        software is not that of before. Nothing is left of a run that was to begin.
+        The directory cannot be created, locked or written, another run has begun there, or the
+        software has changed. A new run leaves nothing behind.
     """
     out = Path(spec.out)
     if spec.goes_on:
@@ -68,7 +68,7 @@ def open_recorder(
 
 
 def _begin(out: Path, lock: RunLock) -> None:
-    """Make the directory of a run and have it to itself."""
+    """Create the directory of a run and acquire it."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         lock.take(out, f"--out {out}")
@@ -80,7 +80,7 @@ def _begin(out: Path, lock: RunLock) -> None:
 
 
 def _undo(out: Path, lock: RunLock) -> None:
-    """Remove what was made of a run that could not begin."""
+    """Remove the files of a run that could not begin."""
     for name in ("samples.csv", "ranks.h5", "run.json.new", "run.json"):
         with suppress(OSError):
             (out / name).unlink(missing_ok=True)
@@ -90,7 +90,7 @@ def _undo(out: Path, lock: RunLock) -> None:
 
 
 def _gone_on_with(spec: RunSpec, now: RunRecord, progress: Progress) -> RunRecord:
-    """Return the record of a run that goes on, with what is to be told of this start."""
+    """Return the record of a resumed run, with the facts of this start."""
     out = Path(spec.out)
     before = RunRecord.load(out)
     here = f"--resume {spec.out}"

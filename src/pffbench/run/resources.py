@@ -13,24 +13,24 @@ from pffbench.parallel.collectives import smallest
 from pffbench.parallel.topology import Team
 from pffbench.provenance.binding import available_memory, rank_facts
 
-#: Place in /proc/PID/stat, behind the name, of when a process began, in ticks since the boot.
+#: Index in /proc/PID/stat, after the name, of the start time in ticks since the boot.
 _START_TIME = 19
 
 
 def seconds_since_start() -> float:
-    """Return how long ago this process was started, in seconds."""
+    """Return the seconds since the start of this process."""
     fields = Path("/proc/self/stat").read_text().rpartition(") ")[2].split()
     ticks = int(fields[_START_TIME])
     return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
 
 
 def available_resources(team: Team) -> Allowance:
-    """Return what each rank may take, on the node that has least for it; collective."""
+    """Return the resources available to each rank, on the node with the fewest; collective."""
     return Allowance(_free_memory(team), _open_files(team), _addresses(team))
 
 
 def _open_files(team: Team) -> int:
-    """Return the files that each rank may open yet, on the node that allows fewest; collective."""
+    """Return the remaining open files per rank, on the node with the fewest; collective."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     opened = sum(1 for _ in Path("/proc/self/fd").iterdir())
     left = sys.maxsize if limit == resource.RLIM_INFINITY else limit - opened
@@ -38,7 +38,7 @@ def _open_files(team: Team) -> int:
 
 
 def _addresses(team: Team) -> int:
-    """Return the bytes of addresses that each rank may take yet, at least; collective."""
+    """Return the minimum remaining bytes of address space of the ranks; collective."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     left = sys.maxsize if limit == resource.RLIM_INFINITY else max(limit - taken, 0)
@@ -46,9 +46,9 @@ def _addresses(team: Team) -> int:
 
 
 def _free_memory(team: Team) -> int:
-    """Return the bytes that each rank may take, on the node that has least; collective."""
+    """Return the free bytes per rank, on the node with the fewest; collective."""
     available = available_memory()
-    limit = rank_facts()["memory_limit_bytes"]  # of the container or the job, where there is one
+    limit = rank_facts()["memory_limit_bytes"]  # of the container or the job, if any
     if isinstance(limit, int):
         available = min(available, limit)
     here = available // int(team.node.size)

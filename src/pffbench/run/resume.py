@@ -1,4 +1,4 @@
-"""Resuming a run that was stopped, or reading the files of an earlier stage."""
+"""Resuming a stopped run, or reading the files of an earlier stage."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from pffbench.record.run_json import RunRecord, digest_of, readable
 from pffbench.record.samples import CompletedRepetitions, Repetitions, read_samples, whole
 
 _PROGRAMS = ("python", "pffbench")
-#: Facts about a library that tell where it is, not what it is.
+#: Facts about the location of a library, not its version or build.
 _PLACES = frozenset({"imported", "path", "error", "spack_hash", "blosc_threads"})
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """A run that is to go on.
+    """A run to be resumed.
 
     Parameters
     ----------
     record : RunRecord
-        What `run.json` says.
+        Contents of `run.json`.
     stage : {"all", "write", "read"}
-        What is to be done.
+        Stage to run.
     whole : CompletedRepetitions
-        The repetitions that are complete.
+        The completed repetitions.
     """
 
     record: RunRecord
@@ -39,7 +39,7 @@ class Resumed:
     whole: CompletedRepetitions
 
     def done(self, blocks: int) -> Repetitions:
-        """Return the repetitions, of this many of each case, that need nothing more."""
+        """Return the repetitions, of this many of each case, that are finished in this stage."""
         if self.stage == "write":
             return self.whole.written
         if self.stage == "all":
@@ -49,31 +49,31 @@ class Resumed:
 
     @property
     def kept(self) -> Repetitions:
-        """The repetitions whose files are there, and are still to be read."""
+        """Repetitions whose files exist and are still to be read."""
         failed = {name for name, entry in self.record.cases.items() if "failure" in entry}
         left = self.whole.written - self.whole.finished
         return frozenset(key for key in left if key[0] not in failed)
 
 
 def resumed(directory: str, team: Team, asked: Stage | None, lock: RunLock) -> Resumed:
-    """Read a run that is to go on, on rank 0.
+    """Read a run to be resumed, on rank 0.
 
     Parameters
     ----------
     directory : str
         The results directory.
     team : Team
-        The ranks of now; nothing here is collective.
+        The current ranks; nothing here is collective.
     asked : {"write", "read"}, optional
-        The stage that the user asks for; when None, the one that was stopped.
+        The requested stage; when None, the one that was stopped.
     lock : RunLock
-        Taken on the directory before anything in it is read that another run could change.
+        Acquired on the directory before reading anything that another run could change.
 
     Raises
     ------
     UserError
-        There is no such run, another process goes on with it, nothing is left to do in this
-        stage, or ranks, experiment, software or, for reading, nodes do not fit.
+        There is no such run, another process is running it, nothing is left to do in this stage,
+        or ranks, experiment, software or, for reading, nodes do not match.
     """
     path = Path(directory) / "samples.csv"
     try:
@@ -98,12 +98,12 @@ def resumed(directory: str, team: Team, asked: Stage | None, lock: RunLock) -> R
 
 
 def _stage(directory: str, record: RunRecord, asked: Stage | None) -> Stage:
-    """Return the stage to go on with.
+    """Return the stage to resume.
 
     Raises
     ------
     UserError
-        The run has come to the end of that stage, or has no such stage.
+        The run has completed that stage, or has no such stage.
     """
     here = f"--resume {directory}"
     if record.status == "finished":
@@ -122,12 +122,12 @@ def _stage(directory: str, record: RunRecord, asked: Stage | None) -> Stage:
 
 
 def refuse_other_cases(directory: str, record: RunRecord, plan: Plan) -> None:
-    """Refuse to go on when the experiment now means other cases than it did.
+    """Reject resuming when the experiment now has other cases than before.
 
     Raises
     ------
     UserError
-        With the cases that are no more, and those that are new.
+        Names the removed and the added cases.
     """
     planned = {case.id for case in plan.cases}
     gone, new = sorted(record.cases.keys() - planned), sorted(planned - record.cases.keys())
@@ -141,9 +141,9 @@ def refuse_other_cases(directory: str, record: RunRecord, plan: Plan) -> None:
 
 
 def changed_software(before: RunRecord, now: RunRecord) -> Iterator[str]:
-    """Yield what is not as it was of Python, pffbench and the libraries and their builds.
+    """Yield the differences of Python, pffbench, and the libraries and their builds.
 
-    Where the files lie does not count: a job may bring them to each node.
+    Paths are ignored: a job may copy files to each node.
     """
     was, is_ = _software(before), _software(now)
     for name in sorted(was.keys() & is_.keys()):
@@ -152,7 +152,7 @@ def changed_software(before: RunRecord, now: RunRecord) -> Iterator[str]:
 
 
 def _software(record: RunRecord) -> dict[str, str]:
-    """Return the facts about software that must not change, by name."""
+    """Return the software facts that must not change, by name."""
     told = record.provenance.get("software", {})
     found = {f"{name} version": told.get(name, {}).get("version") for name in _PROGRAMS}
     for library, facts in told.get("libraries", {}).items():
@@ -162,7 +162,7 @@ def _software(record: RunRecord) -> dict[str, str]:
 
 
 def other_commit(before: RunRecord, now: RunRecord) -> str | None:
-    """Say that the code comes from another commit of one version; else None."""
+    """Return a message if the code is another commit of the same version; else None."""
     commits = [
         r.provenance.get("software", {}).get("pffbench", {}).get("commit") for r in (before, now)
     ]
@@ -172,7 +172,7 @@ def other_commit(before: RunRecord, now: RunRecord) -> str | None:
 
 
 def moved(before: RunRecord, now: RunRecord) -> str | None:
-    """Say that a run goes on on other hosts, or with its ranks placed otherwise; else None."""
+    """Return a message if a run is resumed on other hosts or with another placement; else None."""
     was, is_ = list(before.topology.get("hosts", [])), list(now.topology["hosts"])
     if was == is_:
         return None
@@ -201,7 +201,7 @@ def _differences(record: RunRecord, team: Team) -> Iterator[str]:
 
 
 def _not_elsewhere(record: RunRecord, team: Team) -> Iterator[str]:
-    """Complain of nodes that may hold in memory what they are to read."""
+    """Yield messages about nodes that may have the data to be read in memory."""
     both = sorted(set(record.wrote_on) & set(team.topology.hosts))
     if both:
         yield (

@@ -36,41 +36,41 @@ if TYPE_CHECKING:
     from pffbench.run.recorder import Recorder
 
 
-#: Seconds that any step may take, whatever it does, before the run counts as hung.
+#: Minimum seconds allowed for any step before the run counts as hung.
 SHORTEST_PATIENCE = 600.0
-#: Beside these a case that has not run yet may take the time that a very slow file system needs:
+#: In addition, a case that has not run yet is allowed the time of a very slow file system:
 #: a tenth of a megabyte a second for each rank, a hundred files and arrays a second for all.
 _SLOWEST_BYTES = 1e5
 _SLOWEST_FILES = 100.0
-#: A step of a case that has run may take so many times its longest repetition.
+#: Maximum time of a step of a case that has run, as a multiple of its longest repetition.
 _SLOWER = 10.0
 
 
 @dataclass
 class Pace:
-    """The longest and the last repetition of each case so far, all off the timer included."""
+    """The longest and the last repetition of each case so far, including untimed work."""
 
     last: dict[str, float] = field(default_factory=dict)
     _longest: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def of(self, case: Case) -> Iterator[None]:
-        """Note how long a repetition takes."""
+        """Record the duration of a repetition."""
         begin = time.monotonic()
         yield
         seconds = self.last[case.id] = time.monotonic() - begin
         self._longest[case.id] = max(self._longest.get(case.id, 0.0), seconds)
 
     def expected(self, case: Case) -> float:
-        """Return the seconds that another repetition may take.
+        """Return the expected seconds of another repetition.
 
-        Of a case that has not run yet it is the longest of any other case: better to stop a
-        little early than to be killed in the midst of it. Before the first one it is 0.
+        For a case that has not run yet, this is the longest of any other case: stopping a little
+        early is better than being killed during it. Before the first repetition it is 0.
         """
         return self._longest.get(case.id, max(self._longest.values(), default=0.0))
 
     def patience(self, case: Case, ranks: int, memory: int) -> float:
-        """Return the seconds after which a step of a case that has not ended counts as hung.
+        """Return the seconds after which an unfinished step of a case counts as hung.
 
         Parameters
         ----------
@@ -79,7 +79,7 @@ class Pace:
         ranks : int
             Number of ranks.
         memory : int
-            Bytes that the buffers of a rank may take.
+            Maximum bytes of the buffers of a rank.
         """
         if case.id in self._longest:
             return max(SHORTEST_PATIENCE, _SLOWER * self._longest[case.id])
@@ -101,19 +101,19 @@ class Runner:
     team : Team
         The ranks.
     plan : Plan
-        What to run.
+        Plan of the run.
     scratch : Scratch
-        Where to make files.
+        Directory of the files.
     recorder : Recorder or None
-        Where rank 0 records; None on the other ranks.
-    rules : Rules
-        How to run.
+        Recorder on rank 0; None on the other ranks.
+    rules : RunOptions
+        Options of the run.
     watchdog : Watchdog
-        Learns what the ranks are about.
+        Receives the current step of the ranks.
     done : set of (str, int)
-        Repetitions that a resumed run has already; the same on all ranks.
+        Repetitions that a resumed run has completed; the same on all ranks.
     stop : StopSignals
-        Says whether the run has been asked to end.
+        Reports whether the run has been asked to end.
     """
 
     team: Team
@@ -128,15 +128,15 @@ class Runner:
     _inspected: set[str] = field(default_factory=set)
     _pace: Pace = field(default_factory=Pace)
     _sources: Sources = field(default_factory=Sources)
-    #: Memory for what is moved, and the group of cases that had it last.
+    #: Buffers of the transfers, and the group of cases that last used them.
     _room: tuple[str, TransferBuffer] = field(default_factory=lambda: ("", TransferBuffer()))
     _meter: Meter = field(init=False)
-    #: What one rank of each node watches and writes out; None on the others.
+    #: Load meter and settler of one rank of each node; None on the others.
     _load: LoadMeter | None = field(init=False)
     _settler: Settler | None = field(init=False)
-    #: Stores that a failure left open. They are kept and not closed: a library that fails in the
-    #: midst of a collective close leaves the other ranks waiting for ever, and letting go of a
-    #: store closes it too.
+    #: Stores left open by a failure. They are kept and not closed: a library that fails during a
+    #: collective close leaves the other ranks waiting forever, and releasing a store closes it
+    #: too.
     abandoned: list[Store] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -149,10 +149,10 @@ class Runner:
             self.watchdog.between_steps = self._note_stop
 
     def run(self) -> bool:
-        """Run all blocks; return whether the run came to its end, not stopped before it."""
+        """Run all blocks; return whether the run completed, without an early stop."""
         schedule = None
         if self.recorder is not None:
-            from pffbench.run.schedule import Schedule  # which only rank 0 needs
+            from pffbench.run.schedule import Schedule  # needed on rank 0 only
 
             schedule = Schedule(self.plan, self.recorder)
         experiment = self.plan.experiment
@@ -184,27 +184,27 @@ class Runner:
         return True
 
     def _note_stop(self) -> None:
-        """Record, off the timer, that the run is to end: it may be killed before it has.
+        """Record, off the timer, that the run is to end: it may be killed first.
 
-        What launchers and batch systems leave after a signal can be less than a repetition takes.
+        Launchers and batch systems may allow less time after a signal than a repetition takes.
         """
         if self.stop.asked and self.recorder is not None:
             self.recorder.stopping()
 
     def _told(self, following: BlockSpec | None) -> BlockSpec:
-        """Return on all ranks what rank 0 has decided on."""
+        """Broadcast the decision of rank 0 and return it on all ranks."""
         told: BlockSpec = self.team.comm.bcast(following)
         return told
 
     def _measure_floor(self) -> None:
-        """Measure the floor again: on a busy machine one measurement is a matter of luck."""
+        """Measure the floor again: on a busy machine a single measurement is unreliable."""
         self.watchdog.begin("the floor", SHORTEST_PATIENCE)
         floor = measure_floor(self.team.comm, self._meter)
         if self.recorder is not None:
             self.recorder.note_floor(floor)
 
     def _out_of_time(self, case: Case, passed: float) -> bool:
-        """Whether a repetition would not end in time; the clock of rank 0 decides for all."""
+        """Return whether a repetition would exceed the time left, by the clock of rank 0."""
         if self.recorder is None or self.rules.seconds is None:
             return False
         left, needed = self.rules.seconds - passed, self._pace.expected(case)
@@ -241,18 +241,18 @@ class Runner:
             self._fail(case, block, error.failure, repetition)
 
     def _settle(self) -> Settled:
-        """Let what was written before reach the device, on every node."""
+        """Wait until earlier writes are on the device, on every node."""
         self.watchdog.step("settling")
         with AgreedStep(self.team.comm, "settling"):
             return Settled() if self._settler is None else self._settler.settle()
 
     def _conditions(self, settled: Settled, cpu_seconds: float) -> Conditions:
-        """Return what this rank knows of the state of its node during the repetition."""
+        """Return the state of this rank's node during the repetition."""
         load = None if self._load is None else self._load.since()
         return Conditions(settled, load, cpu_seconds)
 
     def _prepared(self, case: Case, block: int, reads: int, peak: PeakMemory) -> Repetition:
-        """Make everything ready that a repetition needs, off the timer."""
+        """Prepare a repetition, off the timer."""
         p = case.parameters
         directory = repetition_directory(case.id, block)
         with AgreedStep(self.team.comm, f"import of {p.backend}") as step:
@@ -285,12 +285,12 @@ class Runner:
         )
 
     def _require_room(self, case: Case) -> None:
-        """Refuse a file for which there is no room, where the library would not come back from it.
+        """Reject a file without room for it, if the library would not recover from that.
 
         Raises
         ------
         OSError
-            The file system, or a file of this process, takes less than the case needs.
+            The file system, or the file size limit of this process, is too small for the case.
         """
         p = case.parameters
         shared = p.layout != "file_per_process"
@@ -300,7 +300,7 @@ class Runner:
             require_room(asked, cost.space, cost.space // copies_of_file(case))
 
     def _room_of(self, case: Case) -> TransferBuffer:
-        """Return the memory of the last repetition where this one moves the same bytes."""
+        """Return the buffers of the last repetition if this one moves the same bytes."""
         group, room = self._room
         if group != case.group:
             room.leave()
@@ -308,7 +308,7 @@ class Runner:
         return room
 
     def _patience(self, case: Case) -> float:
-        """Return the seconds that a step may take; the same on all ranks, near enough."""
+        """Return the maximum seconds of a step; nearly the same on all ranks."""
         if self.rules.hang_timeout is not None:
             return self.rules.hang_timeout
         return self._pace.patience(case, self.team.size, int(self.plan.experiment.memory))
@@ -344,7 +344,7 @@ class Runner:
         """End a case on all ranks: note why, close what can be closed, remove its files."""
         self.watchdog.step("ending a case that failed")
         self._failed.add(case.id)
-        # Files that the case has open may be all that a process may have.
+        # The case may have opened all files allowed to the process.
         with nullcontext() if self.recorder is None else self.recorder.spare.lent():
             self._end(case, block, failure, repetition)
 
@@ -354,15 +354,15 @@ class Runner:
                 self.recorder.fail(case, block, failure)
         if repetition is not None:
             self._close(repetition, failure.phase in _CLOSING)
-            repetition.room.leave()  # a library may still have to do with the memory
+            repetition.room.leave()  # a library may still use the memory
         sleeping_barrier(self.team.comm)
-        # What another job wrote stays when this one does not come as far as reading it.
+        # Files written by another job stay if this one fails before reading them.
         if self.recorder is not None and (repetition is not None or self.rules.stage != "read"):
             self._clean_up_after(case, block, self.recorder)
         sleeping_barrier(self.team.comm)
 
     def _clean_up_after(self, case: Case, block: int, recorder: Recorder) -> None:
-        """Remove what a failed case has left; scratch itself may be what fails."""
+        """Remove the files of a failed case; the scratch directory itself may have failed."""
         try:
             left = self.scratch.path(repetition_directory(case.id, block))
             self.scratch.remove(left, missing_ok=True)
@@ -370,9 +370,9 @@ class Runner:
             recorder.remark(f"files of {case.id} could not be removed: {error}")
 
     def _close(self, repetition: Repetition, was_closing: bool) -> None:
-        """Close what a failure left open, where each rank can do so by itself.
+        """Close the stores left open by a failure, if each rank can do so alone.
 
-        What could not be closed once is left alone: HDF5 crashes when it is tried again.
+        A store whose close failed stays open: HDF5 crashes on a second attempt.
         """
         for store in repetition.open_stores:
             if (repetition.comm is not None and store.collective_close) or was_closing:
@@ -380,7 +380,7 @@ class Runner:
                 continue
             try:
                 store.close()
-            except Exception:  # noqa: BLE001 -- the failure that led here is already recorded
+            except Exception:  # noqa: BLE001 -- the original failure is already recorded
                 self.abandoned.append(store)
 
     def _any(self, here: bool) -> bool:

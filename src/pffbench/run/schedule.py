@@ -1,8 +1,8 @@
-"""Which cases run in the next block of repetitions, and when a run has enough of them.
+"""Schedule of a run: the cases of the next block of repetitions, and the stopping rule.
 
-With a fixed number of repetitions each case runs as often. Otherwise the run looks at its results
+With a fixed number of repetitions each case runs equally often. Otherwise the run tests its results
 after 10, 14, 20, 28, … repetitions (`pffbench.summary.inference.LOOKS`): cases whose comparisons in
-the headline are decided stop, and the time goes to the others.
+the headline are decided stop, and the time is spent on the others.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pffbench.run.spec import BlockSpec
 from pffbench.summary.headline import Design, TotalTimes, answers, undecided_cases
 from pffbench.units import Duration
 
-#: Reading that takes less time is repeated within a repetition, so often at most.
+#: Shorter reads are repeated within a repetition, at most so often.
 READ_SECONDS = 0.1
 MOST_READS = 8
-#: States of the page cache in which reading again is the same work as reading once.
+#: States of the page cache in which repeated reads do the same work as a single one.
 _REPEATABLE = frozenset({"warm", "shifted", "copied"})
 
 
 class Record(Protocol):
-    """What rank 0 has recorded, as far as the schedule needs it."""
+    """The records on rank 0 that the schedule needs."""
 
     @property
     def resolution(self) -> float:
-        """Seconds under which the harness itself shows."""
+        """Resolution of the harness in seconds."""
 
     @property
     def cases(self) -> Mapping[str, Mapping[str, object]]:
@@ -39,21 +39,21 @@ class Record(Protocol):
         """Return seconds of the repetitions that count, up to a block."""
 
     def read_seconds(self, case: str) -> float | None:
-        """Return what reading took in the first repetition, the warm-up included."""
+        """Return the read time of the first repetition, including warm-up."""
 
     def stop(self, cases: Sequence[str], repetitions: int, why: str) -> None:
-        """Note that cases have enough repetitions."""
+        """Record that cases have enough repetitions."""
 
 
 class Schedule:
-    """Decides on rank 0 what runs next.
+    """Selects the next block on rank 0.
 
     Parameters
     ----------
     plan : Plan
-        What is run.
+        Plan of the run.
     record : Record
-        What has been recorded.
+        Records of the run.
     """
 
     def __init__(self, plan: Plan, record: Record) -> None:
@@ -76,16 +76,16 @@ class Schedule:
         return self._block()
 
     def after(self, block: int, passed: float, expected: Mapping[str, float]) -> BlockSpec:
-        """Return what follows a block.
+        """Return the block that follows another one.
 
         Parameters
         ----------
         block : int
-            Number of the block that has ended.
+            Number of the completed block.
         passed : float
             Seconds since the first block of this start began.
         expected : dict of str to float
-            Seconds that another repetition of each case takes.
+            Expected seconds of another repetition of each case.
         """
         experiment = self._plan.experiment
         counted = block + 1 - experiment.warmup
@@ -109,7 +109,7 @@ class Schedule:
         self._active = [i for i in self._active if "failure" not in cases[self._case(i).id]]
 
     def _look(self, counted: int, block: int) -> None:
-        """Let cases stop that the headline needs no more of."""
+        """Stop cases that the headline no longer needs."""
         if counted not in self._design.looks:
             return
         found = answers(
@@ -120,7 +120,7 @@ class Schedule:
             ended=False,
         )
         open_ = undecided_cases(found)
-        # Raw transfers go on beside what they bound: they tell whether the machine changed.
+        # Raw transfers continue next to the formats they bound, to detect machine changes.
         groups = {case.group for case in self._plan.cases if case.id in open_}
         goes_on = [
             i for i in self._active if self._case(i).id in open_ or self._is_raw(i, groups)
@@ -137,7 +137,7 @@ class Schedule:
     def _keep_to_budget(
         self, counted: int, passed: float, expected: Mapping[str, float]
     ) -> None:
-        """End the run where another block would pass its time budget."""
+        """End the run if another block would exceed its time budget."""
         budget = self._plan.experiment.time_budget
         if budget is None or not self._active:
             return
@@ -148,7 +148,7 @@ class Schedule:
             self._active = []
 
     def _reads_of(self, place: int) -> int:
-        """Return how often a case reads, which is settled once its first repetition is known."""
+        """Return the reads per repetition of a case, fixed once its first repetition is known."""
         case = self._case(place)
         if not self._auto or case.parameters.cache not in _REPEATABLE:
             return 1

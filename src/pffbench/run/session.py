@@ -1,8 +1,8 @@
 """A session: from the command line to a verdict, on all ranks.
 
-Everything that can be wrong is looked for first, on rank 0, and told to all ranks; only then is
-anything created. What only rank 0 does is imported where it does it: with more ranks than cores
-each import of a rank is paid by all.
+Rank 0 first checks for all errors and broadcasts the result; only then is anything created. Modules
+that only rank 0 needs are imported where they are used: with more ranks than cores, every import of
+a rank delays all of them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Session:
-    """A run that has been found possible, with its scratch and results directories made."""
+    """A checked run, with its scratch and results directories created."""
 
     team: Team
     spec: RunSpec
@@ -65,14 +65,14 @@ class Session:
     def prepare(
         cls, comm: MPI.Intracomm, arguments: argparse.Namespace, stop: StopSignals
     ) -> Session:
-        """Look for everything that can be wrong, then make what the run needs; collective.
+        """Check for all errors, then create the resources of the run; collective.
 
         Raises
         ------
         UserError
             On every rank, when the input is wrong; nothing has been created then.
         StoppedError
-            On every rank, when the run was asked to end before anything was made.
+            On every rank, when the run was asked to end before anything was created.
         """
         lock = RunLock()
         try:
@@ -95,7 +95,7 @@ class Session:
             floor = measure_floor(team.comm)
             progress, recorder = _begun(team, spec, scratch, floor, started, arguments, lock)
         except BaseException as error:
-            # What one rank alone meets ends the job before the others hear of it.
+            # An error on a single rank ends the job before the others learn of it.
             if (team.is_root or not isinstance(error, UserError)) and not spec.kept:
                 remove_scratch(scratch, spec)
             raise
@@ -114,16 +114,16 @@ class Session:
 
     @property
     def how_to_go_on(self) -> str:
-        """What to do when the run ends before its time."""
+        """Instruction for resuming the run when it ends early."""
         return f"go on with: pffbench run --resume {self.spec.out}"
 
     def leave(self) -> None:
-        """Take the bar off the terminal, where the run ends before its time."""
+        """Remove the bar from the terminal when the run ends early."""
         if self.progress is not None:
             self.progress.close()
 
     def run(self) -> int:
-        """Run the plan, remove the scratch directory, tell the verdict; return the exit status."""
+        """Run the plan, remove the scratch directory, print the verdict; return the exit status."""
         places = (self.scratch.directory, (*WRITE_PHASES, *UPDATE_PHASES), self.spec.out)
         with Watchdog(self.team, self.hang_timeout, *places) as watchdog:
             self.stop.when_asked = watchdog.asked_to_end
@@ -158,7 +158,7 @@ class Session:
         return status
 
     def _lost(self, error: ResultsLostError) -> int:
-        """Say that nothing more can be recorded; what has been recorded can be gone on with."""
+        """Report that nothing more can be recorded; the run can be resumed from its records."""
         if self.recorder is not None:
             assert self.progress is not None
             self.progress.close()
@@ -176,7 +176,7 @@ class Session:
         return INTERRUPTED
 
     def _remark_on(self, watchdog: Watchdog) -> None:
-        """Say where nobody watches that the run goes on; collective."""
+        """Record where no watchdog runs; collective."""
         missing = self.team.comm.gather(watchdog.missing)
         for why in sorted({why for why in missing or () if why is not None}):
             assert self.recorder is not None
@@ -199,7 +199,7 @@ class Session:
         write_summary(summary, recorder.directory)
         fom = write_fom(summary, recorder.directory)
         watched = on_terminal(os.environ)
-        # Wide enough for a table even where nobody knows the width, such as in a log.
+        # Wide enough for a table even if the width is unknown, such as in a log.
         console = make_console(force_terminal=watched, width=None if watched else 120)
         print_summary(summary, console)
         if self.fom:
@@ -220,7 +220,7 @@ class Session:
 
 
 def _decided(team: Team, arguments: argparse.Namespace, lock: RunLock) -> RunSpec:
-    """Have rank 0 decide what is to be done; collective."""
+    """Create the specification of the run on rank 0 and broadcast it; collective."""
     allowance = available_resources(team)
 
     def decide_on_root() -> RunSpec:
@@ -240,7 +240,7 @@ def _begun(
     arguments: argparse.Namespace,
     lock: RunLock,
 ) -> tuple[Progress, Recorder] | tuple[None, None]:
-    """Find out where this runs, and have rank 0 begin the record of it; collective."""
+    """Determine the topology, and have rank 0 create the record of the run; collective."""
     copy_rate = memory_copy_rate(team)
     facts = collect_provenance(
         team, spec.plan, scratch.directory, personal=arguments.record_account
@@ -284,8 +284,8 @@ def _rules(arguments: argparse.Namespace, spec: RunSpec) -> RunOptions:
 def _leave_at_once(status: int) -> None:
     """End the process without the libraries' own clean-up.
 
-    A library that still has a file open which it failed to write tries to close it when MPI is
-    finalised, and hangs or crashes there. Everything is recorded and printed by now.
+    A library with an open file that it failed to write tries to close it when MPI is finalised,
+    and hangs or crashes there. Everything is recorded and printed by now.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -293,19 +293,19 @@ def _leave_at_once(status: int) -> None:
 
 
 def _seconds(max_time: str | None) -> float | None:
-    """Return how long the run may go on: what is asked for, or what the job has left."""
+    """Return the time limit of the run: the requested one, or the job's remaining time."""
     if max_time is None:
         return seconds_left(os.environ)
     return None if max_time == "none" else Duration.parse(max_time)
 
 
 def _hang_timeout(text: str) -> float | None:
-    """Return how long a step may take, None where that depends on what is run."""
+    """Return the time limit of a step, None if it depends on the case."""
     return None if text in ("auto", "none") else Duration.parse(text)
 
 
 def create_scratch(team: Team, spec: RunSpec) -> Scratch:
-    """Make the scratch directory on rank 0 and see that every node sees it; collective."""
+    """Create the scratch directory on rank 0 and check that every node sees it; collective."""
     made = on_root(team, lambda: _made_on_root(spec))
     blind = None
     try:
@@ -336,7 +336,7 @@ def _made_on_root(spec: RunSpec) -> Scratch:
 
 
 def remove_scratch(scratch: Scratch, spec: RunSpec) -> str | None:
-    """Remove the scratch directory; say what could not be removed, since results are safe."""
+    """Remove the scratch directory; return a message about files that could not be removed."""
     try:
         scratch.destroy()
         if spec.own_scratch_parent:

@@ -16,32 +16,32 @@ if TYPE_CHECKING:
 
 
 class RunSpec(msgspec.Struct, frozen=True):
-    """What rank 0 has found out and decided; equal on all ranks.
+    """The specification of a run, decided on rank 0 and broadcast to all ranks.
 
     Parameters
     ----------
     plan : Plan
-        What to run.
+        Plan of the run.
     experiment_file : str
-        Where the experiment was read.
+        Path of the experiment.
     stage : {"all", "write", "read"}
-        Which part of it this job does.
+        The part of the run done by this job.
     run_id : str
         Identifies the run and its scratch directory.
     scratch_parent : str
-        Directory to make the scratch directory in.
+        Directory that contains the scratch directory.
     own_scratch_parent : bool
-        Whether that one is to be made too, and removed when empty.
+        Whether that directory is to be created too, and removed when empty.
     out : str
         Results directory.
     goes_on : bool
-        Whether the run has begun before.
+        Whether the run is resumed.
     done : frozenset of (str, int)
-        Repetitions, as case and number, that need nothing more.
+        Completed repetitions, as case and number.
     kept : frozenset of (str, int)
-        Repetitions whose files are there and still needed.
+        Repetitions whose files exist and are still needed.
     other_hosts : bool
-        Whether a run may go on on other hosts than it began on.
+        Whether a run may be resumed on other hosts than it began on.
     """
 
     plan: Plan
@@ -58,14 +58,14 @@ class RunSpec(msgspec.Struct, frozen=True):
 
 
 class BlockSpec(msgspec.Struct, frozen=True):
-    """What all ranks do in a block of repetitions.
+    """The next block of repetitions, on all ranks.
 
     Parameters
     ----------
     cases : tuple of int
-        Places of the cases in the plan; empty where the run has come to its end.
+        Indices of the cases in the plan; empty when the run is complete.
     reads : dict of int to int
-        How often each of them reads what it has written.
+        Number of reads of the data by each of them.
     """
 
     cases: tuple[int, ...]
@@ -74,20 +74,20 @@ class BlockSpec(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How to run, beside what to run.
+    """Options of a run, in addition to its plan.
 
     Parameters
     ----------
     fail_fast : bool
-        Stop at the first case that fails, instead of going on with the others.
+        Stop at the first failed case, instead of continuing with the others.
     drop_hook : str, optional
         The site's command that drops the page cache of a node.
     stage : {"all", "write", "read"}
-        Which part of every repetition this job does.
+        The part of every repetition done by this job.
     seconds : float, optional
-        How long the run may go on from now; None without a limit.
+        Maximum duration of the run from now; None without a limit.
     hang_timeout : float, optional
-        How long a step may take before the run counts as hung; by what the case does when None.
+        Maximum duration of a step before the run counts as hung; by the case when None.
     """
 
     fail_fast: bool = False

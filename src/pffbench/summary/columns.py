@@ -22,15 +22,15 @@ from pffbench.summary.summary import (
 from pffbench.units import Size
 
 _MIB = 2**20
-#: How many times as long as the middle rank the slowest one takes before it is told.
+#: Ratio of the slowest rank to the middle one from which on it is reported.
 _APART = 1.2
-#: In a collective call: part of the time that a rank must be idler than the median rank, and part
-#: of the repetitions in which it must be the same one, before it is told.
+#: In a collective call: fraction of time by which a rank is idler than the median rank, and
+#: fraction of the repetitions in which it is the same one, from which on it is reported.
 _IDLE, _USUALLY = 0.2, 0.6
-#: Phases in which a slow rank is looked for: those that move data, and those that wait for devices.
+#: Phases checked for a slow rank: those that move data, and those that wait for devices.
 _WATCHED = (*MOVING, "close", "flush", "sync", "close_update", "flush_update", "sync_update")
 Part = Literal["case", "write", "update", "read"]
-#: Part of the raw speed beyond which raw transfers are no limit; less may be noise.
+#: Fraction of the raw speed beyond which raw transfers are no limit; less may be noise.
 _NO_LIMIT = 1.1
 
 
@@ -41,11 +41,11 @@ class Column:
     Parameters
     ----------
     heading : str
-        What stands above it.
+        Heading of the column.
     part : {"case", "write", "update", "read"}
-        What it tells of: a narrow terminal shows writing and reading one below the other.
+        Subject of the column: a narrow terminal shows writing and reading one below the other.
     cell : callable
-        Gives the text for a case.
+        Returns the text for a case.
     """
 
     heading: str
@@ -54,7 +54,7 @@ class Column:
 
     @property
     def is_text(self) -> bool:
-        """Whether it holds words, not numbers."""
+        """Whether the column holds words, not numbers."""
         return self.part == "case"
 
 
@@ -75,7 +75,7 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
             Column("kept MiB", "write", partial(_counted, "close", "file_bytes", _MIB)),
             Column("reused", "write", partial(_counted, "close", "chunks_reused", 1)),
         ]
-    # With many arrays the time of one is what matters, not the rate.
+    # With many arrays the time per array is relevant, not the rate.
     small = cases[0].sample.workload == "datasets"
     for part in _PARTS:
         total = f"{part}_total"
@@ -105,7 +105,7 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
 
 
 _PARTS: tuple[Part, ...] = ("write", "update", "read")
-#: The phase that makes, or finds, the arrays of a part.
+#: The phase that creates, or opens, the arrays of a part.
 _OPENING: dict[Part, str] = {"write": "define", "read": "open_array"}
 
 
@@ -135,17 +135,17 @@ class Unit:
 
 
 def unit_of(cases: Sequence[CaseSummary], phase: str) -> Unit:
-    """Return the unit in which the times of a phase are easiest to read."""
+    """Return the most readable unit for the times of a phase."""
     medians = [case.phases[phase].seconds.median for case in cases if phase in case.phases]
     return Unit("s", 1.0) if max(medians, default=0.0) >= _LONG else Unit("ms", 1e3)
 
 
-#: Seconds from which on times are written in seconds.
+#: Threshold above which times are written in seconds.
 _LONG = 10.0
 
 
 def _columns_of_total(part: Part, total: str, unit: Unit) -> list[Column]:
-    """Return what is told of writing, or of reading, as a whole."""
+    """Return the columns of writing, or of reading, as a whole."""
     tell: dict[str, Callable[[PhaseSummary], str]] = {
         f"{part} {unit.name}": unit.seconds,
         "low–high": unit.interval,
@@ -158,13 +158,13 @@ def _columns_of_total(part: Part, total: str, unit: Unit) -> list[Column]:
 
 
 def _counted(phase: str, counter: str, unit: float, case: CaseSummary) -> str:
-    """Return what was counted in a phase by all ranks together, in a unit."""
+    """Return a counter of a phase, over all ranks together, in a unit."""
     amount = case.counts.get((phase, counter))
     return "" if amount is None else f"{amount / unit:.3g}"
 
 
 def _told(tell: Callable[[PhaseSummary], str], phase: str, case: CaseSummary) -> str:
-    """Return a number of a phase; of an invalid case none, so that nobody compares it."""
+    """Return a number of a phase; none for an invalid case, which must not be compared."""
     if case.invalid:
         return "INVALID" if tell in (_ratio, _each) else ""
     found = case.phases.get(phase)
@@ -177,7 +177,7 @@ def _compressed(case: CaseSummary) -> str:
 
 
 def _decodes(case: CaseSummary) -> str:
-    """Return how often chunks were decoded in reading; with what must be, where they differ."""
+    """Return the chunk decodes in reading, and the expected number if it differs."""
     counted = case.counts.get(("read", "decodes_counted"))
     expected = case.counts.get(("read", "decodes_expected"), counted)
     if counted is None or expected is None:
@@ -191,7 +191,7 @@ def _amplified(counter: str, case: CaseSummary) -> str:
 
 
 def stored_lines(cases: Sequence[CaseSummary]) -> list[str]:
-    """Say, once for each way that occurs, how the arrays of the formats lie on disk."""
+    """Describe each storage layout of the formats' arrays once."""
     found: dict[str, str] = {}
     for case in ordered(cases):
         if case.raw or case.invalid or not case.stored_as:
@@ -203,7 +203,7 @@ def stored_lines(cases: Sequence[CaseSummary]) -> list[str]:
 
 
 def invalid_lines(cases: Sequence[CaseSummary]) -> list[str]:
-    """Say which cases take part in nothing, and why."""
+    """Return the cases excluded from the comparison, with reasons."""
     return [
         f"INVALID, takes part in nothing: {case.sample.backend} {case.sample.settings} "
         f"{case.sample.transfer}: {case.invalid}"
@@ -213,7 +213,7 @@ def invalid_lines(cases: Sequence[CaseSummary]) -> list[str]:
 
 
 def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
-    """Say what is compared in one line."""
+    """Return the subject of a comparison in one line."""
     s = cases[0].sample
     p = summary.record.cases[s.case]["parameters"]
     apart = comparisons_apart(summary.record).get(s.group, "")
@@ -237,7 +237,7 @@ def ordered(cases: Sequence[CaseSummary]) -> list[CaseSummary]:
 
 
 def details(summary: Summary) -> list[str]:
-    """Return what else should be known of a run, beside its verdict."""
+    """Return further information about a run, in addition to its verdict."""
     record = summary.record
     count = sum(len(case.phases) for case in summary.cases)
     warned = [p for c in summary.cases for p in c.phases.values() if p.warnings]
@@ -251,7 +251,7 @@ def details(summary: Summary) -> list[str]:
 
 
 def _floor(record: RunRecord) -> str:
-    """Tell what the harness itself costs, and how fast memory is."""
+    """Describe the overhead of the harness, and the speed of memory."""
     floor = record.floor
     if "synced" not in floor:
         return f"floor: times are given in steps of {floor['tick']:g} s"
@@ -265,7 +265,7 @@ def _floor(record: RunRecord) -> str:
 
 
 def _memory(record: RunRecord) -> Iterator[str]:
-    """Tell the largest case's data on a node against the node's memory."""
+    """Compare the largest case's data on a node with the node's memory."""
     totals = [host.get("memory_bytes") for host in record.provenance.get("hosts", [])]
     known = [total for total in totals if isinstance(total, int)]
     if not known or not record.cases:
@@ -280,7 +280,7 @@ def _memory(record: RunRecord) -> Iterator[str]:
 
 
 def _imbalance(summary: Summary) -> Iterator[str]:
-    """Tell of the phase in which the slowest rank lags the most behind the others."""
+    """Describe the phase with the largest lag of the slowest rank."""
     found = [
         (case, phase.phase, phase.ranks)
         for case in summary.cases
@@ -301,7 +301,7 @@ def _imbalance(summary: Summary) -> Iterator[str]:
 
 
 def _waited_for(summary: Summary) -> Iterator[str]:
-    """Tell of the collective call in which the ranks most likely wait for one of them."""
+    """Describe the collective call in which the ranks most likely wait for one of them."""
     found = [
         (case, phase.phase, phase.ranks)
         for case in summary.cases
@@ -325,7 +325,7 @@ def _rate(found: PhaseSummary) -> str:
 
 
 def _each(found: PhaseSummary) -> str:
-    """Return milliseconds for each array."""
+    """Return milliseconds per array."""
     return significant(found.per_array * 1e3)
 
 
@@ -338,7 +338,7 @@ def _percent(found: PhaseSummary) -> str:
 
 
 def part_of_raw(part: float) -> str:
-    """Write a part of the raw speed in percent; no number where raw transfers are no limit.
+    """Format a fraction of the raw speed in percent; no number where raw transfers are no limit.
 
     They are none where a format takes clearly less time than the fastest of them: it stores
     fewer bytes, or in an order that suits the boxes better.
@@ -347,7 +347,7 @@ def part_of_raw(part: float) -> str:
 
 
 def significant(value: float) -> str:
-    """Write a number with three digits and no exponent where digits will do."""
+    """Format a number with three digits, and no exponent if possible."""
     if not math.isfinite(value):
         return "–"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -16,9 +16,9 @@ from pffbench.summary.rank_test import Ratio
 from pffbench.summary.summary import CaseSummary, Summary
 
 _VERBS = {"write_total": "Writing", "update_total": "Updating", "read_total": "Reading"}
-#: Where writing ends, by what the experiment asks for.
+#: End of writing, by the durability that the experiment requests.
 _ENDS = {"close": "until close", "flush": "until the flush", "sync": "to the device"}
-#: Where what is read comes from, by the state of the page cache.
+#: Source of reads, by the state of the page cache.
 _ORIGINS = {
     "warm": "from the page cache",
     "shifted": "from the page cache, written by another rank",
@@ -27,32 +27,32 @@ _ORIGINS = {
     "separate": "by another job",
     "unproved": "with a page cache in an unproved state",
 }
-#: More comparisons than this are counted, not named.
+#: Above this number, comparisons are counted, not named.
 _NAMED = 4
-#: More repetitions than this are not worth naming.
+#: Above this number, missing repetitions are not reported.
 _MANY = 1000
-#: Part of the repetitions that must be disturbed before it is told.
+#: Fraction of disturbed repetitions from which on they are reported.
 _OFTEN = 0.2
 
 
 def verdict_lines(summary: Summary) -> list[str]:
-    """Say what is fastest at writing and at reading, what is not decided, and if the run is valid.
+    """Return the fastest formats at writing and reading, undecided comparisons, and the validity.
 
-    At most five lines. All of them follow from `Summary.answers`; nothing is said here that the
-    tests of `pffbench.summary.inference` do not support.
+    At most five lines. All of them follow from `Summary.answers` and are supported by the tests of
+    `pffbench.summary.inference`.
     """
     return [*sentences(summary), *undecided(summary), validity(summary)]
 
 
 def sentences(summary: Summary) -> list[str]:
-    """Return the lines about speed alone."""
+    """Return only the lines about speed."""
     if summary.absent and not summary.answers:
         return [f"Nothing is compared: {'; '.join(absent(summary))}."]
     return [line for total in _VERBS if (line := _sentence(summary, total))]
 
 
 def absent(summary: Summary) -> list[str]:
-    """Say which formats were to be compared and take no part, and why."""
+    """Return the formats missing from the comparison, with reasons."""
     return [
         f"{one.name} takes no part"
         + (f" in {one.missed} of {one.planned} comparisons" if one.missed < one.planned else "")
@@ -62,7 +62,7 @@ def absent(summary: Summary) -> list[str]:
 
 
 def validity(summary: Summary) -> str:
-    """Say whether the run is valid, in a line that begins with the verdict, a colon behind it."""
+    """Return the validity of the run in a line that begins with the verdict and a colon."""
     record = summary.record
     if record.reasons or record.valid is False:
         reason = record.reasons[0] if record.reasons else "see run.json"
@@ -112,7 +112,7 @@ def _rounded(seconds: float) -> str:
 
 
 def subject(summary: Summary, total: str) -> str:
-    """Say what a total of the headline is about, such as ``Writing (to the device)``."""
+    """Return the subject of a total in the headline, such as ``Writing (to the device)``."""
     found = [answer for answer in summary.answers if answer.total == total]
     return f"{_VERBS[total]} ({_where(summary, found, total)})"
 
@@ -146,7 +146,7 @@ def _part(
     several: bool,
     summary: Summary,
 ) -> str:
-    """Say of comparisons with the same outcome what is fastest, and how much slower others are."""
+    """Return the fastest of comparisons with the same outcome, and the ratios of the others."""
     first = members[0]
     where = _among(members, names, count, several)
     label = contender_labels(summary)
@@ -172,7 +172,7 @@ def _part(
 
 
 def contender_labels(summary: Summary) -> dict[str, str]:
-    """Name contenders for people: formats, or what sets cases of one format apart."""
+    """Return labels of contenders: formats, or the differences of cases of one format."""
     cases = {case.sample.case: case for case in summary.cases}
     return {
         name: " ".join(filter(None, [case.sample.backend, case.sample.transfer, case.variant]))
@@ -184,7 +184,7 @@ def contender_labels(summary: Summary) -> dict[str, str]:
 
 
 def _times(others: Sequence[Contender]) -> str:
-    """Write one ratio with its interval; of several comparisons, from the least to the most."""
+    """Format one ratio with its interval; of several comparisons, the smallest and the largest."""
     if len(others) == 1:
         return f"{number(others[0].ratio.value)} times ({interval(others[0].ratio)})"
     low, high = min(o.ratio.low for o in others), max(o.ratio.high for o in others)
@@ -192,12 +192,12 @@ def _times(others: Sequence[Contender]) -> str:
 
 
 def interval(ratio: Ratio) -> str:
-    """Write the interval of a ratio."""
+    """Format the interval of a ratio."""
     return f"{number(ratio.low)}–{number(ratio.high)}"
 
 
 def number(value: float) -> str:
-    """Write a ratio with three digits, two behind the point at most."""
+    """Format a ratio with three digits, at most two decimals."""
     if not math.isfinite(value):
         return "∞" if value > 0 else "–"
     return f"{value:.2f}" if value < 10 else f"{value:.3g}"
@@ -206,7 +206,7 @@ def number(value: float) -> str:
 def _among(
     members: Sequence[Answer], names: Mapping[ComparisonKey, str], count: int, several: bool
 ) -> str:
-    """Name the comparisons that something is said of."""
+    """Return the names of the comparisons that a statement concerns."""
     if count == 1:
         return ""
     if not several and len(members) == count:
@@ -222,7 +222,7 @@ def _list(names: Sequence[str], word: str) -> str:
 
 
 def comparison_names(summary: Summary) -> dict[ComparisonKey, str]:
-    """Name the comparisons of the headline by what sets them apart; empty where it is one."""
+    """Return names of the headline's comparisons by their differences; empty for a single one."""
     keys = list(dict.fromkeys(answer.key for answer in summary.answers))
     apart = comparisons_apart(summary.record)
     entries = {entry["group"]: entry["parameters"] for entry in summary.record.cases.values()}
@@ -259,7 +259,7 @@ def _cases_of(summary: Summary, found: Sequence[Answer]) -> list[CaseSummary]:
 
 
 def undecided(summary: Summary) -> Iterator[str]:
-    """Say how many comparisons are not decided and what would decide them, if there are any."""
+    """Return the number of undecided comparisons and the repetitions that would decide them."""
     open_ = [(a, o) for a in summary.answers for o in a.others if o.standing == "undecided"]
     open_ = [(a, o) for a, o in open_ if not a.too_short]
     if not open_:
@@ -277,7 +277,7 @@ def undecided(summary: Summary) -> Iterator[str]:
 
 
 def _minutes_for(summary: Summary, open_: Sequence[tuple[Answer, Contender]]) -> str:
-    """Estimate the time that the missing repetitions take, by what the run took."""
+    """Estimate the time of the missing repetitions from that of the run."""
     record = summary.record
     if record.finished is None or record.resumed:
         return ""
@@ -295,7 +295,7 @@ def _minutes_for(summary: Summary, open_: Sequence[tuple[Answer, Contender]]) ->
 
 
 def cautions(summary: Summary) -> list[str]:
-    """Return what the verdict rests on and a reader must know, each with what to do."""
+    """Return the caveats of the verdict, each with a remedy."""
     if not summary.answers:
         return []
     return [
@@ -317,7 +317,7 @@ def _too_short(summary: Summary) -> Iterator[str]:
 
 
 def _read_warnings(summary: Summary) -> Iterator[str]:
-    """Tell of reads that the verdict rests on whose time is not the library's, or not proved."""
+    """Report reads of the verdict whose time is not the library's, or not proved."""
     rests_on = _cases_of(summary, [a for a in summary.answers if a.total == "read_total"])
     for code, text in (
         (

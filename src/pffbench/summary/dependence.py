@@ -1,4 +1,4 @@
-"""Dependence of successive repetitions, and how much it inflates the variance."""
+"""Dependence of successive repetitions, and the resulting variance inflation."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from pffbench.summary.rank_test import FEWEST, NORMAL, Times, Values
 
-#: With this, simulated false claims stay under 10 % from two ways on where the correlation is 0.5.
+#: At this value, simulated false claims stay under 10 % from two ways on, for a correlation of 0.5.
 _CAUTION = 1.5
 
 
-#: Few repetitions cannot tell larger correlations from a trend.
+#: Few repetitions cannot distinguish larger correlations from a trend.
 _LARGEST_CORRELATION = 0.8
 
 
@@ -25,11 +25,11 @@ def variance_inflation(
     shared_cancels: bool = True,
     cautious: bool = True,
 ) -> float:
-    """Estimate by how much dependence of successive repetitions inflates the variance of means.
+    """Estimate the inflation of the variance of means by dependence of successive repetitions.
 
     The first-order autocorrelation is estimated over all ways together, since a single series of
-    ten numbers says next to nothing of it. Times enter as normal scores of their ranks, so that
-    outliers do not decide. The estimate is corrected for its bias in short series (Kendall, 1954).
+    ten numbers is almost uninformative. Times enter as normal scores of their ranks, which limits
+    the weight of outliers. The estimate is corrected for its bias in short series (Kendall, 1954).
     Correlations under 0 count as none, those over 0.8 as 0.8.
 
     Parameters
@@ -37,20 +37,20 @@ def variance_inflation(
     tables : sequence of sequence of dict
         Seconds by block of the ways of each table.
     n : int
-        Number of repetitions of each of two ways that are to be compared.
+        Number of repetitions of each of the two ways to be compared.
     shared_cancels : bool
-        Whether what the ways of a table have in common in a block, such as the load of the
-        machine, cancels in what is compared and is left out of the estimate. So it does between
-        ways of a run; it does not between two runs, nor in the median of a single way.
+        Whether the common part of a table's ways in a block, such as the load of the machine,
+        cancels in the comparison and is left out of the estimate. It cancels between ways of one
+        run, but not between two runs, nor in the median of a single way.
     cautious : bool
         Whether one and a half times the square of its standard error is added to the correlation:
-        one that is underestimated makes more false claims than one that is overestimated
-        prevents. It is next to nothing with many ways, and becomes so with many repetitions.
+        an underestimate causes more false claims than an overestimate prevents. The term is
+        negligible with many ways, and becomes so with many repetitions.
 
     Returns
     -------
     float
-        At least 1; 1 where no two ways (no way, if nothing cancels) have `FEWEST` blocks.
+        1 or more; 1 where no two ways (no way, if nothing cancels) have `FEWEST` blocks.
     """
     products = squares = lengths = series = 0.0
     for ways in tables:
@@ -75,8 +75,8 @@ def variance_inflation(
 def inflation_of(correlation: float, n: int) -> float:
     """Return the variance inflation in the comparison of two series of length n.
 
-    Of a mean of n values with autocorrelations r, r^2, …, it is 1 + 2 * sum((1 - k/n) * r^k). The
-    test takes the spread from the same values, in which dependence makes it too small as well.
+    For a mean of n values with autocorrelations r, r^2, …, it is 1 + 2 * sum((1 - k/n) * r^k). The
+    test estimates the spread from the same values, which dependence makes too small as well.
     """
     r = min(max(correlation, 0.0), _LARGEST_CORRELATION)
     if r == 0.0 or n < 2:
@@ -87,7 +87,7 @@ def inflation_of(correlation: float, n: int) -> float:
 
 
 def _scores(ways: Sequence[Times]) -> dict[int, Values]:
-    """Return normal scores of the repetitions of each way that has enough of them."""
+    """Return normal scores of the repetitions of each way with enough of them."""
     return {
         place: _normal_scores([way[block] for block in sorted(way)])
         for place, way in enumerate(ways)
@@ -96,10 +96,10 @@ def _scores(ways: Sequence[Times]) -> dict[int, Values]:
 
 
 def _residuals(ways: Sequence[Times]) -> dict[int, Values]:
-    """Return normal scores over common blocks, less what the ways have in common in each block.
+    """Return normal scores over common blocks, less the common part of the ways in each block.
 
-    Ways that stopped early would leave few blocks that all have, so those with the most blocks are
-    taken, as many as give the most values.
+    Ways that stopped early would leave few common blocks, so the ways with the most blocks are
+    used: the number of ways that gives the most values.
     """
     ordered = sorted(ways, key=len, reverse=True)
     common, chosen, most = set(ordered[0]) if ordered else set(), set(), 0
@@ -128,7 +128,7 @@ def _quantiles(n: int) -> Values:
 
 
 def _independent(ways: Sequence[Times], scores: Mapping[int, Values]) -> float:
-    """Return to how many independent series some series amount, by what they share in a block."""
+    """Return the effective number of independent series, given their common part per block."""
     by_block: dict[int, float] = defaultdict(float)
     for place, row in scores.items():
         for block, score in zip(sorted(ways[place]), row, strict=True):

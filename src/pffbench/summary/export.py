@@ -124,7 +124,7 @@ def _csv_rows(summary: Summary) -> Iterable[dict[str, Any]]:
 
 
 def _mean(found: PhaseSummary) -> dict[str, float]:
-    """Return mean and sample standard deviation, which many studies publish."""
+    """Return mean and sample standard deviation, as published by many studies."""
     seconds = list(found.by_block.values())
     deviation = stdev(seconds) if len(seconds) > 1 else float("nan")
     return {"mean_s": mean(seconds), "sd_s": deviation}
@@ -182,7 +182,7 @@ def _markdown(summary: Summary) -> Iterable[str]:
 
 
 def _nodes(record: RunRecord) -> str:
-    """Say on how many nodes a job ran, where that is known."""
+    """Return the number of nodes of a job, if known."""
     nodes = len(set(record.topology["nodes"]))
     return f" on {nodes} node(s)" if nodes else ""
 
@@ -205,7 +205,7 @@ def _with_interval(found: PhaseSummary | None) -> str:
 
 
 def print_summary(summary: Summary, console: Console) -> None:
-    """Print the tables, how arrays lie on disk, warnings, and last the verdict."""
+    """Print the tables, storage layouts, warnings, and last the verdict."""
     for cases in summary.groups.values():
         console.print(Text(one_line(title(cases, summary))), style="bold")
         for table in _tables(cases, console):
@@ -222,7 +222,7 @@ def print_summary(summary: Summary, console: Console) -> None:
 
 
 def _tables(cases: Sequence[CaseSummary], console: Console) -> list[Table]:
-    """Return one table, or one for writing and one for reading where the terminal is narrow."""
+    """Return one table, or one each for writing and reading on a narrow terminal."""
     columns = columns_of(cases)
     whole = _table(columns, cases)
     if console.measure(whole, options=console.options.update(width=1000)).maximum <= console.width:
@@ -247,7 +247,7 @@ def _style(case: CaseSummary) -> str | None:
     return "dim" if case.raw else None
 
 
-#: The words that every name begins with.
+#: Prefix of every name.
 _WORDS = ("backend", "workload", "layout", "transfer", "settings")
 
 
@@ -255,7 +255,7 @@ def fom_lines(summary: Summary) -> Iterator[str]:
     """Yield lines ``FOM name=value unit``: the verdict first, then medians of all phases.
 
     Names hold neither spaces nor ``=``. They follow from the experiment alone, so they are the
-    same in every run of it, whatever happened there.
+    same in every run of it, whatever its outcome.
     """
     record = summary.record
     finished = record.status == "finished"
@@ -280,10 +280,10 @@ def write_fom(summary: Summary, directory: str | Path) -> Path:
 
 
 def fom_names(record: RunRecord) -> dict[str, str]:
-    """Name the planned cases for programs.
+    """Return machine-readable names of the planned cases.
 
-    A name is backend, workload, layout, transfer and settings, joined by dots. Cases that are
-    alike in these get one more word: the parameters and options in which they differ.
+    A name is backend, workload, layout, transfer and settings, joined by dots. Cases with equal
+    names get one more word: the parameters and options in which they differ.
     """
     told = {
         name: {**entry["parameters"], **entry["options"]} for name, entry in record.cases.items()
@@ -305,13 +305,13 @@ def _variant(mine: Mapping[str, Any], all_: list[dict[str, Any]]) -> str:
 
 
 def _word(value: object) -> str:
-    """Return a value without what separates the parts of a line or of a name."""
+    """Return a value without the separators of lines and names."""
     text = "x".join(map(str, value)) if isinstance(value, list) else str(value)
     return re.sub(r"[^A-Za-z0-9_+-]+", "-", text)
 
 
 def _unique(names: Mapping[str, str]) -> dict[str, str]:
-    """Tell names that are still alike apart by the digest in the name of the case."""
+    """Distinguish names that are still equal by the digest in the name of the case."""
     taken = list(names.values())
     return {
         case: name if taken.count(name) == 1 else f"{name}_{_word(case.rpartition('.')[2])}"

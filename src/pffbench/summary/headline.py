@@ -1,14 +1,13 @@
-"""The headline of a run: which format is fastest at writing and at reading, and how sure that is.
+"""The headline of a run: the fastest format at writing and at reading, and its certainty.
 
-A *comparison* is what is compared: cases that write and read the same bytes in the same boxes with
-the same settings, uncompressed or compressed. Its *contenders* are the formats, each with all its
-cases, or the cases themselves where there is only one format. A format is called faster than
-another when its fastest case is shown to be faster than *each* case of the other: so having more
-cases is no advantage.
+A *comparison* consists of cases that write and read the same bytes in the same boxes with the same
+settings, uncompressed or compressed. Its *contenders* are the formats, each with all its cases, or
+the cases themselves if there is only one format. A format is called faster than another when its
+fastest case is shown to be faster than *each* case of the other, so more cases are no advantage.
 
 The headline compares equal work: the comparisons with settings ``matched``, or those with
-``defaults`` where there is nothing else. Rank 0 asks it during a run which cases have to go on,
-and the summary asks it at the end; both get the same answer from the same times.
+``defaults`` if there are no others. Rank 0 queries it during a run for the cases to continue, and
+the summary at the end; both get the same answer from the same times.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ Entry = Mapping[str, Any]
 
 
 class ComparisonKey(NamedTuple):
-    """What cases of one comparison have in common.
+    """The common properties of the cases of one comparison.
 
     Parameters
     ----------
@@ -62,12 +61,12 @@ def comparison_key(entry: Entry) -> ComparisonKey:
 
 
 def takes_part(entry: Entry) -> bool:
-    """Whether a case is compared at all: not where it failed or its data were wrong."""
+    """Return whether a case is compared: not if it failed or its data were wrong."""
     return not (entry.get("failure") or entry.get("invalid"))
 
 
 def reason_out(entry: Entry) -> str:
-    """Say in a line why a case takes part in nothing; empty where it does."""
+    """Return the reason why a case is excluded, in a line; empty if it is not."""
     failure = entry.get("failure")
     if failure:
         text = f"failed in {failure['phase']}: {failure.get('error', 'see run.json')}"
@@ -78,16 +77,16 @@ def reason_out(entry: Entry) -> str:
 
 @dataclass(frozen=True)
 class Absence:
-    """A format that was to be compared and takes no part, since none of its cases does.
+    """A format missing from the comparison, since all of its cases are excluded.
 
     Parameters
     ----------
     name : str
         The format.
     why : str
-        What is wrong with the first of its cases.
+        Reason for the first of its cases.
     missed, planned : int
-        Comparisons of the headline in which it takes no part, and all that it was planned for.
+        Comparisons of the headline without it, and all for which it was planned.
     """
 
     name: str
@@ -101,22 +100,22 @@ Standing = Literal["slower", "equal", "undecided"]
 
 @dataclass(frozen=True)
 class Contender:
-    """A contender beside the fastest one of a comparison.
+    """A contender compared with the fastest one of a comparison.
 
     Parameters
     ----------
     name : str
-        Name of the format, or of the case where one format is compared with itself.
+        Name of the format, or of the case if only one format is compared.
     case : str
         Its fastest case.
     standing : {"slower", "equal", "undecided"}
-        How it stands to the fastest one.
+        Result of its comparison with the fastest one.
     ratio : Ratio
         Its time over that of the fastest one.
     needed : int
-        Where it is undecided: repetitions that would probably decide it.
+        If undecided: repetitions that would probably decide it.
     open_cases : tuple of str
-        Where it is undecided: its cases that are not shown to be slower yet.
+        If undecided: its cases that are not shown to be slower yet.
     """
 
     name: str
@@ -129,7 +128,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is known of a comparison in one total.
+    """The result of a comparison in one total.
 
     Parameters
     ----------
@@ -142,13 +141,13 @@ class Answer:
     others : tuple of Contender
         The others, fastest first.
     too_short : bool
-        Whether times are below resolution, so that nothing is said.
+        Whether times are below resolution, so that no result is given.
     running : tuple of str
-        Where it is undecided: the cases that more repetitions are needed of. Cases that are shown
-        to be slower than each case that may be the fastest are not among them.
+        If undecided: the cases that need more repetitions. Cases shown to be slower than each
+        case that may be the fastest are not among them.
     ratios : dict of str to Ratio
-        The time of each case of another contender over that of `case`. Whoever prints the ratio of
-        such a pair takes it from here, so that all show the same interval.
+        The time of each case of another contender over that of `case`. All printed ratios of
+        such a pair come from here, so that all show the same interval.
     """
 
     total: str
@@ -164,7 +163,7 @@ class Answer:
     def decided(self) -> bool:
         """Whether each contender is shown to be slower than, or equal to, the fastest one.
 
-        Times that are below resolution stay so however often they are measured.
+        Times below resolution stay so however often they are measured.
         """
         return self.too_short or all(o.standing != "undecided" for o in self.others)
 
@@ -176,14 +175,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class Design:
-    """How repetitions are planned and judged.
+    """The design of a run: its looks and margin.
 
     Parameters
     ----------
     looks : tuple of int
-        Numbers of repetitions after which the run looks at its results.
+        Numbers of repetitions after which the run tests its results.
     margin : float
-        Difference, as a part, under which two ways count as equally fast.
+        Relative difference under which two ways count as equally fast.
     """
 
     looks: tuple[int, ...]
@@ -191,7 +190,7 @@ class Design:
 
     @classmethod
     def of_experiment(cls, experiment: Mapping[str, Any]) -> Design:
-        """Return the design of an experiment as `run.json` keeps it."""
+        """Return the design of an experiment as stored in `run.json`."""
         margin = float(experiment.get("margin") or MARGIN)
         repetitions = experiment.get("repetitions") or FEWEST
         if repetitions == "auto":
@@ -207,7 +206,7 @@ def answers(
     *,
     ended: bool = True,
 ) -> list[Answer]:
-    """Say of each comparison of the headline what is fastest and how the others stand.
+    """Return the fastest contender of each comparison of the headline, and the others' results.
 
     Parameters
     ----------
@@ -218,9 +217,9 @@ def answers(
     design : Design
         Looks and margin.
     resolution : float
-        Seconds under which the harness itself shows.
+        Resolution of the harness in seconds.
     ended : bool
-        Whether no more repetitions come.
+        Whether all repetitions are done.
     """
     contests = list(_contests(cases, times))
     tables = [contest.table for contest in contests]
@@ -229,7 +228,7 @@ def answers(
 
 
 def undecided_cases(found: Iterable[Answer]) -> set[str]:
-    """Return the cases that have to go on, since what is fastest is not decided."""
+    """Return the cases that must continue, since the fastest is undecided."""
     return {case for answer in found if not answer.decided for case in answer.running}
 
 
@@ -256,7 +255,7 @@ class _Contest:
         return ComparisonTable(self.times, tuple(pairs))
 
     def answer(self, place: int, decisions: Decisions, resolution: float) -> Answer:
-        """Put the decisions on the pairs together."""
+        """Combine the decisions on the pairs."""
         best = {name: self._fastest(cases) for name, cases in self.contenders.items()}
         first = fastest_of({name: self.times[case] for name, case in best.items()})
         others = [
@@ -320,7 +319,7 @@ class _Contest:
 
 
 def _decision(place: int, case: str, other: str, decisions: Decisions) -> Decision:
-    """Return the decision on a pair whichever way round it was made; the ratio is case / other."""
+    """Return the decision on a pair in either order; the ratio is case / other."""
     known = decisions.get((place, case, other))
     if known is not None:
         return known
@@ -348,7 +347,7 @@ def _contests(cases: Mapping[str, Entry], times: TotalTimes) -> Iterable[_Contes
 
 
 def absences(cases: Mapping[str, Entry]) -> list[Absence]:
-    """Return the formats that take no part in some comparison that they were planned for."""
+    """Return the formats missing from a comparison for which they were planned."""
     by_key = _planned(cases)
     if not _several_formats(cases, by_key):
         return []
@@ -366,10 +365,10 @@ def absences(cases: Mapping[str, Entry]) -> list[Absence]:
 
 
 def _planned(cases: Mapping[str, Entry]) -> dict[ComparisonKey, list[str]]:
-    """Return the cases of the comparisons of the headline, those that take no part too.
+    """Return the cases of the comparisons of the headline, excluded ones too.
 
-    What is compared must not depend on what failed: where all cases of a format did, the others
-    are not a comparison among the cases of the format that is left.
+    The comparisons must not depend on failures: if all cases of a format failed, the others
+    are not a comparison among the cases of the remaining format.
     """
     by_key: dict[ComparisonKey, list[str]] = defaultdict(list)
     for name, entry in cases.items():
@@ -381,7 +380,7 @@ def _planned(cases: Mapping[str, Entry]) -> dict[ComparisonKey, list[str]]:
 def _several_formats(
     cases: Mapping[str, Entry], by_key: Mapping[ComparisonKey, Sequence[str]]
 ) -> bool:
-    """Whether formats are compared, and not the cases of a single one."""
+    """Return whether several formats are compared, and not the cases of a single one."""
     return any(len({_format(cases[name]) for name in names}) > 1 for names in by_key.values())
 
 

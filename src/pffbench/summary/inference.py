@@ -1,14 +1,14 @@
-"""Which of two ways is faster: rank tests, repeated looks, many comparisons, dependent repetitions.
+"""Statistical inference: rank tests, repeated looks, many comparisons, dependent repetitions.
 
-Every statement of pffbench that one thing is faster than another comes from this module: the
+Every statement of pffbench that one way is faster than another comes from this module: the
 headline, the table, `recommend`, `compare`, the Pareto front and the report page.
 
-The pieces, each for a property of I/O timings that has been measured (docs/method.md):
+The methods, each for a measured property of I/O timings (docs/method.md):
 
 * Times have outliers and several modes, so two ways are compared by the Wilcoxon-Mann-Whitney
   test, whose null distribution is exact for any distribution of the times. Its inversion gives
   the interval of the ratio of two times (Hodges and Lehmann, 1963).
-* A run looks at its results after 10, 14, 20, 28, … repetitions and stops when all comparisons of
+* A run tests its results after 10, 14, 20, 28, … repetitions and stops when all comparisons of
   its headline are decided. Each look gets an equal share of the error (Bonferroni), so that the
   probability of any false claim at any look stays bounded whatever the dependence of the looks.
 * A run makes many comparisons. Holm's procedure (1979) bounds the probability of *any* false
@@ -44,13 +44,13 @@ from pffbench.summary.rank_test import (
 
 #: Two ways whose ratio is shown to be nearer to 1 than this are called equally fast.
 MARGIN = 0.10
-#: Repetitions after which a run may look at its results; a factor of about sqrt(2). Looks at
-#: fewer show little and would take their share of the error from the later ones.
+#: Repetitions after which a run may test its results; a factor of about sqrt(2). Looks at
+#: fewer have little power and would take their share of the error from the later ones.
 LOOKS = (10, 14, 20, 28, 40, 56, 80, 113, 160, 226, 320, 453, 640, 905)
 
 
 def planned_looks(most: int, fewest: int = LOOKS[0]) -> tuple[int, ...]:
-    """Return the numbers of repetitions after which a run of at most `most` repetitions looks.
+    """Return the looks of a run of at most `most` repetitions, as numbers of repetitions.
 
     The last look is always at `most`. A run with a fixed number of repetitions has one look:
     ``planned_looks(n, n)``.
@@ -110,13 +110,13 @@ def planned_looks(most: int, fewest: int = LOOKS[0]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class ComparisonTable:
-    """Ways that do the same work, and the pairs of them that are compared.
+    """Ways that do the same work, and the pairs to be compared.
 
     Parameters
     ----------
     times : dict of str to dict
-        For each way its seconds in each block of repetitions. Ways that are in no pair, such as
-        raw transfers, only help to estimate how far repetitions depend on each other.
+        For each way its seconds in each block of repetitions. Ways in no pair, such as raw
+        transfers, only help to estimate the dependence of repetitions.
     pairs : tuple of (str, str)
         The comparisons.
     """
@@ -127,21 +127,21 @@ class ComparisonTable:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is known of a pair of ways.
+    """The decision on a pair of ways.
 
     Parameters
     ----------
     ratio : Ratio
-        Time of the first over that of the second, over the blocks that both have. Its interval
+        Time of the first over that of the second, over their common blocks. Its interval
         covers the true ratio with 95 % at all looks together.
     longer, shorter : bool
         Whether the first is shown to take longer, or less time, than the second, in view of all
         pairs and looks. The look that showed it decides, whatever the ratio over more blocks.
     equivalent : bool
-        Whether the interval lay within the margin around 1 at a look. Each pair by itself is
-        called equivalent wrongly with at most 2.5 %: this is not adjusted for the number of pairs.
+        Whether the interval lay within the margin around 1 at a look. For a single pair this is
+        wrong with at most 2.5 %; it is not adjusted for the number of pairs.
     needed : int
-        Repetitions that would probably decide it, if it goes on as so far.
+        Repetitions that would probably decide it, if the times stay as they are.
     """
 
     ratio: Ratio
@@ -157,18 +157,18 @@ class Decision:
 
     @property
     def decided(self) -> bool:
-        """Whether either is shown."""
+        """Whether a difference or equivalence is shown."""
         return self.different or self.equivalent
 
     @property
     def inverse(self) -> Decision:
-        """The same of the second over the first."""
+        """The decision on the second over the first."""
         return Decision(self.ratio.inverse, self.shorter, self.longer, self.equivalent, self.needed)
 
 
-#: Decisions by the place of the table and the pair.
+#: Decisions by the index of the table and the pair.
 Decisions = dict[tuple[int, str, str], Decision]
-#: Pairs of a table above which only those with its fastest way are looked at: their number grows
+#: Pairs of a table above which only those with its fastest way are tested: their number grows
 #: with the square of the ways. Holm's procedure counts them all.
 _MOST_PAIRS = 1500
 
@@ -183,20 +183,20 @@ def decide(
 ) -> Decisions:
     """Decide which ways differ, by all looks up to now.
 
-    A pure function of the times: a run that decides whether to go on, and a report that is made
-    of it later, come to the same result.
+    A pure function of the times: a run that decides whether to continue, and a later report of
+    it, obtain the same result.
 
     Parameters
     ----------
-    tables : sequence of Table
+    tables : sequence of ComparisonTable
         All comparisons of a run.
     looks : sequence of int
-        Numbers of repetitions after which the run looks, as it was planned; see `planned_looks`.
+        Planned numbers of repetitions after which the run tests; see `planned_looks`.
     ended : bool
-        Whether no more repetitions come: all that there are are then looked at, in place of the
-        look that would have come next, or at the last one.
+        Whether all repetitions are done: they are then tested in place of the next look, or at
+        the last one.
     margin : float
-        Difference, as a part, under which two ways count as equally fast.
+        Relative difference under which two ways count as equally fast.
     alpha : float
         Probability of any false claim of a difference.
     """
@@ -210,7 +210,7 @@ def decide(
         last = ended and n == useful[-1]
         family.look([p for p, count in counts.items() if count >= n], None if last else n)
         if ended:
-            # The last data of a pair take the place of the look that did not come about.
+            # The last data of a pair replace its missing look.
             family.look([p for p, count in counts.items() if before < count < n], None)
         before = n
     family.report_all()
@@ -230,7 +230,7 @@ def decide(
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values adjusted for their number (Holm, 1979).
 
-    Where a difference is claimed of each adjusted p-value up to 0.05, the probability that any of
+    If a difference is claimed for each adjusted p-value up to 0.05, the probability that any of
     the claims is false is at most 5 %.
     """
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
@@ -245,9 +245,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """The blocks by which two ways are compared: those that both have, each in its order.
+    """The blocks by which two ways are compared: their common blocks, each in its order.
 
-    Ways of two runs have no block in common, and all their repetitions are compared.
+    Ways of two runs have no common block; all their repetitions are compared.
     """
 
     first: Sequence[int]
@@ -255,7 +255,7 @@ class _Blocks:
 
     @property
     def count(self) -> int:
-        """Number of repetitions of the way that has fewer."""
+        """Number of repetitions of the way with fewer."""
         return min(len(self.first), len(self.second))
 
     @property
@@ -279,7 +279,7 @@ def _blocks(a: Times, b: Times) -> _Blocks:
 
 
 def _useful(looks: Sequence[int], alpha: float) -> list[int]:
-    """Return the looks at which a difference could be shown at all; no error is spent on others."""
+    """Return the looks with the power to show a difference; no error is spent on others."""
     for first in range(len(looks)):
         left = list(looks[first:])
         if smallest_p(left[0], left[0]) <= alpha / len(left):
@@ -288,7 +288,7 @@ def _useful(looks: Sequence[int], alpha: float) -> list[int]:
 
 
 class _Family:
-    """The comparisons of a run, with what has been decided so far."""
+    """The comparisons of a run, with the decisions so far."""
 
     def __init__(
         self,
@@ -327,7 +327,7 @@ class _Family:
             self.decisions[pair] = Decision(found[pair], equivalent=same)
 
     def report_all(self) -> None:
-        """Give every pair the ratio over all blocks that it has; a decision stays what it is."""
+        """Set the ratio of every pair to that over all its blocks; decisions are unchanged."""
         for pair in self._common:
             ratio_ = self._ratio(pair, None)
             if ratio_ is None:
@@ -341,7 +341,7 @@ class _Family:
     def _worth(
         self, pairs: Sequence[tuple[int, str, str]], n: int | None
     ) -> list[tuple[int, str, str]]:
-        """Return the pairs to look at: of a very large table those with its fastest way."""
+        """Return the pairs to test: of a very large table those with its fastest way."""
         fastest = {
             i: self._fastest(table, n)
             for i, table in enumerate(self._tables)
@@ -370,7 +370,7 @@ class _Family:
     def _inflation(
         self, pair: tuple[int, str, str], n: int | None, size: int, *, cautious: bool = True
     ) -> float:
-        """Return the variance inflation by the dependence seen in the first n blocks of a pair."""
+        """Return the variance inflation by dependence in the first n blocks of a pair."""
         blocks = self._common[pair]
         last = blocks.last(n)
         key = (last, size, blocks.are_shared, cautious)
@@ -385,9 +385,9 @@ class _Family:
         return self._inflations[key]
 
     def _needed(self, pair: tuple[int, str, str], ratio_: Ratio) -> int:
-        """Return how many repetitions would decide, at the level that is left to the pair."""
+        """Return the repetitions that would decide, at the level left to the pair."""
         n = ratio_.n
-        # More repetitions leave less to be cautious about.
+        # With more repetitions the cautious term is smaller.
         inflation = self._inflation(pair, None, n, cautious=False)
         unit = unit_error(*self._values(pair, None), inflation)
         distance = abs(math.log(ratio_.value))

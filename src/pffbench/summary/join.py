@@ -1,9 +1,9 @@
 """Joining several runs whose cases need different environments.
 
-Libraries that cannot be installed together are measured by runs of their own, one after the other.
-Their cases are never of one block: what the cases of a run share, such as the load of its machine,
-does not cancel between runs, and the intervals of ratios are wider for it. Cases that several runs
-have are controls: the first run's are shown, and how long the others took tells of drift.
+Libraries that cannot be installed together are measured by separate runs, one after the other.
+Their cases never share a block, so the common part of a run's cases, such as the load of its
+machine, does not cancel between runs, and the intervals of ratios are wider. Cases in several runs
+are controls: those of the first run are shown, and the times of the others reveal drift.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from pffbench.summary.phases import PhaseSummary
 from pffbench.summary.rank_test import Ratio, fastest_of, ratio_of_times
 from pffbench.summary.summary import CaseSummary, Summary
 
-#: Repetitions of different runs never have one number: those of the second begin here, and so on.
+#: Offset of block numbers: repetitions of the second run begin here, and so on.
 _APART = 10**6
-#: In what runs have to be alike, beside the ranks: what is computed, and the study that is redone.
+#: Properties equal in all runs, in addition to the ranks: the computation, the repeated study.
 _ALIKE = ("seed", "study")
 
 
 def joined(runs: Sequence[tuple[str | Path, Summary]]) -> Summary:
-    """Put runs together whose cases differ, but for controls.
+    """Join runs whose cases differ, except for controls.
 
     Parameters
     ----------
     runs : sequence of (path, Summary)
-        Results directories and what is in them. The first one gives name, experiment, machine and
-        what else there is only once.
+        Results directories and their summaries. Name, experiment, machine and other unique
+        entries come from the first one.
 
     Returns
     -------
     Summary
-        All cases; each knows the directory of its run. Ratios to the best case are made anew.
+        All cases, each with the directory of its run. Ratios to the best case are recomputed.
 
     Raises
     ------
     UserError
-        There is only one run, or they do not belong together.
+        There is only one run, or they do not match.
     """
     if len(runs) < 2:
         raise UserError("only one run was given to be joined; give two or more")
@@ -72,7 +72,7 @@ def joined(runs: Sequence[tuple[str | Path, Summary]]) -> Summary:
 
 
 def repetition(block: int) -> int:
-    """Return the number that a repetition has in its own run."""
+    """Return the number of a repetition in its own run."""
     return block % _APART
 
 
@@ -85,7 +85,7 @@ def _refuse(runs: Sequence[tuple[str | Path, Summary]]) -> None:
             raise UserError(
                 f"{first} has {a.ranks} ranks and {place} has {b.ranks}: they cannot be joined"
             )
-        # What another program measured has neither a seed nor a study.
+        # Results of another program have neither a seed nor a study.
         for key in () if a.imported or b.imported else _ALIKE:
             one, other = a.experiment.get(key), b.experiment.get(key)
             if one != other:
@@ -125,7 +125,7 @@ def _record(runs: Sequence[tuple[str | Path, Summary]]) -> RunRecord:
 
 
 def _drift(name: str, controls: Sequence[tuple[CaseSummary, CaseSummary]]) -> Iterator[str]:
-    """Tell how much longer a run took for cases that an earlier one has too, by medians."""
+    """Report how much longer a run took for the cases of an earlier one, by medians."""
     told = []
     for phase, word in (("write_total", "writing"), ("read_total", "reading")):
         ratios = [
@@ -146,7 +146,7 @@ def _drift(name: str, controls: Sequence[tuple[CaseSummary, CaseSummary]]) -> It
 
 
 def _software(records: Sequence[tuple[str, RunRecord]]) -> dict[str, Any]:
-    """Return the software of the first run, with other versions of libraries in others."""
+    """Return the software of the first run, with differing versions of libraries in others."""
     software: dict[str, Any] = dict(records[0][1].provenance.get("software", {}))
     libraries: dict[str, Any] = dict(software.get("libraries", {}))
     for name, record in records[1:]:
@@ -171,7 +171,7 @@ def _of_run(case: CaseSummary, directory: str, offset: int) -> CaseSummary:
 
 
 def _compared(cases: Sequence[CaseSummary], record: RunRecord) -> list[CaseSummary]:
-    """Compare all cases with the best of all runs, and tell those of a backend apart anew."""
+    """Compare all cases with the best of all runs, and renew the labels within a backend."""
     if len({case.run for case in cases}) == 1:
         return list(cases)
     variants = variants_of([case.sample.case for case in cases], record)
@@ -210,16 +210,16 @@ def _best(cases: Sequence[CaseSummary], phase: str) -> CaseSummary | None:
 
 
 def _beside(case: CaseSummary, name: str, best: CaseSummary | None) -> PhaseSummary:
-    """Return a phase with its ratio to the best case; the same where that is of its own run."""
+    """Return a phase with its ratio to the best case; unchanged if that is of its own run."""
     phase = case.phases[name]
     if case.raw or case.invalid or best is None:
         return phase
-    if best is case:  # of the only case of a run its own run knows no ratio
+    if best is case:  # the only case of a run has no ratio there
         return replace(phase, ratio=Ratio(len(phase.by_block), 1.0, 1.0, 1.0, 1.0))
     if best.run == case.run:
         return phase
     mine, other = phase.by_block, best.phases[name].by_block
-    # The load of two runs is not the same, so what cases of a run share does not cancel.
+    # The load of two runs differs, so the common part of a run's cases does not cancel.
     n = min(len(mine), len(other))
     inflation = variance_inflation([[mine], [other]], n, shared_cancels=False)
     return replace(phase, ratio=ratio_of_times(mine, other, inflation=inflation))

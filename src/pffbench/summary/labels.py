@@ -1,4 +1,4 @@
-"""Labels of cases: what sets a case apart, and how its arrays are stored."""
+"""Labels of cases: their distinguishing settings, and the storage of their arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OWN_COLUMNS = frozenset({"settings", "transfer"})
 
 
 def variants_of(names: Sequence[str], record: RunRecord) -> dict[str, str]:
-    """Return, for each case, in what it differs from others of its backend and settings."""
+    """Return, for each case, its differences from others of its backend and settings."""
     told = {
         name: {**record.cases[name]["parameters"], **record.cases[name]["options"]}
         for name in names
@@ -29,7 +29,7 @@ def variants_of(names: Sequence[str], record: RunRecord) -> dict[str, str]:
     return found
 
 
-#: Parameters that say which array places a workload reads, in which order, or what becomes of its
+#: Parameters that select the array places that a workload reads, their order, or the fate of its
 #: tables; comparisons that differ in nothing else would have the same title.
 _PLACES = (
     "axis", "box", "position", "count", "cut", "order", "kind", "versions", "probabilities",
@@ -37,9 +37,9 @@ _PLACES = (
 
 
 def comparisons_apart(record: RunRecord) -> dict[str, str]:
-    """Return, for each comparison, in which of the places that it reads it differs from others.
+    """Return, for each comparison, its differences from others in the places that it reads.
 
-    Such as `` axis 0``, to be put behind the name of the workload; empty where all read alike.
+    Such as `` axis 0``, to be appended to the name of the workload; empty if all read alike.
     """
     groups = {entry["group"]: entry["parameters"] for entry in record.cases.values()}
     telling = [
@@ -52,7 +52,7 @@ def comparisons_apart(record: RunRecord) -> dict[str, str]:
 
 
 def parameters_apart(record: RunRecord) -> dict[str, str]:
-    """Return, for each comparison, all parameters that its cases share and others have not.
+    """Return, for each comparison, all parameters common to its cases that others lack.
 
     Such as ``cache dropped``; layout, workload and the places that are read have names of their
     own.
@@ -78,7 +78,7 @@ def _short(value: object) -> str:
 
 
 def stored_as(entry: Mapping[str, object]) -> str:
-    """Say how the arrays of a case are really stored, by its entry in `run.json`."""
+    """Return the storage layout of a case's arrays, by its entry in `run.json`."""
     stored = entry.get("stored_as")
     if not isinstance(stored, dict):
         return ""

@@ -15,7 +15,7 @@ from pffbench.record.samples import Sample
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.statistics import Caveat, Spread, spread, warnings_for
 
-#: Part of the bytes of a read that go through pages mapped anew, from which on it is told.
+#: Fraction of the bytes of a read in newly mapped pages from which on it is reported.
 MUCH_FAULTED = 0.5
 
 
@@ -38,24 +38,24 @@ class PhaseSummary:
     operations_rate : float or None
         Library calls of all ranks per second of the median; None for sums of phases.
     ratio : Ratio or None
-        Time over that of the fastest case of the comparison, over the repetitions that both have;
-        None for raw bytes, for invalid cases and where there is nothing to compare with.
+        Time over that of the fastest case of the comparison, over their common repetitions;
+        None for raw bytes, for invalid cases and without another case.
     cpu_seconds : float or None
         Median processor seconds of all ranks together; None where they were not recorded.
     faulted : float or None
-        Bytes of the pages that were mapped anew, over the bytes that were moved; None where none
-        are moved or faults were not recorded.
+        Bytes of newly mapped pages over the bytes moved; None if none are moved or faults were
+        not recorded.
     ranks : RankSpread or None
-        How far the ranks lie apart; None for sums of phases, whose slowest rank no row tells, and
-        for what another program measured without telling.
+        Spread of the ranks; None for sums of phases, whose slowest rank is not recorded, and for
+        results of other programs without it.
     first_done : float or None
         Bytes per second if all ranks had taken as long as the fastest one; `rate` is that of the
         slowest one. None where no data move, and for sums.
     roofline : float or None
-        Part that was reached of the speed of raw bytes: the smallest median of the raw transfers
-        of the same bytes over the median seconds.
+        Fraction of the speed of raw bytes: the smallest median of the raw transfers of the same
+        bytes over the median seconds.
     warnings : tuple of Caveat
-        What makes the numbers less trustworthy.
+        Caveats about the numbers.
     """
 
     phase: str
@@ -89,19 +89,19 @@ def phase_summary(
     phase : str
         Its name.
     by_block : dict of int to float
-        Seconds of each repetition that counts; at least one.
+        Seconds of each repetition that counts; not empty.
     rows : dict of str to sequence of Sample
         The rows of the case, by phase, warm-ups included.
     ratio : Ratio, optional
         Time over that of the fastest case of the comparison.
     limit : float, optional
-        Seconds that raw bytes take.
+        Seconds of the raw transfer.
     resolution : float
-        Seconds under which the harness itself shows.
+        Resolution of the harness in seconds.
     inflation : float
         Variance inflation by dependent repetitions.
     """
-    # A sum of phases is told of by its transfer, or its first phase where nothing is moved.
+    # A sum of phases is described by its transfer, or its first phase if no data are moved.
     parts = [part for part in TOTALS.get(phase, (phase,)) if part in rows]
     part = next((part for part in parts if part in MOVING), parts[0])
     counted = [row for row in rows[part] if not row.warmup]
@@ -132,7 +132,7 @@ def phase_summary(
 
 
 def _operations(phase: str, operations: int, seconds: float) -> float | None:
-    """Return calls per second; a sum of phases has none, nor has what nobody counted."""
+    """Return calls per second; None for sums of phases and uncounted calls."""
     return None if phase in TOTALS or not operations else _per_second(operations, seconds)
 
 
@@ -141,7 +141,7 @@ def _per_second(amount: int, seconds: float) -> float | None:
 
 
 def _unproved(phase: str, rows: Mapping[str, Sequence[Sample]]) -> Iterator[Caveat]:
-    """Tell of reads before which the cache state that was asked for was not proved."""
+    """Report reads before which the requested cache state was not proved."""
     if phase not in (*TOTALS["read_total"], "read_total"):
         return
     reads = [row for row in rows.get("read", ()) if not row.warmup]
@@ -181,7 +181,7 @@ def _page_faults(part: float) -> Caveat:
 
 @dataclass(frozen=True)
 class RankSpread:
-    """The ranks of one phase of one case, over the repetitions that count.
+    """The spread of the ranks in one phase of one case, over the repetitions that count.
 
     Parameters
     ----------
@@ -193,19 +193,19 @@ class RankSpread:
     slowest_rank : int
         The rank that was the slowest most often.
     slowest_share : float
-        Part of the repetitions in which it was; of R equal ranks each has about 1 / R.
+        Fraction of the repetitions in which it was; of R equal ranks each has about 1 / R.
     slowest_host : str
         The host that had the slowest rank most often.
     host_share : float
-        Part of the repetitions in which it had.
+        Fraction of the repetitions in which it had.
     idlest_rank : int or None
-        The rank that took the least processor time most often; None where that is not recorded. In
-        a collective call all ranks take equally long, and those that wait for another one poll:
+        The rank that used the smallest processor time most often; None if not recorded. In a
+        collective call all ranks take equally long, and those that wait for another one poll:
         that one is idle in the system, or does not get a processor.
     idlest_share : float
-        Part of the repetitions in which it did.
+        Fraction of the repetitions in which it did.
     idle : float
-        How much less it took than the median rank, over the time of the phase; the median.
+        How much less it used than the median rank, over the time of the phase; the median.
     """
 
     first: float
@@ -222,9 +222,9 @@ class RankSpread:
 
 
 def rank_spread(rows: Sequence[Sample]) -> RankSpread | None:
-    """Describe the ranks by the samples of one phase, one for each repetition; at least one.
+    """Describe the ranks by the samples of one phase, one for each repetition; not empty.
 
-    None where only the slowest rank is known, as in what other programs measured.
+    None where only the slowest rank is known, as in results of other programs.
     """
     middle = np.array([row.own_median for row in rows])
     if np.isnan(middle).any():
@@ -250,7 +250,7 @@ def rank_spread(rows: Sequence[Sample]) -> RankSpread | None:
 
 
 def _idlest(rows: Sequence[Sample]) -> tuple[int | None, int, float]:
-    """Return who took the least processor time, how often, and how much less than the median."""
+    """Return the idlest rank, its frequency, and its difference from the median."""
     known = [row for row in rows if row.idlest_rank is not None and row.job > 0]
     if not known:
         return None, 0, 0.0

@@ -23,7 +23,7 @@ Times = Mapping[int, float]
 ALPHA = 0.05
 
 
-#: Repetitions under which nothing is shown, nor dependence estimated.
+#: Minimum repetitions for showing a difference, and for estimating dependence.
 FEWEST = 7
 
 
@@ -36,19 +36,19 @@ NORMAL = NormalDist()
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times as long one way takes as another, with its uncertainty.
+    """The ratio of the times of two ways, with its uncertainty.
 
     Parameters
     ----------
     n : int
-        Number of repetitions of the way that has fewer.
+        Number of repetitions of the way with fewer.
     value : float
         Ratio of the medians.
     low, high : float
-        Interval at the level asked for; 0 and infinity where the repetitions are too few for any.
+        Interval at the requested level; 0 and infinity if there are too few repetitions.
     p : float
-        Two-sided probability of so large a difference between equal ways, dependence of the
-        repetitions included.
+        Two-sided probability of so large a difference between equal ways, including dependence of
+        the repetitions.
     """
 
     n: int
@@ -59,18 +59,18 @@ class Ratio:
 
     @classmethod
     def unknown(cls) -> Ratio:
-        """Return what is known of two ways that cannot be compared: nothing."""
+        """Return the ratio of two ways that cannot be compared: no information."""
         return cls(0, math.nan, 0.0, math.inf, 1.0)
 
     @property
     def inverse(self) -> Ratio:
-        """The ratio the other way round."""
+        """The inverse ratio."""
         low = 1 / self.high if self.high else math.inf
         high = 1 / self.low if self.low else math.inf
         return Ratio(self.n, 1 / self.value if self.value else math.inf, low, high, self.p)
 
     def is_equivalent(self, margin: float) -> bool:
-        """Whether the whole interval is nearer to 1 than the margin."""
+        """Return whether the whole interval is nearer to 1 than the margin."""
         return 1 / (1 + margin) < self.low and self.high < 1 + margin
 
 
@@ -80,7 +80,7 @@ def ratio(times: Values, others: Values, level: float = ALPHA, inflation: float 
     Parameters
     ----------
     times, others : array of float64, shape (n,), (m,)
-        Seconds of the repetitions of each way; at least one each.
+        Seconds of the repetitions of each way; one or more each.
     level : float
         The interval misses the true ratio with at most this probability.
     inflation : float
@@ -101,11 +101,10 @@ def ratio(times: Values, others: Values, level: float = ALPHA, inflation: float 
 def ratio_of_times(
     times: Times, others: Times, level: float = ALPHA, inflation: float = 1.0
 ) -> Ratio | None:
-    """Compare two ways by the blocks that both have.
+    """Compare two ways by their common blocks.
 
-    Ways of two runs have no block in common; their repetitions are compared all the same, without
-    what blocks have in common cancelling. None where there are none, or a time is no positive
-    number.
+    Ways of two runs have no common block; their repetitions are compared without cancelling the
+    common part of a block. None where there are none, or a time is not a positive number.
     """
     common = times.keys() & others.keys()
     one, other = (
@@ -116,16 +115,16 @@ def ratio_of_times(
 
 
 def are_times(*samples: Values) -> bool:
-    """Whether there are times, all of them positive numbers; a broken table can hold others."""
+    """Return whether there are times, all positive numbers; a broken table can hold others."""
     return all(values.size and values.min() > 0 and values.max() < math.inf for values in samples)
 
 
 def fastest_of(ways: Mapping[str, Times]) -> str:
     """Return the fastest of several ways.
 
-    Ways can have stopped after different numbers of repetitions, so it is the one whose median
-    no other one's is under, over the blocks that both have; where there is none, the one with the
-    smallest median.
+    Ways can have stopped after different numbers of repetitions, so it is the one whose median no
+    other one's is under, over their common blocks; without such a way, the one with the smallest
+    median.
     """
     order = sorted(ways, key=lambda way: (_median(ways[way]), way))
     for way in order:
@@ -139,7 +138,7 @@ def _median(times: Times) -> float:
 
 
 def _median_ratio(times: Times, others: Times) -> float:
-    """Return the ratio of two medians over common blocks, of all where there are none."""
+    """Return the ratio of two medians over common blocks, of all if there are none."""
     common = times.keys() & others.keys()
     if not common or len(common) == len(times) == len(others):
         one, other = _median(times), _median(others)
@@ -159,8 +158,8 @@ def p_value(a: Values, b: Values, inflation: float = 1.0) -> float:
     a, b : array of float64, shape (n,), (m,)
         Two samples.
     inflation : float
-        Variance inflation by dependent repetitions. The samples are brought nearer to each other
-        by the root of it before they are tested: the dual of an interval that is as much wider.
+        Variance inflation by dependent repetitions. The samples are moved nearer to each other
+        by its root before the test: the dual of an interval that is wider by the same factor.
     """
     return _p_at(_differences(a, b), 0.0, (a.size, b.size), inflation)
 
@@ -170,8 +169,8 @@ def shift_interval(
 ) -> tuple[float, float]:
     """Return the interval of the shift from `b` to `a` that inverts the rank test.
 
-    It holds the shifts that the test does not reject: `p_value` exceeds the level exactly where
-    the interval holds 0. It is infinite where the samples are too small for the level.
+    It contains the shifts that the test does not reject: `p_value` exceeds the level exactly where
+    the interval contains 0. It is infinite if the samples are too small for the level.
 
     Parameters
     ----------
@@ -263,7 +262,7 @@ def _cumulated(n: int, m: int) -> Values:
     return cumulated
 
 
-#: Normal score of the probability, 80 %, with which the repetitions that are named would decide.
+#: Normal score of the probability, 80 %, with which the reported repetitions would decide.
 _POWER = 0.84
 
 
@@ -271,7 +270,7 @@ def unit_error(times: Values, others: Values, inflation: float = 1.0) -> float:
     """Return the standard error of the logarithm of a ratio, times the root of the repetitions.
 
     It follows from the spread of both samples. The rank test has 3/pi of the efficiency of the t
-    test where times are normal, and more where they have outliers.
+    test for normal times, and more for times with outliers.
     """
     spread = math.hypot(*(_robust_deviation(np.log(values)) for values in (times, others)))
     return spread * math.sqrt(inflation * math.pi / 3)
@@ -292,7 +291,7 @@ def repetitions_for(distance: float, unit: float, level: float) -> int:
     Returns
     -------
     int
-        Never fewer than the test needs to show any difference at this level.
+        No fewer than the test needs to show any difference at this level.
     """
     enough = math.ceil(((_POWER - NORMAL.inv_cdf(level / 2)) * unit / distance) ** 2)
     return max(enough, _fewest_for(level))
@@ -319,7 +318,7 @@ def smallest_ratio(n: int, unit: float, level: float) -> float:
     Returns
     -------
     float
-        Infinity where so few repetitions show no difference, however large.
+        Infinity if so few repetitions show no difference, however large.
     """
     if smallest_p(n, n) > level:
         return math.inf
@@ -327,7 +326,7 @@ def smallest_ratio(n: int, unit: float, level: float) -> float:
 
 
 def _robust_deviation(values: Values) -> float:
-    """Return the standard deviation by the interquartile range, which outliers do not change."""
-    # NumPy's usual quantiles would give too little of a few values.
+    """Return the standard deviation by the interquartile range, which is robust to outliers."""
+    # NumPy's usual quantiles would be too small for few values.
     low, high = np.quantile(values, [0.25, 0.75], method="normal_unbiased")
     return float(high - low) / 1.349

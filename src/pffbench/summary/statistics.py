@@ -19,12 +19,12 @@ _CONFIDENCE = 0.95
 FEWEST_FOR_INTERVAL = 5
 #: A modified z-score above this is an outlier (Iglewicz and Hoaglin, 1993).
 OUTLIER_SCORE = 3.5
-#: A spread above this part of the mean is worth a warning, as pyperf has it.
+#: A spread above this fraction of the mean causes a warning, as in pyperf.
 LARGE_CV = 0.10
-#: The first repetition is slow when it takes longer than the median by this factor.
+#: The first repetition is slow if it exceeds the median by this factor.
 SLOW_FIRST = 1.5
 _NORMAL = NormalDist()
-#: Above this number of values the binomial distribution is taken as normal.
+#: Above this number of values the normal approximation of the binomial distribution is used.
 _MOST_EXACT = 500
 
 
@@ -62,7 +62,7 @@ def spread(values: Sequence[float] | Values, inflation: float = 1.0) -> Spread:
     Parameters
     ----------
     values : sequence of float
-        At least one.
+        One value or more.
     inflation : float
         Variance inflation by dependent repetitions; it widens the interval.
     """
@@ -78,9 +78,9 @@ def spread(values: Sequence[float] | Values, inflation: float = 1.0) -> Spread:
 def interval_of_median(values: Values, inflation: float = 1.0) -> tuple[float, float]:
     """Return the 95 % interval of a median by order statistics, whatever the distribution.
 
-    Between two order statistics it is interpolated as Hettmansperger and Sheather (1986) do, which
+    It is interpolated between two order statistics as by Hettmansperger and Sheather (1986), which
     brings the coverage close to 95 % for any n. The range of five values covers their median with
-    94 %; of fewer there is no interval.
+    94 %; fewer values give no interval.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def interval_of_median(values: Values, inflation: float = 1.0) -> tuple[float, f
 
 @lru_cache(maxsize=4096)
 def _depth(n: int, inflation: float) -> tuple[int, float]:
-    """Return how deep in the order of n values the interval begins, and how far to the next."""
+    """Return the depth in the order of n values at which the interval begins, and its fraction."""
     score = _NORMAL.inv_cdf((1 + _CONFIDENCE) / 2) * math.sqrt(inflation)
     if n > _MOST_EXACT:
         return max(1, math.floor((n - score * math.sqrt(n)) / 2)), 0.0
@@ -121,14 +121,14 @@ def _depth(n: int, inflation: float) -> tuple[int, float]:
 
 @dataclass(frozen=True)
 class Caveat:
-    """Something that makes a number less trustworthy, as a value that is stored with it.
+    """A caveat about a number, as a value that is stored with it.
 
     Parameters
     ----------
     code : str
         Stable name, for programs.
     message : str
-        What was seen, for people.
+        Observation, for people.
     """
 
     code: str
@@ -138,7 +138,7 @@ class Caveat:
 def warnings_for(
     values: Sequence[float], warmup: Sequence[float], resolution: float
 ) -> list[Caveat]:
-    """Find what spoils the values of one phase of one case.
+    """Return the caveats of the values of one phase of one case.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def warnings_for(
     warmup : sequence of float
         Seconds of the warm-up repetitions.
     resolution : float
-        Seconds under which the harness itself shows.
+        Resolution of the harness in seconds.
     """
     found: list[Caveat] = []
     v: Values = np.asarray(values, dtype=np.float64)
@@ -177,7 +177,7 @@ def modified_z_scores(values: Values) -> Values:
     return scores
 
 
-#: Part of the processors of a node that others, or its host, may take.
+#: Fraction of a node's processors that others, or its host, may take.
 BUSY = 0.15
 
 
@@ -188,12 +188,12 @@ class LoadSummary:
     Parameters
     ----------
     repetitions : int
-        Of how many it was recorded.
+        Number of repetitions for which it was recorded.
     busy, stolen, unsettled : int
-        In how many of them other processes took more than `BUSY` of the processors, the host of a
-        virtual machine did, and earlier writes were not on their device at the beginning.
+        Number of repetitions in which other processes took more than `BUSY` of the processors,
+        the host of a virtual machine did, and earlier writes were not on their device at the start.
     busy_others, steal : float
-        Median part of the processors that they took, of these repetitions.
+        Median fraction of the processors taken by them, over these repetitions.
     """
 
     repetitions: int = 0

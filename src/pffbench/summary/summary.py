@@ -39,25 +39,25 @@ __all__ = ["CaseSummary", "PhaseSummary", "Summary", "summarise"]
 
 @dataclass(frozen=True)
 class CaseSummary:
-    """One case: what it is and how its phases went.
+    """One case: its properties and the summaries of its phases.
 
     Parameters
     ----------
     sample : Sample
-        Any sample of it, for what is the same in all of them.
+        Any of its samples, for the fields that are the same in all of them.
     raw : bool
         Whether it moves raw bytes.
     variant : str
-        What sets it apart from other cases of the same backend in the comparison, beside
+        Its differences from other cases of the same backend in the comparison, in addition to
         settings and transfer, such as ``codec=gzip``; often empty.
     nbytes : int
         Bytes of array data that it writes.
     cache : str
         State of the page cache before reading, or ``unproved``.
     stored_as : str
-        How its arrays are really stored.
+        Storage layout of its arrays.
     disk_bytes, disk_files : int or None
-        What lay on disk.
+        Size on disk.
     peak_memory : int
         Largest peak memory of any rank in any repetition, in bytes.
     phases : dict of str to PhaseSummary
@@ -65,11 +65,11 @@ class CaseSummary:
     read_bytes : int
         Bytes of array data that it reads.
     counts : dict of (str, str) to float
-        What was counted, by phase and counter: median over repetitions, of all ranks together.
+        Counters, by phase and name: median over repetitions, of all ranks together.
     run : str
-        The results directory that it comes from, where several are joined; else empty.
+        The results directory of its run, if several are joined; else empty.
     invalid : str
-        Why it takes part in nothing: it failed, or read wrong data; mostly empty.
+        Reason for its exclusion: it failed, or read wrong data; usually empty.
     repetitions : int
         Repetitions that count.
     """
@@ -93,22 +93,22 @@ class CaseSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """A run, summarised.
+    """The summary of a run.
 
     Parameters
     ----------
     record : RunRecord
-        What `run.json` says.
+        Contents of `run.json`.
     groups : dict of str to list of CaseSummary
-        The cases of each comparison, as they were planned.
+        The cases of each comparison, as planned.
     gaps : tuple of str
-        What of the run is not there, or was left out: a summary can be of a part of it.
+        Missing or omitted parts of the run: a summary may cover only a part of it.
     answers : tuple of Answer
-        The headline: what is fastest in each comparison, and how sure that is.
+        The headline: the fastest contender of each comparison, and its certainty.
     load : LoadSummary
-        How busy the machine was with other things.
+        Load of the machine by other processes.
     absent : tuple of Absence
-        Formats that the headline was to compare and does not, since they failed.
+        Formats missing from the headline, since they failed.
     """
 
     record: RunRecord
@@ -132,7 +132,7 @@ def summarise(directory: str | Path) -> Summary:
     ValueError
         The directory holds no run that this version of pffbench can read.
     UserError
-        It does, but what is in it is not what pffbench wrote.
+        It does, but its contents are not those that pffbench wrote.
     """
     record = RunRecord.load(directory)
     path = Path(directory) / "samples.csv"
@@ -157,7 +157,7 @@ def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | P
     finished = complete.finished
     for sample in samples:
         key = (sample.case, sample.repetition)
-        # Of a million rows nearly all are of repetitions that came to their end: asked first.
+        # Of a million rows nearly all belong to completed repetitions: checked first.
         if key in finished or record.imported or complete.holds(*key, sample.phase):
             by_case[sample.case].append(sample)
         else:
@@ -194,7 +194,7 @@ def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | P
 
 
 def _headline(seconds: Mapping[str, Seconds], record: RunRecord, design: Design) -> list[Answer]:
-    """Say what is fastest; nothing is said of what another program measured and nobody verified."""
+    """Return the headline; without results of other programs, which nobody verified."""
     if record.imported:
         return []
     times = {
@@ -239,13 +239,12 @@ def _seconds(phases: Mapping[str, Sequence[Sample]]) -> dict[str, dict[int, floa
 
 
 def _by_block(rows: Sequence[Sample]) -> dict[int, float]:
-    """Return the seconds of the repetitions that count, as numbers of their own.
+    """Return the seconds of the repetitions that count, as separate numbers.
 
-    Those of the rows lie between all that a row has: kept, they would keep the memory of a million
-    rows, which is given back when the rows are forgotten.
+    Numbers of the rows would keep the memory of a million rows, which is released with the rows.
 
     Times of a clock that ran backwards, which made the run INVALID, are left out. Those of rows
-    that claim to be valid were refused when the table was read.
+    that claim to be valid were rejected when the table was read.
     """
     counted = [(r.repetition, r.job) for r in rows if not r.warmup and 0 <= r.job < math.inf]
     numbers = np.array([number for number, _ in counted], dtype=np.int64)
@@ -254,9 +253,9 @@ def _by_block(rows: Sequence[Sample]) -> dict[int, float]:
 
 
 class _Bounds:
-    """What the cases of a group are compared with: the fastest of their comparison, raw bytes.
+    """The references of a group's cases: the fastest of their comparison, and raw bytes.
 
-    Cases that failed or read wrong data take part in nothing.
+    Cases that failed or read wrong data are excluded.
 
     Parameters
     ----------
@@ -265,9 +264,9 @@ class _Bounds:
     seconds : dict
         Seconds by repetition, by phase, of each case of the group.
     level : float
-        The intervals of ratios miss the true ratio with at most this probability.
+        Maximum probability that an interval of a ratio misses the true ratio.
     headline : sequence of Answer
-        What the headline says of the group: its fastest cases and its ratios are taken.
+        The headline of the group, which provides fastest cases and ratios.
     """
 
     def __init__(
@@ -312,7 +311,7 @@ class _Bounds:
         return ratio_of_times(mine, other, self._level, inflation)
 
     def limit(self, name: str, phase: str, nbytes: int) -> float | None:
-        """Return the seconds that raw bytes take: never less than copying them in memory."""
+        """Return the seconds of the raw transfer: not less than copying the bytes in memory."""
         if name not in self._keys or phase not in MOVING:
             return None
         known = [self._seconds[raw].get(phase) for raw in self._raw]
@@ -322,9 +321,9 @@ class _Bounds:
         return max(min(medians), nbytes / self._copy_rate if self._copy_rate else 0.0)
 
     def inflation(self, phase: str, n: int, *, shared_cancels: bool) -> float:
-        """Return the variance inflation by the dependence seen in a phase.
+        """Return the variance inflation by dependence in a phase.
 
-        What cases share in a block cancels in ratios, but not in the median of a case.
+        The common part of a block's cases cancels in ratios, but not in the median of a case.
         """
         key = (phase, n, shared_cancels)
         if key not in self._inflations:
@@ -400,20 +399,20 @@ def _case(
 
 
 def resolution_of(record: RunRecord) -> float:
-    """Return the seconds under which the harness itself shows."""
+    """Return the resolution of the harness in seconds."""
     floor = record.floor
     return RESOLUTION * max(floor.get(key, 0.0) for key in (record.clock, "tick"))
 
 
 def gaps_of(path: Path, cut: Set[tuple[str, int]]) -> tuple[str, ...]:
-    """Find what was left out.
+    """Describe omitted rows and repetitions.
 
     Parameters
     ----------
     path : Path
         `samples.csv`.
     cut : set of (str, int)
-        The repetitions, as case and number, that were cut short.
+        The incomplete repetitions, as case and number.
     """
     found = []
     if is_torn(path):
@@ -427,8 +426,8 @@ def gaps_of(path: Path, cut: Set[tuple[str, int]]) -> tuple[str, ...]:
 #: Case → phase and counter → median over the repetitions that count, of all ranks together.
 Medians = Mapping[str, Mapping[tuple[str, str], float]]
 
-#: Headings of a table, with what each tells: the pages or chunks that reads lie in, what went
-#: through read(2) and its like, and what the kernel fetched from a device meanwhile.
+#: Headings of a table, with their counters: the pages or chunks that contain the reads, the bytes
+#: passed by read(2) and related calls, and the bytes fetched from a device meanwhile.
 AMPLIFICATIONS = {
     "×touched": "touched_bytes",
     "×called": "read_bytes",
@@ -437,7 +436,7 @@ AMPLIFICATIONS = {
 
 
 def median_counts(directory: str | Path) -> Medians:
-    """Return what the repetitions of a run have counted; empty where nothing was.
+    """Return the counters of a run's repetitions; empty if nothing was counted.
 
     Raises
     ------
@@ -455,7 +454,7 @@ def median_counts(directory: str | Path) -> Medians:
 
 
 def amplification(case: CaseSummary, counter: str) -> float | None:
-    """Return a counter of reading over the bytes that were wanted; None where it was not counted.
+    """Return a counter of reading over the requested bytes; None if it was not counted.
 
     Parameters
     ----------
@@ -476,9 +475,8 @@ def compression_ratio(case: CaseSummary, *, padded: bool = False) -> float | Non
     case : CaseSummary
         The case.
     padded : bool
-        Count what pads the chunks at the edges of an array as data: what the compressor was given,
-        over what it made of it. Otherwise padding makes the ratio smaller, below 1 without any
-        compression.
+        Count the padding of chunks at the edges of an array as data: the compressor's input over
+        its output. Otherwise padding makes the ratio smaller, below 1 without any compression.
     """
     stored = case.counts.get(("write", "stored_bytes"))
     data = case.counts.get(("write", "padded_bytes"), 0.0) if padded else float(case.nbytes)
