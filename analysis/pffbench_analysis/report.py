@@ -139,7 +139,7 @@ def figures(summary: Summary) -> Iterator[tuple[str, Figure]]:
 
 def drawings(summary: Summary) -> Iterator[Drawing]:
     """Yield the figures to draw.
-    
+
     The answer of the run comes first, then a figure for each group of phases of each comparison.
     """
     if panels := answer_panels(summary):
