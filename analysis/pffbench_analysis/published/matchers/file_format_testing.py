@@ -45,7 +45,7 @@ Key = tuple[str, str, int, str]
 
 
 class FileFormatTesting:
-    """Matches cases by format, number of datasets, shape and type."""
+    """Matcher of cases by format, number of datasets, shape and type."""
 
     def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
         """Return the numbers with a counterpart in the run.

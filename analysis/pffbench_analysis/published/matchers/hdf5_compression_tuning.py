@@ -28,7 +28,7 @@ Key = tuple[str, str, str, str, str, str]
 
 
 class Hdf5CompressionTuning:
-    """Matches cases by codec, chunk, size of the cache and access; times scale with granules."""
+    """Matcher of cases by codec, chunk, size of the cache and access; times scale with granules."""
 
     def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
         """Return the numbers with a counterpart in the run.

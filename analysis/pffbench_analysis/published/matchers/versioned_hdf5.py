@@ -71,7 +71,7 @@ Subject = tuple[str, str, str, str, str]
 
 
 class VersionedHdf5Matcher:
-    """Matches cases by kind of history, number of versions, chunk size, codec and way."""
+    """Matcher of cases by kind of history, number of versions, chunk size, codec and way."""
 
     def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
         """Return the numbers with a counterpart in the run.

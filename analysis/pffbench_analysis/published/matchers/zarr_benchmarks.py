@@ -118,7 +118,7 @@ class _Beside:
 
 
 class ZarrBenchmarks:
-    """Matches cases by volume, codec, level, shuffle and chunk; times by library too."""
+    """Matcher of cases by volume, codec, level, shuffle and chunk; times by library too."""
 
     def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
         """Return the numbers with a counterpart in the run.
