@@ -32,7 +32,7 @@ _NEAREST = ("file_per_process", "defaults", "dropped")
 
 
 class ChunkingVsMemmap:
-    """Matcher of cases by format, axis of the slice, element type and the stride of the worst axis."""
+    """Matcher of cases by format, axis of the slice, element type and stride of the worst axis."""
 
     def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
         """Return the numbers with a counterpart in the run.
