@@ -1,4 +1,4 @@
-"""Reads results directories of pffbench: frames for notebooks, figures for reports; never MPI."""
+"""Analysis of pffbench results directories: frames, figures and reports, without MPI."""
 
 from pffbench_analysis.frames import load_counts, load_ranks, load_samples
 

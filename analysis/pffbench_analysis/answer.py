@@ -1,4 +1,4 @@
-"""The answer of a run as numbers of its picture: each contender beside the fastest one."""
+"""Data of the answer's figure: the ratio of each contender to the fastest one."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from pffbench.summary.summary import CaseSummary, Summary
 from pffbench_analysis.charts import label
 from pffbench_analysis.style import plain
 
-#: Of the contender with the smallest median, and of the others.
+#: Standings of the contender with the smallest median, and of the others.
 Standing = Literal["fastest", "ahead", "slower", "equal", "undecided"]
 
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """A contender of a comparison, by its fastest case.
+    """A contender of a comparison, represented by its fastest case.
 
     Parameters
     ----------
     key : (int, str)
-        The place of the comparison in the headline, and the contender: the same in all totals.
+        Index of the comparison in the headline, and the contender: the same in all totals.
     comparison : str
-        What sets the comparison apart from others of the run; empty where there is one.
+        Distinguishing parameters of the comparison; empty where it is the only one.
     name : str
         The contender: a format, or a case where one format is compared with itself.
     case : str
         Its fastest case, in words.
     backend : str
-        Of that case.
+        Backend of that case.
     seconds : float
         Median of that case.
     standing : {"fastest", "ahead", "slower", "equal", "undecided"}
-        How it stands to the one with the smallest median, which is ``fastest`` where that is
-        decided and ``ahead`` otherwise.
+        Standing against the one with the smallest median, which is ``fastest`` if decided and
+        ``ahead`` otherwise.
     ratio : Ratio
-        Its time over that of the one with the smallest median; of that one itself 1.
+        Its time over that of the one with the smallest median, for which the ratio is 1.
     needed : int
-        Where it is undecided: repetitions that would probably decide it.
+        If undecided: repetitions that would probably decide it.
     """
 
     key: tuple[int, str]
@@ -57,7 +57,7 @@ class AnswerRow:
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the one that the others are compared with."""
+        """Whether the others are compared with it."""
         return self.standing in ("fastest", "ahead")
 
 
@@ -81,7 +81,7 @@ class AnswerPanel:
 
 
 def answer_panels(summary: Summary) -> list[AnswerPanel]:
-    """Return the numbers of the picture; none where nothing is compared, or all is too short."""
+    """Return the panels; none where nothing is compared, or all times are too short."""
     panels = []
     for total in TOTALS:
         found = [a for a in summary.answers if a.total == total and not a.too_short]
@@ -92,12 +92,12 @@ def answer_panels(summary: Summary) -> list[AnswerPanel]:
 
 
 def margin_of(summary: Summary) -> float:
-    """Return the difference, as a part, under which two ways count as equally fast."""
+    """Return the relative difference under which two ways count as equally fast."""
     return Design.of_experiment(summary.record.experiment).margin
 
 
 def answer_notes(summary: Summary) -> list[str]:
-    """Explain the picture."""
+    """Return the reading notes of the figure."""
     margin = f"{100 * margin_of(summary):g} %"
     notes = [
         "Points: median time over the smallest median (diamond, at 1), of formats by their fastest "

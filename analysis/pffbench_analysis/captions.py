@@ -1,4 +1,4 @@
-"""What a figure says in words: what is compared, how to read it, where it comes from."""
+"""Text of a figure: its heading, reading notes, warnings and source."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pffbench.summary.summary import CaseSummary, Summary
 from pffbench_analysis.charts import CaseMedian, Chart, dots_each, keeps_data, label
 from pffbench_analysis.style import plain
 
-#: Libraries whose versions belong below a figure, by import name; with each the C library it
-#: wraps, by the key in `run.json`.
+#: Libraries whose versions are named below a figure, by import name, with the C library that
+#: each wraps, by the key in `run.json`.
 _LIBRARIES = {
     "h5py": "hdf5",
     "netCDF4": "netcdf_c",
@@ -23,18 +23,18 @@ _LIBRARIES = {
 
 
 def heading(cases: Sequence[CaseSummary], summary: Summary, differs: Mapping[str, str]) -> str:
-    """Say what is compared, and in what it differs from the other comparisons of the run."""
+    """Return the heading of a comparison, with its distinguishing parameters."""
     told = title(cases, summary)
     more = [f"{key} {value}" for key, value in differs.items() if key not in _IN_TITLE]
     return plain(", ".join([told, *more]))
 
 
-#: Parameters that the title names already.
+#: Parameters that the title already names.
 _IN_TITLE = {"workload", "layout", "cache", "durability", "source"}
 
 
 def stamp(summary: Summary) -> str:
-    """Return what is to be stamped over a figure: INVALID, or nothing."""
+    """Return the stamp over a figure: INVALID, or nothing."""
     return "INVALID" if summary.record.valid is False or summary.record.reasons else ""
 
 
@@ -78,7 +78,7 @@ def _medians(chart: Chart, cases: Sequence[CaseSummary]) -> str:
 
 
 def _whiskers(drawn: Sequence[CaseMedian]) -> str:
-    """Explain what stands around the medians, by how many repetitions there are."""
+    """Explain the whiskers around the medians, by the number of repetitions."""
     counts = sorted({len(median.repetitions) for median in drawn})
     texts = []
     if any(e.has_interval for e in drawn):
@@ -97,7 +97,7 @@ def _whiskers(drawn: Sequence[CaseMedian]) -> str:
 
 
 def alarms(summary: Summary) -> list[str]:
-    """Say what is wrong with a run."""
+    """List the problems of a run."""
     record = summary.record
     texts = []
     if stamp(summary):
@@ -111,7 +111,7 @@ def alarms(summary: Summary) -> list[str]:
 
 
 def alarms_of_group(summary: Summary, group: str) -> list[str]:
-    """Say which cases of a comparison gave no result, or one that is not drawn."""
+    """List the cases of a comparison without a result, or with one that is not drawn."""
     there = {case.sample.case for case in summary.groups[group]}
     entries = summary.record.cases.items()
     missing = sorted(name for name, e in entries if e.get("group") == group and name not in there)
@@ -148,7 +148,7 @@ def _versions(software: Mapping[str, Any]) -> list[str]:
     texts = [f"pffbench {own}"] if own else []
     libraries = software.get("libraries", {})
     for name, wrapped in _LIBRARIES.items():
-        # Of joined runs there may be another one, such as `zarr (RUN)`.
+        # Joined runs may have another one, such as `zarr (RUN)`.
         for told, facts in libraries.items():
             known = told.partition(" ")[0] == name and isinstance(facts, Mapping)
             if known and facts.get("version"):

@@ -1,4 +1,4 @@
-"""From a summary to the numbers of its charts; nothing here draws."""
+"""Data of the charts of a summary, without drawing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Spread
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
 
 _MIB = 2**20
-#: The order of a cycle; phases that are not named here follow in the order in which they ran.
+#: Phases in the order of a cycle; others follow in the order of the run.
 _ORDER = (
     "create", "define", "flush", "close", "sync", "reopen", "reopen_array", "extend",
     "flush_update", "close_update", "sync_update", "open", "open_array", "close_read", "remove",
@@ -24,12 +24,12 @@ _ORDER = (
 
 @dataclass(frozen=True)
 class CaseMedian:
-    """One mark: the median of a case in a phase, how sure it is, and its repetitions.
+    """One mark: the median of a case in a phase, its interval and its repetitions.
 
     Parameters
     ----------
     label : str
-        Names the case within its comparison.
+        Name of the case within its comparison.
     backend, settings, transfer : str
         Of the case.
     raw : bool
@@ -41,7 +41,7 @@ class CaseMedian:
     repetitions : tuple of float
         The repetitions in their order.
     below_resolution : bool
-        Whether the phase is too short to be told apart from the harness.
+        Whether the phase is too short to be distinguished from the harness.
     """
 
     label: str
@@ -72,7 +72,7 @@ class Panel:
     medians : tuple of CaseMedian or None
         The cases.
     limit : float or None
-        What raw bytes reach, in the unit of the chart.
+        Value reached by raw bytes, in the unit of the chart.
     """
 
     heading: str
@@ -81,7 +81,7 @@ class Panel:
 
     @property
     def drawn(self) -> list[CaseMedian]:
-        """The medians that there are."""
+        """The medians without gaps."""
         return [median for median in self.medians if median is not None]
 
 
@@ -94,11 +94,11 @@ class Chart:
     name : {"metadata", "data", "totals"}
         The group of phases.
     heading : str
-        What is shown.
+        Quantity of the chart.
     unit : str
         Label of the axis of values.
     more_is_better : bool
-        Rates are good when high, times when low.
+        True for rates, false for times.
     panels : tuple of Panel
         The phases.
     labels : tuple of str
@@ -116,7 +116,7 @@ class Chart:
 def charts(cases: Sequence[CaseSummary], summary: Summary) -> Iterator[Chart]:
     """Yield the charts of one comparison; those without any number are left out.
 
-    Cases that are INVALID are not drawn: whoever sees a mark compares it.
+    INVALID cases are not drawn, since readers compare any visible mark.
     """
     ordered = sorted((case for case in cases if not case.invalid), key=place)
     if not ordered:
@@ -158,7 +158,7 @@ def charts(cases: Sequence[CaseSummary], summary: Summary) -> Iterator[Chart]:
 
 @dataclass(frozen=True)
 class RawLimit:
-    """What bounds the cases of a comparison in a phase.
+    """Bound on the cases of a comparison in a phase.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class RawLimit:
 
 
 def raw_limit(cases: Sequence[CaseSummary], summary: Summary, phase: str) -> RawLimit | None:
-    """Return what bounds the cases of a comparison in a phase; None without raw transfers."""
+    """Return the bound on the cases of a comparison in a phase; None without raw transfers."""
     found = [
         (told.seconds.median, label(case), round((told.rate or 0.0) * told.seconds.median))
         for case in cases
@@ -210,7 +210,7 @@ def _word(value: object) -> str:
 
 
 def differences(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """Tell comparisons apart: for each one the parameters in which it differs from another.
+    """Return for each comparison the parameters in which it differs from another.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def differences(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, 
 
 
 def place(case: CaseSummary) -> tuple[object, ...]:
-    """Order formats before raw bytes, as the tables do, and numbers in labels by their size."""
+    """Sort key: formats before raw bytes, as in tables, and numbers in labels by size."""
     s = case.sample
     words = re.split(r"(\d+)", case.variant)
     natural = [(int(word), "") if word.isdigit() else (0, word) for word in words]
@@ -235,7 +235,7 @@ def place(case: CaseSummary) -> tuple[object, ...]:
 
 
 def _metadata(cases: Sequence[CaseSummary]) -> tuple[str, ...]:
-    """Return the phases that move no data: the usual ones first, then what a workload adds."""
+    """Return the phases that move no data: the usual ones first, then those of the workload."""
     names = dict.fromkeys(name for case in cases for name in case.phases if name not in MOVING)
     return tuple(n for n in _ORDER if n in names) + tuple(n for n in names if n not in _ORDER)
 
@@ -245,7 +245,7 @@ Convert = Callable[[float, PhaseSummary, CaseSummary], float]
 
 
 def _times(cases: Sequence[CaseSummary], phases: Sequence[str]) -> tuple[str, Convert]:
-    """Return the unit that suits the longest of some times, and what converts to it."""
+    """Return the unit that suits the longest of some times, and the conversion to it."""
     found = [case.phases[name].seconds.median for case in cases for name in phases
              if name in case.phases]  # fmt: skip
     if max(found, default=1.0) >= 1.0:
@@ -307,24 +307,24 @@ def _median(case: CaseSummary, phase: str, convert: Convert) -> CaseMedian | Non
 
 
 def keeps_data(case: CaseSummary, entries: Mapping[str, Any]) -> bool:
-    """Whether what a case writes can be read back; without that it bounds nothing."""
+    """Whether a case's data can be read back; otherwise it is no bound."""
     return bool(entries.get(case.sample.case, {}).get("verified", True))
 
 
-#: So many repetitions of one mark can be told apart in a figure that stands still.
+#: Largest number of repetitions of one mark that a static figure can resolve.
 MOST_DOTS = 200
-#: So many dots a figure has in all, unless that leaves too few for one: SVG keeps each of them.
+#: Largest number of dots of a figure, unless too few remain for one mark: SVG keeps each.
 _MOST_IN_ALL = 4000
 _FEWEST_DOTS = 20
 
 
 def dots_each(medians: int) -> int:
-    """Return how many repetitions a figure of so many medians shows of each at most."""
+    """Return the largest number of repetitions per median in a figure of so many medians."""
     return min(MOST_DOTS, max(_FEWEST_DOTS, _MOST_IN_ALL // max(1, medians)))
 
 
 def kept(values: Sequence[float], most: int) -> list[int]:
-    """Return the places of at most so many values, evenly spaced in their order.
+    """Return the indices of at most `most` values, evenly spaced in their order.
 
     The smallest and the largest one are always among them; `most` is three or more.
     """

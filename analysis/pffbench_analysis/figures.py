@@ -1,4 +1,4 @@
-"""Draws a chart with matplotlib's objects: no window, no global state."""
+"""Drawing of charts with matplotlib objects, without windows or global state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PITCH = 0.19
 
 
 def draw(chart: Chart, words: Words) -> Figure:
-    """Draw a chart; every axes of the figure is a panel and carries its phase as ``gid``."""
+    """Draw a chart; each axes is a panel, with its phase as ``gid``."""
     with mpl.rc_context(RC):
         columns = _columns(len(chart.panels))
         rows = math.ceil(len(chart.panels) / columns)
@@ -46,7 +46,7 @@ def _columns(panels: int) -> int:
 
 
 def row_places(chart: Chart) -> list[float]:
-    """Return where each case stands, from the top; another backend begins after a gap."""
+    """Return the row of each case, from the top, with a gap between backends."""
     names = [_backend_at(chart, i) for i in range(len(chart.labels))]
     gaps = np.cumsum([0.0] + [0.35 * (a != b) for a, b in pairwise(names)])
     return [float(i + gap) for i, gap in enumerate(gaps)]
@@ -75,7 +75,7 @@ def _draw_panel(ax: Axes, panel: Panel, chart: Chart, places: Sequence[float]) -
 
 
 def prepare_rows(ax: Axes, heading: str, labels: Sequence[str], places: Sequence[float]) -> None:
-    """Make axes with a heading and a labelled row for each case, from the top."""
+    """Set up axes with a heading and a labelled row for each case, from the top."""
     ax.set_gid(heading)
     ax.set_title(heading, loc="left", fontsize=8.5, fontweight="bold", pad=4)
     ax.set_yticks(list(places), list(labels))
@@ -86,12 +86,12 @@ def prepare_rows(ax: Axes, heading: str, labels: Sequence[str], places: Sequence
     ax.set_axisbelow(True)
 
 
-#: Medians and where they stand. One call draws all of a panel: hundreds would take seconds.
+#: Medians and their rows. One call draws all of a panel: hundreds would take seconds.
 Placed = Sequence[tuple[CaseMedian, float]]
 
 
 def _draw_medians(ax: Axes, placed: Placed, marker: str) -> None:
-    """Draw medians; hollow where there is but one repetition, which tells nothing of noise."""
+    """Draw medians; hollow for a single repetition, which shows no noise."""
     if not placed:
         return
     ax.scatter(
@@ -146,7 +146,7 @@ def _draw_whiskers(ax: Axes, placed: Placed) -> None:
 
 
 def _draw_repetitions(ax: Axes, placed: Placed, most: int) -> None:
-    """Draw at most so many repetitions of each median, the first one uppermost."""
+    """Draw at most a given number of repetitions of each median, the first one uppermost."""
     several = [(median, place) for median, place in placed if len(median.repetitions) > 1]
     if not several:
         return
@@ -180,7 +180,7 @@ def _scale(chart: Chart, axes: Sequence[Axes], columns: int) -> None:
     limits = [panel.limit for panel in chart.panels if panel.limit is not None]
     values = [v for e in drawn for v in (e.value, e.low, e.high, *e.repetitions)]
     marks = [v for v in (*values, *limits) if 0 < v < math.inf]
-    shared = axes[0]  # the axis is shared: what is set on one holds for all
+    shared = axes[0]  # the axis is shared: a setting of one holds for all
     if marks:
         for ax in axes:
             ax.set_xscale("log", nonpositive="clip")

@@ -1,4 +1,4 @@
-"""Draws the answer of a run: ratios with their intervals, a panel for writing and for reading."""
+"""The figure of the answer of a run: ratios with intervals, a panel per total."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _MARKERS = {"fastest": "D", "ahead": "D", "slower": "o", "equal": "s", "undecide
 
 
 def draw_answer(panels: Sequence[AnswerPanel], margin: float, words: Words) -> Figure:
-    """Draw the answer; every axes of the figure is a panel and carries its total as ``gid``.
+    """Draw the answer; each axes is a panel, with its total as ``gid``.
 
     Parameters
     ----------
     panels : sequence of AnswerPanel
-        At least one.
+        One or more.
     margin : float
         Half-width, as a part, of the band in which contenders count as equally fast.
     words : Words
-        The text around it.
+        Text around the panels.
     """
     rows = {row.key: row for panel in panels for row in panel.rows}
     places = _places(rows.values())
@@ -58,7 +58,7 @@ def draw_answer(panels: Sequence[AnswerPanel], margin: float, words: Words) -> F
 
 
 def _places(rows: Iterable[AnswerRow]) -> dict[tuple[int, str], float]:
-    """Return where each contender stands, from the top; named comparisons have a line above."""
+    """Return the row of each contender, from the top; named comparisons have a line above."""
     places: dict[tuple[int, str], float] = {}
     at, before = 0.0, -1
     for row in sorted({row.key: row for row in rows}.values(), key=lambda row: row.key):
@@ -71,7 +71,7 @@ def _places(rows: Iterable[AnswerRow]) -> dict[tuple[int, str], float]:
 
 
 def _bounds(panels: Sequence[AnswerPanel], margin: float) -> tuple[float, float]:
-    """Return the ends of the axis: all that is drawn and finite, and the band."""
+    """Return the ends of the axis, which hold the band and all finite values."""
     ratios = [row.ratio for panel in panels for row in panel.rows]
     values = [v for r in ratios for v in (r.low, r.value, r.high) if 0 < v < math.inf]
     low, high = min(*values, 1 / (1 + margin)), max(*values, 1 + margin)

@@ -50,7 +50,7 @@ def load_samples(run: str | Path) -> pd.DataFrame:
     columns = zip(*map(astuple, samples), strict=True) if samples else ([] for _ in COLUMNS)
     frame = pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
     frame["started"] = pd.to_datetime(frame["started"], utc=True)
-    # Tables of an earlier version have no job time; it was the largest own time then.
+    # Tables of an earlier version lack the job time, which was then the largest own time.
     frame["seconds"] = frame["seconds"].astype("float64").fillna(frame["own_max"])
     whole = ("disk_bytes", "disk_files", "minor_faults", "device_bytes", "resident_after")
     return frame.astype({"resident": "float64"} | dict.fromkeys((*whole, "dirty_bytes"), "Int64"))

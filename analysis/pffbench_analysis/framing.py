@@ -1,4 +1,4 @@
-"""A figure with its text around it, and room between for what is drawn."""
+"""A figure with text above and below, and room for axes between."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Words:
     Parameters
     ----------
     title : str
-        What is compared.
+        Subject of the comparison.
     notes : list of str
-        How to read it, below.
+        Reading notes, below the axes.
     alarms : list of str
-        What is wrong with the run, below and in another colour.
+        Problems of the run, below the notes in another colour.
     footnote : str
-        Where it comes from.
+        Source of the data.
     stamp : str
-        Stamped over the whole figure when not empty.
+        Text stamped over the whole figure; may be empty.
     """
 
     title: str
@@ -43,7 +43,7 @@ class Words:
 
 
 def page(heading: str, words: Words, body: float) -> Figure:
-    """Make a figure with its text written and room between for axes that are still to be made.
+    """Create a figure with its text and room for axes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`pffbench report`: summary, tables and figures of results directories, made anew."""
+"""`pffbench report`: rebuilds summary, tables and figures of results directories."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LONGEST_NAME = 100
 
 
 def report(runs: Sequence[str | Path]) -> Iterator[Path]:
-    """Rebuild everything derived of some runs; nothing is written unless all can be read.
+    """Rebuild all derived files of some runs; nothing is written unless all can be read.
 
     Yields
     ------
@@ -69,9 +69,9 @@ def report_joined(runs: Sequence[str | Path], directory: str | Path) -> Iterator
     Parameters
     ----------
     runs : sequence of str or Path
-        Results directories; they are left as they are.
+        Results directories, left unchanged.
     directory : str or Path
-        Where the report goes: a new directory, or one of an earlier joined report.
+        Output: a new directory, or one of an earlier joined report.
 
     Yields
     ------
@@ -96,7 +96,7 @@ def report_joined(runs: Sequence[str | Path], directory: str | Path) -> Iterator
 
 
 def readable_joined(runs: Sequence[str | Path]) -> Summary:
-    """Summarise runs that belong together as one; errors as of `report_joined`."""
+    """Summarise runs that belong together as one; raises as `report_joined` does."""
     return joined([(run, readable(run)) for run in runs])
 
 
@@ -138,9 +138,9 @@ def figures(summary: Summary) -> Iterator[tuple[str, Figure]]:
 
 
 def drawings(summary: Summary) -> Iterator[Drawing]:
-    """Yield what is to be drawn.
+    """Yield the figures to draw.
 
-    First the answer of the run, then a figure for each group of phases of each comparison.
+    The answer of the run comes first, then a figure for each group of phases of each comparison.
     """
     if panels := answer_panels(summary):
         words = Words(
@@ -170,8 +170,8 @@ def drawings(summary: Summary) -> Iterator[Drawing]:
 def _common(summary: Summary) -> dict[str, dict[str, Any]]:
     """Return, for each comparison that was planned, the parameters that its cases share.
 
-    Planned ones, so that names stay the same when a run is interrupted and goes on. What varies
-    within any comparison tells none of them apart.
+    Planned comparisons keep names stable when a run is interrupted and resumed. Parameters that
+    vary within any comparison are left out.
     """
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for entry in summary.record.cases.values():
@@ -189,7 +189,7 @@ def _common(summary: Summary) -> dict[str, dict[str, Any]]:
 
 
 def file_names(summary: Summary) -> dict[str, str]:
-    """Name the figures of each comparison: workload, layout and what tells equal ones apart."""
+    """Name the figures of each comparison: workload, layout and distinguishing parameters."""
     common = _common(summary)
     names: dict[str, str] = {}
     for group, parameters in common.items():

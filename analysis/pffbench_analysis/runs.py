@@ -1,4 +1,4 @@
-"""Results directories as values, and in what two of them differ beside their measurements."""
+"""Results directories as values, and differences in the provenance of two runs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pffbench_analysis.frames import load_samples
 if TYPE_CHECKING:
     import pandas as pd
 
-#: What stands for a fact that only the other run has recorded.
+#: Placeholder for a fact that only the other run has recorded.
 ABSENT = "–"
 
 
 class EmptyRunError(UserError):
-    """A run that holds no repetition that counts."""
+    """A run without counted repetitions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +31,11 @@ class Run:
     Parameters
     ----------
     directory : Path
-        Where it is.
+        Path of the directory.
     record : RunRecord
-        What `run.json` says.
+        Content of `run.json`.
     samples : DataFrame
-        The rows of `samples.csv` (see `load_samples`) of repetitions that came to their end,
-        warm-ups included.
+        Rows of `samples.csv` (see `load_samples`) of complete repetitions, warm-ups included.
     """
 
     directory: Path
@@ -45,7 +44,7 @@ class Run:
 
     @property
     def counted(self) -> pd.DataFrame:
-        """The rows of the repetitions that count."""
+        """Rows of the counted repetitions."""
         return self.samples[~self.samples["warmup"]]
 
     @property
@@ -55,7 +54,7 @@ class Run:
 
     @property
     def nodes(self) -> int:
-        """Number of nodes; 1 where it is not recorded."""
+        """Number of nodes; 1 if not recorded."""
         return len(set(self.record.topology.get("nodes", [0])))
 
 
@@ -66,10 +65,10 @@ class Difference:
     Parameters
     ----------
     key : str
-        Its place: ``size``, ``experiment``, ``software``, ``mpi_io``, ``filesystem``, ``hosts``,
+        Its path: ``size``, ``experiment``, ``software``, ``mpi_io``, ``filesystem``, ``hosts``,
         ``binding``, ``environment`` or ``slurm``, then the names below it, joined by dots.
     a, b : str
-        What each run recorded; `ABSENT` where only the other one has the fact.
+        Recorded values; `ABSENT` where only the other run has the fact.
     """
 
     key: str
@@ -93,7 +92,7 @@ def load_run(directory: str | Path) -> Run:
     UserError
         It holds no run, or one of another schema version.
     EmptyRunError
-        It holds no repetition that counts.
+        It holds no counted repetition.
     """
     path = Path(directory)
     try:
@@ -110,7 +109,7 @@ def load_run(directory: str | Path) -> Run:
 
 
 def _complete(rows: pd.DataFrame, record: RunRecord) -> pd.Series[bool]:
-    """Tell which rows are of repetitions, or stages of them, that came to their end."""
+    """Select the rows of complete repetitions, or of complete stages of them."""
     if record.imported:
         return rows["repetition"] >= 0
 
@@ -126,8 +125,8 @@ def _complete(rows: pd.DataFrame, record: RunRecord) -> pd.Series[bool]:
 def differences(a: Run, b: Run) -> list[Difference]:
     """List the provenance in which two runs differ, in a fixed order.
 
-    Host names, dates, paths and what a launcher tells each job are not compared, nor are cases:
-    those have a digest of all their parameters in their names. A library is compared only where
+    Host names, dates, paths and job variables of a launcher are not compared, nor are cases:
+    their names hold a digest of all their parameters. A library is compared only where
     both runs used it.
     """
     one, other = facts(a), facts(b)
@@ -140,12 +139,12 @@ def differences(a: Run, b: Run) -> list[Difference]:
     ]
 
 
-#: Facts about libraries: another backend in the experiment brings others.
+#: Facts about libraries, which depend on the backends of the experiment.
 _ONLY_WHERE_BOTH = ("software.libraries.", "software.loaded.")
 
 
 def facts(run: Run) -> dict[str, str]:
-    """Return what `differences` compares: a run's provenance as text, by its place."""
+    """Return the facts that `differences` compares: a run's provenance as text, by path."""
     record, provenance = run.record, run.record.provenance
     per_node = [{"ranks": number} for number in record.topology.get("ranks_per_node", [])]
     size = {"ranks": run.ranks, "nodes": run.nodes, "ranks_per_node": _each(per_node, "ranks")}
@@ -179,7 +178,7 @@ _VARIABLES = re.compile(
     r"(HDF5_|H5|NETCDF_|NC_|PNETCDF_|ZARR_|BLOSC_|TENSORSTORE_|ROMIO_|LUSTRE_|DARSHAN_|OMP_"
     r"|OPENBLAS_|MKL_|MALLOC_|FI_|UCX_|I_MPI_|MPICH_|MV2_|OMPI_MCA_|LD_PRELOAD$)"
 )
-#: What mpiexec and srun set for one job or by the number of ranks.
+#: Variables that mpiexec and srun set by job or number of ranks.
 _OF_A_JOB = re.compile(
     r"OMPI_MCA_(ess|initial_|pmix|orte_|shmem_|mpi_oversubscribe|mpi_yield|rmaps_|hwloc_|plm_)"
     r"|I_MPI_(HYDRA|INFO)|MV2_COMM|MPICH_(RANK|SIZE)"
@@ -221,13 +220,13 @@ def _environment(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _each(entries: Iterable[Mapping[str, Any]], key: str) -> str:
-    """Return the values that occur among hosts or ranks; one text when all are alike."""
+    """Return the distinct values among hosts or ranks; one text if all are equal."""
     found = {_text(_value(entry, key)) for entry in entries if _value(entry, key) is not None}
     return " | ".join(sorted(found))
 
 
 def _value(entry: Mapping[str, Any], key: str) -> Any:
-    if key == "memory":  # machines of one kind differ by what their firmware takes
+    if key == "memory":  # equal machines differ by the memory that firmware reserves
         nbytes = entry.get("memory_bytes")
         return None if nbytes is None else f"{nbytes / 2**30:.0f} GiB"
     return entry.get(key)

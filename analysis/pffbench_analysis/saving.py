@@ -1,4 +1,4 @@
-"""Figures into files, several at once where there is much to draw."""
+"""Output of figures to files, in parallel processes where there is much to draw."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from pffbench.regular_files import replacing
 from pffbench_analysis.style import RC
 
-#: Twice as fine as a figure of nine inches is shown on a page of 900 pixels.
+#: Twice the resolution of a figure of nine inches on a page of 900 pixels.
 _DOTS_PER_INCH = 200
-#: With fewer marks in all, other processes are not worth starting.
+#: Total number of marks below which no other processes are started.
 _MANY_MARKS = 300
 #: More processes than this hardly help, and a login node is shared.
 _MOST_PROCESSES = 4
@@ -26,16 +26,16 @@ _MOST_PROCESSES = 4
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure that is still to be drawn.
+    """A figure to be drawn.
 
     Parameters
     ----------
     name : str
-        Its name, as of a file.
+        File name without suffix.
     figure : callable
-        Draws it; another process may be asked to, so it can be pickled.
+        Draws the figure; picklable, since another process may call it.
     marks : int
-        How much there is to draw.
+        Number of marks to draw.
     """
 
     name: str
@@ -46,13 +46,12 @@ class Drawing:
 def save_all(drawings: Sequence[Drawing], directory: Path) -> Iterator[Path]:
     """Draw figures and write each as PNG and SVG, in their order.
 
-    Other processes begin at once, so the caller can do something else before it asks for the
-    files.
+    Other processes start at once, so the caller can do other work before it requests the files.
 
     Raises
     ------
     OSError
-        A file cannot be written; raised when that file is asked for.
+        A file cannot be written; raised when that file is requested.
     """
     marks = sum(drawing.marks for drawing in drawings)
     processes = min(len(os.sched_getaffinity(0)), _MOST_PROCESSES, len(drawings))
@@ -77,16 +76,16 @@ def save(figure: Figure, path: Path, *, links: bool = True) -> Iterator[Path]:
     Parameters
     ----------
     figure : Figure
-        What a `Drawing` made.
+        Result of a `Drawing`.
     path : Path
-        Where to, without the suffix.
+        Output path without the suffix.
     links : bool
-        Whether the directory that it is in may be a symbolic link.
+        Whether its directory may be a symbolic link.
 
     Yields
     ------
     Path
-        The files.
+        Each file that was written.
     """
     with mpl.rc_context(RC):
         _place(figure)
@@ -98,7 +97,7 @@ def save(figure: Figure, path: Path, *, links: bool = True) -> Iterator[Path]:
 
 
 def _place(figure: Figure) -> None:
-    """Find places for all parts, once: each file would do that anew, by drawing all twice."""
+    """Lay out the figure once: otherwise each file repeats the layout by drawing twice."""
     engine = figure.get_layout_engine()
     if engine is not None:
         figure.set_dpi(_DOTS_PER_INCH)  # texts are as wide as in the PNG

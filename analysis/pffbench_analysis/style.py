@@ -1,4 +1,4 @@
-"""How figures look: one colour for each backend everywhere, and text as it was given."""
+"""Style of figures: one colour per backend, and text without markup."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLOURS = {
     "mpiio": "#999999",
     "posix": "#4D4D4D",
     "null": "#DDDDDD",
-    # What other programs measured: the colour of the same format or raw transfer, darker.
+    # Other programs: the colour of the same format or raw transfer, darker.
     "ior-hdf5": "#003D5C",
     "ior-ncmpi": "#8A3D66",
     "ior-mpiio": "#6B6B6B",
@@ -32,8 +32,8 @@ _OTHERS = ("#332288", "#882255", "#44AA99", "#AA4499", "#DDCC77", "#88CCEE", "#1
 INK = "#222222"
 PALE_INK = "#666666"
 ALARM = "#D55E00"
-#: Settings of matplotlib under which figures are made: text is never taken for mathematics, and
-#: the names inside an SVG are the same each time.
+#: Matplotlib settings for figures: text is never parsed as mathematics, and names inside an SVG
+#: are reproducible.
 RC: Any = {
     "text.parse_math": False,
     "svg.hashsalt": "pffbench",
@@ -65,7 +65,7 @@ def pale(colour_: str) -> tuple[float, float, float]:
 
 
 def plain(text: str) -> str:
-    """Return text without what neither a font nor XML can show."""
+    """Return text without characters that neither a font nor XML can show."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

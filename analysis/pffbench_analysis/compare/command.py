@@ -1,4 +1,4 @@
-"""`pffbench compare`: verdict on the terminal, and tables and figures into a directory."""
+"""`pffbench compare`: verdict on the terminal, tables and figures in a directory."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def compare(
     new : sequence of str or Path
         Results directories, each compared with the base.
     out : str or Path, optional
-        Directory for tables and figures; nothing is written when not given.
+        Directory for tables and figures; by default nothing is written.
     across : sequence of str
-        Parameters or options in which cases may differ, because they are what is compared.
+        Parameters or options in which cases may differ: the subject of the comparison.
     smallest : float
-        The difference, as a part, under which no verdict is given.
+        The relative difference below which no verdict is given.
     allowed : float, optional
-        The slowdown, as a part, from which on the status is 1.
+        The relative slowdown above which the status is 1.
     console : Console, optional
-        Where to print.
+        Console to print on.
 
     Returns
     -------

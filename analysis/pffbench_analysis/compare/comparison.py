@@ -1,4 +1,4 @@
-"""What a comparison of two runs is made of."""
+"""Data classes of a comparison of two runs: verdicts, cases and pairs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pffbench.phases import TOTALS
 from pffbench_analysis.compare.estimate import RatioEstimate
 from pffbench_analysis.runs import Difference, Run
 
-#: A verdict needs at least this difference: less is seldom found again on another day.
+#: Smallest relative difference for a verdict: smaller ones seldom reproduce on another day.
 SMALLEST_EFFECT = 0.02
-#: What stands for all cases that move raw bytes: they tell of the machine.
+#: Name of the row of all raw transfers, the control of the machine.
 RAW = "raw bytes"
 
 
 class Verdict(StrEnum):
-    """What is said of a case in a phase."""
+    """Verdict on a case in a phase."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -28,18 +28,18 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class CaseName:
-    """A case of the base run, or what stands for several.
+    """A case of the base run, or a row that represents several.
 
     Parameters
     ----------
     base, new : str
         Its names in both runs; they differ where runs are compared across a parameter.
     label : str
-        For people: what it is and what sets it apart in its run.
+        Readable name that distinguishes it in its run.
     backend, workload, layout, transfer, settings : str
-        Of the case.
+        Parameters of the case.
     control : bool
-        Whether it moves raw bytes and formats are there beside it: it then tells of the machine.
+        Whether it moves raw bytes in a run with formats: it then is the control of the machine.
     """
 
     base: str
@@ -60,15 +60,15 @@ class Pair:
     Parameters
     ----------
     case : CaseName
-        Which case.
+        The case.
     phase : str
         A phase, or a sum of phases.
     verdict : Verdict
-        What is said of it.
+        The verdict.
     reason : str
-        Why it is not comparable, or why no difference is shown; empty otherwise.
+        Reason why it is not comparable, or no difference is shown; empty otherwise.
     base_n, new_n : int
-        Repetitions that count.
+        Numbers of counted repetitions.
     base_median, new_median : float
         Seconds; NaN where there are none.
     ratio, low, high : float
@@ -77,8 +77,8 @@ class Pair:
         See `RatioEstimate`.
     adjusted_p : float
         The p-value adjusted for the number of pairs of its family (Holm, 1979).
-    estimate : Estimate or None
-        All that is known of the ratio; None where nothing is.
+    estimate : RatioEstimate or None
+        Estimate of the ratio; None without one.
     too_few : bool
         Whether it is not comparable for no other reason than too few repetitions.
     """
@@ -106,12 +106,12 @@ class Pair:
 
     @property
     def comparable(self) -> bool:
-        """Whether anything could be said of it."""
+        """Whether the runs could be compared in it."""
         return self.verdict is not Verdict.NOT_COMPARABLE
 
     @property
     def doubt(self) -> str:
-        """Why no difference is shown although the interval excludes 1; mostly empty."""
+        """Reason for no verdict although the interval excludes 1; mostly empty."""
         return self.reason if self.comparable and not self.low <= 1 <= self.high else ""
 
     @property
@@ -121,12 +121,12 @@ class Pair:
 
     @property
     def upper(self) -> float:
-        """Upper bound of the ratio that holds with 95 %; NaN where nothing is known."""
+        """Upper bound of the ratio that holds with 95 %; NaN without an estimate."""
         return math.nan if self.estimate is None else self.estimate.upper
 
     @property
     def shown(self) -> float:
-        """The ratio that the repetitions would have shown; NaN where nothing is known."""
+        """Smallest ratio that the repetitions detect; NaN without an estimate."""
         return math.nan if self.estimate is None else self.estimate.shown
 
     def slower_than(self, limit: float) -> bool:
@@ -139,13 +139,13 @@ class Pair:
         return self.upper <= 1 + limit
 
     def changed(self, limit: float) -> bool:
-        """Whether it is shown to differ, and by more than a limit, whichever way."""
+        """Whether it is shown to differ by more than a limit, in either direction."""
         return self.told and abs(math.log(self.ratio)) > math.log1p(limit)
 
 
 @dataclass(frozen=True)
 class Lone:
-    """A case without a counterpart, and what the nearest one has instead."""
+    """A case without a counterpart, and its differences from the nearest one."""
 
     case: str
     label: str
@@ -161,20 +161,20 @@ class Comparison:
     base, new : Run
         The runs.
     pairs : tuple of Pair
-        Cases and phases that both have.
+        Cases and phases of both runs.
     overall : tuple of Pair
-        For each backend, and for raw bytes beside formats, the geometric mean over its comparable
-        cases of the totals; raw bytes tell whether the machine itself has changed.
+        For each backend, and for raw bytes next to formats, the geometric mean over its comparable
+        cases of the totals; raw bytes show whether the machine itself has changed.
     only_base, only_new : tuple of Lone
         Cases of one run alone.
     differences : tuple of Difference
-        Provenance in which the runs differ: what a difference may be due to.
+        Differences in provenance: possible causes of a difference in time.
     stored : tuple of Difference
-        Cases that were stored or transferred in another way.
+        Cases that were stored or transferred differently.
     smallest : float
-        The difference under which no verdict is given.
+        The relative difference below which no verdict is given.
     only_raw : bool
-        Whether no run has a case of a format, so that raw transfers are what is compared.
+        Whether no run has a case of a format, so that raw transfers are compared.
     """
 
     base: Run
@@ -190,31 +190,31 @@ class Comparison:
 
     @property
     def comparable(self) -> list[Pair]:
-        """The pairs of which something can be said."""
+        """The pairs that can be compared."""
         return [pair for pair in self.pairs if pair.comparable]
 
     @property
     def gated(self) -> list[Pair]:
-        """What a gate judges by: the sums of phases of the formats.
+        """The pairs that a gate judges: the sums of phases of the formats.
 
-        Raw transfers beside formats are the control: they tell of the machine. Single phases tell
-        where a difference comes from.
+        Raw transfers next to formats are the control of the machine. Single phases show the
+        origin of a difference.
         """
         rows = (*self.overall, *self.comparable)
         return [pair for pair in rows if pair.is_total and not pair.case.control]
 
     @property
     def not_gated(self) -> list[Pair]:
-        """What a gate would judge by if it were comparable."""
+        """The pairs that a gate would judge if they were comparable."""
         rows = [pair for pair in self.pairs if not pair.comparable]
         return [pair for pair in rows if pair.is_total and not pair.case.control]
 
     @property
     def controls(self) -> list[Pair]:
-        """The sums of phases of raw transfers beside formats, and of all of them together."""
+        """The sums of phases of raw transfers next to formats, individually and combined."""
         rows = (*self.overall, *self.comparable)
         return [pair for pair in rows if pair.is_total and pair.case.control]
 
     def shown(self) -> Iterator[Pair]:
-        """Yield what a table for people holds: all sums of phases, and phases that differ."""
+        """Yield the pairs of a readable table: all sums of phases, and phases that differ."""
         yield from (pair for pair in self.comparable if pair.is_total or pair.told)

@@ -1,4 +1,4 @@
-"""The ratio of two runs in a phase, how sure it is, and what more repetitions would show."""
+"""The ratio of two runs in a phase: interval, test, and power of more repetitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pffbench.summary.rank_test import (
 
 @dataclass(frozen=True)
 class RatioEstimate:
-    """How many times as long one of two independent sets of repetitions takes.
+    """Ratio of the times of two independent sets of repetitions.
 
     Parameters
     ----------
@@ -36,13 +36,13 @@ class RatioEstimate:
     lower : float
         Lower bound that holds with 95 % for all comparisons of the family together.
     upper : float
-        Upper bound that holds with 95 %, for this comparison by itself.
+        Upper bound that holds with 95 %, for this comparison alone.
     shown : float
-        The ratio that so many repetitions show, in view of all comparisons of the family, with a
-        probability of 80 %; infinite where they show no difference, however large.
+        Smallest ratio that these repetitions detect with a probability of 80 %, in view of all
+        comparisons of the family; infinite where they detect no difference, however large.
     unit : float
-        Standard error of the logarithm of the ratio, times the root of the repetitions, as it is
-        to be expected of more of them.
+        Standard error of the logarithm of the ratio, times the root of the repetitions, as
+        expected of more of them.
     number : int
         Number of comparisons of the family.
     """
@@ -58,7 +58,7 @@ class RatioEstimate:
     number: int
 
     def repetitions_for(self, limit: float) -> int | None:
-        """Return the repetitions of each run that show the ratio to be under, or over, a limit.
+        """Return the repetitions of each run that show the ratio to be below or above a limit.
 
         Parameters
         ----------
@@ -68,10 +68,10 @@ class RatioEstimate:
         Returns
         -------
         int or None
-            None where the ratio is the limit, as near as can be told: no number decides.
+            None where the ratio equals the limit within precision: no number decides.
         """
         distance = math.log(limit) - math.log(self.ratio)
-        # Where it is over the limit, that has to be shown in view of all comparisons.
+        # A ratio above the limit has to be shown in view of all comparisons.
         level = 2 * ALPHA / (1 if distance > 0 else self.number)
         return repetitions_for(abs(distance), self.unit, level) if distance else None
 
@@ -92,9 +92,9 @@ def estimate(
     inflation : float
         Variance inflation by dependent repetitions, see `dependence`.
     number : int
-        Number of comparisons in view of which a difference is claimed.
+        Number of comparisons of the family.
     expected_inflation : float, optional
-        That of more repetitions; the same when not given.
+        Variance inflation of more repetitions; by default the same.
     """
     both = ratio(new, base, ALPHA, inflation)
     upper = ratio(new, base, 2 * ALPHA, inflation).high
@@ -109,15 +109,15 @@ def dependence(
 ) -> float:
     """Return the variance inflation in the comparison of two runs: that of the worse one.
 
-    What all cases of a run share, such as the load of its machine, does not cancel here, so its
-    dependence counts too.
+    Effects common to all cases of a run, such as the load of its machine, do not cancel here, so
+    their dependence counts too.
 
     Parameters
     ----------
     runs : sequence of sequence of dict
         For each run its tables: the seconds by repetition of all cases of a group in a total.
     n : int
-        Number of repetitions of the run that has fewer.
+        Number of repetitions of the run with fewer.
     cautious : bool
         See `variance_inflation`.
     """

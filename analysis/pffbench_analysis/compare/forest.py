@@ -1,4 +1,4 @@
-"""The figure of a comparison: for each case the ratio with its interval."""
+"""The figure of a comparison: the ratio of each case with its interval."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _PITCH = 0.21
-#: More cases than this make no figure that anyone reads.
+#: Largest number of cases in a readable figure.
 _MOST = 80
 _MOST_TICKS = 9
 _PHASES = {
@@ -34,15 +34,15 @@ def forest(found: Comparison, allowed: float | None = None) -> Figure | None:
     Parameters
     ----------
     found : Comparison
-        What to draw.
+        Comparison to draw.
     allowed : float, optional
-        A slowdown, as a part, that is still allowed; the band ends there. Without it the band
-        is as wide as the smallest difference that is told.
+        Largest allowed relative slowdown, where the band ends. By default the band is as wide as
+        the smallest difference that is reported.
 
     Returns
     -------
     Figure or None
-        None when no sum of phases is comparable.
+        None if no sum of phases is comparable.
     """
     pairs = [pair for pair in (*found.overall, *found.comparable) if pair.is_total]
     labels = _labels(pairs)
@@ -63,7 +63,7 @@ def forest(found: Comparison, allowed: float | None = None) -> Figure | None:
 
 
 def _labels(pairs: Sequence[Pair]) -> list[str]:
-    """Return the rows: all when there are few, else those that changed most."""
+    """Return the rows: all if few, else those with the largest changes."""
     effect: dict[str, float] = {}
     for pair in pairs:
         effect[pair.case.label] = max(effect.get(pair.case.label, 0), abs(math.log(pair.ratio)))

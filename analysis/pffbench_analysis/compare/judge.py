@@ -1,4 +1,4 @@
-"""From two runs to a verdict on every case and phase."""
+"""Verdicts on every case and phase of two runs."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def compare_runs(
     base, new : Run
         The runs.
     across : sequence of str
-        Parameters or options in which cases may differ, because they are what is compared.
+        Parameters or options in which cases may differ: the subject of the comparison.
     smallest : float
-        The difference, as a part, under which no verdict is given.
+        The relative difference below which no verdict is given.
 
     Raises
     ------
     UserError
-        `across` names what no case has.
+        `across` names a parameter or option that no case has.
     """
     cases, only_base, only_new = match(base, new, across)
     one, other = measured(base, "base"), measured(new, "new")
@@ -70,7 +70,7 @@ def compare_runs(
 
 
 def _pairs(cases: Sequence[CaseName], base: Measured, new: Measured) -> list[Pair]:
-    """Return all cases and phases; those without a reason against it are to be judged."""
+    """Return all cases and phases; those without an obstacle are still to be judged."""
     against = "; ".join([*unfit(base), *unfit(new)])
     found = []
     for case in cases:
@@ -103,11 +103,11 @@ def _seconds(pair: Pair, base: Measured, new: Measured) -> tuple[Values, Values]
 def _judged_apart(
     pairs: Sequence[Pair], base: Measured, new: Measured, smallest: float
 ) -> list[Pair]:
-    """Give verdicts on pairs that can be compared, family by family.
+    """Judge comparable pairs, family by family.
 
-    Sums of phases of the formats are one family: of all claims about them any is false with a
-    probability of at most 5 %. Single phases are another one, which tells where a difference comes
-    from. Raw transfers beside formats, the control, are judged apart from both.
+    Sums of phases of the formats are one family: the probability that any claim about them is
+    false is at most 5 %. Single phases are another one, which shows the origin of a difference.
+    Raw transfers in addition to formats, the control, are judged separately from both.
     """
     found = list(pairs)
     families: dict[tuple[bool, bool], list[int]] = defaultdict(list)
@@ -129,7 +129,7 @@ def _judged(
     base: Measured,
     new: Measured,
 ) -> list[Pair]:
-    """Give a verdict on each pair, in view of how many there are."""
+    """Judge each pair, in view of their number."""
     tables = [base.tables, new.tables]
     inflations = {
         n: (dependence(tables, n), dependence(tables, n, cautious=False))
@@ -156,7 +156,7 @@ def _judged(
 
 
 def _verdict(pair: Pair, number: int, smallest: float) -> Pair:
-    """Claim a difference only where nothing speaks against it."""
+    """Return the verdict; a difference is claimed only without objections."""
     if pair.low <= 1 <= pair.high:
         return replace(pair, verdict=Verdict.SAME, reason="the interval holds 1")
     if pair.adjusted_p > ALPHA:
@@ -173,7 +173,7 @@ def _overall(
 ) -> tuple[Pair, ...]:
     """Compare each backend by the geometric mean of its cases, block by block.
 
-    Rows of several cases are a family of their own, and so are those of raw bytes beside formats.
+    Rows of several cases are a separate family, and so are those of raw bytes next to formats.
     """
     groups: dict[tuple[str, str], list[CaseName]] = defaultdict(list)
     for pair in judged:
@@ -184,7 +184,7 @@ def _overall(
         one = _mean([base.phases[case.base][phase] for case in cases])
         other = _mean([new.phases[case.new][phase] for case in cases])
         if name != RAW and len(cases) == 1:
-            continue  # it says so itself
+            continue  # its reason is already given
         if min(one.seconds.size, other.seconds.size) < FEWEST:
             continue  # the cases have too few blocks in common
         label = f"{name}, {len(cases)} case{'' if len(cases) == 1 else 's'}"
@@ -199,9 +199,9 @@ def _overall(
 
 
 def _stands_for(case: CaseName, run: Run) -> str:
-    """Name the row that a case enters: its backend, or raw bytes; empty where it enters none.
+    """Name the row of a case: its backend, or raw bytes; empty where it has none.
 
-    What moves no bytes, such as `null`, says nothing of the speed of the machine's storage.
+    A backend without bytes, such as `null`, gives no information on the speed of storage.
     """
     if not case.control:
         return case.backend
@@ -218,7 +218,7 @@ def _mean(phases: Sequence[Phase]) -> Phase:
 
 
 def _stored(cases: Sequence[CaseName], base: Run, new: Run) -> Iterator[Difference]:
-    """Yield how cases were stored or transferred where it is not the same in both runs."""
+    """Yield the differences between two runs in how cases were stored or transferred."""
     for case in cases:
         one, other = base.record.cases[case.base], new.record.cases[case.new]
         for what, tell in (("stored as", stored_as), ("transfer", _transfer)):

@@ -1,4 +1,4 @@
-"""Which case of one run is which of another, and why a case has no counterpart."""
+"""Matching of the cases of two runs, and reasons for cases without a counterpart."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def match(
     base, new : Run
         The runs.
     across : sequence of str
-        Parameters or options that may differ, because they are what is compared.
+        Parameters or options that may differ: the subject of the comparison.
 
     Returns
     -------
     matched : list of CaseName
-        Cases of both.
+        Cases of both runs.
     only_base, only_new : list of Lone
-        The others.
+        Cases of one run.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def match(
 
 
 def only_raw(*runs: Run) -> bool:
-    """Tell whether no run has a case of a format: then raw transfers are what is compared."""
+    """Whether no run has a case of a format, so that raw transfers are compared."""
     return all(entry.get("raw") for run in runs for entry in run.record.cases.values())
 
 
@@ -101,15 +101,15 @@ def _by_key(cases: Mapping[str, _Told], across: Sequence[str]) -> dict[frozenset
     return found
 
 
-#: What every label names.
+#: Parameters in every label.
 _READABLE = ("backend", "workload", "layout", "transfer", "settings")
 
 
 def _labels(cases: Mapping[str, _Told]) -> dict[str, str]:
-    """Name cases by backend, and by what sets them apart from the others of their run.
+    """Name cases by backend and by the parameters that distinguish them within their run.
 
-    Words that everyone knows stand as they are; a parameter is named when cases that are alike
-    in all these words differ in it.
+    Common values stand without the parameter's name; a further parameter is named where cases
+    equal in all common values differ in it.
     """
     naming = [key for key in _READABLE if key == "backend" or _varies(cases, key)]
     words = {name: tuple(told.get(key, "") for key in naming) for name, told in cases.items()}
@@ -142,7 +142,7 @@ def _name(
 def _why(
     name: str, told: _Told, others: Mapping[str, _Told], other: Run, across: Sequence[str]
 ) -> str:
-    """Say in what a case differs from the nearest one that has no counterpart either."""
+    """Return the differences of a case from the nearest one without a counterpart."""
     for entry in other.record.left_out:
         if entry["case"] == name:
             return f"left out in the other run: {entry['reason']}"

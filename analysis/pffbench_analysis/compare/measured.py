@@ -1,4 +1,4 @@
-"""What of a run enters a comparison, and what forbids one."""
+"""Measurements of a run that enter a comparison, and obstacles to one."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from pffbench_analysis.runs import Run
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Phases that the state of the page cache concerns.
+#: Phases that depend on the state of the page cache.
 _READING = frozenset({*TOTALS["read_total"], "read_total"})
-#: What must be equal in both runs for the work to be the same.
+#: Quantities that must be equal in both runs for equal work.
 _SIZE = ("ranks", "nodes", "bytes", "arrays")
 
 
 @dataclass(frozen=True, eq=False)
 class Phase:
-    """One phase, or sum of phases, of a case over the repetitions that count.
+    """One phase, or sum of phases, of a case over the counted repetitions.
 
     Parameters
     ----------
@@ -50,20 +50,20 @@ class Phase:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What a run has measured.
+    """Measurements of a run.
 
     Parameters
     ----------
     run : Run
         The run.
     which : str
-        What it is called.
+        Name of the run.
     phases : dict
         Phases by name, by case.
     unproved : frozenset of str
-        Cases that read at least once with a page cache in a state that was not proved.
+        Cases with a read whose page-cache state was not verified.
     resolution : float
-        Seconds under which the harness shows.
+        Seconds below which the overhead of the harness matters.
     invalid : frozenset of str
         Cases that failed or read wrong data.
     """
@@ -90,14 +90,14 @@ class Measured:
 
 
 def measured(run: Run, which: str) -> Measured:
-    """Collect what a run has measured."""
+    """Collect the measurements of a run."""
     rows = run.counted
     unproved = {
         str(case)
         for case in rows.loc[rows["cache"] == "unproved", "case"].unique()
         if run.record.cases[str(case)].get("verified", True)
     }
-    # Of a run in two stages the job with the coarser clock counts.
+    # For a run in two stages the coarser clock of both jobs counts.
     floors = [run.record.floor, (run.record.reading or {}).get("floor") or {}]
     floor = max(told.get(key, 0.0) for told in floors for key in (run.record.clock, "tick"))
     invalid = {name for name, entry in run.record.cases.items() if not takes_part(entry)}
@@ -132,7 +132,7 @@ def _with_totals(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def unfit(side: Measured) -> Iterator[str]:
-    """Yield why nothing of a run can be compared."""
+    """Yield the reasons why a run cannot be compared."""
     record = side.run.record
     if record.status != "finished":
         yield f"the {side.which} run is not finished ({record.status})"
@@ -142,16 +142,16 @@ def unfit(side: Measured) -> Iterator[str]:
 
 
 def obstacle(phase: str, case: tuple[str, str], base: Measured, new: Measured) -> str:
-    """Say why a case cannot be compared in a phase, however often it is repeated.
+    """Return why a case cannot be compared in a phase, whatever the repetitions.
 
-    Empty when it can; see `too_few` for the rest.
+    Empty if it can; `too_few` checks the number of repetitions.
 
     Parameters
     ----------
     phase : str
         The phase, or sum of phases.
     case : (str, str)
-        Name of the case in both runs.
+        Names of the case in both runs.
     base, new : Measured
         The runs.
     """
@@ -178,7 +178,7 @@ def obstacle(phase: str, case: tuple[str, str], base: Measured, new: Measured) -
 
 
 def too_few(base: Phase | None, new: Phase | None) -> str:
-    """Say that a case has too few repetitions in a phase; empty when it has enough."""
+    """Return why a case has too few repetitions in a phase; empty if it has enough."""
     n, m = (0 if there is None else there.seconds.size for there in (base, new))
     if min(n, m) >= FEWEST:
         return ""

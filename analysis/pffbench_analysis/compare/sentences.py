@@ -1,4 +1,4 @@
-"""What a comparison says in sentences."""
+"""The sentences of a comparison: verdict, power and rule."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pffbench.errors import INCONCLUSIVE, MACHINE_CHANGED, NOT_VALID, VALID, WRO
 from pffbench_analysis.compare.comparison import RAW, Comparison, Pair, Verdict
 from pffbench_analysis.compare.estimate import ALPHA, FEWEST
 
-#: Sentences name this many of a kind.
+#: Largest number of items of a kind in a sentence.
 _NAMED = 5
 _TOTALS = {"write_total": "to write", "update_total": "to update", "read_total": "to read"}
 
@@ -21,7 +21,7 @@ def heading(found: Comparison) -> str:
 
 
 def verdict_lines(found: Comparison) -> list[str]:
-    """Say what is slower and faster, how sure that is, and what was not compared."""
+    """Return the verdict: slower and faster cases, confidence, and cases not compared."""
     if not found.comparable:
         return [_nothing(found), *_lone(found)]
     counts = Counter(pair.verdict for pair in found.pairs)
@@ -44,7 +44,7 @@ def _unverified(found: Comparison) -> Iterator[str]:
 
 
 def _nothing(found: Comparison) -> str:
-    """Say why nothing can be judged: of the totals where there are any, since these are judged."""
+    """Return why nothing can be judged, for totals where there are any, since these are judged."""
     if not found.pairs:
         return "nothing is comparable: the runs have no case in common"
     if all(pair.case.control for pair in found.pairs):
@@ -54,7 +54,7 @@ def _nothing(found: Comparison) -> str:
 
 
 def _causes(pairs: Sequence[Pair]) -> str:
-    """Name the reasons against comparing some pairs, the most frequent first."""
+    """List the obstacles to comparing some pairs, the most frequent first."""
     named = [reason for reason, _ in Counter(pair.reason for pair in pairs).most_common()]
     more = [f"{len(named) - _NAMED} more reasons"] if len(named) > _NAMED else []
     return "; ".join([*named[:_NAMED], *more])
@@ -69,12 +69,12 @@ def _named(verdict: Verdict, pairs: Sequence[Pair]) -> Iterator[str]:
 
 
 def told(pair: Pair) -> str:
-    """Say what became of a case in a phase."""
+    """Describe the verdict on a case in a phase."""
     return f"{pair.case.label}: {pair.phase} takes {ratio(pair)}"
 
 
 def ratio(pair: Pair) -> str:
-    """Say how many times as long something takes, with the interval."""
+    """Format a ratio of times, with the interval."""
     return (
         f"{pair.ratio:#.3g} times as long (95 % interval {pair.low:#.3g}–{pair.high:#.3g}; "
         f"{seconds(pair.base_median)} → {seconds(pair.new_median)})"
@@ -82,14 +82,14 @@ def ratio(pair: Pair) -> str:
 
 
 def seconds(value: float) -> str:
-    """Write a time with a unit that suits it."""
+    """Format a time with a suitable unit."""
     if math.isnan(value):
         return ""
     return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"
 
 
 def percent(part: float) -> str:
-    """Write a part of 1 as a percentage with two digits."""
+    """Format a fraction as a percentage with two digits."""
     value = 100 * part
     return f"{value:.0f} %" if value >= 10 else f"{value:.2g} %"
 
@@ -103,7 +103,7 @@ def _overall(pair: Pair) -> str:
 
 
 def machine(found: Comparison) -> str:
-    """Say by how much the machine itself has changed, as raw bytes tell."""
+    """Describe the change of the machine itself, as shown by raw bytes."""
     if found.only_raw:
         return "the machine itself: not known, since raw transfers are all that is compared"
     raw = [pair for pair in found.overall if pair.case.control]
@@ -149,24 +149,24 @@ def _lone(found: Comparison) -> Iterator[str]:
 
 
 def reasons(found: Comparison) -> list[tuple[str, int]]:
-    """Return why pairs were not compared, with how many there are."""
+    """Return the reasons why pairs were not compared, with their counts."""
     return Counter(pair.reason for pair in found.pairs if not pair.comparable).most_common()
 
 
 def gate(found: Sequence[Comparison], limit: float) -> tuple[int, list[str]]:
     """Decide whether the new runs pass.
 
-    A run passes only when each sum of phases of each format is shown not to be slower by more than
-    the limit: the upper bounds of the ratios, each holding with 95 %, lie under it. That no
-    slowdown is shown is not enough, since too few repetitions show none either. Where no run has a
-    format, the same holds of raw transfers; beside formats these tell of the machine.
+    A run passes only if each sum of phases of each format is shown not to be slower by more than
+    the limit: the upper bounds of the ratios, each holding with 95 %, lie under it. Absence of a
+    shown slowdown is not enough, since too few repetitions show none either. Where no run has a
+    format, raw transfers are judged alike; next to formats these are the control of the machine.
 
     Parameters
     ----------
     found : sequence of Comparison
         One for each new run.
     limit : float
-        The slowdown, as a part, that is still allowed.
+        The largest allowed relative slowdown.
 
     Returns
     -------
@@ -174,14 +174,14 @@ def gate(found: Sequence[Comparison], limit: float) -> tuple[int, list[str]]:
         `VALID`, `NOT_VALID` (slower), `WRONG_INPUT` (nothing is comparable), `INCONCLUSIVE` or
         `MACHINE_CHANGED`; of several new runs the worst, in the order of `_WORST`.
     lines : list of str
-        Why.
+        Reasons.
     """
     decided = [_gate_of(comparison, limit) for comparison in found]
     statuses = {status for status, _ in decided}
     return next(s for s in _WORST if s in statuses), [line for _, line in decided]
 
 
-#: Statuses of a gate, the worst first: a machine that changed says nothing about the software.
+#: Statuses of a gate, the worst first: a changed machine allows no conclusion on the software.
 _WORST = (MACHINE_CHANGED, NOT_VALID, WRONG_INPUT, INCONCLUSIVE, VALID)
 
 
@@ -214,7 +214,7 @@ def _gate_of(found: Comparison, limit: float) -> tuple[int, str]:
 
 
 def _extent(found: Comparison) -> str:
-    """Say of how much of the base run a gate has judged."""
+    """State the extent of the base run that a gate has judged."""
     cases = found.base.record.cases
     judged = len({pair.case.base for pair in found.gated if pair.case.base})
     all_ = sum(1 for entry in cases.values() if found.only_raw or not entry.get("raw"))
@@ -235,7 +235,7 @@ def _too_few(few: Sequence[Pair]) -> str:
 
 
 def _undecided(found: Comparison, open_: Sequence[Pair], limit: float) -> str:
-    """Say what these repetitions could have shown, and how many would decide."""
+    """State the power of these repetitions, and the number that would decide."""
     worst = max(open_, key=lambda pair: (pair.upper, pair.ratio))
     shown = max(pair.shown for pair in open_)
     could = (
@@ -251,11 +251,11 @@ def _undecided(found: Comparison, open_: Sequence[Pair], limit: float) -> str:
     )
 
 
-#: More repetitions than this are not worth naming.
+#: Largest number of repetitions that is suggested.
 _MANY = 1000
 
 
 def _needed(pair: Pair, limit: float) -> int:
-    """Return the repetitions of each run that would show a ratio to be under, or over, a limit."""
+    """Return the repetitions of each run that would show a ratio to be below or above a limit."""
     needed = None if pair.estimate is None else pair.estimate.repetitions_for(1 + limit)
     return _MANY + 1 if needed is None else max(min(pair.base_n, pair.new_n) + 1, needed)

@@ -1,4 +1,4 @@
-"""A comparison as tables: on a terminal, in `compare.csv` and in `compare.md`."""
+"""Tables of a comparison: on a terminal, in `compare.csv` and in `compare.md`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _CSV_COLUMNS = (
     "phase", "base_repetitions", "new_repetitions", "base_median_s", "new_median_s", "ratio",
     "ratio_low", "ratio_high", "upper", "smallest_shown", "p", "adjusted_p", "verdict", "reason",
 )  # fmt: skip
-#: A fact such as the options of a mount can be longer than any table is wide.
+#: Largest width of a fact, such as the options of a mount.
 _LONGEST = 200
 
 
 def print_comparison(found: Comparison, console: Console) -> None:
-    """Print verdict and tables."""
+    """Print the verdict and the tables."""
     console.print(heading(found), style="bold", markup=False, highlight=False, soft_wrap=True)
     for line in verdict_lines(found):
         console.print(f"• {line}", markup=False, highlight=False)
@@ -75,7 +75,7 @@ def _short(difference: Difference) -> str:
 
 
 def write_csv(comparisons: Sequence[Comparison], path: Path) -> None:
-    """Write a row for each case and phase of each comparison; cases of one run alone too."""
+    """Write a row for each case and phase of each comparison, including unmatched cases."""
     with replacing(path) as file:
         writer = csv.DictWriter(file, _CSV_COLUMNS, restval="", lineterminator="\n")
         writer.writeheader()
@@ -134,9 +134,9 @@ def write_markdown(
     comparisons : sequence of Comparison
         One for each new run.
     gates : sequence of str
-        What was decided of them; may be empty.
+        Lines of the gate's decision; may be empty.
     figures : sequence of str
-        File name of the figure of each one, or an empty one.
+        File name of the figure of each comparison; may be empty.
     path : Path
         The file.
     """

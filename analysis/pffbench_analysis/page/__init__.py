@@ -1,4 +1,4 @@
-"""`report.html`: a run as one page that needs nothing else; see `pffbench_analysis.page.build`."""
+"""`report.html`: a run as one self-contained page; see `pffbench_analysis.page.build`."""
 
 from pffbench_analysis.page.build import write_page
 

@@ -1,8 +1,8 @@
-"""Puts a page together: numbers, tables and text into templates, all that it needs inside.
+"""Assembly of the page from templates: data, tables, text and scripts in one file.
 
-Nothing that comes from a file is trusted. Jinja2 escapes every text, numbers and names for the
-figures are JSON without any character that HTML knows, and the page's own content security policy
-lets run only the scripts whose digests it names, and lets nothing be fetched.
+Content of files is not trusted. Jinja2 escapes every text; numbers and names for the figures are
+JSON without any character special to HTML; and the page's content security policy allows only the
+scripts whose digests it lists, and no requests.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from pffbench_analysis.page.tables import table_of
 from pffbench_analysis.style import plain
 
 _ASSETS = files("pffbench_analysis.page") / "assets"
-#: In the order in which they build on each other.
+#: In order of dependence.
 _SCRIPTS = (
     "data.js", "specs.js", "tables.js", "controls.js", "figures.js", "answer.js", "compression.js",
     "pictures.js", "page.js",
 )  # fmt: skip
-#: What lies beside the page; links to what is not there are not made.
+#: Files next to the page; absent ones are not linked.
 _BESIDE = (
     "run.json", "samples.csv", "ranks.h5", "counters.csv", "summary.csv", "summary.md",
     "published.md", "pareto.md", "pareto.csv", "plots",
@@ -54,7 +54,7 @@ def write_page(
     summary : Summary
         The run.
     directory : str or Path
-        Where it lies; the page goes there too.
+        Results directory of the run, where the page is written.
     common : dict of str to dict
         For each comparison, the parameters that its cases share.
 
@@ -101,7 +101,7 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
 
 
 def _ranks(summary: Summary, directory: Path) -> RankTimes:
-    """Read the times of all ranks, of each case in the directory of its run."""
+    """Read the times of all ranks, for each case from the directory of its run."""
     numbers: dict[str, dict[str, frozenset[int]]] = {}
     for case in summary.cases:
         blocks = set().union(*(phase.by_block for phase in case.phases.values()))
@@ -128,7 +128,7 @@ def _environment() -> jinja2.Environment:
 
 @cache
 def _library() -> str:
-    """Return the JavaScript of Vega, Vega-Lite and Vega-Embed, which vl-convert carries."""
+    """Return the JavaScript of Vega, Vega-Lite and Vega-Embed, bundled with vl-convert."""
     import vl_convert
 
     return _harmless(_alone(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")))
@@ -141,17 +141,17 @@ def _scripts() -> str:
 
 
 def _alone(script: str) -> str:
-    """Return a script whose names no other script sees."""
+    """Return a script in a scope of its own."""
     return f"(() => {{\n{script}\n}})();"
 
 
 def _harmless(script: str) -> str:
-    """Return a script that cannot end the element which it stands in."""
+    """Return a script that cannot end its enclosing element."""
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def _policy(scripts: Sequence[str]) -> str:
-    """Return the content security policy: these scripts run, nothing is fetched from anywhere."""
+    """Return the content security policy: only these scripts run, and nothing is fetched."""
     digests = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     return (

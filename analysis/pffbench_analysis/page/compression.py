@@ -1,4 +1,4 @@
-"""Compression against speed: what the section of the page says, and what its figure is drawn of."""
+"""The section on compression against speed: its text and the data of its figure."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from pffbench_analysis.pareto.points import (
 from pffbench_analysis.style import colour, plain
 
 Plain = dict[str, Any]
-#: How many marks `compression.js` has.
+#: Number of marks in `compression.js`.
 _MARKS = 10
-#: What scripts call the standings.
+#: Names of the standings in scripts.
 _CODES = {
     FrontStanding.ON: "on",
     FrontStanding.BY_MEDIAN: "median",
@@ -45,18 +45,18 @@ _CODES = {
 
 @dataclass(frozen=True)
 class Advised:
-    """What is said of a kind of data.
+    """Recommendation for a kind of data.
 
     Parameters
     ----------
     title : str
-        The kind of data, and how many ranks.
+        Kind of data and number of ranks.
     rows : list of list of str
-        The recommendation, a row for each purpose; empty where nothing is recommended.
+        One row per purpose; empty where nothing is recommended.
     front : str
-        Who is on the fronts.
+        Members of the fronts.
     limits : list of str
-        What makes it doubtful, and what was not tested.
+        Reasons for doubt, and ways that were not tested.
     """
 
     title: str
@@ -72,15 +72,15 @@ class Section:
     Parameters
     ----------
     kinds : list of Advised
-        One for each kind of data.
+        One per kind of data.
     headings : tuple of str
-        Of the rows.
+        Headings of the rows.
     barred : str
-        Why nothing is recommended; empty where something is.
+        Reason why nothing is recommended; empty otherwise.
     backends : list of (str, str)
         Names and colours.
     how_to_read : tuple of str
-        What words and marks mean.
+        Meaning of words and marks.
     """
 
     kinds: list[Advised]
@@ -91,7 +91,7 @@ class Section:
 
 
 def compression_of(summary: Summary, directory: Path) -> tuple[Section | None, Plain | None]:
-    """Return the section and the numbers of its figure; None where no codecs were compared."""
+    """Return the section and the data of its figure; None where no codecs were compared."""
     kinds = kinds_of(summary)
     if not kinds:
         return None, None

@@ -1,7 +1,7 @@
-"""The numbers behind the interactive figures of a page, as plain values for JSON.
+"""Data of the interactive figures of a page, as plain values for JSON.
 
-A page must open at once, so it does not hold a run of any size as it is: of many
-repetitions some are left out, and `pffbench_analysis.page.ranks` puts ranks together.
+The size of a page is bounded so that it opens at once: surplus repetitions are left out, and
+`pffbench_analysis.page.ranks` groups ranks.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pffbench_analysis.charts import differences, kept, label, place, raw_limit
 from pffbench_analysis.page.ranks import RankTimes
 from pffbench_analysis.style import colour, plain
 
-#: So many repetitions of all cases and phases together are drawn one by one.
+#: Largest number of repetitions, over all cases and phases, that are drawn individually.
 MOST_POINTS = 40_000
-#: However many there are, a case shows so many in each phase.
+#: Smallest number of repetitions that a case shows in each phase.
 _FEWEST_POINTS = 8
 _DIGITS = 5
-#: The order in which phases are offered; others follow as they come.
+#: Order of phases in the menu; others follow in the order of the run.
 _ORDER = (
     "write_total", "update_total", "read_total", "write", "update", "read", "create", "define",
     "flush", "close", "sync", "reopen", "reopen_array", "extend", "flush_update", "close_update",
@@ -35,14 +35,14 @@ Plain = dict[str, Any]
 
 
 def figure_data(summary: Summary, ranks: RankTimes, common: Mapping[str, Plain]) -> Plain:
-    """Return all that the figures of a page are drawn from.
+    """Return the data of all figures of a page.
 
     Parameters
     ----------
     summary : Summary
         The run.
     ranks : RankTimes
-        Times of the ranks, or the reason why there are none.
+        Times of the ranks, or the reason for their absence.
     common : dict of str to dict
         For each comparison, the parameters that its cases share.
     """
@@ -70,7 +70,7 @@ def figure_data(summary: Summary, ranks: RankTimes, common: Mapping[str, Plain])
 
 
 def _answer(summary: Summary) -> Plain | None:
-    """Return the numbers of the picture of the answer; None where nothing is compared."""
+    """Return the data of the answer's figure; None where nothing is compared."""
     panels = answer_panels(summary)
     if not panels:
         return None
@@ -110,7 +110,7 @@ def _group(
     differs: Mapping[str, str],
     most: int,
 ) -> Plain:
-    """Return a comparison; cases that are INVALID are named and have no numbers."""
+    """Return the data of a comparison; INVALID cases are named and have no numbers."""
     s = cases[0].sample
     ordered = sorted(cases, key=place)
     limits = {phase: raw_limit(cases, summary, phase) for phase in MOVING}
@@ -192,7 +192,7 @@ def _phase(found: PhaseSummary, most: int) -> Plain:
 
 
 def short(value: float | None) -> float | None:
-    """Return a number with as many digits as a figure can show; None for what is no number."""
+    """Round a number to the digits that a figure can show; None if it is not a number."""
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.{_DIGITS}g}")

@@ -1,4 +1,4 @@
-"""The provenance of a run as a tree of short lists that a page can unfold."""
+"""Provenance of a run as a tree of short lists that a page can unfold."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from pffbench.record.run_json import RunRecord
 from pffbench_analysis.style import plain
 
-#: Of longer lists and tables the beginning is shown; all is in `run.json`.
+#: Longer lists and tables are truncated; `run.json` holds them in full.
 _MOST = 64
 _LONGEST = 2000
-#: What is shown elsewhere on the page.
+#: Facts shown elsewhere on the page.
 _ELSEWHERE = ("reasons", "remarks", "name", "question")
 
 
@@ -24,13 +24,13 @@ class Facts:
     Parameters
     ----------
     name : str
-        What they are about.
+        Subject of the facts.
     values : list of (str, str)
         Names and values.
     parts : list of Facts
-        What is below.
+        Nested groups.
     more : int
-        How many are not shown.
+        Number of facts not shown.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Facts:
 
 
 def provenance_of(record: RunRecord) -> list[Facts]:
-    """Return all that `run.json` says, the run itself first."""
+    """Return the content of `run.json`, the run itself first."""
     told = {key: value for key, value in vars(record).items() if key not in _ELSEWHERE}
     provenance = told.pop("provenance", {})
     run = {key: value for key, value in told.items() if not _is_group(value)}
@@ -52,7 +52,7 @@ def provenance_of(record: RunRecord) -> list[Facts]:
 
 
 def provenance_groups(provenance: Any) -> dict[str, Any]:
-    """Return the groups of the provenance; single values are put together."""
+    """Return the groups of the provenance; single values form one group."""
     if not isinstance(provenance, Mapping):
         return {"provenance": {"provenance": provenance}}
     single = {key: value for key, value in provenance.items() if not _is_group(value)}

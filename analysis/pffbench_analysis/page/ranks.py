@@ -1,4 +1,4 @@
-"""Every rank's times from `ranks.h5`, put together so that a page can hold them."""
+"""Times of all ranks from `ranks.h5`, aggregated to a size that suits a page."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 from pffbench.record.ranks_reader import NAME, CaseTimes, read_times
 from pffbench_analysis.style import plain
 
-#: So many ranks are shown one by one; of more, neighbours are put together.
+#: Largest number of ranks shown individually; beyond it, neighbours are grouped.
 MOST_RANKS = 128
-#: So many numbers of ranks a page holds in all.
+#: Largest number of rank values in a page.
 _MOST_NUMBERS = 300_000
 _FEWEST_RANKS = 8
-#: Of more repetitions, so many evenly spaced ones are read.
+#: Largest number of repetitions read; of more, evenly spaced ones.
 MOST_REPETITIONS = 100
-#: What of the distribution over the ranks is kept.
+#: Quantiles kept of the distribution over the ranks.
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _DIGITS = 4
 
@@ -29,7 +29,7 @@ Times = np.ndarray[Any, np.dtype[np.float64]]
 
 @dataclass(frozen=True)
 class RankTimes:
-    """What a page holds of the ranks.
+    """Times of the ranks, as held by a page.
 
     Parameters
     ----------
@@ -39,26 +39,26 @@ class RankTimes:
         ranks: the median and the extremes over its ranks and the repetitions), in seconds; with
         ``first`` (the first rank of each group) and ``hosts``.
     missing : str
-        Why there are none, or empty.
+        Reason for the absence of times, or empty.
     """
 
     cases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     missing: str = ""
 
     def of(self, case: str) -> Mapping[str, Any] | None:
-        """Return the times of a case; None when there are none."""
+        """Return the times of a case, or None."""
         return self.cases.get(case)
 
 
 def read_ranks(directory: str | Path, cases: Mapping[str, frozenset[int]]) -> RankTimes:
-    """Read the times of all ranks; of a file that is missing or broken, say so.
+    """Read the times of all ranks; report a missing or broken file.
 
     Parameters
     ----------
     directory : str or Path
         The results directory.
     cases : dict of str to frozenset of int
-        The cases of interest, and the numbers of their repetitions that count.
+        Cases to read, and the numbers of their counted repetitions.
     """
     path = Path(directory) / NAME
     if not os.path.lexists(path):
@@ -92,12 +92,12 @@ def _case(found: CaseTimes, hosts: list[str], cases: int) -> dict[str, Any]:
 
 
 def _groups(ranks: int, most: int) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
-    """Put neighbouring ranks into groups of about the same size."""
+    """Divide ranks into groups of neighbours of about the same size."""
     return [part for part in np.array_split(np.arange(ranks), min(ranks, most) or 1) if part.size]
 
 
 def _phase(times: Times, groups: list[Any]) -> dict[str, list[float | None]]:
-    """Put the times of one phase together, given over repetition and rank."""
+    """Aggregate the times of one phase, given by repetition and rank."""
     times = times[~np.isnan(times).any(axis=1)]
     medians = np.median(times, axis=0)
     starts = [ranks[0] for ranks in groups]

@@ -1,4 +1,4 @@
-"""A run beside a published study, as a section of the page."""
+"""Sections of the page: the verdict on a run, and its comparison with a published study."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _MIME = {".svg": "image/svg+xml", ".csv": "text/csv"}
 
 
 def published_of(summary: Summary, directory: Path) -> dict[str, Any] | None:
-    """Return what the section shows; None where the experiment names no study.
+    """Return the data of the section; None where the experiment names no study.
 
     Parameters
     ----------
     summary : Summary
         The run.
     directory : Path
-        Where the figures and `published.csv` have been written; all of it goes into the page.
+        Location of the figures and of `published.csv`, all of which the page includes.
 
     Returns
     -------
     dict or None
-        What `page_data` returns, with ``figures`` and ``csv`` as data URIs; ``csv`` is empty where
-        there is no such file.
+        Result of `page_data`, with ``figures`` and ``csv`` as data URIs; ``csv`` is empty without
+        such a file.
     """
     data = page_data(summary)
     if data is None:
@@ -53,28 +53,28 @@ Kind = Literal["good", "bad", "open"]
 
 @dataclass(frozen=True)
 class RunVerdict:
-    """What a reader must know before any number.
+    """The first section of the page: verdict, conclusions and missing data.
 
-    Word, meaning and conclusions are the lines that the terminal prints; they are five at most.
+    Word, meaning and conclusions are the lines that the terminal prints, five at most.
 
     Parameters
     ----------
     word : str
-        In one or two words.
+        Verdict in one or two words.
     kind : {"good", "bad", "open"}
-        Which of three it is.
+        Kind of verdict.
     meaning : str
         The rest of the line that begins with the word.
     conclusions : list of str
-        What is fastest, how sure that is, and what is not decided.
+        The fastest format, the confidence in it, and open questions.
     cautions : list of str
-        What that rests on and a reader must know, each with what to do.
+        Caveats on the conclusions, each with a remedy.
     reasons : list of str
-        Why a run is not valid.
+        Reasons why the run is not valid.
     gaps : list of str
-        What is not there: this is a report of a part of the run.
+        Missing data: the report covers a part of the run.
     remarks : list of str
-        What else should be known.
+        Further remarks.
     """
 
     word: str
@@ -88,14 +88,14 @@ class RunVerdict:
 
 
 def verdict_of(summary: Summary, gaps: list[str]) -> RunVerdict:
-    """Give the verdict on a run.
+    """Return the verdict on a run.
 
     Parameters
     ----------
     summary : Summary
         The run.
     gaps : list of str
-        What is missing beside what the summary knows of.
+        Missing data in addition to those that the summary lists.
     """
     record = summary.record
     word, _, meaning = validity(summary).partition(": ")

@@ -1,4 +1,4 @@
-"""The tables of a page: one a comparison, each number with its interval and its warnings."""
+"""Tables of a page: one per comparison, each number with its interval and warnings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pffbench_analysis.charts import reach
 from pffbench_analysis.style import colour, plain
 
 _MIB = 2**20
-#: The mark of each warning, and what it means.
+#: Mark and meaning of each warning.
 MARKS = {
     "below_resolution": ("r", "below resolution: under 100 times what the harness itself takes"),
     "few_repetitions": ("n", "fewer than five repetitions"),
@@ -29,7 +29,7 @@ MARKS = {
 
 @dataclass(frozen=True)
 class Mark:
-    """A warning beside a number: a letter, and what was seen."""
+    """A warning next to a number: a letter and its reason."""
 
     letter: str
     message: str
@@ -51,13 +51,13 @@ class Row:
     Parameters
     ----------
     backend, colour, settings, transfer, variant : str
-        The case.
+        Identity of the case.
     raw : bool
         Whether it moves raw bytes.
     n : int
-        Repetitions that count.
+        Number of counted repetitions.
     invalid : str
-        Why it takes part in nothing; such a row has no numbers.
+        Reason for exclusion; such a row has no numbers.
     cells : list of Cell
         Its numbers.
     """
@@ -80,17 +80,17 @@ class Table:
     Parameters
     ----------
     title : str
-        What is compared.
+        Subject of the comparison.
     headings : list of (str, str)
-        Of the columns of numbers: the part, ``write``, ``update`` or ``read``, and what it is.
+        For each column of numbers: its part, ``write``, ``update`` or ``read``, and its text.
     has_variants : bool
         Whether cases differ in more than format, settings and transfer.
     rows : list of Row
         The cases, raw bytes last.
     stored : list of str
-        How the arrays lie on disk.
+        Storage of the arrays on disk.
     legend : list of (str, str)
-        The marks that occur, and what they mean.
+        Marks that occur, and their meaning.
     """
 
     title: str
@@ -103,7 +103,7 @@ class Table:
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column of numbers: its part, its heading, and how to tell the number of a case."""
+    """A column of numbers: its part, its heading, and the function that gives a case's number."""
 
     part: str
     heading: str
@@ -125,7 +125,7 @@ def table_of(cases: Sequence[CaseSummary], summary: Summary, differs: dict[str, 
     )
 
 
-#: The phase that begins a part, the one that makes or finds its arrays, and where the part ends.
+#: First phase of a part, the phase that creates or opens its arrays, and the end of the part.
 _PARTS = {
     "write": ("create", "define", ""),
     "update": ("reopen", "reopen_array", ""),
@@ -134,14 +134,14 @@ _PARTS = {
 
 
 def _columns(cases: Sequence[CaseSummary]) -> list[NumberColumn]:
-    """Return the columns of writing, changing where that was measured, and reading."""
+    """Return the columns of writing, updating (if measured) and reading."""
     durable = "sync" if any("sync" in case.phases for case in cases) else "close"
     found = []
     for part, (first, opening, last) in _PARTS.items():
         total = f"{part}_total"
         if part == "update" and not any(part in case.phases for case in cases):
             continue
-        # With many arrays the time of one is what matters, not the rate.
+        # With many arrays the time of one matters, not the rate.
         if cases[0].sample.workload == "datasets":
             name = opening.partition("_")[0]
             found += [
@@ -199,7 +199,7 @@ def _rate(found: PhaseSummary) -> Cell:
 
 
 def _rate_of_total(found: PhaseSummary) -> Cell:
-    """Return a rate without marks: the time beside it has them."""
+    """Return a rate without marks: the time next to it has them."""
     return replace(_rate(found), marks=())
 
 
@@ -239,7 +239,7 @@ def _roof(found: PhaseSummary) -> Cell:
 def _between(
     found: Spread, convert: Callable[[float], float], write: Callable[[float], str] = significant
 ) -> str:
-    """Return the interval of what is made of seconds; in brackets the range of few repetitions."""
+    """Return the interval of a derived quantity; for few repetitions the range, in brackets."""
     seconds = reach(found)
     if found.n == 1 or min(seconds) <= 0:
         return ""

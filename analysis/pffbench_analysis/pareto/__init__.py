@@ -1,4 +1,4 @@
-"""How much smaller data become, against how fast they are written and read.
+"""Compression ratio against the speed of writing and reading.
 
 In a notebook::
 

@@ -1,4 +1,4 @@
-"""Compression against speed in words: what to take, how sure that is, and what it leaves open."""
+"""Text on compression against speed: the choices, their confidence and their limits."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pffbench_analysis.recommend.judge import judge
 from pffbench_analysis.recommend.purposes import READING, WRITING
 
 _MIB = 2**20
-#: Ways that are named one by one.
+#: Number of ways that are named individually.
 _MOST = 3
 
-#: What the marks and words mean, below tables and figures.
+#: Meaning of marks and words, below tables and figures.
 HOW_TO_READ = (
     "ratio: bytes of the arrays over those of their chunks in the files. It is exact, and compared "
     "with the three digits shown. Rates: bytes of the arrays over the median time of the job, from "
@@ -36,7 +36,7 @@ HOW_TO_READ = (
 
 
 def headline(kind: DataKind, summary: Summary) -> str:
-    """Say in one line what to take, for a pull request."""
+    """Return the recommendation in one line, for a pull request."""
     if why := barred(summary.record):
         return f"**{kind.name}**: {why}"
     told = choices(kind)
@@ -54,7 +54,7 @@ def headline(kind: DataKind, summary: Summary) -> str:
 
 
 def ranks_of(kind: DataKind) -> str:
-    """Return how many ranks."""
+    """Return the number of ranks as text."""
     return f"{kind.ranks} rank{'' if kind.ranks == 1 else 's'}"
 
 
@@ -72,7 +72,7 @@ def choice_rows(kind: DataKind) -> list[list[str]]:
 
 
 def sureness(choice: Choice) -> str:
-    """Say how sure a choice is, in words."""
+    """Return the confidence in a choice as text."""
     if choice.point is None:
         return f"no answer: {choice.why_not}"
     if choice.why_not:
@@ -86,7 +86,7 @@ def sureness(choice: Choice) -> str:
 
 
 def front_line(kind: DataKind) -> str:
-    """Name who is on the fronts by their medians, the fastest first, the smallest last."""
+    """Name the members of the fronts by their medians, the fastest first, the smallest last."""
     parts = []
     for direction in DIRECTIONS:
         what = {"write": "writing", "read": "reading"}[direction]
@@ -135,11 +135,11 @@ def rate_text(speed: Speed | None, *, stored: bool = False, per: int = 1) -> str
     Parameters
     ----------
     speed : Speed or None
-        What was measured.
+        Measured speed.
     stored : bool
-        Of the bytes as they are in the files.
+        Count bytes as stored in the files.
     per : int
-        Divide by so many ranks.
+        Number of ranks to divide by.
     """
     rate = None if speed is None else speed.rate(stored=stored)
     if speed is None or rate is None:
@@ -150,18 +150,18 @@ def rate_text(speed: Speed | None, *, stored: bool = False, per: int = 1) -> str
 
 
 def number(value: float) -> str:
-    """Return three digits, never an exponent where digits will do."""
+    """Format with three digits, without an exponent if possible."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def front_of(kind: DataKind, direction: Direction) -> list[tuple[CompressionPoint, FrontPosition]]:
-    """Return each point with its standing to the front of one direction."""
+    """Return each point with its standing relative to the front of one direction."""
     placed = standings(kind.points, (direction,), kind.work.design)
     return list(zip(kind.points, placed, strict=True))
 
 
 def limits(kind: DataKind, summary: Summary, directory: str | Path) -> list[str]:
-    """Say what makes the numbers of a kind of data doubtful, and what was not tested."""
+    """List the reasons for doubt in a kind of data, and the ways not tested."""
     candidates = kind.work.candidates
     answers = tuple(judge([(candidates, p) for p in (WRITING, READING)], kind.work.design))
     one = WorkAdvice(kind.work, answers)
@@ -174,7 +174,7 @@ def limits(kind: DataKind, summary: Summary, directory: str | Path) -> list[str]
 
 
 def markdown(kinds: Sequence[DataKind], summary: Summary, directory: str | Path) -> Iterator[str]:
-    """Yield the lines of `pareto.md`: what to take first, then all points."""
+    """Yield the lines of `pareto.md`: the recommendation, then all points."""
     yield f"# {summary.record.name}: compression against speed"
     yield ""
     for kind in kinds:

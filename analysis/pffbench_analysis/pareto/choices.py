@@ -1,4 +1,4 @@
-"""Which way to take for a kind of data: the smallest, the fastest, and one between."""
+"""Choices for a kind of data: the smallest, the fastest, and a balance of both."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOTH = Purpose("writing and reading once", {"write_total": 1.0, "read_total": 1.
 SMALLEST, WRITTEN, READ, BALANCED = (
     "smallest files", "fastest writing", "fastest reading", "balance",
 )  # fmt: skip
-#: How the balance is struck, for whoever wants to check it.
+#: Definition of the balance.
 RULE = (
     "balance: the least product of stored bytes and of the time for writing and reading once, so "
     "that half the bytes are worth twice the time"
@@ -24,18 +24,18 @@ RULE = (
 
 @dataclass(frozen=True)
 class Choice:
-    """The way to take for a purpose.
+    """The way chosen for a purpose.
 
     Parameters
     ----------
     purpose : str
-        What for.
-    point : Point or None
-        The way; None where nothing can be said.
-    ties : tuple of Point
-        Others that are not told from it.
+        The purpose.
+    point : CompressionPoint or None
+        The way; None without a conclusion.
+    ties : tuple of CompressionPoint
+        Other ways that are not distinguished from it.
     why_not : str
-        Why nothing can be said, or why no difference is claimed; mostly empty.
+        Reason for the lack of a conclusion or of a claimed difference; mostly empty.
     """
 
     purpose: str
@@ -51,7 +51,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class _TimesBytes(Candidate):
-    """A way whose seconds are multiplied by the bytes that it stores."""
+    """A way whose seconds are multiplied by its stored bytes."""
 
     stored_bytes: float = 1.0
 
@@ -69,7 +69,7 @@ def choices(kind: DataKind) -> tuple[Choice, ...]:
 
 
 def barred(record: RunRecord) -> str:
-    """Say why nothing may be recommended from a run; empty where it may."""
+    """Return the reason why a run allows no recommendation; empty if it does."""
     if record.valid is False or record.reasons:
         reason = record.reasons[0] if record.reasons else "see run.json"
         return f"nothing is recommended: the run is INVALID: {reason}"

@@ -1,4 +1,4 @@
-"""Compression against speed as files of a results directory, and as a frame for notebooks."""
+"""Compression against speed as files of a results directory and as a frame."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def write_pareto(summary: Summary, directory: str | Path) -> Iterator[Path]:
 
 
 def file_names(kinds: Sequence[DataKind]) -> list[str]:
-    """Name the figures by their kinds of data, numbered where these give the same name."""
+    """Name the figures by their kinds of data, numbered where names are equal."""
     # The report's module imports this one.
     from pffbench_analysis.report import slug
 

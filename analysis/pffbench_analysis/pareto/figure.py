@@ -1,4 +1,4 @@
-"""The figure of a kind of data: ratio across, rate upwards, the front as a staircase."""
+"""The figure of a kind of data: ratio on x, rate on y, the front as a staircase."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MIB = 2**20
-#: One mark a codec, as many as `compression.js` has; those on the front are named.
+#: One mark per codec, as many as in `compression.js`; those on the front are named.
 _MARKS = ("P", "^", "s", "o", "D", "v", "<", ">", "X", "h")
 _HEIGHT = 3.4
-#: By how much an axis goes on beyond what is on it, as a part of its length; to the right, where
-#: the front leaves all empty, there is room for names.
+#: Margins of an axis beyond its data, as a part of its length; the wider one on the right has
+#: room for names.
 _ROOM, _ROOM_FOR_NAMES = 0.08, 0.42
-#: By which part of the axis backends stand beside each other at the same ratio.
+#: Offset between backends at the same ratio, as a part of the axis.
 _ASIDE = 0.013
 _LINE = 8.0
-#: Ratios further apart than this are shown on a logarithmic axis.
+#: Range of ratios above which the axis is logarithmic.
 _LARGE_RANGE = 30.0
 
 
@@ -91,7 +91,7 @@ def _panel(ax: Axes, kind: DataKind, direction: Direction, marks: dict[str, str]
 
 
 def _moved(ax: Axes, ratio: float, by: float) -> float:
-    """Return a place beside a ratio, by a part of the axis."""
+    """Return a ratio shifted by a part of the axis."""
     low, high = ax.get_xlim()
     logarithmic = ax.get_xscale() == "log"
     return ratio * (high / low) ** by if logarithmic else ratio + by * (high - low)
@@ -137,7 +137,7 @@ def _stretched(low: float, high: float) -> tuple[float, float]:
 def _staircase(
     ax: Axes, placed: Sequence[tuple[CompressionPoint, FrontPosition]], direction: Direction
 ) -> None:
-    """Draw the front as the bound of what was reached, up to the edges of the panel."""
+    """Draw the front as a staircase up to the edges of the panel."""
     corners = sorted(
         {
             (point.shown_ratio, _rate(point, direction)[0])
@@ -178,7 +178,7 @@ def _mark(
 
 
 def _names(ax: Axes, front: Sequence[CompressionPoint], direction: Direction) -> None:
-    """Write the codecs of the front above it, where nothing is, each clear of the next one."""
+    """Label the codecs of the front above it, without overlap."""
     low, high = ax.get_ylim()
     height = 72 * _HEIGHT * 0.85
     lowest = -math.inf

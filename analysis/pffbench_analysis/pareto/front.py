@@ -1,4 +1,4 @@
-"""The Pareto front of ratio and speed, and how sure it is who stands on it."""
+"""The Pareto front of ratio and speed, and the confidence in its members."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Values = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class FrontStanding(StrEnum):
-    """How a point stands to the front."""
+    """Standing of a point relative to the front."""
 
     ON = "on the front"
     BY_MEDIAN = "on the front by its median"
@@ -33,14 +33,14 @@ class FrontStanding(StrEnum):
 
 @dataclass(frozen=True)
 class FrontPosition:
-    """A point's standing, and the point that it is due to.
+    """A point's standing, and the point that causes it.
 
     Parameters
     ----------
-    standing : Standing
-        How it stands.
+    standing : FrontStanding
+        The standing.
     by : int or None
-        Place of the point that beats it, or from which it is not told apart.
+        Index of the point that beats it, or from which it is not distinguished.
     """
 
     standing: FrontStanding
@@ -50,13 +50,13 @@ class FrontPosition:
 def non_dominated(values: Values) -> Matrix:
     """Return which rows no other row dominates.
 
-    A row dominates another one that it is nowhere smaller than, and somewhere larger. Equal rows
-    do not dominate each other; a row with NaN takes no part and is never on the front.
+    A row dominates another one if it is nowhere smaller and somewhere larger. Equal rows
+    do not dominate each other; a row with NaN is never on the front.
 
     Parameters
     ----------
     values : array of float64, shape (n, objectives)
-        More is better in each column.
+        Objectives, to be maximised.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def non_dominated(values: Values) -> Matrix:
 def standings(
     points: Sequence[CompressionPoint], directions: Sequence[Direction], design: Design
 ) -> list[FrontPosition]:
-    """Say of each point how it stands to the front of ratio and the rates of some directions.
+    """Return the standing of each point relative to the front of ratio and rates.
 
     The front is that of the medians: points that no other one matches or exceeds in ratio, as it
     is shown with three digits, and in each rate. A point off it is *off the front* when one with
@@ -87,7 +87,7 @@ def standings(
     there = ~np.isnan(rates).any(axis=1)
     times = [[_times(row[i]) for row in speeds] for i in range(len(directions))]
     shown = np.stack(shown_faster(times, design))
-    # Rows are the others, columns the point that is judged.
+    # Rows are the other points, columns the judged point.
     as_small = (ratios[:, np.newaxis] >= ratios) & ~np.eye(len(points), dtype=bool)
     beats = as_small & shown.all(axis=0)
     leaves_open = as_small & there[:, np.newaxis] & ~shown.any(axis=0).T
@@ -114,12 +114,12 @@ def _rate(speed: Speed | None) -> float:
 
 
 def _times(speed: Speed | None) -> Mapping[int, float] | None:
-    """Return the times of a way; nothing is shown of what is too short."""
+    """Return the times of a way; None where they are below resolution."""
     return None if speed is None or speed.below_resolution else speed.by_block
 
 
 def _first(those: Matrix, on_front: Matrix) -> int | None:
-    """Return the place of the first of some points, rather one of the front."""
+    """Return the index of the first of some points, preferably one of the front."""
     for found in (those & on_front, those):
         if found.any():
             return int(np.argmax(found))

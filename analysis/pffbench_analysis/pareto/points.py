@@ -1,4 +1,4 @@
-"""Cases as points: how much smaller they make data, and how fast they write and read them."""
+"""Cases as points: compression ratio and speed of writing and reading."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ Direction = Literal["write", "read"]
 DIRECTIONS: tuple[Direction, ...] = ("write", "read")
 #: Libraries divide the same work differently between phases, so the totals are compared.
 TOTAL: Mapping[Direction, str] = {"write": "write_total", "read": "read_total"}
-#: Digits of a ratio that count: those that tables show.
+#: Digits of a ratio that are compared: those of the tables.
 _DIGITS = 3
 
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast a case is in one direction.
+    """Speed of a case in one direction.
 
     Parameters
     ----------
     nbytes : int
         Bytes of array data that all ranks move together.
     stored : float or None
-        What they take in the files; None where only a part is read, whose chunks nobody counted.
+        Bytes in the files; None where only a part is read, whose chunks were not counted.
     seconds : Spread
         Job time over the repetitions, from creating until durable or from opening to closing.
     by_block : dict of int to float
         The same seconds for each repetition.
     below_resolution : bool
-        Whether the harness itself shows in the time.
+        Whether the overhead of the harness affects the time.
     """
 
     nbytes: int
@@ -52,7 +52,7 @@ class Speed:
         Parameters
         ----------
         stored : bool
-            Count bytes as they are in the files instead of those of the arrays.
+            Count bytes as stored in the files instead of those of the arrays.
 
         Returns
         -------
@@ -71,9 +71,9 @@ class CompressionPoint:
     Parameters
     ----------
     candidate : Candidate
-        What it is.
+        Parameters and numbers of the case.
     name : str
-        What sets it apart from the others of its kind of data.
+        Distinguishing name within its kind of data.
     ratio : float
         Bytes of the arrays over those of their chunks in the files.
     write, read : Speed or None
@@ -93,7 +93,7 @@ class CompressionPoint:
 
     @property
     def codec(self) -> str:
-        """The codec as it is in the files, such as ``blosc-zstd 3 byte``."""
+        """The codec as stored in the files, such as ``blosc-zstd 3 byte``."""
         return codec_of(self.candidate)
 
     @property
@@ -107,7 +107,7 @@ class CompressionPoint:
         return self.candidate.case.nbytes / self.ratio
 
     def speed(self, direction: Direction) -> Speed | None:
-        """Return how fast it is in a direction; None where it was not measured."""
+        """Return the speed in a direction; None if not measured."""
         return self.write if direction == "write" else self.read
 
 
@@ -118,13 +118,13 @@ class DataKind:
     Parameters
     ----------
     name : str
-        What the data are: the source, or the user's file, and what else tells it apart in the run.
+        The source or the user's file, and further distinguishing parameters.
     work : Work
-        The work that all points do.
+        The work common to all points.
     ranks : int
-        How many ranks did it.
-    points : tuple of Point
-        The ways, those that compress best first.
+        Number of ranks.
+    points : tuple of CompressionPoint
+        The ways, by descending ratio.
     without : tuple of str
         Ways whose stored bytes were not counted.
     """
@@ -139,7 +139,7 @@ class DataKind:
 def kinds_of(summary: Summary) -> list[DataKind]:
     """Return the kinds of data of a run that were compressed by more than one codec.
 
-    No compression at all counts as a codec. Cases are of one kind where they do the same work:
+    No compression at all counts as a codec. Cases of one kind do the same work:
     equal data, cut alike, as durable, read from the same state of the cache.
     """
     found = []
@@ -157,7 +157,7 @@ def kinds_of(summary: Summary) -> list[DataKind]:
 
 
 def codec_of(candidate: Candidate) -> str:
-    """Name a codec as it is in the files, or as it was asked for."""
+    """Name a codec as stored in the files, or as requested."""
     stored = candidate.stored
     if stored is not None and stored.get("codec"):
         return str(stored["codec"])
@@ -165,7 +165,7 @@ def codec_of(candidate: Candidate) -> str:
 
 
 def name_of(candidate: Candidate, work: Work) -> str:
-    """Name a way by backend and codec, and by what sets it apart from others of its backend."""
+    """Name a way by backend, codec and the parameters that distinguish it within its backend."""
     words = candidate.words
     same = [c.words for c in work.candidates if c.backend == candidate.backend]
     everywhere = [c.words for c in work.candidates]
@@ -180,7 +180,7 @@ def name_of(candidate: Candidate, work: Work) -> str:
     return plain(", ".join([f"{candidate.backend} {told}", *filter(None, telling)]))
 
 
-#: In these, ways of different backends may not differ without a word; a transfer is its backend's.
+#: Parameters named where ways of different backends differ; a transfer belongs to its backend.
 _ALWAYS = ("layout", "settings", "chunks", "shards")
 
 
@@ -190,13 +190,13 @@ def family(codec: str) -> str:
 
 
 def mark_of(family_name: str, marks: int) -> int:
-    """Return which of so many marks stands for a codec, the same in every figure of every run."""
+    """Return the index of the mark of a codec, the same in every figure of every run."""
     if family_name in _FAMILIES:
         return _FAMILIES.index(family_name) % marks
     return sum(family_name.encode()) % marks
 
 
-#: In the order of their marks.
+#: Codecs in the order of their marks.
 _FAMILIES = (
     "none", "gzip", "zstd", "blosc-zstd", "blosc-lz4", "szip", "lz4", "blosc-lz4hc", "blosc-zlib",
     "blosc-blosclz",
@@ -208,7 +208,7 @@ def _points(work: Work) -> Sequence[CompressionPoint]:
     for candidate in work.candidates:
         case = candidate.case
         ratio = compression_ratio(case)
-        if ratio is not None and 0 < ratio < math.inf:  # counts can be anybody's
+        if ratio is not None and 0 < ratio < math.inf:  # counts are not trusted
             write, read = (_speed(case, direction, ratio) for direction in DIRECTIONS)
             found.append(CompressionPoint(candidate, name_of(candidate, work), ratio, write, read))
     return found
@@ -228,7 +228,7 @@ def _speed(case: CaseSummary, direction: Direction, ratio: float) -> Speed | Non
     )
 
 
-#: Where data come from is told first; what is not of the data is told where runs have several.
+#: The source of the data comes first; other parameters are named where runs have several.
 _DATA = ("source", "file", "variable")
 
 

@@ -1,4 +1,4 @@
-"""Which of many ways are shown to be faster than which others."""
+"""Pairs of ways of which one is shown to be faster."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ Times = Sequence[Mapping[int, float] | None]
 
 
 def shown_faster(questions: Sequence[Times], design: Design) -> list[Matrix]:
-    """Compare all pairs of ways in some directions at once, as the headline of a run does.
+    """Compare all pairs of ways in some directions at once, by the rule of the headline.
 
     Parameters
     ----------
     questions : sequence of sequence of dict or None
-        For each direction the seconds by block of each way; None for one of which nothing can be
-        said.
+        For each direction the seconds by block of each way; None for a way without usable times.
     design : Design
-        How the repetitions were planned.
+        Plan of the repetitions.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What other benchmarks measured, as results directories of pffbench: IOR and h5bench."""
+"""Import of results of other benchmarks: IOR and h5bench."""
 
 from pffbench_analysis.peers.importing import PROGRAMS, import_results
 

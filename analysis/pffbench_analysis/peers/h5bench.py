@@ -1,6 +1,6 @@
 """h5bench's CSV (``CSV_FILE`` in its configuration), whose times are in steps of 1 ms.
 
-Its format is read off `h5bench_patterns/*.c` of version 1.5: rows of metric, value, unit. Sizes are
+The format follows `h5bench_patterns/*.c` of version 1.5: rows of metric, value, unit. Sizes are
 in units of 1024, rounded to three decimals.
 """
 
@@ -66,7 +66,7 @@ def read_h5bench(path: Path) -> Imported:
 
 
 def _parameters(rows: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Return what a file tells in the words that cases of pffbench have."""
+    """Return the parameters of a file in the terms of pffbench cases."""
     return {
         "workload": "h5bench",
         "backend": "h5bench-hdf5",

@@ -1,4 +1,4 @@
-"""`pffbench import`: a results directory made of what another program measured."""
+"""`pffbench import`: a results directory from the output of another program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pffbench_analysis.peers.h5bench import read_h5bench
 from pffbench_analysis.peers.ior import read_ior
 from pffbench_analysis.peers.measurement import Imported, Test
 
-#: What can be imported: name on the command line → reader of a file.
+#: Supported programs: name on the command line → reader of a file.
 PROGRAMS: Mapping[str, Callable[[Path], Imported]] = {"ior": read_ior, "h5bench": read_h5bench}
 _ORDER = (
     "create", "define", "write", "flush", "close", "sync",
@@ -30,15 +30,15 @@ _ORDER = (
 
 
 def import_results(program: str, files: Sequence[str | Path], out: str | Path) -> Path:
-    """Make a results directory of files of another program.
+    """Create a results directory from files of another program.
 
-    Tests with equal parameters become repetitions of one case. What the program did not measure
-    is missing.
+    Tests with equal parameters become repetitions of one case. Quantities that the program did
+    not measure are missing.
 
     Parameters
     ----------
     program : {"ior", "h5bench"}
-        Which one wrote the files.
+        Program that wrote the files.
     files : sequence of str or Path
         Its output.
     out : str or Path
@@ -47,8 +47,8 @@ def import_results(program: str, files: Sequence[str | Path], out: str | Path) -
     Raises
     ------
     UserError
-        A file is not what the program writes, files are of jobs of different size, or the
-        directory holds a run already. Nothing is made then.
+        A file is not output of the program, files are of jobs of different size, or the
+        directory already holds a run. Nothing is created then.
     """
     if len({os.path.realpath(file) for file in files}) < len(files):
         raise UserError("import: a file is named twice, which would count its repetitions twice")
@@ -79,13 +79,13 @@ def import_results(program: str, files: Sequence[str | Path], out: str | Path) -
 
 
 def _name_of(directory: Path) -> str:
-    """Name a run after its directory, with the characters that names of experiments have."""
+    """Name a run after its directory, in the characters allowed for experiments."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", directory.absolute().name).lstrip("._-")
     return name[:64] or "imported"
 
 
 def _merged(tests: Sequence[Test]) -> list[Test]:
-    """Put tests with equal parameters together: a file that wrote and one that read, or again."""
+    """Merge tests with equal parameters: files that wrote and that read, or repetitions."""
     by_name: dict[str, list[Test]] = defaultdict(list)
     for test in tests:
         by_name[test.name].append(test)
@@ -96,7 +96,7 @@ def _merged(tests: Sequence[Test]) -> list[Test]:
 
 
 def _joined(tests: Sequence[Test]) -> tuple[Any, ...]:
-    """Let a repetition that only read follow one that only wrote; else it is a new one."""
+    """Join a repetition that only read to one that only wrote; otherwise append it."""
     found: list[Any] = []
     for repetition in (r for test in tests for r in test.repetitions):
         place = next(
@@ -159,7 +159,7 @@ def _entry(test: Test) -> dict[str, Any]:
         "group": test.group,
         "roofline": False,
         "raw": test.raw,
-        "verified": True,  # it keeps data: what was written can be read back
+        "verified": True,  # it keeps data: written data can be read back
         "notes": list(test.notes),
     }
 
@@ -176,7 +176,7 @@ def _samples(tests: Sequence[Test]) -> list[Sample]:
 
 
 def _sample(test: Test, position: int, number: int, phase: str, seconds: float) -> Sample:
-    """Return a row: NaN, -1, 0 or nothing where the program does not tell."""
+    """Return a row: NaN, -1, 0 or nothing for values that the program does not report."""
     p = test.parameters
     moves = phase in ("write", "read")
     return Sample(

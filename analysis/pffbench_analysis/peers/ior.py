@@ -21,11 +21,11 @@ _TICK = 1e-4
 _APIS = {"POSIX": True, "MPIIO": True, "MMAP": True, "HDF5": False, "NCMPI": False}
 _WRITING = {"openTime": "create", "wrRdTime": "write", "closeTime": "close"}
 _READING = {"openTime": "open", "wrRdTime": "read", "closeTime": "close_read"}
-#: Tests that are alike in these do the same work, each in its way.
+#: Parameters in which tests of the same work agree.
 _SAME_WORK = (
     "workload", "layout", "block_size", "segments", "random_offset", "synced", "cache",
 )  # fmt: skip
-#: Sums of phases may be more than IOR's total by this factor before it is remarked on.
+#: Factor by which sums of phases may exceed IOR's total without a remark.
 _OVERLAP = 1.05
 
 
@@ -35,7 +35,7 @@ def read_ior(path: Path) -> Imported:
     Raises
     ------
     UserError
-        It is not JSON of IOR, or holds what cannot be told in phases.
+        It is not JSON of IOR, or has times that cannot be assigned to phases.
     """
     data = _load(path)
     try:
@@ -99,7 +99,7 @@ def _api(told: Mapping[str, Any]) -> str:
 
 
 def _parameters(told: Mapping[str, Any], api: str) -> dict[str, Any]:
-    """Return parameters of IOR in the words that cases of pffbench have."""
+    """Return parameters of IOR in the terms of pffbench cases."""
     return {
         "workload": "ior",
         "backend": f"ior-{api.lower()}",
@@ -119,14 +119,14 @@ def _parameters(told: Mapping[str, Any], api: str) -> dict[str, Any]:
 
 
 def _durability(told: Mapping[str, Any], api: str) -> str:
-    """Return how far writing goes: HDF5's sync is a flush of the library."""
+    """Return the durability of writing: HDF5's sync is a flush of the library."""
     if not told["fsync"] and not told["fsyncperwrite"]:
         return "close"
     return "flush" if api in ("HDF5", "NCMPI") else "fsync"
 
 
 def _cache(told: Mapping[str, Any]) -> str:
-    """Return what reading is of: none of it is proved by IOR."""
+    """Return the state of the cache for reading, which IOR does not verify."""
     if told["reorderTasksRandom"]:
         return "shifted at random"
     if told["reorderTasks"]:
@@ -135,7 +135,7 @@ def _cache(told: Mapping[str, Any]) -> str:
 
 
 def _repetitions(results: list[Any], calls: Mapping[str, int]) -> Iterator[PeerRepetition]:
-    """Part the flat list of accesses: a phase that is there already begins a new repetition."""
+    """Split the flat list of accesses: a repeated phase begins a new repetition."""
     seconds: dict[str, float] = {}
     for result in _flat(results):
         found = _phases(result)
@@ -148,7 +148,7 @@ def _repetitions(results: list[Any], calls: Mapping[str, int]) -> Iterator[PeerR
 
 
 def _flat(results: list[Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield accesses; some versions of IOR nest them once more, by repetition."""
+    """Yield accesses; some versions of IOR nest them by repetition."""
     for result in results:
         if isinstance(result, list):
             yield from _flat(result)

@@ -1,4 +1,4 @@
-"""What another program measured, in words of pffbench, before it is written down."""
+"""Measurements of another program in the terms of pffbench, before they are written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Bytes that a file of results of another program may be long.
+#: Largest size of a results file of another program, in bytes.
 LARGEST = 2**28
 
 
@@ -21,7 +21,7 @@ class PeerRepetition:
     seconds : dict of str to float
         Job time of each phase that was timed.
     operations : dict of str to int
-        Calls of all ranks in phases where the program tells them.
+        Calls of all ranks, for phases where the program reports them.
     """
 
     seconds: Mapping[str, float]
@@ -30,27 +30,27 @@ class PeerRepetition:
 
 @dataclass(frozen=True)
 class Test:
-    """A test of another program: what becomes a case.
+    """A test of another program, which becomes a case.
 
     Parameters
     ----------
     parameters : dict
-        The words of pffbench (workload, backend, layout, transfer, settings, dtype, source,
-        durability, cache) and those of the program that change what is done.
+        Parameters of pffbench (workload, backend, layout, transfer, settings, dtype, source,
+        durability, cache) and those of the program that change the work.
     same_work : tuple of str
         Parameters in which tests of one comparison do not differ.
     raw : bool
         Whether it moves raw bytes.
     ranks, nodes : int
-        Size of the job; nodes is 0 where it is not told.
+        Size of the job; nodes is 0 if not reported.
     arrays, nbytes : int
         Arrays or files, and bytes of data, of all ranks together.
-    repetitions : tuple of Repetition
+    repetitions : tuple of PeerRepetition
         In their order.
     started : str
-        When it began, as ISO 8601 without a time zone; empty where it is not told.
+        Start time, as ISO 8601 without a time zone; empty if not reported.
     notes : tuple of str
-        What its phases hold.
+        Remarks on the content of its phases.
     """
 
     parameters: Mapping[str, Any]
@@ -81,20 +81,20 @@ class Test:
 
 @dataclass(frozen=True)
 class Imported:
-    """All that one file holds.
+    """Content of one file.
 
     Parameters
     ----------
     program : str
         Name and version of the program.
     tick : float
-        Seconds in whose steps times are given.
+        Resolution of the times, in seconds.
     tests : tuple of Test
         The tests.
     remarks : tuple of str
-        What should be known of the numbers.
+        Remarks on the numbers.
     command : str
-        The command line; empty where it is not told.
+        The command line; empty if not reported.
     """
 
     program: str

@@ -1,4 +1,4 @@
-"""Published numbers of five studies, and runs beside them."""
+"""Published numbers of five studies, and comparisons of runs with them."""
 
 from pffbench_analysis.published.sidebyside import side_by_side
 from pffbench_analysis.published.values import STUDIES, published_frame, published_values

@@ -1,4 +1,4 @@
-"""A run beside a study as tables: `published.csv` for programs, `published.md` for people."""
+"""Tables of a run compared with a study: `published.csv` and `published.md`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _HOW_TO_READ = (
 
 
 def write_csv(found: SideBySide, path: Path) -> None:
-    """Write a row for each number that has a counterpart; without any, all published numbers."""
+    """Write a row for each number with a counterpart; without any, all published numbers."""
     orders = {id(match): order for order in found.orders for match in order.matches}
     with replacing(path) as file:
         writer = csv.DictWriter(file, _CSV_COLUMNS, restval="", lineterminator="\n")
@@ -117,7 +117,7 @@ def write_markdown(found: SideBySide, figures: Sequence[str], path: Path) -> Non
     Parameters
     ----------
     found : SideBySide
-        What to write.
+        Comparison to write.
     figures : sequence of str
         File names of the figures.
     path : Path

@@ -1,4 +1,4 @@
-"""Published numbers, their counterparts in a run, and what a study needs to find these."""
+"""Published numbers, their counterparts in a run, and the protocol of studies that match them."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ class PublishedValue:
     Parameters
     ----------
     study, source, url : str
-        Which study, where in it, and where that is found.
+        Name of the study, place of the number in it, and its address.
     reading : {"printed", "figure", "computed"}
         Whether the number is printed there, read off a curve, or computed from raw results.
     statistic : str
-        What it is of several repetitions; empty where that is not told.
+        Statistic over the repetitions; empty if not stated.
     quantity, unit : str
-        What it measures; the unit of a ratio or a count is empty.
+        Measured quantity; the unit of a ratio or a count is empty.
     value : float
         The number; NaN where only a range is given.
     low, high : float
         The range; NaN where none is given.
     sd : float
-        Standard deviation over the repetitions; NaN where it is not told.
+        Standard deviation over the repetitions; NaN if not stated.
     alike : str
-        What its authors say that makes it the same as others with the same words, such as
-        ``comparable reads``; mostly empty.
+        Words by which its authors equate it with other numbers, such as ``comparable reads``;
+        mostly empty.
     approximate : bool
-        Whether it is rounded by its authors, told as about, or read off a figure.
+        Whether it is rounded by its authors, given as approximate, or read off a figure.
     note : str
-        What has to be known about it.
+        Remark on the number.
     parameters : dict of str to str
-        The columns that are the study's own: format, operation, shape, codec and so on.
+        Columns specific to the study: format, operation, shape, codec and so on.
     """
 
     study: str
@@ -59,10 +59,10 @@ class PublishedValue:
     parameters: Mapping[str, str]
 
     def differs_from(self, other: PublishedValue) -> bool:
-        """Whether the study tells the two numbers apart.
+        """Whether the study distinguishes the two numbers.
 
-        It does not where the standard deviations around them meet, or where its authors call
-        them alike. A standard deviation that is not told counts as none.
+        It does not where their ranges of one standard deviation meet, or where its authors call
+        them alike. A missing standard deviation counts as zero.
         """
         if self.alike and self.alike == other.alike:
             return False
@@ -72,7 +72,7 @@ class PublishedValue:
 
 @dataclass(frozen=True)
 class Match:
-    """A published number and the case and phase of a run that do the same.
+    """A published number and its counterpart: a case and phase of a run.
 
     Parameters
     ----------
@@ -83,25 +83,25 @@ class Match:
     phase : PhaseSummary
         Its phase.
     factor : float
-        What makes the published unit of the phase's seconds.
+        Factor from the phase's seconds to the published unit.
     subject : str
-        What was worked on, such as ``2048 datasets of 128``.
+        Data of the operation, such as ``2048 datasets of 128``.
     operation : str
         The study's word for the phase.
     variant : str
-        How the run did it, such as ``file_per_process, defaults``.
+        Way of the run, such as ``file_per_process, defaults``.
     alternative : str
-        What the study compares: the format or library.
+        Format or library that the study compares.
     nearest : bool
-        Whether the variant is as near to what the study did as pffbench comes.
+        Whether the variant is the nearest one to the study.
     measured : Spread, optional
-        What was measured instead of the phase's time, such as a compression ratio, in the
-        published unit; it takes part in no order of times.
+        Measurement other than the phase's time, such as a compression ratio, in the published
+        unit; it is in no order of times.
     known_as : str
         The study's name of the alternative where it is not the run's; else empty.
     beyond : bool
-        Whether the study has no such alternative: it stands beside the number of the nearest one,
-        and takes part in no order.
+        Whether the study has no such alternative: it is compared with the number of the nearest
+        one, and is in no order.
     """
 
     published: PublishedValue
@@ -147,7 +147,7 @@ class Match:
 
     @property
     def below_resolution(self) -> bool:
-        """Whether the phase is too short to be told apart from the harness."""
+        """Whether the phase is too short to be distinguished from the harness."""
         if self.measured:
             return False
         return any(caveat.code == "below_resolution" for caveat in self.phase.warnings)
@@ -155,16 +155,16 @@ class Match:
 
 @dataclass(frozen=True)
 class Reason:
-    """Something in which study and run differ, so that numbers may.
+    """A difference between study and run that may affect numbers.
 
     Parameters
     ----------
     about : str
-        What.
+        Subject of the difference.
     there, here : str
         As the study had it, and as the run has it.
     bears_on : str
-        Which numbers it changes, and in which direction where that is known.
+        Affected numbers, and the direction where known.
     """
 
     about: str
@@ -180,9 +180,9 @@ class Study:
     Parameters
     ----------
     name : str
-        As in the key ``study`` of an experiment; its table is called the same.
+        Value of the key ``study`` of an experiment; its table has the same name.
     title, url : str
-        What it is, and where.
+        Title and address.
     """
 
     name: str
@@ -191,16 +191,16 @@ class Study:
 
 
 class Matcher(Protocol):
-    """What a study needs so that runs are put beside it; see `matchers`."""
+    """Protocol of a study that runs can be compared with; see `matchers`."""
 
     def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
-        """Return the numbers of a study that a run has a counterpart of."""
+        """Return the numbers of a study that have a counterpart in a run."""
         ...
 
     def reasons(self, summary: Summary) -> list[Reason]:
-        """Return in what study and run differ."""
+        """Return the differences between study and run."""
         ...
 
     def claims(self, values: Sequence[PublishedValue]) -> list[str]:
-        """Return what the study's numbers say of its own text."""
+        """Return statements of the study's text, checked against its numbers."""
         ...

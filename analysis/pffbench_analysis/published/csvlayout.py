@@ -1,4 +1,4 @@
-"""Times of a run in the layout of a study's own files, for whoever has programs that read them."""
+"""Times of a run in the file layout of study 1, for existing programs that read it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pffbench_analysis.published.matchers.file_format_testing_reasons import FOR
 from pffbench_analysis.report import slug
 
 _DIRECTORY = "published-csv"
-#: The columns of study 1 behind the format, and the phases that they tell of.
+#: Columns of study 1 after the format, and their phases.
 _COLUMNS = {
     "Dataset Creation Time": "define",
     "Dataset Write Time": "write",
@@ -29,7 +29,7 @@ _COLUMNS = {
 
 
 def write_study_csv(summary: Summary, directory: str | Path) -> Iterator[Path]:
-    """Write the times per dataset as study 1 (file-format-testing) has them.
+    """Write the times per dataset in the layout of study 1 (file-format-testing).
 
     One file for each format and configuration, ``HDF5_2048_[128].csv``: a row for each repetition
     that counts (``Trial 1``) and their mean (``Average``), milliseconds per dataset: those of the

@@ -1,4 +1,4 @@
-"""Published numbers and those of a run over one parameter, the others equal: data of figures."""
+"""Data of figures: published and measured numbers over one parameter, the others equal."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Protocol, runtime_checkable
 
 from pffbench_analysis.published.counterparts import Match, PublishedValue
 
-#: Rows of panels of a figure: those with most points are drawn.
+#: Largest number of rows of a figure; those with most points are drawn.
 MOST_ROWS = 6
 
 
 @dataclass(frozen=True)
 class PublishedPoint:
-    """A number at its place on the axis.
+    """A number at its position on the axis.
 
     Parameters
     ----------
     x, y : float
-        Place and number; the place of a name is its number in the axis.
+        Position and number; the position of a name is its index in the axis.
     low, high : float
-        Interval of what was measured, standard deviation around what was published; NaN where
-        there is none.
+        Interval of a measured number, standard deviation around a published one; NaN where there
+        is none.
     """
 
     x: float
@@ -34,14 +34,14 @@ class PublishedPoint:
 
 @dataclass(frozen=True)
 class PublishedCurve:
-    """An alternative.
+    """The curves of an alternative.
 
     Parameters
     ----------
     alternative, backend : str
         Its name, and the backend that it was measured with.
-    published, here : tuple of Point
-        What the study has and what was measured, by their places.
+    published, here : tuple of PublishedPoint
+        Published and measured numbers, by position.
     """
 
     alternative: str
@@ -52,15 +52,15 @@ class PublishedCurve:
 
 @dataclass(frozen=True)
 class PublishedPanel:
-    """What one pair of axes shows.
+    """Data of one panel.
 
     Parameters
     ----------
     row : str
-        What was worked on.
+        Subject: the data of the operation.
     quantity : str
-        What is on the vertical axis, with its unit.
-    curves : tuple of Curve
+        Quantity of the y axis, with its unit.
+    curves : tuple of PublishedCurve
         The alternatives.
     """
 
@@ -71,24 +71,24 @@ class PublishedPanel:
 
 @dataclass(frozen=True)
 class Curves:
-    """A figure.
+    """Data of a figure.
 
     Parameters
     ----------
     name : str
-        Of its files.
+        Name of its files.
     heading : str
-        Its first line.
+        First line.
     over : str
-        What is on the horizontal axis.
+        Label of the x axis.
     names : tuple of str
-        What stands at the places 0, 1, … of an axis of names; empty for one of numbers.
-    panels : tuple of Panel
+        Labels at positions 0, 1, … of an axis of names; empty for one of numbers.
+    panels : tuple of PublishedPanel
         Row by row; all rows have the same quantities.
     left_out : int
-        Rows that had no room.
+        Number of rows left out.
     note : str
-        What else has to be known to read it.
+        Further reading note.
     """
 
     name: str
@@ -102,14 +102,14 @@ class Curves:
 
 @dataclass(frozen=True)
 class PublishedAxis:
-    """The horizontal axis of a figure.
+    """The x axis of a figure.
 
     Parameters
     ----------
     name : str
-        Of the files.
+        Name of the files.
     heading, over : str
-        First line of the figure, and what the axis says.
+        First line of the figure, and label of the axis.
     parameter : str
         Column of the study's table.
     names : tuple of str
@@ -126,7 +126,7 @@ class PublishedAxis:
     regardless: tuple[str, ...] = ()
 
     def place(self, value: PublishedValue) -> float | None:
-        """Return where a number stands; None where it has no such parameter."""
+        """Return the position of a number; None if it has no such parameter."""
         text = value.parameters.get(self.parameter, "")
         if self.names:
             return float(self.names.index(text)) if text in self.names else None
@@ -139,7 +139,7 @@ class DrawsCurves(Protocol):
     """A matcher of a study that varied a parameter, with figures over it."""
 
     def curves(self, matches: Sequence[Match], values: Sequence[PublishedValue]) -> list[Curves]:
-        """Return what the figures show; none where nothing was measured at two values."""
+        """Return the data of the figures; none without measurements at two values."""
         ...
 
 
@@ -150,20 +150,20 @@ def curves_over(
     row: Callable[[Match], str],
     quantities: Mapping[str, str],
 ) -> list[Curves]:
-    """Return a figure of what was measured with two or more values of a parameter, or none.
+    """Return figures of measurements at two or more values of a parameter, or none.
 
     Parameters
     ----------
-    axis : Axis
+    axis : PublishedAxis
         The parameter.
     matches : iterable of Match
         Numbers of the run.
     values : sequence of PublishedValue
         All numbers of the study, so that its curves are whole.
     row : callable
-        What was worked on, but for this parameter.
+        Subject of a number, without this parameter.
     quantities : mapping of str to str
-        Operations of the matches that are drawn, and what their axes say.
+        Operations of the drawn matches, and labels of their axes.
     """
     published = _published(axis, values)
     there: dict[tuple[str, str, str, str], tuple[PublishedPoint, ...]] = {}
@@ -202,7 +202,7 @@ def curves_over(
 def _published(
     axis: PublishedAxis, values: Iterable[PublishedValue]
 ) -> dict[tuple[object, ...], tuple[PublishedPoint, ...]]:
-    """Return the curves of the study; of numbers that it has twice the first ones."""
+    """Return the curves of the study; the first of duplicate numbers is used."""
     found: dict[tuple[object, ...], dict[float, PublishedPoint]] = {}
     for value in values:
         x = axis.place(value)
@@ -215,12 +215,12 @@ def _published(
 
 
 def _but(axis: PublishedAxis, value: PublishedValue) -> tuple[object, ...]:
-    """Return what numbers of one curve have in common."""
+    """Return the common parameters of the numbers of one curve."""
     without = (axis.parameter, *axis.regardless)
     others = tuple((k, text) for k, text in value.parameters.items() if k not in without)
     return value.quantity, value.unit, value.statistic, others
 
 
 def _places(quantities: Iterable[Sequence[PublishedCurve]]) -> int:
-    """Return at how many places any alternative was measured at most."""
+    """Return the largest number of positions at which an alternative was measured."""
     return max(len({p.x for p in c.here}) for curves in quantities for c in curves)

@@ -1,4 +1,4 @@
-"""The figure of published numbers and those of a run over one parameter."""
+"""The figure of published and measured numbers over one parameter."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _PANEL_HEIGHT, _LEGEND_HEIGHT = 1.75, 0.28
-#: Panels side by side where each row has one.
+#: Number of panels side by side where each row has one.
 _COLUMNS = 3
 #: For alternatives of one backend: the first has the backend's colour.
 _MORE_COLOURS = ("#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#0072B2", "#E69F00")
@@ -44,12 +44,12 @@ _ROW_NAME = {1: 130, 2: 64, 3: 42}
 
 
 def draw_curves(curves: Curves, study: Study, summary: Summary) -> Figure:
-    """Draw a row of panels for each thing worked on, a line for each alternative.
+    """Draw a row of panels for each subject, a line for each alternative.
 
     Parameters
     ----------
     curves : Curves
-        What to draw.
+        Data of the figure.
     study : Study
         The study, for the title.
     summary : Summary
@@ -94,7 +94,7 @@ def draw_curves(curves: Curves, study: Study, summary: Summary) -> Figure:
 
 
 def _colours(curves: Sequence[PublishedCurve]) -> dict[str, str]:
-    """Give each alternative a colour, its backend's where no other one has it."""
+    """Assign a colour to each alternative, its backend's where unused."""
     found: dict[str, str] = {}
     for curve in curves:
         if curve.alternative not in found:
@@ -134,7 +134,7 @@ def _line(ax: Axes, points: Sequence[PublishedPoint], mark: str, **style: object
 
 
 def _across(axes: Sequence[Axes], curves: Curves, columns: int) -> None:
-    """Set the horizontal axis that all panels share."""
+    """Set the x axis that all panels share."""
     points = [p for panel in curves.panels for c in panel.curves for p in (*c.published, *c.here)]
     at = sorted({p.x for p in points})
     shared = axes[0]
@@ -158,7 +158,7 @@ def _across(axes: Sequence[Axes], curves: Curves, columns: int) -> None:
 
 
 def _apart(at: Sequence[float]) -> list[float]:
-    """Return places whose numbers have room beside each other on a logarithmic axis."""
+    """Return ticks whose labels do not overlap on a logarithmic axis."""
     reach = math.log(at[-1] / at[0]) / 7 if at[-1] > at[0] else 0.0
     kept: list[float] = []
     for x in at:
@@ -168,7 +168,7 @@ def _apart(at: Sequence[float]) -> list[float]:
 
 
 def _upwards(axes: Sequence[Axes], panels: Sequence[PublishedPanel]) -> None:
-    """Set the vertical axis that panels share."""
+    """Set the y axis that panels share."""
     points = [p for panel in panels for c in panel.curves for p in (*c.published, *c.here)]
     shown = [y for p in points for y in (p.y, p.low, p.high) if y > 0]
     if not shown:
@@ -186,7 +186,7 @@ def _upwards(axes: Sequence[Axes], panels: Sequence[PublishedPanel]) -> None:
 
 
 def _legend(figure: Figure, colours: Mapping[str, str]) -> None:
-    """Write what is what above the panels, which make room for it."""
+    """Draw the legend above the panels, which make room for it."""
     engine = figure.get_layout_engine()
     assert engine is not None
     left, bottom, width, height = engine.get()["rect"]

@@ -1,4 +1,4 @@
-"""The figure of a run beside a study: each published number and, on its line, the one here."""
+"""The figure of a run and a study: each published number and its measured counterpart."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _PITCH = 0.19
-#: Lines of a panel; with more, only the variant that is nearest to the study is drawn.
+#: Largest number of lines of a panel; beyond it, only the nearest variant is drawn.
 _MOST = 60
 _COLUMNS = 2
-#: Characters of a line's name up to which two panels stand side by side, and of a heading's line.
+#: Longest line name, in characters, for two panels side by side, and width of a heading.
 _SHORT_NAME, _HEADING = 26, 64
-#: Numbers that an axis has room for, by the number of columns.
+#: Number of ticks of an axis, by the number of columns.
 _TICKS = {1: 8, 2: 5}
 
 Line = tuple[str, str, str]
@@ -38,14 +38,14 @@ Line = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class _Rows:
-    """Where the lines of a panel stand, from the top: under a heading for each subject and variant.
+    """Rows of the lines of a panel, from the top, under a heading for each subject and variant.
 
     Parameters
     ----------
     places : dict of Line to int
         The row of each line.
     headings : list of (int, str)
-        The rows of headings and what they say; none where all lines have the same one.
+        Rows and text of headings; none where all lines have the same one.
     count : int
         Number of rows.
     """
@@ -56,7 +56,7 @@ class _Rows:
 
     @classmethod
     def of(cls, lines: Sequence[Line]) -> _Rows:
-        """Lay out lines that are in the order of their headings."""
+        """Lay out lines, sorted by heading."""
         subjects, variants = ({line[i] for line in lines} for i in (0, 1))
         places: dict[Line, int] = {}
         headings: list[tuple[int, str]] = []
@@ -73,19 +73,19 @@ class _Rows:
 
 
 def draw_published(found: SideBySide, summary: Summary) -> Figure | None:
-    """Draw a panel for each operation: diamonds as published, dots and intervals as here.
+    """Draw a panel for each operation: diamonds are published, dots and intervals measured.
 
     Parameters
     ----------
     found : SideBySide
-        What to draw.
+        Data of the figure.
     summary : Summary
         The run, for the line that names it.
 
     Returns
     -------
     Figure or None
-        None where nothing of the run has a published counterpart.
+        None where no number of the run has a published counterpart.
     """
     matches, lines, left_out = _drawn([m for m in found.matches if m.measured is None])
     if not matches:
@@ -110,7 +110,7 @@ def draw_published(found: SideBySide, summary: Summary) -> Figure | None:
 
 
 def _drawn(matches: Sequence[Match]) -> tuple[list[Match], list[Line], int]:
-    """Return what is drawn, the lines of each panel, and how many lines are left out."""
+    """Return the drawn matches, the lines of each panel, and the number of lines left out."""
     chosen = list(matches)
     lines = _lines(chosen)
     if len(lines) > _MOST and any(match.nearest for match in matches):
@@ -121,7 +121,7 @@ def _drawn(matches: Sequence[Match]) -> tuple[list[Match], list[Line], int]:
 
 
 def _lines(matches: Sequence[Match]) -> list[Line]:
-    """Return the lines: subjects as they come, variants, the nearest first, alternatives."""
+    """Return the lines, by subject, then variant (the nearest first), then alternative."""
     found = {_line(match): not match.nearest for match in matches}
     subjects = list(dict.fromkeys(line[0] for line in found))
     return sorted(

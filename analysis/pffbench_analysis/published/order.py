@@ -1,4 +1,4 @@
-"""Orders: which of several alternatives a study found faster, and whether a run decides it so."""
+"""Published orders of alternatives by speed, and the verdict of a run on them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pffbench_analysis.published.counterparts import Match
 
 
 class OrderVerdict(StrEnum):
-    """What is said of an order."""
+    """Verdict on an order."""
 
     SAME = "same order"
     OTHER = "other order"
@@ -53,10 +53,10 @@ class Order:
     ----------
     matches : tuple of Match
         Fastest published first; two or more.
-    pairs : tuple of Pair
-        All pairs whose published numbers the study tells apart.
-    alike : tuple of Pair
-        The other pairs: what the run makes of them bears on no verdict.
+    pairs : tuple of OrderedPair
+        Pairs whose published numbers the study distinguishes.
+    alike : tuple of OrderedPair
+        The other pairs, which affect no verdict.
     """
 
     matches: tuple[Match, ...]
@@ -80,7 +80,7 @@ class Order:
 
     @property
     def verdict(self) -> OrderVerdict:
-        """What is said of the whole order: one pair the other way round breaks it."""
+        """Verdict on the whole order; one reversed pair breaks it."""
         if self.disagreeing:
             return OrderVerdict.OTHER
         if not self.agreeing:
@@ -90,12 +90,12 @@ class Order:
 
 @dataclass(frozen=True)
 class Correlation:
-    """How far a variant ranks all its numbers as the study does.
+    """Rank correlation of a variant's numbers with the study's.
 
     Parameters
     ----------
     variant : str
-        Which.
+        The variant.
     tau : float
         Kendall's tau-b of published numbers and medians here, intervals not regarded: 1 is the
         same order, 0 none, -1 the reverse.

@@ -1,4 +1,4 @@
-"""Puts a run beside the study that its experiment names."""
+"""Comparison of a run with the study that its experiment names."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from pffbench_analysis.published.values import STUDIES, published_values
 
 @dataclass(frozen=True, eq=False)
 class SideBySide:
-    """A run beside a study.
+    """Comparison of a run with a study.
 
     Parameters
     ----------
     study : Study
-        Which.
+        The study.
     values : tuple of PublishedValue
         All of its numbers.
     matches : tuple of Match
-        The numbers that the run has a counterpart of; may be empty.
+        Published numbers with a counterpart in the run; may be empty.
     orders : tuple of Order
-        What is faster than what.
+        Published orders of alternatives by speed, with the verdict of the run.
     correlations : tuple of Correlation
-        One for each variant.
+        One per variant.
     reasons : tuple of Reason
-        Why numbers may differ.
+        Reasons why numbers may differ.
     claims : tuple of str
-        What the study's numbers say of its own text.
+        Statements of the study's text, checked against its numbers.
     """
 
     study: Study
@@ -46,7 +46,7 @@ class SideBySide:
 
 
 def side_by_side(summary: Summary) -> SideBySide | None:
-    """Put a run beside the study that its experiment names with the key ``study``.
+    """Compare a run with the study that its experiment names with the key ``study``.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def side_by_side(summary: Summary) -> SideBySide | None:
 def orders(matches: Sequence[Match]) -> Iterator[Order]:
     """Yield the order of the alternatives of each subject, variant and operation.
 
-    What the study did not have, or does not tell apart, is in no order.
+    Alternatives that the study lacks, or does not distinguish, are in no order.
     """
     groups: dict[tuple[str, str, str], list[Match]] = {}
     for match in _times(matches):
@@ -96,14 +96,14 @@ def orders(matches: Sequence[Match]) -> Iterator[Order]:
 
 
 def _times(matches: Sequence[Match]) -> list[Match]:
-    """Return the numbers that are times, of which less is better."""
+    """Return the numbers that are times, for which less is better."""
     return [match for match in matches if match.measured is None]
 
 
 def _ratio(faster: Match, slower: Match) -> Ratio | None:
-    """Return the ratio of times, where both can be relied on.
+    """Return the ratio of times, where both are reliable.
 
-    Over the blocks that both have; of cases of two runs, over all their repetitions.
+    It covers the common blocks; for cases of two runs, all repetitions.
     """
     if faster.below_resolution or slower.below_resolution:
         return None

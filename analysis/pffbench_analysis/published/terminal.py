@@ -1,4 +1,4 @@
-"""A run beside a study on a terminal or in a log: each row says whether its order holds."""
+"""Terminal output of a run and a study side by side; each row states whether its order holds."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _HOW_TO_READ = (
 
 
 def print_side_by_side(found: SideBySide, console: Console) -> None:
-    """Print the published table beside the measured one, a table for each variant.
+    """Print published and measured numbers side by side, a table for each variant.
 
     Parameters
     ----------
     found : SideBySide
-        A run beside a study.
+        Comparison of a run with a study.
     console : rich.console.Console
-        Where to.
+        Console to print on.
     """
     console.print(f"Published and here: {found.study.title}", style="bold", highlight=False)
     console.print(found.study.url, style="dim", highlight=False)
@@ -98,9 +98,9 @@ def _there(row: Sequence[Match]) -> str:
 
 
 def _here(row: Sequence[Match], order: Order | None) -> str:
-    """List what was measured, each on a line that begins with how it stands to the one before.
+    """List measured numbers, one per line, each led by its relation to the previous one.
 
-    What the study does not have comes last, behind a plus.
+    Alternatives that the study lacks come last, marked by a plus.
     """
     known = [match for match in row if not match.beyond]
     lines = [order_here(order, _measured, "\n")] if order else [_measured(m) for m in known]
@@ -113,7 +113,7 @@ def _measured(match: Match) -> str:
 
 
 def _word(order: Order | None) -> tuple[str, str]:
-    """Say what became of the order of a row, and in which colour; a lone number has none."""
+    """Return the verdict on the order of a row, and its colour; a lone number has none."""
     if order is None:
         return "–", ""
     word, style = _WORDS[order.verdict]
@@ -123,7 +123,7 @@ def _word(order: Order | None) -> tuple[str, str]:
 
 
 def _count(matches: Sequence[Match], verdicts: dict[int, Order]) -> str:
-    """Count the orders of a variant by what became of them."""
+    """Count the orders of a variant by verdict."""
     orders = {id(o): o for m in matches if (o := verdicts.get(id(m))) is not None}
     if not orders:
         return "no order: of no case and operation has the study two times that differ"

@@ -1,4 +1,4 @@
-"""The published numbers: tables that come with the package, as values or as a frame."""
+"""Published numbers: the tables of the package, as values or as a frame."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ STUDIES = {
     )
 }
 
-#: The columns that every table begins with; those behind them are parameters of the study.
+#: First columns of every table; the following ones are parameters of the study.
 COLUMNS = (
     "study", "source", "url", "reading", "statistic", "quantity", "unit", "value", "low", "high",
     "sd", "alike", "approximate", "note",
@@ -128,7 +128,7 @@ def published_frame(study: str) -> pd.DataFrame:
 
 
 def given(value: PublishedValue) -> str:
-    """Write a published number as it is given: ≈ where it is not exact, its range or deviation."""
+    """Format a published number as given: ≈ if not exact, with its range or deviation."""
     if math.isnan(value.value):
         low, high = value.low, value.high
         text = f"< {high:g}" if math.isnan(low) else f"{low:g}–{high:g}"

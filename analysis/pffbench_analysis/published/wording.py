@@ -1,4 +1,4 @@
-"""What is said of a run beside a study, in sentences and cells."""
+"""Sentences and table cells of the comparison of a run with a study."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ORDER_HEADINGS = (
 
 
 def verdict_lines(found: SideBySide) -> list[str]:
-    """Say first what a reader wants to know: is it as published, and can one tell."""
+    """Return the main verdict: whether the run agrees, and whether that is decided."""
     study = found.study
     if not found.matches:
         return [
@@ -34,7 +34,7 @@ def verdict_lines(found: SideBySide) -> list[str]:
 
 
 def _orders(found: SideBySide) -> Iterator[str]:
-    """Tell of the variant that is nearest to the study; of all where there is none."""
+    """Describe the orders of the nearest variant; of all where there is none."""
     nearest = [order for order in found.orders if order.matches[0].nearest]
     shown = nearest or found.orders
     variants = list(dict.fromkeys(order.matches[0].variant for order in shown))
@@ -58,7 +58,7 @@ def _correlated(found: SideBySide) -> Iterator[str]:
 
 
 def told(order: Order) -> str:
-    """Say what became of an order: the verdict, and the pairs that it is made of."""
+    """Describe an order: the verdict, and the pairs that it consists of."""
     n = len(order.pairs)
     text = f"{order.verdict}, published {published_order(order)}"
     if order.verdict is OrderVerdict.SAME:
@@ -76,7 +76,7 @@ def told(order: Order) -> str:
 
 
 def published_order(order: Order) -> str:
-    """Name what the study has, fastest first; ``~`` where it does not tell neighbours apart."""
+    """List the study's alternatives, fastest first; ``~`` joins those not distinguished."""
     there = {match.published_as: match.published for match in order.matches}
     told = next(iter(there))
     for (_, a), (name, b) in pairwise(there.items()):
@@ -87,7 +87,7 @@ def published_order(order: Order) -> str:
 def order_here(
     order: Order, text: Callable[[Match], str] = attrgetter("alternative"), between: str = " "
 ) -> str:
-    """Name the alternatives by their medians here; ``~`` where neighbours are not told apart."""
+    """List the alternatives by measured median; ``~`` joins those not distinguished."""
     ranked = sorted(order.matches, key=lambda match: match.here)
     decided = {
         frozenset((id(pair.faster), id(pair.slower)))
@@ -116,7 +116,7 @@ def cells(match: Match) -> tuple[str, ...]:
 
 
 def with_interval(match: Match) -> str:
-    """Write what was measured, with its interval and a mark where it is below resolution."""
+    """Format a measured number with its interval, and a mark if below resolution."""
     low, high = match.interval
     interval = "" if math.isnan(low) else f" ({low:.3g}–{high:.3g})"
     return f"{match.here:.3g}{interval}{' †' if match.below_resolution else ''}"

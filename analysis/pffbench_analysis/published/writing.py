@@ -1,4 +1,4 @@
-"""A run beside a study: as files in the results directory, and as data for a page."""
+"""Output of a run compared with a study: files in the results directory, and data for a page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CURVES = ("published-chunk-size", "published-shuffle", "published-versions", "pu
 def write_published(summary: Summary, directory: str | Path) -> Iterator[Path]:
     """Write `published.md`, `published.csv` and the figures into a results directory.
 
-    Files of an earlier report are replaced; a figure that no longer has anything to show is
+    Files of an earlier report are replaced; a figure without data is
     removed. Nothing is written for an experiment that names no study.
 
     Yields
@@ -59,13 +59,13 @@ def write_published(summary: Summary, directory: str | Path) -> Iterator[Path]:
 
 
 def curves_of(found: SideBySide) -> list[Curves]:
-    """Return what figures over a parameter show; none of a study that varied none."""
+    """Return the data of figures over a parameter; none where the study varied no parameter."""
     matcher = matcher_of(found.study.name)
     return matcher.curves(found.matches, found.values) if isinstance(matcher, DrawsCurves) else []
 
 
 def page_data(summary: Summary) -> dict[str, Any] | None:
-    """Return a run beside its study as plain data, for a page that makes its own tables.
+    """Return the comparison of a run with its study as plain data, for the tables of a page.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""From a run to an answer: which format and settings, by how much, how sure, and the code."""
+"""Recommendation of format and settings from a run, with effect, confidence and code."""
 
 from pffbench_analysis.recommend.advice import Advice, advise
 from pffbench_analysis.recommend.purposes import Weights

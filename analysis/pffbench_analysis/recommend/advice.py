@@ -1,4 +1,4 @@
-"""What a run says to a user: an answer for each work and purpose, or why there is none."""
+"""The recommendation of a run: an answer for each work and purpose, or a reason for its absence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WorkAdvice:
 
     @property
     def choice(self) -> Candidate | None:
-        """The way to take: the first one for the sum, else for writing, else for reading."""
+        """The recommended way: the first one for the sum, else for writing, else for reading."""
         writing, reading, both = self.answers
         return next((a.first.candidate for a in (both, writing, reading) if a.placed), None)
 
@@ -44,9 +44,9 @@ class Advice:
     directory : Path
         The results directory.
     summary : Summary
-        Its numbers.
+        Summary of the run.
     works : tuple of WorkAdvice
-        One for each work; empty where the run can be used for none.
+        One per work; empty where the run can be used for none.
     """
 
     directory: Path
@@ -55,12 +55,12 @@ class Advice:
 
 
 def advise(directory: str | Path, weights: Weights | None = None) -> Advice:
-    """Read a run and say what it recommends.
+    """Read a run and return its recommendation.
 
     Raises
     ------
     UserError
-        The directory holds no run of this version, or one that nothing may be concluded from.
+        The directory holds no run of this version, or one that allows no conclusion.
     """
     path = Path(directory)
     try:

@@ -1,4 +1,4 @@
-"""How far a recommendation reaches: what makes it doubtful, and what was not tested."""
+"""Limits of a recommendation: reasons for doubt, and ways not tested."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pffbench.units import Size
 from pffbench_analysis.recommend.advice import Advice, WorkAdvice
 from pffbench_analysis.recommend.candidates import Candidate
 
-#: Less than this part of a node's memory may never have left it.
+#: Part of a node's memory below which data may never have left it.
 _SMALL = 0.5
 _LAYOUTS = ("shared", "own", "file_per_process")
 _TRANSFERS = ("independent", "collective")
@@ -20,7 +20,7 @@ _CACHES = ("warm", "shifted", "dropped", "separate")
 
 
 def doubts(advice: Advice, one: WorkAdvice) -> Iterator[str]:
-    """Yield what makes the answers for a work less trustworthy, the worst first."""
+    """Yield the reasons for doubt in the answers for a work, the worst first."""
     record, p = advice.summary.record, one.work.parameters
     filesystem = record.provenance.get("filesystem", {})
     if filesystem.get("in_memory"):
@@ -70,11 +70,11 @@ def _small(summary: Summary) -> Iterator[str]:
 
 
 def untested(advice: Advice, one: WorkAdvice) -> Iterator[str]:
-    """Yield what the answers for a work do not speak of."""
+    """Yield the choices that the answers for a work do not cover."""
     candidates = one.work.candidates
     record = advice.summary.record
     kinds = {name: backend_class(name) for name in backend_names()}
-    # Of two series of a library, that which cannot be run here is no other format to be tried.
+    # Of two series of a library, one that cannot run here is no other format to try.
     formats = [
         name
         for name, kind in kinds.items()

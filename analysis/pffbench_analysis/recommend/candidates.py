@@ -1,4 +1,4 @@
-"""The ways of doing the same work that a run has measured, layouts among them."""
+"""The measured ways of doing the same work, including layouts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Candidate:
     Parameters
     ----------
     case : CaseSummary
-        Its numbers.
+        Summary of the case.
     parameters, options : dict
-        Of the case, as in `run.json`.
+        Parameters and options of the case, as in `run.json`.
     stored : dict or None
-        How its arrays were really stored, as in `run.json`.
+        Actual storage of its arrays, as in `run.json`.
     """
 
     case: CaseSummary
@@ -42,7 +42,7 @@ class Candidate:
 
     @property
     def words(self) -> dict[str, str]:
-        """What it is, in words, by what each word tells of."""
+        """Descriptive words, by the parameter that each describes."""
         p = self.parameters
         alone = p["layout"] == "file_per_process"
         return {
@@ -56,11 +56,11 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """All that it is: backend, layout, transfer, settings, chunks, codec and options."""
+        """Full name: backend, layout, transfer, settings, chunks, codec and options."""
         return ", ".join(filter(None, self.words.values()))
 
     def _storage(self) -> dict[str, str]:
-        """Return chunks and codec as they are in the file, or as they were asked for."""
+        """Return chunks and codec as stored in the file, or as requested."""
         if self.stored is None:
             p = self.parameters
             return {
@@ -77,7 +77,7 @@ class Candidate:
 
     @property
     def own_options(self) -> dict[str, Any]:
-        """The options that are not the library's defaults; shards are told with the chunks."""
+        """The options that are not library defaults; shards are named with the chunks."""
         if self.backend not in backend_names():
             return {k: v for k, v in self.options.items() if v is not None}
         defaults = backend_class(self.backend).options_type()
@@ -88,7 +88,7 @@ class Candidate:
         }
 
     def seconds(self, purpose: Purpose) -> dict[int, float]:
-        """Return what the purpose takes in each repetition that has all of it."""
+        """Return the seconds of the purpose in each complete repetition."""
         found = [self.case.phases.get(phase) for phase in purpose.parts]
         if any(phase is None for phase in found):
             return {}
@@ -115,16 +115,16 @@ _LAYOUTS = {
 
 @dataclass(frozen=True)
 class Work:
-    """The same data, in all the ways that were measured.
+    """The same data, in all measured ways.
 
     Parameters
     ----------
     parameters : dict
-        What all ways share.
+        Parameters common to all ways.
     candidates : tuple of Candidate
         The ways.
     design : Design
-        How their repetitions were planned.
+        Plan of their repetitions.
     """
 
     parameters: Mapping[str, Any]
@@ -132,7 +132,7 @@ class Work:
     design: Design
 
     def short(self, candidate: Candidate) -> str:
-        """Name a way by what sets it apart from the others."""
+        """Name a way by the words that distinguish it from the others."""
         all_ = [c.words for c in self.candidates]
         telling = [
             word
@@ -143,7 +143,7 @@ class Work:
 
 
 def _transfer(parameters: Mapping[str, Any]) -> str:
-    """Say how ranks that share a file move data, and read them where that differs."""
+    """Name the transfer of ranks that share a file, and that of reading if different."""
     writing, reading = parameters["transfer"], parameters.get("read_transfer")
     if reading in (None, writing):
         return f"{writing} transfer"
@@ -151,9 +151,9 @@ def _transfer(parameters: Mapping[str, Any]) -> str:
 
 
 def works(summary: Summary) -> list[Work]:
-    """Collect what could be recommended, by the work that it does.
+    """Collect the candidates of a run, by work.
 
-    Raw bytes are left out: they are no format that another program could read.
+    Raw bytes are left out: they are no format that other programs can read.
     """
     found: dict[str, list[Candidate]] = defaultdict(list)
     common: dict[str, dict[str, Any]] = {}

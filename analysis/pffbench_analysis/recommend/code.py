@@ -1,4 +1,4 @@
-"""The lines of h5py, netCDF4 or zarr that do what a case did."""
+"""Generation of code for h5py, netCDF4 or zarr that repeats a case."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _SUFFIXES = {"hdf5": ".h5", "netcdf4": ".nc", "zarr": ".zarr"}
 
 
 class NoCodeError(Exception):
-    """No lines can be given; the message says why."""
+    """No code can be given; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """What of an array a rank holds, in a way that fits any number of ranks where it can.
+    """The part of an array that a rank holds, for any number of ranks if possible.
 
     Parameters
     ----------
     grid : tuple of str
         Ranks along each axis, as Python.
     block : tuple of int
-        What a rank holds.
+        Shape of the part of a rank.
     shape : tuple of int or None
         The whole array where it is not a multiple of the block in each axis.
     count : int
@@ -49,7 +49,7 @@ class Geometry:
 
 
 def code_for(candidate: Candidate, ranks: int) -> str:
-    """Return a program that writes and reads arrays as a case did.
+    """Return a program that writes and reads arrays like a case.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def code_for(candidate: Candidate, ranks: int) -> str:
     Raises
     ------
     NoCodeError
-        There is no template for the case, and the message says why.
+        There is no template for the case; the message gives the reason.
     """
     parameters, options = _typed(candidate)
     _refuse(parameters, options)
@@ -95,7 +95,7 @@ def code_for(candidate: Candidate, ranks: int) -> str:
 
 
 def _refuse(parameters: Parameters, options: Options) -> None:
-    """Refuse what the libraries offer no plain lines for."""
+    """Refuse cases that the libraries have no plain code for."""
     if parameters.workload not in _WORKLOADS:
         raise NoCodeError(f"there are no lines for the workload {parameters.workload}")
     if parameters.layout == "own" and parameters.transfer == "collective":
@@ -111,7 +111,7 @@ def _refuse(parameters: Parameters, options: Options) -> None:
 
 
 def _typed(candidate: Candidate) -> tuple[Parameters, Options]:
-    """Return parameters and options as values whose types are checked: they become code."""
+    """Return parameters and options as values of checked types, since they become code."""
     backend = candidate.backend
     if backend not in _LIBRARIES:
         raise NoCodeError(f"there are no lines for the backend {backend}")
@@ -127,7 +127,7 @@ def _typed(candidate: Candidate) -> tuple[Parameters, Options]:
 
 
 def _decode(kind: type, value: Any) -> Any:
-    """Make a size of the number that `run.json` has."""
+    """Convert the number in `run.json` to a size."""
     return kind(value)
 
 
@@ -166,7 +166,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
-        autoescape=False,  # it makes Python of checked numbers, not HTML
+        autoescape=False,  # the output is Python of checked numbers, not HTML
     )
     environment.filters["tuple"] = _as_tuple
     return environment

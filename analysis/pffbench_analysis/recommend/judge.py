@@ -1,4 +1,4 @@
-"""Which of several ways is fastest for a purpose, and which cannot be told from it."""
+"""Ranking of ways for a purpose: the fastest one, and those not distinguished from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pffbench_analysis.recommend.purposes import Purpose
 
 
 class WayStanding(StrEnum):
-    """How a way stands to the fastest one."""
+    """Standing of a way relative to the fastest one."""
 
     FIRST = "smallest median"
     SLOWER = "slower"
@@ -36,8 +36,8 @@ class RankedWay:
         Seconds of the purpose, the median over repetitions.
     ratio : Ratio or None
         Its time over that of the first one; None for the first one.
-    standing : Standing
-        What can be said.
+    standing : WayStanding
+        Its standing.
     """
 
     candidate: Candidate
@@ -48,16 +48,16 @@ class RankedWay:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What is said of a purpose.
+    """Ranking of the ways for a purpose.
 
     Parameters
     ----------
     purpose : Purpose
         The purpose.
-    placed : tuple of Placed
-        The ways, the fastest first; empty where nothing can be said.
+    placed : tuple of RankedWay
+        The ways, the fastest first; empty without a conclusion.
     why_not : str
-        Why nothing can be said; mostly empty.
+        Reason for the lack of a conclusion; mostly empty.
     """
 
     purpose: Purpose
@@ -92,9 +92,9 @@ def judge(
     Parameters
     ----------
     questions : sequence of (sequence of Candidate, Purpose)
-        Ways, and what they are to be fast at.
+        Ways, and the purpose that they are judged by.
     design : Design
-        How the repetitions were planned.
+        Plan of the repetitions.
     """
     measured = [_measured(candidates, purpose) for candidates, purpose in questions]
     tables = [
@@ -110,7 +110,7 @@ def judge(
 
 
 def _measured(candidates: Sequence[Candidate], purpose: Purpose) -> dict[str, dict[int, float]]:
-    """Return the seconds of the ways that were measured, by their place in the list."""
+    """Return the seconds of the measured ways, by their index in the list."""
     return {
         f"{place:06d}": seconds
         for place, candidate in enumerate(candidates)

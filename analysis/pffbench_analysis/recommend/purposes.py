@@ -1,4 +1,4 @@
-"""What a user wants to be fast: writing, reading, or both with weights."""
+"""Purposes of a user: fast writing, fast reading, or both with weights."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Weights:
 
 @dataclass(frozen=True)
 class Purpose:
-    """Something to be fast at: a weighted sum of the totals of phases.
+    """A quantity to minimise: a weighted sum of the totals of phases.
 
     Parameters
     ----------
     name : str
-        For people.
+        Readable name.
     parts : dict of str to float
         Weight of each total; weights of zero are left out.
     """

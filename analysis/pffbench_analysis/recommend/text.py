@@ -1,4 +1,4 @@
-"""A recommendation in words: the answers, how sure they are, and what they do not speak of."""
+"""Text of a recommendation: the answers, their confidence and their limits."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pffbench_analysis.recommend.code import NoCodeError, code_for
 from pffbench_analysis.recommend.judge import RankedWay, Recommendation
 from pffbench_analysis.recommend.purposes import Weights
 
-#: Ways that are told one by one; a table of a large sweep would hide the answer.
+#: Largest number of ways listed individually; the table of a large sweep would hide the answer.
 _MOST_WAYS = 8
 
 
 def lines_of(advice: Advice) -> Iterator[str]:
-    """Yield a recommendation as Markdown."""
+    """Yield the lines of a recommendation, as Markdown."""
     record = advice.summary.record
     ranks = f"{record.ranks} rank{'' if record.ranks == 1 else 's'}"
     yield f"# {record.name}: {advice.directory} ({ranks})"
@@ -39,7 +39,7 @@ def lines_of(advice: Advice) -> Iterator[str]:
 
 
 def _title(advice: Advice, one: WorkAdvice) -> str:
-    """Say which work it is: what the title of a table says, without the layout."""
+    """Name the work, as in the title of a table, without the layout."""
     case = one.work.candidates[0].case
     told = title([case], advice.summary)
     return told.replace(f", layout {case.sample.layout}", "", 1)
@@ -121,7 +121,7 @@ def _code(one: WorkAdvice, ranks: int) -> Iterator[str]:
 
 
 def _beyond(choice: Candidate) -> Iterator[str]:
-    """Yield what the measured case did that the lines cannot."""
+    """Yield actions of the measured case that the lines cannot express."""
     collective = choice.options.get("collective_metadata")
     shared = choice.parameters["layout"] != "file_per_process"
     if choice.backend == "hdf5" and shared:
@@ -134,7 +134,7 @@ def _beyond(choice: Candidate) -> Iterator[str]:
 
 
 def agreement(all_: Sequence[Advice]) -> Iterator[str]:
-    """Yield whether several runs recommend the same."""
+    """Yield the agreement of several runs."""
     found: dict[str, list[str]] = {}
     for advice in all_:
         for one in advice.works:
@@ -153,20 +153,20 @@ def agreement(all_: Sequence[Advice]) -> Iterator[str]:
 
 
 def recommend(runs: Sequence[str | Path], weights: Weights | None = None) -> list[str]:
-    """Return what some runs recommend, in words and in code.
+    """Return the recommendations of some runs, as text and code.
 
     Parameters
     ----------
     runs : sequence of str or Path
-        Results directories. Each is answered by itself: times of several jobs belong to no
-        common block.
+        Results directories. Each is answered separately: times of several jobs have no common
+        block.
     weights : Weights, optional
-        How often data are written and read; once each when not given.
+        How often data are written and read; by default once each.
 
     Raises
     ------
     UserError
-        No run can be used; the message says why for each.
+        No run can be used; the message gives the reason for each.
     """
     found: list[Advice] = []
     refused: list[str] = []

@@ -1,4 +1,4 @@
-"""Scaling over ranks and nodes: points, efficiencies, fitted laws and what they predict.
+"""Scaling over ranks and nodes: points, efficiencies, fitted laws and predictions.
 
 In a notebook::
 

@@ -1,4 +1,4 @@
-"""Whether runs belong to one series, and what should be known of them."""
+"""Checks that runs belong to one series, and remarks on them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pffbench.errors import UserError
 from pffbench_analysis.runs import Difference, Run, differences
 from pffbench_analysis.scaling.points import Over
 
-#: Facts, by section of the provenance, in which the runs of a series must not differ: these, and
-#: where a name ends with a dot all below it. Others, such as a kernel or the time that was asked
-#: for, are told.
+#: Facts, by section of the provenance, in which the runs of a series must not differ; a name
+#: that ends with a dot covers all below it. Differences in others, such as a kernel or the
+#: requested time, are reported.
 _MUST_AGREE = {
     "experiment": ("name", "seed", "memory"),
     "software": ("libraries.", "loaded.", "pffbench.version"),
@@ -20,7 +20,7 @@ _MUST_AGREE = {
     "filesystem": ("type", "device", "mount_point"),
     "slurm": ("cluster_name",),
 }
-#: How many differing facts a message lists.
+#: Largest number of differing facts in a message.
 _LISTED = 8
 
 
@@ -34,13 +34,13 @@ def _ranks_per_node(runs: Sequence[Run]) -> set[float]:
 
 
 def natural(runs: Sequence[Run]) -> Over:
-    """Return nodes where their number varies and each has as many ranks, else ranks."""
+    """Return nodes if their number varies and each has equally many ranks, else ranks."""
     vary = len({run.nodes for run in runs}) > 1
     return "nodes" if vary and len(_ranks_per_node(runs)) == 1 else "ranks"
 
 
 def check_sizes(runs: Sequence[Run], over: Over) -> None:
-    """Refuse sizes that stand for different jobs."""
+    """Refuse sizes that mix different jobs."""
     for run in runs:
         for other in runs:
             if size_of(run, over) == size_of(other, over) and (run.ranks, run.nodes) != (
@@ -60,7 +60,7 @@ def check_sizes(runs: Sequence[Run], over: Over) -> None:
 
 
 def agreeing(runs: Sequence[Run]) -> list[str]:
-    """Compare the provenance of all runs with the first one's; refuse or note what differs."""
+    """Compare the provenance of all runs with the first one's; refuse or note differences."""
     first = runs[0]
     notes: dict[str, list[str]] = defaultdict(list)
     for run in runs[1:]:
@@ -89,7 +89,7 @@ def _listed(found: Sequence[Difference]) -> str:
 
 
 def nothing_common(runs: Sequence[Run]) -> str:
-    """Say in which parameters runs without any common case differ."""
+    """List the parameters in which runs without a common case differ."""
     first, last = runs[0], runs[-1]
     a, b = _swept(first), _swept(last)
     keys = [key for key in {**a, **b} if a.get(key) != b.get(key)]
@@ -114,7 +114,7 @@ def _word(value: Any) -> str:
 
 
 def pooled(runs: Sequence[Run], over: Over) -> list[str]:
-    """Tell which runs are taken together because their size is the same."""
+    """List the runs that are pooled because of equal size."""
     by_size: dict[int, list[str]] = defaultdict(list)
     for run in runs:
         by_size[size_of(run, over)].append(run.directory.name)
@@ -126,7 +126,7 @@ def pooled(runs: Sequence[Run], over: Over) -> list[str]:
 
 
 def transfers(runs: Sequence[Run]) -> list[str]:
-    """Tell of cases whose transfer, as the library really did it, is not the same in all runs."""
+    """List the cases whose actual transfer by the library is not the same in all runs."""
     texts = []
     names = dict.fromkeys(name for run in runs for name in run.record.cases)
     for name in names:
@@ -142,7 +142,7 @@ def transfers(runs: Sequence[Run]) -> list[str]:
 
 
 def alarms(runs: Sequence[Run]) -> list[str]:
-    """Tell what is wrong with runs."""
+    """List the problems of runs."""
     texts = []
     for run in runs:
         name, record = run.directory.name, run.record

@@ -1,4 +1,4 @@
-"""How sure a fitted law and its predictions are, by fitting to medians drawn anew."""
+"""Bootstrap intervals of fitted laws and predictions, from fits to resampled medians."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pffbench_analysis.scaling.laws import Law
 from pffbench_analysis.scaling.points import Estimate, Values, medians
 
 RESAMPLES = 500
-#: A prediction for more than this times the largest size is a guess.
+#: Ratio to the largest size above which a prediction is a guess.
 FAR = 4.0
 
 
-#: A prediction whose bounds are further apart than this tells nothing.
+#: Ratio of the bounds above which a prediction is useless.
 WIDE = 10.0
-#: Few sizes tell little of how sizes scatter about a law. What is assumed beside them: as if two
-#: further sizes had been seen to be off by 5 %.
+#: Few sizes give little information on the scatter about a law. Assumed in addition: two
+#: further sizes with deviations of 5 %.
 _ASSUMED_SIZES, _ASSUMED_SCATTER = 2, 0.05
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """A rate that a law gives for a size that it was not fitted to.
+    """The rate of a law at a size that it was not fitted to.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Prediction:
     stretch : float
         The size over the largest one that was fitted.
     measured : float or None
-        The rate that was measured there, for a size that was held out.
+        The measured rate, for a held-out size.
     """
 
     size: int
@@ -46,24 +46,24 @@ class Prediction:
 
     @property
     def far(self) -> bool:
-        """Whether it is too far away to be relied on."""
+        """Whether the size is too far away for a reliable prediction."""
         return self.stretch > FAR
 
     @property
     def useless(self) -> bool:
-        """Whether the interval is so wide that it tells nothing."""
+        """Whether the interval is too wide to be informative."""
         return self.rate.high > WIDE * self.rate.low
 
     @property
     def covers(self) -> bool | None:
-        """Whether the interval holds what was measured; None when nothing was, or without one."""
+        """Whether the interval holds the measured rate; None without either."""
         if self.measured is None or math.isnan(self.rate.low):
             return None
         return self.rate.low <= self.measured <= self.rate.high
 
 
 class Bootstrap:
-    """A law fitted to medians, and to many medians that could as well have been measured.
+    """A law fitted to the medians and to resampled medians.
 
     Parameters
     ----------
@@ -83,13 +83,13 @@ class Bootstrap:
         self._best = law.fit(self._sizes, middle[np.newaxis])
         errors = np.log(law.rate(self._best, self._sizes)[0] / middle)
         self.residual = float(np.sqrt(np.mean(np.expm1(errors) ** 2)))
-        # shape (resamples, sizes): logarithms of medians over the medians that were found
+        # shape (resamples, sizes): logarithms of resampled over measured medians
         drawn = [np.log(medians(v, RESAMPLES, self._rng)) for v in values]
         self._noise = np.column_stack(drawn) - np.log(middle)
         self._freedom = len(sizes) - len(law.parameters)
         self._squares = float(np.sum(errors**2))
         self._explained = float(np.mean(self._noise.var(axis=0)))
-        #: Without repetitions or spare sizes nothing tells how sure the fit is.
+        #: Without repetitions or spare sizes the uncertainty of the fit is unknown.
         self._sure = self._freedom > 0 or bool(np.any(self._noise))
         moved = np.log(middle) + self._noise + self._draw_excess(len(sizes))
         self._drawn = law.fit(self._sizes, np.exp(moved)) if self._sure else None
@@ -103,8 +103,8 @@ class Bootstrap:
     def _draw_excess(self, columns: int) -> Values:
         """Draw the scatter of sizes about the law that their repetitions do not explain.
 
-        The variance of all scatter is drawn from what the residuals and the assumption tell of
-        it: sums of squares over a chi-square. What repetitions explain is taken off.
+        The variance of all scatter is drawn from the residuals and the assumption: sums of
+        squares over a chi-square. The part explained by repetitions is subtracted.
         """
         squares = self._squares + _ASSUMED_SIZES * _ASSUMED_SCATTER**2
         chance = self._rng.chisquare(self._freedom + _ASSUMED_SIZES, size=(RESAMPLES, 1))
@@ -119,7 +119,7 @@ class Bootstrap:
         return {name: _estimate(v, [d[name] for d in drawn]) for name, v in found.items()}
 
     def predict(self, size: int, measured: float | None = None) -> Prediction:
-        """Predict a median that is still to be measured: it has noise of its own."""
+        """Predict a median yet to be measured, including its own noise."""
         at = np.array([float(size)])
         value = float(self._law.rate(self._best, at)[0, 0])
         told: Values = np.empty(0)
@@ -138,5 +138,5 @@ def _estimate(value: float, drawn: Sequence[float] | Values) -> Estimate:
     if known.size == 0:
         return Estimate(value, math.nan, math.nan)
     low, high = np.percentile(known, [2.5, 97.5])
-    # The best fit to the medians can lie outside of what resampled medians give.
+    # The best fit to the medians can lie outside the range of resampled fits.
     return Estimate(value, min(float(low), value), max(float(high), value))

@@ -1,4 +1,4 @@
-"""What compression costs and saves at each size of the job, as a table."""
+"""Table of the cost and savings of compression at each size of the job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pffbench_analysis.scaling.series import Series
 from pffbench_analysis.scaling.study import Fitted
 
 _MIB = 2**20
-#: Parameters that say how data are compressed.
+#: Parameters of compression.
 _CODEC = ("codec", "level", "compressor", "shuffle")
 
 
@@ -25,7 +25,7 @@ def per_rank(point: Point, *, stored: bool = False) -> Estimate | None:
     point : Point
         A case in a phase at one size.
     stored : bool
-        Of the bytes as they are in the files; None where these were not counted.
+        Count bytes as stored in the files; None where these were not counted.
     """
     if stored and point.stored is None:
         return None
@@ -42,7 +42,7 @@ def ratio(point: Point) -> float | None:
 def uncompressed(curve: Curve, others: Sequence[Curve], series: Series) -> Curve | None:
     """Return the same way without compression: equal in all parameters and options but the codec.
 
-    None where there is none, or where the curve is that of no compression itself.
+    None without one, or where the curve itself is uncompressed.
     """
     mine = _way(curve, series)
     if _codec(curve, series) == "none":
@@ -52,14 +52,14 @@ def uncompressed(curve: Curve, others: Sequence[Curve], series: Series) -> Curve
 
 
 def price(point: Point, base: Curve | None) -> float | None:
-    """Return the time over that without compression at the same size; None where not measured."""
+    """Return the time over that without compression at the same size; None if not measured."""
     points = base.points if base is not None else ()
     found = next((p for p in points if p.size == point.size), None)
     return None if found is None else point.time.median / found.time.median
 
 
 def compression_table(fitted: Sequence[Fitted], series: Series) -> Iterator[str]:
-    """Yield a table of one comparison as Markdown; nothing where fewer than two codecs differ."""
+    """Yield a table of one comparison as Markdown; nothing for fewer than two codecs."""
     curves = [one.curve for one in fitted]
     totals = [c for c in curves if c.phase.endswith("_total") and c.points[-1].stored is not None]
     if len({_codec(curve, series) for curve in totals}) < 2:
@@ -91,7 +91,7 @@ def _cell(point: Point, base: Curve | None) -> str:
 
 
 def _ratios(points: Sequence[Point]) -> str:
-    """Return the ratio; its range where it depends on the size, as with data that grow."""
+    """Return the ratio; its range if it depends on the size, as for growing data."""
     told = dict.fromkeys(f"{found:.3g}" for p in points if (found := ratio(p)) is not None)
     return "–".join(sorted({min(told, key=float), max(told, key=float)}, key=float))
 

@@ -1,4 +1,4 @@
-"""`pffbench scaling`: everything derived from a series, into a directory of its own."""
+"""`pffbench scaling`: files derived from a series, in a separate directory."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from pffbench_analysis.scaling.study import study
 from pffbench_analysis.scaling.tables import write_csv, write_json, write_markdown
 
 _NAME = "scaling"
-#: Bytes of a `scaling.json`.
+#: Largest size of a `scaling.json`, in bytes.
 _LARGEST = 2**28
 _TABLES = ("scaling.csv", "scaling.json", "scaling.md")
 
 
 @dataclass(frozen=True)
 class Written:
-    """What `scaling` made.
+    """Result of `scaling`.
 
     Parameters
     ----------
     lines : list of str
         The verdict.
     files : list of Path
-        What was written.
+        Files written.
     """
 
     lines: list[str]
@@ -53,16 +53,16 @@ def scaling(
     runs : sequence of str or Path
         Results directories.
     out : str or Path, optional
-        Directory for the files; `scaling` beside the runs when not given.
+        Directory for the files; by default `scaling` next to the runs.
     over : {"ranks", "nodes"}, optional
-        As of `load_series`.
+        See `load_series`.
     predict : int, optional
-        As of `study`.
+        See `study`.
 
     Raises
     ------
     UserError
-        The runs are not a series, or the directory is not to be written to. Nothing is written.
+        The runs are not a series, or the directory may not be written to. Nothing is written.
     """
     series = load_series(runs, over)
     directory = _directory(series, out)
@@ -85,7 +85,7 @@ def scaling(
 
 
 def _directory(series: Series, out: str | Path | None) -> Path:
-    """Return where to write: never into a run."""
+    """Return the output directory, never that of a run."""
     parents = [str(Path(os.path.realpath(run.directory)).parent) for run in series.runs]
     directory = Path(out) if out is not None else Path(os.path.commonpath(parents)) / _NAME
     resolved = Path(os.path.realpath(directory))

@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 Tint: TypeAlias = str | tuple[float, float, float]
 _MIB = 2**20
-#: Marks tell apart the cases that share a colour.
+#: Marks distinguish the cases that share a colour.
 _MARKS = ("o", "s", "^", "v", "D", "P", "X", "<", ">", "h")
 _PANEL_HEIGHT = 2.5
 _EFFICIENCY_HEIGHT = 1.55
 _SAMPLES = 64
-#: By which part of an octave cases stand beside each other, so that their intervals can be seen.
+#: Offset between cases, as a part of an octave, so that their intervals stay visible.
 _ASIDE = 0.06
-#: And by which the prediction stands to the right of what was measured.
+#: Offset of the prediction to the right of the measured points.
 _BESIDE = 0.2
 
 
 def figures(series: Series, fitted: Sequence[Fitted]) -> Iterator[tuple[str, Figure]]:
-    """Draw a figure for each comparison and phase that has two sizes or more, and name it."""
+    """Draw and name a figure for each comparison and phase with two or more sizes."""
     found = groups(fitted)
     stems = _stems(found)
     for group, members in found.items():
@@ -68,8 +68,8 @@ def _stems(found: dict[str, list[Fitted]]) -> dict[str, str]:
 def draw(series: Series, fitted: Sequence[Fitted]) -> Figure:
     """Draw one comparison in one phase.
 
-    Each transfer has a column: above the rate, whose axes have the ``gid`` ``rate-TRANSFER``,
-    below it the efficiency, ``efficiency-TRANSFER``.
+    Each transfer has a column: the rate above (``gid`` ``rate-TRANSFER``), the efficiency below
+    (``efficiency-TRANSFER``).
     """
     ordered = sorted(fitted, key=lambda one: place(one.curve.case))
     transfers = sorted({one.curve.case.sample.transfer for one in ordered}, reverse=True)
@@ -116,7 +116,7 @@ def draw(series: Series, fitted: Sequence[Fitted]) -> Figure:
 
 
 def _marks(fitted: Sequence[Fitted]) -> dict[int, str]:
-    """Give cases of one backend different marks, the same for both transfers."""
+    """Assign different marks to cases of one backend, the same for both transfers."""
     found: dict[str, list[tuple[str, str]]] = {}
     marks = {}
     for one in fitted:
@@ -157,14 +157,14 @@ def _draw_rate(ax: Axes, one: Fitted, mark: str, aside: float) -> None:
 
 
 def _told(predictions: Sequence[Prediction]) -> list[Prediction]:
-    """Return the predictions that are worth drawing."""
+    """Return the predictions to draw."""
     return [prediction for prediction in predictions if not prediction.useless]
 
 
 def _stretches(
     sizes: Sequence[int], predictions: Sequence[Prediction]
 ) -> Iterator[tuple[float, float, str]]:
-    """Yield where a fit is drawn, and how: dashed where nothing was measured."""
+    """Yield the ranges and styles of a fit: dashed outside of measured sizes."""
     yield float(sizes[0]), float(sizes[-1]), "-"
     for found in predictions:
         if found.size > sizes[-1]:
@@ -186,7 +186,7 @@ def _scaled(found: Estimate, factor: float) -> Estimate:
 def _points(
     ax: Axes, sizes: Sequence[int], found: Sequence[Estimate], one: Fitted, mark: str, aside: float
 ) -> None:
-    """Draw measured points with their intervals; hollow where there is none."""
+    """Draw measured points with their intervals; hollow without one."""
     for size, value in zip(sizes, found, strict=True):
         known = not math.isnan(value.low)
         reach = [[value.value - value.low], [value.high - value.value]] if known else None
@@ -209,7 +209,7 @@ def _points(
 
 
 def _predicted(ax: Axes, found: Prediction, tint: Tint, mark: str, aside: float) -> None:
-    """Draw what a law gave for a size."""
+    """Draw the prediction of a law for a size."""
     rate = _scaled(found.rate, 1 / _MIB)
     at = found.size * aside
     gid = "prediction" if found.measured is None else "held-out"
@@ -251,7 +251,7 @@ def _rates(axes: Sequence[Axes], fitted: Sequence[Fitted]) -> None:
 
 
 def _legend(ax: Axes, fitted: Sequence[Fitted], marks: dict[int, str]) -> None:
-    """Name the cases, then what else is drawn."""
+    """Draw the legend: cases first, then other elements."""
     cases: dict[str, Line2D] = {}
     for one in fitted:
         curve = one.curve

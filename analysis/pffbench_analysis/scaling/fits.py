@@ -1,4 +1,4 @@
-"""Fitting laws to measured points, choosing one by held-out error, and predicting with it."""
+"""Fitting of laws to measured points, choice by held-out error, and prediction."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pffbench_analysis.scaling.bootstrap import RESAMPLES, Bootstrap, Prediction
 from pffbench_analysis.scaling.laws import LAWS, Law
 from pffbench_analysis.scaling.points import Estimate, Kind, Values, medians
 
-#: Sizes from which on two of them are held out, not one.
+#: Number of sizes from which two are held out instead of one.
 _MANY = 6
-#: The fewest sizes from which a law can be told: two to fit it, one to check it.
+#: Smallest number of sizes for a law: two to fit it, one to check it.
 FEWEST = 3
-#: A law that is off by more than this where it was fitted fits poorly.
+#: Residual above which a law fits poorly.
 POOR = 0.10
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A law, fitted to all sizes, and how it did when the largest were held out.
+    """A law fitted to all sizes, and its error when the largest are held out.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Fit:
     held_out_error : float
         Root mean square of the logarithms of predicted over measured.
     predictions : tuple of Prediction
-        For the sizes that were asked for.
+        Predictions for the requested sizes.
     """
 
     law: Law
@@ -59,18 +59,18 @@ class Fit:
 
 @dataclass(frozen=True)
 class Fits:
-    """The laws that were tried.
+    """The fitted laws of a curve.
 
     Parameters
     ----------
     tried : tuple of Fit
-        In the order of `LAWS`; empty when there are too few sizes.
+        Fits in the order of `LAWS`; empty for too few sizes.
     chosen : Fit or None
-        The one with the least held-out error. The intervals of its predictions hold those of the
-        other laws that are not told from it: their errors differ by less than the medians that
-        were held out are uncertain, or their own intervals hold these medians.
+        The one with the smallest held-out error. The intervals of its predictions include those of
+        the other laws that are not distinguished from it: their errors differ by less than the
+        uncertainty of the held-out medians, or their own intervals hold these medians.
     reason : str
-        Why this one, or why none.
+        Reason for the choice, or for none.
     """
 
     tried: tuple[Fit, ...]
@@ -83,9 +83,9 @@ def fit_laws(
 ) -> Fits:
     """Fit the laws that suit a kind of scaling, and choose one by held-out error.
 
-    A law is tried when the sizes that remain after holding out the largest are at least as many
-    as its parameters. Medians of the repetitions are fitted, each with the same relative weight.
-    Intervals are from a bootstrap: repetitions are drawn anew within each size, and, where the
+    A law is fitted if at least as many sizes remain after holding out the largest as it has
+    parameters. Medians of the repetitions are fitted, each with the same relative weight.
+    Intervals are from a bootstrap: repetitions are resampled within each size, and, where the
     medians lie further from the law than their repetitions explain, the excess is drawn as well.
 
     Parameters
@@ -126,7 +126,7 @@ def fit_laws(
 
 
 def _widened(best: Fit, alike: Sequence[Fit]) -> Fit:
-    """Return a fit whose predictions allow for the laws that do as well: which holds is open."""
+    """Return a fit whose predictions allow for the laws that fit equally well."""
 
     def hull(found: Sequence[Prediction]) -> Prediction:
         own = found[0].rate  # that of the chosen law
@@ -145,7 +145,7 @@ def _widened(best: Fit, alike: Sequence[Fit]) -> Fit:
 
 
 def _uncertainty(values: Sequence[Values]) -> float:
-    """Return how far medians are uncertain: half a 95 % interval, relative, the mean of them."""
+    """Return the uncertainty of medians: the mean relative half-width of their 95 % intervals."""
     rng = np.random.default_rng(0)
     found = [np.percentile(np.log(medians(v, RESAMPLES, rng)), [2.5, 97.5]) for v in values]
     return float(np.mean([(high - low) / 2 for low, high in found]))

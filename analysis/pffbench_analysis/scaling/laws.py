@@ -1,8 +1,7 @@
-"""Laws of scaling: how the rate of all ranks follows from their number.
+"""Laws of scaling: the rate of all ranks as a function of their number.
 
-Each law is linear in coefficients that cannot be negative once it is written for the right
-quantity, so a fit is a problem of non-negative least squares: it has one best answer, which is
-found without a first guess.
+Each law, written for a suitable quantity, is linear in non-negative coefficients, so a fit is a
+problem of non-negative least squares with a unique solution and no initial guess.
 """
 
 # ruff: noqa: RUF001 -- the parameters have their Greek letters, as in the literature
@@ -30,9 +29,9 @@ class Law:
     formula : str
         Rate X over the size N.
     parameters : tuple of str
-        Names of the parameters; ``lambda`` is the rate of one rank or node by itself.
+        Names of the parameters; ``lambda`` is the rate of a single rank or node.
     kinds : frozenset of str
-        Where it may be tried: ``weak``, ``strong``.
+        Kinds of scaling that it applies to: ``weak``, ``strong``.
     """
 
     name: str
@@ -45,7 +44,7 @@ class Law:
     _solve: Callable[[Values], Mapping[str, float]]
 
     def fit(self, sizes: Values, rates: Values) -> Values:
-        """Return the coefficients with the least relative error.
+        """Return the coefficients with the smallest relative error.
 
         Parameters
         ----------
@@ -70,7 +69,7 @@ class Law:
         return found
 
     def rate(self, coefficients: Values, sizes: Values) -> Values:
-        """Return the rates that the law gives.
+        """Return the rates of the law.
 
         Parameters
         ----------
@@ -119,8 +118,8 @@ GUSTAFSON = Law(
     False,
     _gustafson,
 )
-#: Amdahl (1967): a part sigma of the work is done one after the other. For weak scaling it is the
-#: same curve with another meaning: a resource that all share, and that ends up full.
+#: Amdahl (1967): a part sigma of the work is serial. For weak scaling the same curve has another
+#: meaning: a shared resource that saturates.
 AMDAHL = Law(
     "amdahl",
     "Amdahl",
@@ -131,7 +130,7 @@ AMDAHL = Law(
     True,
     _contention,
 )
-#: Gunther (1993): contention sigma, and a cost kappa of agreeing that grows with every pair.
+#: Gunther (1993): contention sigma, and a cost kappa of coherence that grows with every pair.
 USL = Law(
     "usl",
     "Universal Scalability Law",
@@ -146,7 +145,7 @@ USL = Law(
 LAWS = (GUSTAFSON, AMDAHL, USL)
 
 
-#: How the parameters are written.
+#: Symbols of the parameters.
 SYMBOLS = {"lambda": "λ", "alpha": "α", "sigma": "σ", "kappa": "κ"}
 
 

@@ -16,7 +16,7 @@ Values = np.ndarray[Any, np.dtype[np.float64]]
 Over = Literal["ranks", "nodes"]
 Kind = Literal["weak", "strong"]
 
-#: The phases that move data: what a user waits for first, then the transfers alone.
+#: The phases that move data: first the totals, then the transfers alone.
 PHASES = ("write_total", "read_total", "write", "read")
 _RESAMPLES = 2000
 
@@ -39,7 +39,7 @@ class Point:
     ranks, nodes : int
         The size.
     size : int
-        The one of the two that the series goes over.
+        Ranks or nodes, whichever the series varies.
     nbytes : int
         Bytes that all ranks move together.
     seconds : array of float64, shape (repetitions,)
@@ -47,11 +47,11 @@ class Point:
     imbalance : float
         Seconds of the slowest over those of the median rank, the median over repetitions.
     runs : tuple of str
-        Names of the runs that it comes from.
+        Names of its runs.
     below_resolution : bool
-        Whether the harness itself shows in the time.
+        Whether the overhead of the harness affects the time.
     stored : float or None
-        What the bytes take in the files; None where that was not counted.
+        Bytes in the files; None if not counted.
     """
 
     ranks: int
@@ -95,9 +95,9 @@ class Curve:
     kind : {"weak", "strong"} or None
         Whether bytes grow with the ranks or stay; None for a single size.
     over : {"ranks", "nodes"}
-        What `Point.size` counts.
+        Unit of `Point.size`.
     points : tuple of Point
-        At least one.
+        One or more.
     """
 
     case: CaseSummary
@@ -115,7 +115,7 @@ class Curve:
         """Return the rate over that at the smallest size (for strong scaling: time saved).
 
         For weak scaling this is the scaled speed-up. The interval is that of a bootstrap of the
-        ratio of medians, both resampled on their own.
+        ratio of medians, both resampled independently.
         """
         first = self.points[0]
         value = point.rate.value / first.rate.value
@@ -129,7 +129,7 @@ class Curve:
         return Estimate(value, float(low), float(high))
 
     def ideal(self, point: Point) -> float:
-        """Return the speed-up if each added rank or node did as much as the first ones."""
+        """Return the speed-up for added ranks or nodes as fast as the first ones."""
         return point.size / self.points[0].size
 
     def efficiency(self, point: Point) -> Estimate:
@@ -146,9 +146,9 @@ def medians(values: Values, count: int, rng: np.random.Generator) -> Values:
     values : array of float64, shape (n,)
         One number for each repetition.
     count : int
-        How many draws.
+        Number of draws.
     rng : Generator
-        Where chance comes from.
+        Random generator.
 
     Returns
     -------
@@ -160,7 +160,7 @@ def medians(values: Values, count: int, rng: np.random.Generator) -> Values:
 
 
 def kind_of(points: Sequence[Point]) -> Kind | None:
-    """Tell weak from strong scaling by the bytes.
+    """Distinguish weak from strong scaling by the bytes.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def kind_of(points: Sequence[Point]) -> Kind | None:
         return None
     if len({point.nbytes for point in points}) == 1:
         return "strong"
-    # A distribution that does not divide evenly still moves all bytes, so this is exact.
+    # An uneven distribution still moves all bytes, so this is exact.
     if len({point.nbytes * points[0].ranks / point.ranks for point in points}) == 1:
         return "weak"
     return None

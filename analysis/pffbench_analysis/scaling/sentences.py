@@ -1,4 +1,4 @@
-"""What a scaling series says in words: one line for each case and phase, and how to read it."""
+"""The sentences of a scaling series: one line per case and phase, and reading notes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MIB = 2**20
 
 
 def phase_name(phase: str) -> str:
-    """Return a phase as tables have it."""
+    """Return the name of a phase in tables."""
     return phase.replace("_total", " total")
 
 
 def verdict(one: Fitted) -> str:
-    """Say in one line how a case scales in a phase."""
+    """Describe in one line the scaling of a case in a phase."""
     curve = one.curve
     name = f"{case_name(curve)}, {phase_name(curve.phase)}"
     first, last = curve.points[0], curve.points[-1]
@@ -47,7 +47,7 @@ def _unsound(curve: Curve) -> bool:
 
 
 def case_name(curve: Curve) -> str:
-    """Name a case: backend, layout, transfer, and settings where they are not the usual ones."""
+    """Name a case: backend, layout, transfer, and settings if not the usual ones."""
     s, case = curve.case.sample, curve.case
     settings = "raw" if case.raw else (s.settings if s.settings != "matched" else "")
     words = (s.backend, s.layout, s.transfer, settings, case.variant)
@@ -60,7 +60,7 @@ def count(size: int, over: str) -> str:
 
 
 def law_text(one: Fitted) -> str:
-    """Name the law with its parameters, and its peak where there is one."""
+    """Name the law with its parameters, and its peak if any."""
     fit = one.fits.chosen
     if fit is None:
         return f"no law ({one.fits.reason})"
@@ -74,7 +74,7 @@ def law_text(one: Fitted) -> str:
 
 
 def peak_text(fit: Fit) -> str:
-    """Say where the rate is highest, if that is shown."""
+    """State the size of the highest rate, if shown."""
     kappa = fit.parameters.get("kappa")
     if kappa is None or not kappa.low > 0:
         return ""
@@ -83,7 +83,7 @@ def peak_text(fit: Fit) -> str:
 
 
 def prediction_text(found: Prediction, over: str) -> str:
-    """Say what is expected at a size, and how sure that is."""
+    """State the predicted rate at a size, and its uncertainty."""
     at = count(found.size, over)
     if found.useless:
         return f"no prediction for {at} (its interval spans over a factor of {WIDE:g})"
@@ -94,7 +94,7 @@ def prediction_text(found: Prediction, over: str) -> str:
 
 
 def held_out_text(found: Prediction, over: str) -> str:
-    """Compare what was predicted for a size with what was measured there."""
+    """Compare the predicted with the measured rate at a size."""
     assert found.measured is not None
     off = found.rate.value / found.measured - 1
     inside = {True: "inside the interval", False: "outside the interval", None: "no interval"}[
@@ -112,7 +112,7 @@ def rate_text(rate: Estimate) -> str:
 
 
 def percent(found: Estimate) -> str:
-    """Return a part in percent with its interval."""
+    """Return a fraction in percent with its interval."""
     if math.isnan(found.low):
         return f"{found.value:.0%} (one repetition: no interval)"
     return f"{found.value:.0%} ({100 * found.low:.0f}–{100 * found.high:.0f}%)"
@@ -125,7 +125,7 @@ def interval(found: Estimate, digits: int = 3) -> str:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Return a number with so many digits that count, and no exponent unless it is tiny."""
+    """Return a number with significant digits, and no exponent unless it is tiny."""
     if not math.isfinite(value) or 0 < abs(value) < 1e-4:
         return f"{value:.{digits}g}"
     return np.format_float_positional(
@@ -138,7 +138,7 @@ def _numbers(found: Estimate) -> tuple[float, float, float]:
 
 
 def work(curve: Curve) -> str:
-    """Say which work a comparison does, with the bytes that stay when the job grows."""
+    """Describe the work of a comparison, with the bytes that stay constant when the job grows."""
     s, point = curve.case.sample, curve.points[0]
     amount = f"{Size(point.nbytes)} in all"
     if curve.kind == "weak":
@@ -150,7 +150,7 @@ def work(curve: Curve) -> str:
 
 
 def can_tell(series: Series) -> Iterator[str]:
-    """Say what so few sizes cannot tell."""
+    """State the limits of conclusions from few sizes."""
     count = len(series.sizes)
     if count == 1:
         yield (
@@ -165,13 +165,13 @@ def can_tell(series: Series) -> Iterator[str]:
 
 
 def summary_lines(series: Series, fitted: Sequence[Fitted]) -> list[str]:
-    """Return the lines for a terminal: what is wrong, then the totals of all cases."""
+    """Return the lines for a terminal: problems, then the totals of all cases."""
     lines = [*series.alarms, *can_tell(series)]
     lines += [verdict(one) for one in fitted if one.curve.phase.endswith("_total")]
     return lines + [f"note: {note}" for note in series.notes]
 
 
-#: How the numbers come about, below the tables and the figures.
+#: Method notes, below tables and figures.
 HOW_TO_READ = (
     "Rate: bytes of all ranks over the median job time; in brackets the 95 % interval of the "
     "median. Efficiency: the rate over that of the smallest size, as a part of how much larger the "

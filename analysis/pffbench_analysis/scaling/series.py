@@ -1,4 +1,4 @@
-"""From results directories to a scaling series: runs that belong together, matched by case."""
+"""Scaling series from results directories: runs that belong together, matched by case."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Series:
     runs : tuple of Run
         The smallest first.
     over : {"ranks", "nodes"}
-        What the sizes are.
+        Unit of the sizes.
     curves : tuple of Curve
         Every case in every phase that moves data: by comparison, then phase, raw bytes last.
     notes : tuple of str
-        What should be known, such as facts in which runs differ.
+        Remarks, such as facts in which runs differ.
     alarms : tuple of str
-        What is wrong with a run.
+        Problems of a run.
     """
 
     runs: tuple[Run, ...]
@@ -72,10 +72,10 @@ def load_series(directories: Sequence[str | Path], over: Over | None = None) -> 
     Parameters
     ----------
     directories : sequence of str or Path
-        Results directories, in any order. Runs of equal size are taken together.
+        Results directories, in any order. Runs of equal size are pooled.
     over : {"ranks", "nodes"}, optional
-        What the sizes are; nodes when their number varies and each has the same number of ranks,
-        else ranks.
+        Unit of the sizes; by default nodes if their number varies and each has the same number of
+        ranks, else ranks.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def load_series(directories: Sequence[str | Path], over: Over | None = None) -> 
 
 
 def _read(directories: Sequence[str | Path]) -> tuple[list[Run], list[str]]:
-    """Read runs; of a chain of jobs one that ended at once must not hide the others."""
+    """Read runs; an early failure in a chain of jobs must not hide the other runs."""
     runs, empty = [], []
     for directory in dict.fromkeys(map(Path, directories)):
         try:
@@ -158,7 +158,7 @@ def _point(found: Sequence[tuple[Run, CaseSummary]], phase: str, size: int) -> P
         below_resolution=any(
             w.code == "below_resolution" for _, c in found for w in c.phases[phase].warnings
         ),
-        # Of what only a part is read, nobody counted the chunks of that part.
+        # The chunks of a partial read are not counted.
         stored=nbytes / ratio if ratio and nbytes == case.nbytes else None,
     )
 
@@ -173,7 +173,7 @@ def _imbalances(run: Run, case: CaseSummary, phase: str) -> list[float]:
 
 
 def _odd_ones(curves: Sequence[Curve], sizes: set[int]) -> list[str]:
-    """Tell of cases that are not at all sizes, or that do other work at each size."""
+    """Report cases that lack some sizes, or whose work varies with size."""
     found: dict[str, None] = {}
     for curve in curves:
         name = curve.case.sample.case

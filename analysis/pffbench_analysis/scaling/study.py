@@ -17,9 +17,9 @@ class Fitted:
     Parameters
     ----------
     curve : Curve
-        What was measured.
+        The measured curve.
     fits : Fits
-        The laws that were tried on it.
+        The laws fitted to it.
     """
 
     curve: Curve
@@ -27,7 +27,7 @@ class Fitted:
 
     @property
     def held_out(self) -> set[int]:
-        """The sizes that the choice of the law was made with."""
+        """The held-out sizes by which the law was chosen."""
         fit = self.fits.chosen
         return set() if fit is None else {p.size for p in fit.held_out}
 
@@ -38,9 +38,9 @@ def study(series: Series, predict: int | None = None) -> list[Fitted]:
     Parameters
     ----------
     series : Series
-        What was measured.
+        The measured series.
     predict : int, optional
-        Ranks or nodes to predict for; twice the largest size when not given.
+        Ranks or nodes to predict for; by default twice the largest size.
     """
     return [Fitted(curve, _fits(curve, predict)) for curve in series.curves]
 

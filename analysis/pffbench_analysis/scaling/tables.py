@@ -1,4 +1,4 @@
-"""A scaling series as files: `scaling.csv` and `scaling.json` for programs, `scaling.md`."""
+"""Files of a scaling series: `scaling.csv`, `scaling.json` and `scaling.md`."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _held_out_at(fit: Fit | None, size: int) -> Prediction | None:
 
 
 def write_json(series: Series, fitted: Sequence[Fitted], files: Sequence[str], path: Path) -> None:
-    """Write the fits, and what they were made of."""
+    """Write the fits and their data."""
     record = series.runs[-1].record
     told = {
         "made_by": "pffbench scaling",

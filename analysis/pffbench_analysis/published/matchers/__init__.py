@@ -1,8 +1,9 @@
-"""What puts a run beside a study: one module for each study that a workload can redo.
+"""Matchers of runs and studies: one module for each study that a workload can repeat.
 
-A module is called as the study, with underscores, and has a `MATCHER`, an object with the
-methods of `published.counterparts.Matcher`; where the study varied a parameter, with
-that of `pffbench_analysis.published.curves.DrawsCurves` too. Nothing else has to know of it.
+A module has the name of the study, with underscores, and a `MATCHER`, an object with the methods
+of `pffbench_analysis.published.counterparts.Matcher`, and of
+`pffbench_analysis.published.curves.DrawsCurves` if the study varied a parameter. No other
+registration is needed.
 """
 
 from __future__ import annotations

@@ -20,28 +20,28 @@ from pffbench_analysis.published.values import published_values
 
 _STUDY = "chunking-vs-memmap"
 _ELAPSED = "elapsed time of the process"
-#: What was timed there: the process; the nearest to it that pffbench times.
+#: The study timed the whole process; the nearest phase of pffbench.
 _PHASE = "read_total"
 _SHAPE: Shape = (621, 4991, 2600)
-#: What h5py guesses for that shape, the chunk shape that the study does not tell.
+#: Chunk shape that h5py guesses for that shape; the study does not state it.
 _GUESS: Shape = (20, 156, 82)
 _PAGE = 4096
 _HEADER = 3072
-#: How the study did it, by layout, settings and cache.
+#: Way of the study: layout, settings and cache.
 _NEAREST = ("file_per_process", "defaults", "dropped")
 
 
 class ChunkingVsMemmap:
-    """Matches cases by format, axis of the slice, element type and the stride of the worst axis."""
+    """Matcher of cases by format, axis of the slice, element type and stride of the worst axis."""
 
     def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
-        """Return the numbers that the run has a counterpart of.
+        """Return the numbers with a counterpart in the run.
 
         A case counts when it reads one first slice across the first or last axis of a uint8 volume
         that is 621 long along its first axis, whatever its size, from a cold cache: through a map
         of a file in Fortran order, or from HDF5 in chunks that prefer no axis. A smaller volume
-        stands beside the published one, since the stride, and so the bytes touched for each byte
-        wanted, is the same.
+        is compared with the published one, since the stride, and so the bytes touched for each
+        byte wanted, is the same.
         """
         index = {
             (v.parameters["format"], v.parameters["slice"]): v
@@ -58,11 +58,11 @@ class ChunkingVsMemmap:
         return found
 
     def reasons(self, summary: Summary) -> list[Reason]:
-        """Return in what study and run differ, with the bytes that the run moved."""
+        """Return the differences between study and run, with the bytes that the run moved."""
         return reasons_of(summary, self.matches(summary, published_values(_STUDY)))
 
     def claims(self, values: Sequence[PublishedValue]) -> list[str]:
-        """Return what the study's numbers say of its own text, and arithmetic says of its cause."""
+        """Return statements of the study's text, checked against its numbers and arithmetic."""
         told = {
             (v.quantity, v.parameters["format"], v.parameters["slice"]): v.value for v in values
         }
@@ -122,7 +122,7 @@ def _slice_across(axis: int) -> Box:
 
 
 def _chunks_of(axis: int) -> tuple[int, float]:
-    """Return the chunks that a slice lies in, and their bytes over those wanted."""
+    """Return the number of chunks that hold a slice, and their bytes over those wanted."""
     box = _slice_across(axis)
     found = touched_chunks(box, _GUESS, prod(_GUESS))
     return found.count, (found.nbytes or 0) / box.size

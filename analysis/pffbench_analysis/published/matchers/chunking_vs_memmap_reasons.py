@@ -1,4 +1,4 @@
-"""In what study 3 and a run of the workload `slices` differ, with the bytes that the run moved."""
+"""Differences between study 3 and a run of the workload `slices`, with the bytes moved."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pffbench.summary.summary import AMPLIFICATIONS, CaseSummary, Summary, ampli
 from pffbench_analysis.published.counterparts import Match, Reason
 
 FORMATS = {"hdf5": "HDF5", "memmap": "memmap"}
-#: The study's name of a slice, by the axis across which it lies.
+#: The study's name of a slice, by the axis it is normal to.
 SLICES = {0: "x", 2: "z"}
 #: Bytes from one element of the worst slice to the next.
 _STRIDE = 621
-#: Chunks whose longest side is so many times the shortest prefer no axis; the guessed ones of
-#: the published volume come to 7.8.
+#: Largest ratio of longest to shortest side for chunks that prefer no axis; it is 7.8 for the
+#: guessed ones of the published volume.
 _NO_AXIS = 8
 
 _ALWAYS = (
@@ -47,12 +47,12 @@ _ALWAYS = (
 
 
 def standing_beside(summary: Summary) -> list[CaseSummary]:
-    """Return the cases of a run that do the study's work, in whatever way."""
+    """Return the cases of a run that do the study's work, in any way."""
     return [case for case in summary.cases if _does_the_work(_entry(summary, case))]
 
 
 def reasons_of(summary: Summary, matches: Sequence[Match]) -> list[Reason]:
-    """Return in what study and run differ."""
+    """Return the differences between study and run."""
     cases = [match.case for match in matches]
     return [*_moved(cases, summary), *_told_of(cases, summary), *_ALWAYS, *_of_the_run(summary)]
 
@@ -77,7 +77,7 @@ def _does_the_work(entry: Mapping[str, Any]) -> bool:
 
 
 def _moved(cases: Sequence[CaseSummary], summary: Summary) -> Iterator[Reason]:
-    """Yield how many bytes were moved for each one wanted."""
+    """Yield the bytes moved for each byte wanted."""
     told = []
     for case in cases:
         times = {
@@ -100,7 +100,7 @@ def _moved(cases: Sequence[CaseSummary], summary: Summary) -> Iterator[Reason]:
 
 
 def _told_of(cases: Sequence[CaseSummary], summary: Summary) -> Iterator[Reason]:
-    """Yield what the cases do otherwise."""
+    """Yield the differences of the cases."""
     entries = [_entry(summary, case) for case in cases]
     shapes = {"×".join(map(str, entry["parameters"]["shape"])) for entry in entries}
     if shapes != {"621×4991×2600"}:

@@ -1,4 +1,4 @@
-"""Study 1: many datasets in HDF5, netCDF4 and Zarr, redone by the workload `datasets`."""
+"""Study 1: many datasets in HDF5, netCDF4 and Zarr, repeated by the workload `datasets`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pffbench_analysis.published.values import published_values
 
 #: The study's operation for each phase.
 _OPERATIONS = {"define": "create", "open_array": "open", "write": "write", "read": "read"}
-#: How variants are named: by layout and settings, and by what of these is not usual in pffbench.
+#: Parameters in the name of a variant: layout and settings, and others that are not the default.
 _USUAL = {
     "transfer": "independent",
     "cache": "warm",
@@ -27,7 +27,7 @@ _USUAL = {
     "order": "create_first",
     "read_sink": "buffer",
 }
-#: What the study did, of the same.
+#: Their values in the study.
 _THERE = {
     "transfer": "independent",
     "cache": "copied",
@@ -35,9 +35,9 @@ _THERE = {
     "order": "interleaved",
     "read_sink": "print",
 }
-#: How Zarr is called where both versions of zarr-python are there.
+#: Names of Zarr in runs with both versions of zarr-python.
 _VERSIONS = {"zarr": "Zarr (zarr-python 3)", "zarr2": "Zarr (zarr-python 2)"}
-#: No compression, or what the library does by itself; and what Zarr did by itself in the study.
+#: No compression, or the library's default; and Zarr's default in the study.
 _PLAIN = ("none", "auto", None)
 _PLAIN_ZARR = (*_PLAIN, "blosc")
 
@@ -45,16 +45,16 @@ Key = tuple[str, str, int, str]
 
 
 class FileFormatTesting:
-    """Matches cases by format, number of datasets, shape and type."""
+    """Matcher of cases by format, number of datasets, shape and type."""
 
     def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
-        """Return the numbers that the run has a counterpart of.
+        """Return the numbers with a counterpart in the run.
 
         A case counts when it writes uncompressed uniform float32, or leaves compression to the
-        library, in any layout and with any settings. A run with fewer datasets stands beside the
-        study's when their number is a part of it, see `_stand_ins`: times are per dataset. Of the
-        extended study only the numbers of one loop are taken (all datasets created before the
-        first is written), and the original ones where both have the case.
+        library, in any layout and with any settings. A run with fewer datasets is compared with the
+        study if their number divides the study's, see `_stand_ins`: times are per dataset. Of the
+        extended study only the numbers of one loop are used (all datasets created before the first
+        is written), and the original ones where both have the case.
         """
         index = _index(values)
         cases = [
@@ -77,7 +77,7 @@ class FileFormatTesting:
         return _told_apart(_with_nearest(found, summary))
 
     def reasons(self, summary: Summary) -> list[Reason]:
-        """Return in what study and run differ."""
+        """Return the differences between study and run."""
         matches = self.matches(summary, published_values("file-format-testing"))
         nearest = {match.case.sample.case for match in matches if match.nearest}
         cases = {match.case.sample.case: match.case for match in matches}
@@ -92,7 +92,7 @@ class FileFormatTesting:
         return list(reasons_for(summary, beside, scales))
 
     def claims(self, values: Sequence[PublishedValue]) -> list[str]:
-        """Return what the study's numbers say of its own text, counted here."""
+        """Return statements of the study's text, checked by counting its numbers."""
         own = {
             key: value
             for key, value in _index(values).items()
@@ -138,7 +138,7 @@ MATCHER = FileFormatTesting()
 
 
 def variant_of(parameters: Mapping[str, Any]) -> str:
-    """Name the way in which a case works, such as ``file_per_process, defaults``."""
+    """Name the way of a case, such as ``file_per_process, defaults``."""
     told = [parameters["layout"], parameters["settings"]]
     told += [
         f"{key} {parameters[key]}"
@@ -149,15 +149,15 @@ def variant_of(parameters: Mapping[str, Any]) -> str:
 
 
 def alternative_of(case: CaseSummary) -> str:
-    """Name the format of a case, with what sets it apart from others of the same format."""
+    """Name the format of a case, with its distinguishing parameters."""
     return " ".join(word for word in (FORMATS[case.sample.backend], case.variant) if word)
 
 
 def datasets_of_a_rank(phase: str, entry: Mapping[str, Any], total: int, ranks: int) -> int:
-    """Return how many datasets the rank that has most of them works on in a phase.
+    """Return the largest number of datasets that a rank works on in a phase.
 
     The study timed one process, so a time per dataset is that of a rank over the datasets that
-    it takes part in: its own, or those of all ranks where each dataset is worked on by all.
+    it takes part in: its own, or those of all ranks where all work on each dataset.
 
     Parameters
     ----------
@@ -216,11 +216,10 @@ def _is_alike(parameters: Mapping[str, Any]) -> bool:
 
 
 def _stand_ins(here: Iterable[tuple[int, str]], index: Iterable[Key]) -> dict[tuple[int, str], int]:
-    """Return beside which published number of datasets each number here stands, by shape.
+    """Map each number of datasets to its published counterpart, by shape.
 
-    Equal numbers stand beside each other. Others are brought to published ones by the smallest
-    whole factor that does so for all of the same shape: 256, 512 and 1024 datasets here stand
-    for 2048, 4096 and 8192.
+    Equal numbers match. Others are scaled to published ones by the smallest whole factor that
+    fits all of the same shape: 256, 512 and 1024 datasets here stand for 2048, 4096 and 8192.
     """
     known: dict[str, set[int]] = defaultdict(set)
     for _, _, number, shape in index:
@@ -285,9 +284,9 @@ def _told_apart(matches: Sequence[Match]) -> list[Match]:
 
 
 def _with_nearest(matches: Sequence[Match], summary: Summary) -> list[Match]:
-    """Mark the variant that is nearest to the study: a file per process, libraries as they come.
+    """Mark the variant nearest to the study: a file per process, library defaults.
 
-    Of several such the one that differs in fewest of the things that the study did.
+    Of several such variants, the one with the fewest differences is marked.
     """
     distance: dict[str, int] = {}
     for match in matches:

@@ -1,4 +1,4 @@
-"""In what study 1 and a run of the workload `datasets` differ."""
+"""Differences between study 1 and a run of the workload `datasets`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr", "zarr2": "Zarr"
 
 @dataclass(frozen=True)
 class Beside:
-    """A case that stands beside the study.
+    """A case that is compared with the study.
 
     Parameters
     ----------
@@ -34,14 +34,14 @@ class Beside:
 
 @dataclass(frozen=True)
 class StudyChoice:
-    """Something that a case can do as the study did it.
+    """A choice of the study that a case may share.
 
     Parameters
     ----------
     about, there, here, bears_on : str
-        As of `Reason`, for cases that do it otherwise.
+        See `Reason`, for cases that differ.
     differs : callable
-        Whether a case does it otherwise.
+        Whether a case differs.
     """
 
     about: str
@@ -127,7 +127,7 @@ CHOICES = (
 
 
 def _compresses_alike(one: Beside) -> bool:
-    """Whether Zarr compresses with Blosc-LZ4 in format 2, as zarr-python 2 does by itself."""
+    """Whether Zarr compresses with Blosc-LZ4 in format 2, as zarr-python 2 does by default."""
     codec = one.parameters.get("codec")
     if one.case.sample.backend == "zarr2":
         return codec == "blosc" or (codec == "auto" and one.parameters["settings"] == "defaults")
@@ -137,16 +137,16 @@ def _compresses_alike(one: Beside) -> bool:
 def reasons_for(
     summary: Summary, cases: Sequence[Beside], scales: Collection[int]
 ) -> Iterator[Reason]:
-    """Yield what differs.
+    """Yield the differences.
 
     Parameters
     ----------
     summary : Summary
         The run.
     cases : sequence of Beside
-        Its cases that stand beside published numbers.
+        Its cases with published counterparts.
     scales : collection of int
-        How many times as many datasets the study had.
+        Ratios of the study's number of datasets to the run's.
     """
     for choice in CHOICES:
         if reason := choice.reason(cases):
@@ -163,7 +163,7 @@ def reasons_for(
 
 
 def _of_the_run(summary: Summary, cases: Sequence[CaseSummary]) -> Iterator[Reason]:
-    """Yield what differs by how and where the run was made."""
+    """Yield the differences due to the conditions of the run."""
     record = summary.record
     repetitions = sorted({p.seconds.n for case in cases for p in case.phases.values()})
     nodes = len(set(record.topology.get("nodes", [0])))
@@ -226,7 +226,7 @@ def _versions(libraries: Mapping[str, Any]) -> str:
         f"{name} {facts['version']}"
         for wanted in ("h5py", "netCDF4", "zarr")
         for name, facts in libraries.items()
-        # Of joined runs there may be another one, such as `zarr (RUN)`.
+        # Joined runs may have another one, such as `zarr (RUN)`.
         if name.partition(" ")[0] == wanted and isinstance(facts, Mapping) and facts.get("version")
     ]
     return ", ".join(told) or "not recorded"

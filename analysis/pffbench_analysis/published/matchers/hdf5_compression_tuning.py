@@ -1,4 +1,4 @@
-"""Study 2: HDF5's chunk cache and compressed data, redone by the workload `chunk_cache`."""
+"""Study 2: HDF5's chunk cache and compressed data, repeated by the workload `chunk_cache`."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from pffbench_analysis.published.matchers.hdf5_compression_tuning_reasons import
 from pffbench_analysis.published.values import published_values
 
 _STUDY = "hdf5-compression-tuning"
-#: The dataset of the study: so many granules of this shape, of float32.
+#: The dataset of the study: number and shape of its granules of float32.
 _GRANULE, _GRANULES, _ITEMSIZE = (4, 30, 9, 717), 15, 4
 _PHASES = {"read": "read", "repack": "repack"}
 _ACCESS = {"rows": "row", "chunks": "chunk"}
-#: How rewriting is called: the study did it with the program.
+#: Names of rewriting; the study used the program.
 _BY_PROGRAM, _BY_LIBRARY = "h5repack", "repacked by the library"
-#: How the study did it.
+#: Way of the study.
 _NEAREST = ("file_per_process", "defaults", "big-endian", "warm")
-#: Operation, codec, chunk, cache in bytes, access and datasets; of repacking cache and access are
-#: empty.
+#: Operation, codec, chunk, cache in bytes, access and datasets; cache and access are empty for
+#: repacking.
 Key = tuple[str, str, str, str, str, str]
 
 
 class Hdf5CompressionTuning:
-    """Matches cases by codec, chunk, size of the cache and access; times scale with granules."""
+    """Matcher of cases by codec, chunk, size of the cache and access; times scale with granules."""
 
     def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
-        """Return the numbers that the run has a counterpart of.
+        """Return the numbers with a counterpart in the run.
 
         A case counts when HDF5 holds granules of the published shape and its cache is set to a
         published size. Fewer granules than the published 15 stand for them: the time of each is
-        that of its own chunk, so 15 take 15 times as long as one. Of two published numbers of the
-        same the white paper's counts.
+        that of its own chunk, so 15 take 15 times as long as one. Of two published numbers
+        of one case the white paper's counts.
         """
         index = _index(values)
         found = []
@@ -53,11 +53,11 @@ class Hdf5CompressionTuning:
         return found
 
     def reasons(self, summary: Summary) -> list[Reason]:
-        """Return in what study and run differ, with the decodes that the run counted."""
+        """Return the differences between study and run, with the decodes that the run counted."""
         return reasons_of(summary, self.matches(summary, published_values(_STUDY)))
 
     def claims(self, values: Sequence[PublishedValue]) -> list[str]:
-        """Return what the study's numbers say of its own text, and HDF5's rules of its cause."""
+        """Return statements of the study's text, checked against its numbers and HDF5's rules."""
         index = _index(values)
 
         def seconds(codec: str, mebibytes: int, access: str = "row") -> float:
@@ -114,10 +114,10 @@ def _is_alike(p: Mapping[str, Any]) -> bool:
 
 
 def _key(operation: str, p: Mapping[str, Any], options: Mapping[str, Any]) -> Key | None:
-    """Return what a case does in the study's terms; None of what the study did not do."""
+    """Return the operation of a case in the study's terms; None if the study lacks it."""
     chunks, anew = p["repack_chunks"] or p["chunks"], p.get("repack_codec")
     if operation == "repack" and anew not in (None, p["codec"]):
-        return None  # compression was removed too, but it is not told how long that took
+        return None  # compression was removed too, but its time is not published
     if chunks in ("auto", "block") and p["settings"] == "matched":
         chunks = _GRANULE
     if not isinstance(chunks, (list, tuple)) or (p["codec"] == "gzip" and p["level"] != 6):
@@ -131,7 +131,7 @@ def _key(operation: str, p: Mapping[str, Any], options: Mapping[str, Any]) -> Ke
 
 
 def _rewritten(p: Mapping[str, Any]) -> int:
-    """Return how many datasets a store is rewritten with."""
+    """Return the number of datasets of a rewritten store."""
     return int(p.get("repack_datasets") or p.get("datasets", 1))
 
 
@@ -159,7 +159,7 @@ def _match(
 
 
 def _operation(value: PublishedValue) -> str:
-    """Name what was timed; compressed and plain data are ordered each by themselves."""
+    """Name the timed operation; compressed and plain data are ordered separately."""
     known = value.parameters
     if known["operation"] == "repack":
         return "repack"
@@ -175,7 +175,7 @@ def _variant(p: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _alternative(value: PublishedValue, p: Mapping[str, Any]) -> str:
-    """Name what the study compares: data, chunks, cache and access."""
+    """Name the alternative that the study compares: data, chunks, cache and access."""
     known = value.parameters
     words = ["gzip 6" if known["codec"] == "gzip" else "plain", known["chunk"].replace("x", "×")]
     if known["cache_bytes"]:

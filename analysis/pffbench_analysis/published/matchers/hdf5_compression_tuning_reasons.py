@@ -1,4 +1,4 @@
-"""In what study 2 and a run of the workload `chunk_cache` differ, with what the run decoded."""
+"""Differences between study 2 and a run of the workload `chunk_cache`, with counted decodes."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _CACHE = Reason(
 
 
 def reasons_of(summary: Summary, matches: Sequence[Match]) -> list[Reason]:
-    """Return in what study and run differ.
+    """Return the differences between study and run.
 
     Parameters
     ----------
     summary : Summary
         The run.
     matches : sequence of Match
-        What of it stands beside the study.
+        Its matches with the study.
     """
     cases = {match.case.sample.case: match.case for match in matches}
     found = [_decoded(matches), *_ALWAYS]
@@ -73,7 +73,7 @@ def _decoded(matches: Sequence[Match]) -> Reason:
 
 
 def _of_the_cases(summary: Summary, cases: Sequence[CaseSummary]) -> Iterator[Reason]:
-    """Yield what the cases do otherwise."""
+    """Yield the differences of the cases."""
     entries = [summary.record.cases[case.sample.case] for case in cases]
     fewer = {
         granules for entry in entries if (granules := _granules(entry, summary.record.ranks)) != 15

@@ -1,4 +1,4 @@
-"""Study 5: versions of a table in versioned-hdf5 and plain HDF5, redone by `versions`."""
+"""Study 5: versions of a table in versioned-hdf5 and plain HDF5, repeated by `versions`."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from pffbench_analysis.published.curves import (
 )
 from pffbench_analysis.published.matchers.versioned_hdf5_reasons import reasons_of
 
-#: Ways of keeping versions that do what the study's two files did, and what they are called.
+#: Ways of keeping versions that match the study's two files, and their names.
 _WAYS = {
     "versioned_hdf5": ("versioned", "versioned-hdf5"),
     "chunks": ("versioned", "chunks by content (pffbench)"),
     "last": ("unversioned", "plain HDF5, last state"),
 }
-#: The way that each file of the study was really made in; others are no nearer than alike.
+#: The way in which each file of the study was really made; others are only similar.
 _TRUE = {"versioned": "versioned_hdf5", "unversioned": "last"}
 _MIB = 2**20
-#: Phases of each version, all of which the study's time of a version holds.
+#: Phases of each version that the study's time of a version includes.
 _OF_A_VERSION = ("write", "commit", "flush")
-#: What was counted for each of the study's statistics of the time of a version.
+#: Counter for each of the study's statistics of the time of a version.
 _MEDIANS = {
     "median over versions": "median_seconds",
     "median over the first tenth of versions": "median_seconds_first_tenth",
     "median over the last tenth of versions": "median_seconds_last_tenth",
 }
-#: The phase for each of the study's look-ups; which of them it calls reading.
+#: Phase for each of the study's look-ups, and those that it calls reading.
 _LOOK_UPS = {
     ("time of looking all versions up", "read"): "look_up_all",
     ("time of a look-up", "read latest version"): "open_array",
@@ -59,7 +59,7 @@ _DRAWN = {
     "time of all versions": "time of all versions, s",
     "time of a version median over versions": "median time of a version, ms",
 }
-#: Statistics of the times of versions that say how they change along a history, and the tenth.
+#: Statistics of the change of version times along a history, and the tenth.
 _ENDS = {
     "median over the first tenth of versions": 0.0,
     "median over the last tenth of versions": 9.0,
@@ -71,12 +71,12 @@ Subject = tuple[str, str, str, str, str]
 
 
 class VersionedHdf5Matcher:
-    """Matches cases by kind of history, number of versions, chunk size, codec and way."""
+    """Matcher of cases by kind of history, number of versions, chunk size, codec and way."""
 
     def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
-        """Return the numbers that the run has a counterpart of.
+        """Return the numbers with a counterpart in the run.
 
-        Only histories with the chances of the published runs count. Sizes are the mean of the
+        Only histories with the probabilities of the published runs count. Sizes are the mean of the
         ranks' files, each of which has a history of its own.
         """
         by_subject = _by_subject(values)
@@ -105,11 +105,11 @@ class VersionedHdf5Matcher:
         ]
 
     def reasons(self, summary: Summary) -> list[Reason]:
-        """Return in what study and run differ."""
+        """Return the differences between study and run."""
         return reasons_of(summary)
 
     def claims(self, values: Sequence[PublishedValue]) -> list[str]:
-        """Return what the study's numbers say of its own text, counted here."""
+        """Return statements of the study's text, checked by counting its numbers."""
         by_subject = _by_subject(values)
 
         def ratios(test: str, chunk: str, codec: str, statistic: str) -> str:
@@ -182,14 +182,14 @@ def _key(p: Mapping[str, Any]) -> Subject:
 
 
 def _alike_done(p: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two cases differ in the way of keeping versions only."""
+    """Whether two cases differ only in the way of keeping versions."""
     return all(p[key] == other.get(key) for key in p if key != "keep")
 
 
 def _matched(
     value: PublishedValue, case: CaseSummary, p: Mapping[str, Any], ranks: int
 ) -> Iterator[Match]:
-    """Yield the match of a published number with a case; none where it was not measured."""
+    """Yield the match of a published number with a case; none if not measured."""
     if value.quantity == "size of the file" and value.unit == "MiB":
         size = case.counts.get(("close", "file_bytes"))
         if size is not None:
@@ -238,7 +238,7 @@ def _match(
 
 
 def _but_versions(match: Match) -> str:
-    """Say what was worked on, without the number of versions."""
+    """Name the subject without the number of versions."""
     p = match.published.parameters
     return f"{p['test']}, chunks {p['chunk']}, {p['codec']}"
 
@@ -318,7 +318,7 @@ def _ratio(
     plain: CaseSummary,
     ranks: int,
 ) -> Iterator[Match]:
-    """Yield how many times as long all versions take as in plain HDF5, published and here."""
+    """Yield the ratio of the time of all versions to plain HDF5, published and measured."""
     key = _key(p)
     there = [by_subject.get((key[0], file, *key[2:]), ()) for file in ("versioned", "unversioned")]
     times = [[v for v in side if v.quantity == "time of all versions"] for side in there]

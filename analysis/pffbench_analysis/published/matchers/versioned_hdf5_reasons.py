@@ -1,4 +1,4 @@
-"""In what study 5 and a run of the workload `versions` differ, with what the run measured of it."""
+"""Differences between study 5 and a run of the workload `versions`, with measured figures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench_analysis.published.counterparts import Reason
 
-#: What differs whatever the run is.
+#: Differences common to all runs.
 _ALWAYS = (
     Reason(
         "what a version's time holds",
@@ -39,7 +39,7 @@ _ALWAYS = (
 
 
 def reasons_of(summary: Summary) -> list[Reason]:
-    """Return in what study and run differ; contradictions of the study with figures of the run."""
+    """Return the differences between study and run; contradictions with run figures."""
     return [*_reading(summary), *_changing(summary), *_saved(summary), *_ALWAYS, *_machine(summary)]
 
 
@@ -59,7 +59,7 @@ def _milliseconds(case: CaseSummary, phase: str) -> float:
 
 
 def _reading(summary: Summary) -> Iterator[Reason]:
-    """Tell what it takes to find all versions, and to read them too, which the study left out."""
+    """Report the time to find all versions, and to read them too, which the study left out."""
     for case, p in _told(summary, probabilities="as_published"):
         if {"look_up_all", "read_all"} <= set(case.phases):
             found, read = (_milliseconds(case, name) for name in ("look_up_all", "read_all"))
@@ -74,7 +74,7 @@ def _reading(summary: Summary) -> Iterator[Reason]:
 
 
 def _changing(summary: Summary) -> Iterator[Reason]:
-    """Tell how much longer values take one by one than as a stretch, by pairs of cases."""
+    """Report the extra time of single values over a contiguous range, by pairs of cases."""
     batch = {_way(p): case for case, p in _told(summary, change="batch")}
     for case, p in _told(summary, change="element", probabilities="as_described"):
         other = batch.get(_way(p))
@@ -94,7 +94,7 @@ def _way(p: Mapping[str, Any]) -> str:
 
 
 def _saved(summary: Summary) -> Iterator[Reason]:
-    """Tell what was really changed, and how many chunks versions share."""
+    """Report the real changes, and the number of chunks that versions share."""
     for case, p in _told(summary, keep="chunks", backend="hdf5"):
         counts, ranks = case.counts, summary.record.ranks
         if ("close", "chunks_referenced") not in counts:

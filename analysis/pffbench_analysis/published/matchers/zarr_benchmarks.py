@@ -1,4 +1,4 @@
-"""Study 4: compressors and Zarr libraries on three volumes, redone by the workload `codecs`."""
+"""Study 4: compressors and Zarr libraries on three volumes, repeated by the workload `codecs`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from pffbench_analysis.published.matchers.zarr_benchmarks_reasons import reasons
 #: Bytes of the study's volumes, 806 x 629 x 629 uint16.
 VOLUME = prod((806, 629, 629)) * 2
 _DATASETS = {"image": "heart", "dense": "dense", "sparse": "sparse"}
-#: The study's own volumes, by the names that they have in its archive.
+#: The study's own volumes, by their names in its archive.
 _VOLUMES = {
     "200.64um_LADAF-2021-17_heart_complete-organ_pag.zarr": "heart",
     "H01-c3-subset.zarr": "dense",
     "H01-proofread-104-subset.zarr": "sparse",
 }
 _SHUFFLES = {"none": "noshuffle", "byte": "shuffle", "bit": "bitshuffle"}
-#: Libraries of the study, and how backends are called beside them.
+#: Libraries of the study, and names of backends in addition to them.
 V2, V3, TENSORSTORE = "zarr-python 2.18.7", "zarr-python 3.1.1", "tensorstore 0.1.76"
 _LIBRARIES = {"zarr2": V2, "zarr": V3, "tensorstore": TENSORSTORE}
 _NAMES = {
@@ -40,9 +40,9 @@ _LIBRARY_NAMES = {library: _NAMES[backend] for backend, library in _LIBRARIES.it
 _OPERATIONS = ("write", "read")
 _TIME, _RATIO = "time of the whole array", "compression ratio"
 _FORMATS = "time, format 3 over format 2"
-#: What is told as the variant of a ratio.
+#: Variant given for a ratio.
 _OF_A_CODEC = "ratio"
-#: The study measured the same in several of its experiments.
+#: Experiments of the study that measured the same.
 _EXPERIMENT = ("experiment",)
 _CHUNKS = PublishedAxis(
     "published-chunk-size",
@@ -69,7 +69,7 @@ Index = Mapping[tuple[str, str, str, Subject], PublishedValue]
 
 @dataclass(frozen=True)
 class _Beside:
-    """A case that the study has the like of."""
+    """A case with a counterpart in the study."""
 
     case: CaseSummary
     parameters: Mapping[str, Any]
@@ -103,7 +103,7 @@ class _Beside:
 
     @property
     def nearest_writes(self) -> bool:
-        """Whether it is not one that differs from another case only in syncing files less."""
+        """Whether no other case differs only in syncing files more."""
         told = self.options.get("file_io_sync")
         return self.parameters["settings"] == "matched" or told is not False
 
@@ -118,13 +118,13 @@ class _Beside:
 
 
 class ZarrBenchmarks:
-    """Matches cases by volume, codec, level, shuffle and chunk; times by library too."""
+    """Matcher of cases by volume, codec, level, shuffle and chunk; times by library too."""
 
     def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
-        """Return the numbers that the run has a counterpart of.
+        """Return the numbers with a counterpart in the run.
 
-        Times of a volume of another size are multiplied by how much larger the study's is. A
-        ratio is compared once for each library; those of HDF5 and netCDF4 stand beside that of
+        Times of a volume of another size are scaled by the ratio of the sizes. A
+        ratio is compared once for each library; those of HDF5 and netCDF4 are compared with that of
         the same codec in Zarr. Format 3 is compared with format 2 over all pairs of cases that
         differ in nothing else.
         """
@@ -135,7 +135,7 @@ class ZarrBenchmarks:
             library = _LIBRARIES.get(beside.backend)
             if library is None or beside.options.get("pipeline") == "zarrs":
                 continue
-            # How files were written does not matter to reading them: they are cached.
+            # The way of writing files does not affect reading: they are cached.
             for operation in _OPERATIONS if beside.nearest_writes else ("write",):
                 value = index.get((library, _TIME, operation, beside.subject))
                 if value is not None and operation in beside.case.phases:
@@ -151,11 +151,11 @@ class ZarrBenchmarks:
         ]
 
     def reasons(self, summary: Summary) -> list[Reason]:
-        """Return in what study and run differ."""
+        """Return the differences between study and run."""
         return list(reasons(summary))
 
     def claims(self, values: Sequence[PublishedValue]) -> list[str]:
-        """Return what the study's numbers say of its own text, counted here."""
+        """Return statements of the study's text, checked by counting its numbers."""
         index = _index(values)
 
         def number(quantity: str, library: str, operation: str, *subject: str) -> float:
@@ -232,7 +232,7 @@ def _alike(summary: Summary) -> Iterator[_Beside]:
 
 
 def _dataset(p: Mapping[str, Any]) -> str | None:
-    """Return the study's name of what a case compresses."""
+    """Return the study's name of the data of a case."""
     if p.get("source") == "file":
         return _VOLUMES.get(Path(p.get("file") or "").name)
     return _DATASETS.get(p.get("source") or "")
@@ -267,7 +267,7 @@ def _time(value: PublishedValue, beside: _Beside, operation: str) -> Match:
 
 
 def _formats(cases: Sequence[_Beside], values: Sequence[PublishedValue]) -> Iterator[Match]:
-    """Yield how many times as long format 3 takes as format 2, for each volume and library.
+    """Yield the ratio of times of format 3 to format 2, for each volume and library.
 
     The geometric mean over pairs of cases that are equal but for the format, within each block.
     """
@@ -322,7 +322,7 @@ def _mean_ratios(pairs: Sequence[tuple[_Beside, _Beside]], operation: str) -> li
 
 
 def _named(match: Match, but: str) -> str:
-    """Say what was worked on, without one of its parameters."""
+    """Name the subject without one of its parameters."""
     p = match.published.parameters
     told = ("dataset", "codec", "level", "shuffle", "chunk")
     words = [f"chunks {p[key]}" if key == "chunk" else p[key] for key in told if key != but]
@@ -335,7 +335,7 @@ def _ratios(cases: Sequence[_Beside], index: Index) -> Iterator[Match]:
     for beside in cases:
         ratio = compression_ratio(beside.case)
         library = _LIBRARIES.get(beside.backend, V2)
-        # Where it is that of zarr-python, a ratio stands in the table once.
+        # A ratio equal to that of zarr-python is listed once.
         value = index.get((library, _RATIO, "write", beside.subject)) or index.get(
             (V2, _RATIO, "write", beside.subject)
         )

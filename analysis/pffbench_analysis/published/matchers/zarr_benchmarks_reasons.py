@@ -1,4 +1,4 @@
-"""In what study 4 and a run of the workload `codecs` differ."""
+"""Differences between study 4 and a run of the workload `codecs`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ALWAYS = (
 
 
 def reasons(summary: Summary) -> Iterator[Reason]:
-    """Yield what differs whatever the run is, then what differs by how it was made."""
+    """Yield the differences common to all runs, then those specific to the run."""
     record = summary.record
     cases = [case for case in summary.cases if not case.raw]
     parameters = [record.cases[case.sample.case]["parameters"] for case in cases]
@@ -117,7 +117,7 @@ def _machine(provenance: Mapping[str, Any]) -> Iterator[Reason]:
         f"{name} {facts['version']}"
         for wanted in _VERSIONS
         for name, facts in libraries.items()
-        # Of joined runs there may be another one, such as `zarr (RUN)`.
+        # Joined runs may have another one, such as `zarr (RUN)`.
         if name.partition(" ")[0] == wanted and isinstance(facts, Mapping) and facts.get("version")
     ]
     yield Reason(
