@@ -72,7 +72,7 @@ class Conditions:
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """Return all fields as numbers; 0 if unknown."""
+        """All fields as numbers; 0 if unknown."""
         load = self.load or MachineLoad()
         return (
             self.settled.seconds,
