@@ -34,9 +34,10 @@ test: ## run all tests, in WORKERS=2 processes; ARGS="…" go to pytest
 perf: ## measure what the harness costs, beside IOR where it is on PATH; ARGS="…" go to benchmarks/perf.py
 	@setup/run python benchmarks/perf.py $(ARGS)
 
-lint: ## check style (ruff) and types (mypy)
+lint: ## check style (ruff), types (mypy) and the directions of imports
 	@setup/run ruff check
 	@setup/run mypy
+	@setup/run lint-imports --no-cache
 
 lock: ## refresh the pinned versions
 	@setup/lock
