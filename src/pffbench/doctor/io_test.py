@@ -64,7 +64,7 @@ def try_backend(
     watch : Watch
         Ends the job when a call never returns.
     text_with : callable
-        Formats the findings of rank 0 so far, together with a last one.
+        Formats the findings of rank 0 so far, followed by a last one.
     """
     worked = []
     for number, way in enumerate(ways_of(kind.capabilities)):

@@ -124,7 +124,7 @@ def _library(name: str, error: str, facts: Fact) -> Library:
 
 
 def _serial(library: Library) -> str:
-    """Return a note that a library was built without MPI; empty if not so, or if it needs no MPI."""
+    """Return a note if a library that needs MPI was built without it, else an empty text."""
     if library.name == "h5py" and not library.facts.get("mpi"):
         return "is built without MPI: it cannot open a file on several ranks"
     if library.name == "netCDF4" and not library.facts.get("parallel4"):

@@ -51,7 +51,7 @@ class Watch:
             root = str(Path(pffbench.__file__).parents[1])
             inherited = os.environ.get("PYTHONPATH")
             paths = os.pathsep.join(filter(None, [root, inherited]))
-            with suppress(OSError):  # no process can be started: then the end comes without a report
+            with suppress(OSError):  # no process can be started: then the end comes silently
                 self._onlooker = subprocess.Popen(
                     [sys.executable, "-m", "pffbench.doctor.time_limit", str(os.getpid())],
                     stdin=subprocess.PIPE,

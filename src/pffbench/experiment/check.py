@@ -1,4 +1,4 @@
-"""Checking every case before any file is made: capabilities, codecs, limits, arrays."""
+"""Checks of every case before any file is created: capabilities, codecs, limits, arrays."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from pffbench.data.files import FileSource
 
 
-#: Files that a case may have open beside its data: the user's own file, results, libraries.
+#: Files that a case may have open in addition to its data: source file, results, libraries.
 _BESIDE = 48
-#: Bytes of addresses that a run takes beside its data: libraries, stacks and heaps of threads.
+#: Address space of a run in addition to its data, in bytes: libraries, stacks and heaps of threads.
 FEWEST_ADDRESSES = 768 * 2**20
-#: Chunks that zarr-python has under way at a time, unless an experiment says otherwise.
+#: Chunks that zarr-python processes at a time, unless an experiment sets another number.
 _CONCURRENCY = 10
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """What each rank may take, on the node that allows least.
+    """Limits of each rank, on the node with the smallest limits.
 
     Parameters
     ----------
     memory : int
         Bytes.
     open_files : int
-        Files that it may open beside those that are open at the start (``ulimit -n``).
+        Files that it may open in addition to those open at the start (``ulimit -n``).
     addresses : int
-        Bytes of addresses beside those that it has at the start (``ulimit -v``).
+        Bytes of address space in addition to those used at the start (``ulimit -v``).
     """
 
     memory: int
@@ -54,7 +54,7 @@ class Allowance(msgspec.Struct, frozen=True):
 
 
 def open_files(case: Case) -> int:
-    """Return how many files a rank may have open at a time, an upper estimate."""
+    """Return an upper estimate of the files that a rank has open at a time."""
     at_once = getattr(case.options, "concurrency", None)
     if backend_class(case.parameters.backend).file_per_chunk:
         at_once = at_once or _CONCURRENCY
@@ -62,14 +62,14 @@ def open_files(case: Case) -> int:
 
 
 def check_addresses(plan: Plan, allowance: Allowance) -> None:
-    """Refuse a plan for which a process may not have enough addresses.
+    """Refuse a plan for which the address space of a process may be too small.
 
-    Libraries take them for code, threads and files that are mapped, and abort where there are none.
+    Libraries use it for code, threads and mapped files, and abort when there is none left.
 
     Raises
     ------
     UserError
-        With the case that needs most, and what to do.
+        With the case that needs most, and a remedy.
     """
     most = max(plan.cases, key=lambda case: plan.costs[case.id].memory)
     needed = FEWEST_ADDRESSES + 2 * plan.costs[most.id].memory
@@ -87,7 +87,7 @@ def check_open_files(plan: Plan, allowance: Allowance) -> None:
     Raises
     ------
     UserError
-        With the case that needs most, and what to do.
+        With the case that needs most, and a remedy.
     """
     most = max(plan.cases, key=open_files)
     if open_files(most) > allowance.open_files:
@@ -103,7 +103,7 @@ LEVELS = {"gzip": (0, 9), "zstd": (1, 22), "blosc": (0, 9)}
 
 
 def beyond_codecs(p: Parameters, can: Capabilities) -> str | None:
-    """Say why a case cannot be compressed as it asks for, or None."""
+    """Return why a case cannot be compressed as requested, or None."""
     if p.codec not in ("auto", *can.codecs):
         return f"backend {p.backend} cannot do codec {p.codec} (it can: {_list(can.codecs)})"
     if p.level is not None and (reason := _beyond_levels(p)):
@@ -143,12 +143,12 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
 
 
-#: Arrays of one case: each rank keeps a description of every one of them.
+#: Maximum number of arrays of a case: each rank keeps a description of every one.
 MOST_ARRAYS = 10_000_000
 #: Repetitions of cases that another job reads, where the experiment leaves their number open: the
-#: job that writes cannot tell how many the one that reads will need.
+#: writing job cannot know how many the reading job will need.
 _STAGED_REPETITIONS = 10
-#: Parameters of which is remembered what was found out, for the next cases with other options.
+#: Number of parameter sets whose results are cached for the next cases with other options.
 _REMEMBERED = 1024
 
 
@@ -158,7 +158,7 @@ def make_plan(loaded: LoadedExperiment, ranks: int) -> Plan:
     Raises
     ------
     UserError
-        A case makes no sense, or is impossible and the experiment does not skip such cases.
+        A case is invalid, or is impossible and the experiment does not skip such cases.
     """
     cases: list[Case] = []
     left_out: list[tuple[str, str]] = []
@@ -188,7 +188,7 @@ def make_plan(loaded: LoadedExperiment, ranks: int) -> Plan:
 
 
 def _with_repetitions(experiment: Experiment, cases: Iterable[Case]) -> Experiment:
-    """Settle how many repetitions there are of cases that another job reads."""
+    """Set the number of repetitions of cases that another job reads."""
     staged = any(case.parameters.cache == "separate" for case in cases)
     if experiment.repetitions != "auto" or not staged:
         return experiment
@@ -197,7 +197,7 @@ def _with_repetitions(experiment: Experiment, cases: Iterable[Case]) -> Experime
 
 
 def _together(cases: Iterable[Case]) -> list[Case]:
-    """Bring the cases of a comparison side by side, so that drift over time hits them alike."""
+    """Place the cases of a comparison next to each other, so that drift affects them alike."""
     groups: dict[str, list[Case]] = {}
     for case in cases:
         groups.setdefault(case.group, []).append(case)
@@ -212,13 +212,13 @@ def check_case(case: Case, ranks: int, where: str) -> None:
     ImpossibleCaseError
         The backend cannot do it.
     UserError
-        Its parameters make no sense together.
+        Its parameters are inconsistent.
     """
     _Checker(ranks).check(case, where)
 
 
 class _Checker:
-    """Checks cases; what holds for parameters whatever the options is found out once for all."""
+    """Checks cases; results that do not depend on options are computed once."""
 
     def __init__(self, ranks: int) -> None:
         self._ranks = ranks
@@ -227,7 +227,7 @@ class _Checker:
         self._lacking = cache(_lacking)
 
     def check(self, case: Case, where: str) -> Contents:
-        """Refuse a case that cannot be run, as `check_case`; return which arrays it has."""
+        """Refuse a case that cannot be run, as `check_case`; return its arrays."""
         p = case.parameters
         try:
             contents = self._stored(p)
@@ -239,13 +239,13 @@ class _Checker:
         return contents
 
     def _look_at(self, p: Parameters) -> Contents:
-        """Return which arrays there are."""
+        """Return the arrays of a case."""
         if reason := workload(p.workload).check(p, self._ranks):
             raise UserError(reason)
         return self._possible(of_arrays(p))
 
     def _look_at_arrays(self, p: Parameters) -> Contents:
-        """Return which arrays there are, of parameters that make sense together."""
+        """Return the arrays of consistent parameters."""
         contents = contents_of(p, self._ranks)
         if (arrays := contents.volume.arrays) > MOST_ARRAYS:
             raise UserError(f"{arrays} arrays are too many (at most {MOST_ARRAYS})")
@@ -259,12 +259,12 @@ class _Checker:
 
 
 def _lacking(backend: str) -> str | None:
-    """Say which library a backend needs that is not there, or None."""
+    """Return the library that a backend needs and that is missing, or None."""
     return missing_library(backend_class(backend))
 
 
 def _beyond(p: Parameters) -> str | None:
-    """Say which ability the backend lacks, or None."""
+    """Return the ability that the backend lacks, or None."""
     can = backend_class(p.backend).capabilities
     if p.layout not in can.layouts:
         return f"backend {p.backend} cannot do layout {p.layout} (it can: {_list(can.layouts)})"
@@ -291,7 +291,7 @@ class _Files:
         Raises
         ------
         UserError
-            There is no such file or variable, or it cannot serve as data.
+            The file or variable does not exist, or cannot serve as data.
         """
         key = (p.dtype, p.file, p.variable)
         if key not in self._known:

@@ -228,7 +228,7 @@ def _syncfs(directory: str) -> None:
 
 
 def dirty_bytes(meminfo: Path = _MEMINFO) -> int:
-    """Return this node's bytes that are dirty or under write-back; 0 where they are not reported."""
+    """Return this node's bytes that are dirty or under write-back; 0 where none are reported."""
     try:
         text = meminfo.read_text()
     except OSError:

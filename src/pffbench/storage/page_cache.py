@@ -163,7 +163,7 @@ class _Calls:
         self.vector = np.zeros(1, np.uint8)
 
     def answers(self, pages: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-        """Result vector, one byte per page; grows as needed, and is reused."""
+        """Return the result vector, one byte per page; it grows as needed and is reused."""
         if pages > self.vector.size:
             self.vector = np.zeros(pages, np.uint8)
         return self.vector[:pages]
