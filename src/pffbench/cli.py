@@ -1,4 +1,4 @@
-"""The command line. Nothing here loads MPI or a format's library; `run` does, when it runs."""
+"""The command line. It loads neither MPI nor a format's library; only a run loads them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pffbench.parallel.launcher import speaks_for_all
 from pffbench.run.output import best_effort_output, status_after
 from pffbench.text import one_line
 
-#: Exit status of a program that Ctrl-C ended, as shells have it.
+#: Exit status of a program that Ctrl-C ended, as shells report it.
 _INTERRUPTED = 130
 _COMMANDS = {
     "run": "run an experiment on all ranks (the default command)",
@@ -55,7 +55,7 @@ Compares parallel HDF5, parallel netCDF4 and Zarr, beside raw MPI-IO and POSIX.
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the program and leave with its exit status.
 
-    0: all went well and the run is valid; 1: a case failed or the run is not valid; 2: the
+    0: all cases succeeded and the run is valid; 1: a case failed or the run is not valid; 2: the
     input is wrong and nothing was created; 3: a signal ended the run early.
     """
     given = _with_command(list(sys.argv[1:] if arguments is None else arguments))
@@ -99,7 +99,7 @@ def _check_directory() -> None:
     Raises
     ------
     UserError
-        In the process that speaks for all.
+        In the process that reports for all.
     """
     try:
         Path.cwd()
@@ -112,10 +112,10 @@ def _check_directory() -> None:
 
 
 def reading(parsed: argparse.Namespace) -> AbstractContextManager[None]:
-    """Return what stands around a command that reads results directories, of whatever origin."""
+    """Return the context of a command that reads results directories, of whatever origin."""
     given = vars(parsed)
     runs = [*given.get("runs", []), *given.get("new", [])]
-    if not runs:  # `doctor` has to work where what reads records is missing
+    if not runs:  # `doctor` has to work where the libraries that read records are missing
         return nullcontext()
     from pffbench.record.run_json import readable
 
@@ -123,26 +123,26 @@ def reading(parsed: argparse.Namespace) -> AbstractContextManager[None]:
 
 
 def _with_command(arguments: list[str]) -> list[str]:
-    """Put the default command before arguments that name none."""
+    """Insert the default command before arguments that name none."""
     if arguments and (arguments[0] in _COMMANDS or arguments[0] in ("-h", "--help", "--version")):
         return arguments
     return ["run", *arguments]
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaint one process makes for all that a launcher started."""
+    """A parser whose errors one process reports for all that a launcher started."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong with the command line, once, and end."""
+        """Report the error in the command line, once, and end."""
         if not speaks_for_all(os.environ):
-            sys.exit(VALID)  # the status of the one that speaks is the job's
+            sys.exit(VALID)  # the status of the reporting process is the job's
         super().error(message)
 
 
 def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the whole command line, or of one command alone.
 
-    Every rank of a run makes one, and most of the time would go into the other commands.
+    Every rank of a run builds one, and the other commands would take most of the time.
     """
     parser = Parser(
         prog="pffbench", description=_OVERVIEW, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -164,7 +164,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
 
 
 def _options() -> dict[str, Callable[[argparse.ArgumentParser], None]]:
-    """Return what adds the options of each command that has some."""
+    """Return the function that adds the options of each command, where it has options."""
     return {
         "run": add_run,
         "plan": add_plan,

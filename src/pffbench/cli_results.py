@@ -1,4 +1,4 @@
-"""Options of the commands that read results directories, and of numbers that options take."""
+"""Options of the commands that read results directories, and of numbers in options."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def weight(text: str) -> tuple[float, float]:
 
 
 def reads(text: str) -> tuple[float, float]:
-    """Return the weights of writing once and reading so often."""
+    """Return the weights of one write and so many reads."""
     try:
         return weight(f"1:{text}")
     except argparse.ArgumentTypeError:
@@ -187,7 +187,7 @@ def reads(text: str) -> tuple[float, float]:
 
 
 def percent(text: str) -> float:
-    """Return a percentage as a part of 1."""
+    """Return a percentage as a fraction of 1."""
     number, sign, rest = text.partition("%")
     try:
         part = float(number) / 100

@@ -130,14 +130,14 @@ def _add_experiment(parser: argparse.ArgumentParser) -> None:
 
 
 def _patience(text: str) -> str:
-    """Look whether a limit for hanging makes sense: a time above 0, or a word."""
+    """Check a limit for hanging: a time above 0, or a word."""
     if text != "auto" and _duration(text) != "none" and Duration.parse(text) <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no time to wait; write none for no limit")
     return text
 
 
 def _duration(text: str) -> str:
-    """Look whether a time makes sense; it is read again where it is needed."""
+    """Check a time; it is parsed again where it is needed."""
     if text != "none":
         try:
             Duration.parse(text)

@@ -1,4 +1,4 @@
-"""`pffbench backends`: what each backend can do, and its options with their defaults."""
+"""`pffbench backends`: abilities of each backend, and its options with their defaults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def main(arguments: argparse.Namespace) -> int:  # noqa: ARG001 -- it takes none
 
 
 def _codec(kind: type[Backend], codec: str) -> str:
-    """Name a codec with what it can be asked for, and the package that it lacks."""
+    """Name a codec with its settings, and the package that it lacks."""
     can = kind.capabilities
     compressors = can.compressors if codec == "blosc" else frozenset()
     told = [

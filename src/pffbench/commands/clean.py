@@ -19,12 +19,12 @@ from pffbench.units import Size
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """List leftovers, and remove those that nothing needs if asked to. Return the exit status."""
+    """List leftovers, and remove unneeded ones on request. Return the exit status."""
     parent, _ = scratch_parent(arguments.scratch)
     found = list(find_stale_scratch(parent, kept=arguments.kept))
     status = VALID
     for one in found:
-        print(one_line(_told(one)))  # anybody may have named the directory and written its marker
+        print(one_line(_told(one)))  # any user may have named the directory and written its marker
         why = one_line(one.why)
         if not one.removable:
             print(f"  stays: {why}")
@@ -72,11 +72,11 @@ class StaleScratch:
     Parameters
     ----------
     leftover : Leftover
-        What its marker says.
+        Contents of its marker.
     usage : DiskUsage or None
-        What is in it; None when it cannot be read.
+        Size of its contents; None when it cannot be read.
     removable : bool
-        Whether nothing needs it any more, as far as can be known.
+        Whether it is unneeded, as far as can be known.
     why : str
         How that is known, or why it stays.
     """
@@ -88,7 +88,7 @@ class StaleScratch:
 
     @property
     def age(self) -> float | None:
-        """Seconds since its marker was written; None when the marker does not tell."""
+        """Seconds since its marker was written; None when the marker has no time."""
         try:
             written = datetime.fromisoformat(self.leftover.holder.date)
             return (datetime.now(UTC) - written).total_seconds()
@@ -102,9 +102,9 @@ def find_stale_scratch(parent: str, *, kept: bool) -> Iterator[StaleScratch]:
     Parameters
     ----------
     parent : str
-        The directory that runs make theirs in.
+        The parent of the runs' directories.
     kept : bool
-        Whether files that another job is still to read may go too.
+        Whether files that another job will read may be removed too.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def _judge(leftover: Leftover, kept: bool) -> tuple[bool, str]:
 
 
 def _is_read(results: str) -> bool:
-    """Whether the run that the files were kept for has come to its end."""
+    """Whether the run that the files were kept for has ended."""
     try:
         return RunRecord.load(results).status == "finished"
     except ValueError:
@@ -147,10 +147,10 @@ def _is_read(results: str) -> bool:
 
 
 def remove(judgement: StaleScratch) -> str | None:
-    """Remove a directory that may be removed; say why if that failed.
+    """Remove a directory that may be removed; return the reason if that failed.
 
-    Its marker is looked at once more: the run may have been gone on with meanwhile. No symbolic
-    link is followed. The directory of a job around it goes too when nothing else is in it.
+    Its marker is checked once more: the run may have been resumed meanwhile. No symbolic link is
+    followed. The job's directory around it is removed too when it is empty otherwise.
     """
     assert judgement.removable
     leftover = judgement.leftover

@@ -8,7 +8,7 @@ from pffbench.errors import UserError
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Compare runs, print the verdict and what was written. Return the exit status."""
+    """Compare runs, print the verdict and the written files. Return the exit status."""
     try:
         from pffbench_analysis.compare import compare
     except ModuleNotFoundError as error:

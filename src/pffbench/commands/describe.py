@@ -1,4 +1,4 @@
-"""Describing a record's fields in lines: name, what is allowed, default."""
+"""Description of a record's fields in lines: name, allowed values, default."""
 
 from __future__ import annotations
 

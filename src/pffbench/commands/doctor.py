@@ -1,4 +1,4 @@
-"""`pffbench doctor`: what the software and this machine can do, with a remedy for each problem."""
+"""`pffbench doctor`: abilities of the software and this machine, with remedies for problems."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ HEALTHY, PROBLEMS = VALID, NOT_VALID
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Examine, alone or on all ranks, and print what was found. Return the exit status."""
+    """Examine, alone or on all ranks, and print the findings. Return the exit status."""
     try:
         if arguments.no_mpi:
             from pffbench.doctor.local import examine_alone
 
             return _tell(examine_alone(arguments.scratch))
         return _with_mpi(arguments.scratch)
-    except ImportError as error:  # something so basic that the checks themselves need it
+    except ImportError as error:  # a module so basic that the checks themselves need it
         return _tell([Finding("Libraries", "problem", f"{error}", MAKE_ENV)])
 
 
@@ -31,10 +31,10 @@ def _with_mpi(scratch: str | None) -> int:
         comm = start_mpi()
     except (ImportError, RuntimeError) as error:
         return _without_mpi4py(scratch, error) if speaks_for_all(os.environ) else HEALTHY
-    except UserError as error:  # in the one process that speaks
+    except UserError as error:  # in the one process that reports
         return _wrongly_launched(scratch, error)
     if comm.size == 1 and not speaks_for_all(os.environ):
-        # One process tells for all of them that they do not know of each other, and its status is
+        # One process reports for all of them that they cannot find each other, and its status is
         # the job's: srun ends all tasks of a step at the first failure.
         return HEALTHY
     from pffbench.doctor.collective import Examination

@@ -8,7 +8,7 @@ from pffbench.errors import UserError
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Make a results directory and print which. Return the exit status."""
+    """Create a results directory and print its path. Return the exit status."""
     try:
         from pffbench_analysis.peers import import_results
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""`pffbench plan`: what an experiment would do, without doing any of it."""
+"""`pffbench plan`: cases and cost of an experiment, without running it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from pffbench.text import one_line
 from pffbench.units import Size
 
 _HEADINGS = ("case", "data", "arrays", "files", "space", "memory/rank")
-#: Lines that somebody reads; a table of 100 000 takes half a minute to lay out.
+#: Maximum number of printed lines; a table of 100 000 takes half a minute to format.
 _MOST_LINES = 200
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Print the cases of an experiment and what they cost. Return the exit status."""
-    gc.disable()  # what planning makes stays to the end, and looking for garbage in it takes long
+    """Print the cases of an experiment and their cost. Return the exit status."""
+    gc.disable()  # objects of planning live to the end, and collecting among them takes long
     _keep_mpi_asleep()
     ranks = arguments.ranks or int(os.environ.get("SLURM_NTASKS", "1"))
     given: str | None = arguments.experiment
@@ -76,7 +76,7 @@ def _table(plan: Plan, most: int | None) -> Table:
 
 
 def _not_shown(plan: Plan, most: int | None) -> Iterator[str]:
-    """Say how much more there is than was printed."""
+    """Return a note on the lines that are not printed."""
     for what, found in (("cases", plan.cases), ("cases left out", plan.left_out)):
         if most is not None and len(found) > most:
             yield f"{len(found) - most} more {what} are not shown; --all shows them"

@@ -1,4 +1,4 @@
-"""`pffbench recommend`: which format and settings to take, by what was measured."""
+"""`pffbench recommend`: the format and settings to use, by measurements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pffbench.errors import UserError
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Print what runs recommend. Return the exit status."""
+    """Print the recommendation of runs. Return the exit status."""
     try:
         from pffbench_analysis.recommend import Weights, recommend
     except ModuleNotFoundError as error:

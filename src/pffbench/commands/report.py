@@ -11,12 +11,12 @@ from pathlib import Path
 from pffbench.errors import UserError
 from pffbench.run.output import make_console
 
-#: Columns where nobody knows the width, such as in a log.
+#: Columns where the width is unknown, such as in a log.
 _WIDTH = 140
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Report on results directories and print what was written. Return the exit status."""
+    """Report on results directories and print the written files. Return the exit status."""
     if reason := _refuse(arguments):
         raise UserError(reason)
     if arguments.fom:
@@ -37,7 +37,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _refuse(arguments: argparse.Namespace) -> str | None:
-    """Say which options do not go together, or None."""
+    """Return which options exclude each other, or None."""
     if arguments.out is not None and not arguments.join:
         return "report --out: only a joined report goes elsewhere (--join)"
     if arguments.join and (arguments.fom or arguments.published_csv):
@@ -48,7 +48,7 @@ def _refuse(arguments: argparse.Namespace) -> str | None:
 
 
 def _written(arguments: argparse.Namespace) -> Iterator[object]:
-    """Write what is asked for and yield each file."""
+    """Write the requested files and yield each one."""
     from pffbench_analysis.report import readable, report, report_joined
 
     if arguments.join:
@@ -67,7 +67,7 @@ def _written(arguments: argparse.Namespace) -> Iterator[object]:
 
 
 def _print_published(runs: Sequence[str], *, join: bool) -> None:
-    """Print runs, or the one that they are joined to, beside the studies that they redo."""
+    """Print runs, or the run that they are joined to, next to the studies that they repeat."""
     from pffbench_analysis.published import STUDIES, side_by_side
     from pffbench_analysis.published.terminal import print_side_by_side
     from pffbench_analysis.report import readable, readable_joined

@@ -1,4 +1,4 @@
-"""`pffbench run`: start MPI, agree on what to do, do it, and tell what came out."""
+"""`pffbench run`: start MPI, agree on the run, execute it, and report the result."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from pffbench.run.session import Session
 
-#: Exit status of a program that Ctrl-C ended, as shells have it.
+#: Exit status of a program that Ctrl-C ended, as shells report it.
 _CTRL_C = 130
-#: Bytes of addresses without which MPI and the libraries cannot even be loaded.
+#: Bytes of address space below which MPI and the libraries cannot be loaded.
 _FEWEST_ADDRESSES = 768 * 2**20
 
 
@@ -42,9 +42,9 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace, stop: StopSignals) -> int:
-    gc.disable()  # what starting makes stays, and is looked through again and again; see Runner.run
+    gc.disable()  # objects of the start stay, and would be searched repeatedly; see Runner.run
     comm = start_mpi()
-    faulthandler.enable()  # a crash in a library tells where in Python it was
+    faulthandler.enable()  # a crash in a library reports the Python stack
     check_launcher(comm.size)
     with _abort_on_error(comm) as guard:
         from pffbench.run.session import Session
@@ -67,7 +67,7 @@ def _run(arguments: argparse.Namespace, stop: StopSignals) -> int:
 def _one_after_another(
     comm: MPI.Intracomm, arguments: argparse.Namespace
 ) -> Iterator[argparse.Namespace]:
-    """Yield what each run is told: one run, or one for each experiment of a folder; collective.
+    """Yield the arguments of each run: one, or one per experiment of a folder; collective.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def _one_after_another(
 
 
 def _runs_of(arguments: argparse.Namespace, ranks: int) -> list[tuple[str, str]] | None:
-    """Return the experiments of a folder and where their results go; None where it is a file."""
+    """Return the experiments of a folder and their results directory; None where it is a file."""
     from pathlib import Path
 
     folder = Path(arguments.experiment)
@@ -117,12 +117,12 @@ def _runs_of(arguments: argparse.Namespace, ranks: int) -> list[tuple[str, str]]
 
 
 def _check_addresses() -> None:
-    """Refuse to start MPI where a process may have too few addresses: libraries crash there.
+    """Refuse to start MPI where the address space may be too small: libraries crash there.
 
     Raises
     ------
     UserError
-        In the process that speaks for all.
+        In the process that reports for all.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY or limit >= _FEWEST_ADDRESSES:
@@ -136,15 +136,15 @@ def _check_addresses() -> None:
 
 
 def check_launcher(size: int) -> None:
-    """Refuse a job whose processes do not know of each other.
+    """Refuse a job whose processes cannot find each other.
 
-    Started by a launcher that does not fit the MPI library, each process is rank 0 of 1 and
-    would run the whole experiment alone, on top of the others.
+    With a launcher that does not match the MPI library, each process is rank 0 of 1 and would run
+    the whole experiment alone, on top of the others.
 
     Raises
     ------
     UserError
-        MPI has another number of ranks than the launcher says it started.
+        MPI has another number of ranks than the launcher claims to have started.
     """
     claim = launcher_size(os.environ)
     if claim is None or claim[0] == size:
@@ -153,11 +153,11 @@ def check_launcher(size: int) -> None:
 
 
 class _abort_on_error:  # noqa: N801 -- reads as a word of the with statement
-    """Ends all ranks when one meets an error that nobody expected: the others would wait for it."""
+    """Ends all ranks when one meets an unexpected error: the others would wait for it."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self._comm = comm
-        #: The run, when it has begun.
+        #: The run, once it has begun.
         self.session: Session | None = None
 
     def __enter__(self) -> _abort_on_error:
@@ -182,6 +182,6 @@ class _abort_on_error:  # noqa: N801 -- reads as a word of the with statement
         sys.stderr.flush()
         sys.stdout.flush()
         status = _CTRL_C if isinstance(error, KeyboardInterrupt) else NOT_VALID
-        if self._comm.size == 1:  # nobody waits
+        if self._comm.size == 1:  # no rank waits
             raise SystemExit(status)
         self._comm.Abort(status)

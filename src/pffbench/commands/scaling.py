@@ -1,4 +1,4 @@
-"""`pffbench scaling`: how rates follow from the number of ranks or nodes."""
+"""`pffbench scaling`: rates as a function of the number of ranks or nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pffbench.errors import UserError
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Study a series of runs and print the verdict and what was written. Return the status."""
+    """Study a series of runs and print the verdict and the written files. Return the status."""
     try:
         from pffbench_analysis.scaling.export import scaling
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""`pffbench workloads`: what each workload does, and its parameters with their defaults."""
+"""`pffbench workloads`: the workloads, and their parameters with defaults."""
 
 from __future__ import annotations
 

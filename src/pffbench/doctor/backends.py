@@ -15,16 +15,16 @@ TOPIC = "Backends"
 
 
 def judge_backend(name: str, missing: Collection[str], needed: bool) -> Finding:
-    """Tell whether a backend can run.
+    """Report whether a backend can run.
 
     Parameters
     ----------
     name : str
         Its name.
     missing : collection of str
-        Its libraries that cannot be imported.
+        Libraries of it that cannot be imported.
     needed : bool
-        Whether these belong to what pffbench depends on; what is optional is not missed.
+        Whether pffbench depends on these; missing optional ones are no problem.
     """
     if not missing:
         return Finding(TOPIC, "ok", f"{name}: can run")
@@ -36,7 +36,7 @@ def judge_backend(name: str, missing: Collection[str], needed: bool) -> Finding:
 
 
 def look_at_backends(broken: Collection[str]) -> Iterator[Finding]:
-    """Look at all backends.
+    """Check all backends.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def _look_at(name: str, broken: Collection[str]) -> Iterator[Finding]:
     kind = backend_class(name)
     missing = [library for library in kind.libraries if library in broken]
     reason = None if missing else missing_library(kind)
-    if reason:  # of two series of a library one can be there, so the other one is not missed
+    if reason:  # of two series of a library one may be installed, so the other one is not missing
         yield Finding(TOPIC, "ok", f"{name}: cannot run here, it {reason}")
         return
     yield judge_backend(name, missing, any(library in REQUIRED for library in missing))
@@ -75,7 +75,7 @@ def _look_at(name: str, broken: Collection[str]) -> Iterator[Finding]:
 
 
 def _look_at_way(backend: str, keep: Keep) -> Iterator[Finding]:
-    """Tell what a way of keeping versions lacks; nothing of those that lack nothing."""
+    """Report the missing libraries of a way of keeping versions; nothing if none is missing."""
     keeper = keeper_class(backend, keep)
     for library in keeper.libraries:
         if find_spec(library) is None:
@@ -86,5 +86,5 @@ def _look_at_way(backend: str, keep: Keep) -> Iterator[Finding]:
 def _libraries_of(name: str) -> tuple[str, ...]:
     try:
         return backend_class(name).libraries
-    except Exception:  # noqa: BLE001 -- a backend of another package; `look_at_backends` tells
+    except Exception:  # noqa: BLE001 -- a backend of another package; `look_at_backends` reports it
         return ()

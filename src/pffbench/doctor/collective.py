@@ -1,7 +1,7 @@
 """Checks by all ranks.
 
-Ranks look around on their own, rank 0 gathers and judges. What is collective is left by all
-ranks together, so that an error on one of them becomes a finding and nobody waits for it.
+Each rank checks itself, rank 0 gathers and judges. All ranks leave a collective step together, so
+that an error on one of them becomes a finding and no rank waits for it.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ from pffbench.storage.scratch import Scratch
 
 @dataclass(frozen=True)
 class RankView:
-    """What one rank sees.
+    """Facts that one rank reports.
 
     Parameters
     ----------
     host : str
-        Where it runs.
+        Host name.
     cpus : frozenset of int
         Cores that it may run on.
     memory_limit : int or None
-        Bytes that its control group allows.
+        Bytes that its control group permits.
     libraries : dict
         By import name.
     absent : frozenset of str
         Libraries of backends that are not installed.
     node : dict or None
-        What `host_facts` found; on one rank of each node.
+        Result of `host_facts`; on one rank of each node.
     """
 
     host: str
@@ -72,7 +72,7 @@ class RankView:
 
 
 def look_around(is_leader: bool) -> RankView:
-    """Import the libraries and look at the node, on this rank alone."""
+    """Import the libraries and collect the facts of the node, on this rank alone."""
     limit = rank_facts()["memory_limit_bytes"]
     return RankView(
         host=socket.gethostname(),
@@ -101,7 +101,7 @@ def ranks_by_node(views: Sequence[RankView], topology: Topology) -> Iterator[lis
 
 
 class Examination:
-    """All that the ranks of a job find out together.
+    """Findings of all ranks of a job together.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class Examination:
         self.found: list[Finding] = []
 
     def run(self) -> list[Finding]:
-        """Look at everything; collective. The findings are complete on rank 0 only."""
+        """Run all checks; collective. The findings are complete on rank 0 only."""
         self._together(libraries.LIBRARIES, self._look_around)
         self._on_root(launcher.LAUNCHER, self._judge_launcher)
         with ExitStack() as held:
@@ -135,7 +135,7 @@ class Examination:
         return self.found
 
     def _together(self, topic: str, look: Callable[[], Iterable[Finding]]) -> None:
-        """Run a collective check; an error on any rank is the finding of all of them."""
+        """Run a collective check; an error on any rank becomes a finding on all of them."""
         try:
             with AgreedStep(self._team.comm, topic):
                 self.found += look()
@@ -176,7 +176,7 @@ class Examination:
         return alone.look_at_parent(self._given, self._team.topology.node_count)
 
     def _make_scratch(self, held: ExitStack) -> Scratch | None:
-        """Make a directory on rank 0 and see whether all nodes see it; collective."""
+        """Create a directory on rank 0 and check that all nodes see it; collective."""
         here: Scratch | UserError | OSError | None = None
         if self._team.is_root:
             try:

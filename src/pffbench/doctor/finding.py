@@ -12,25 +12,25 @@ from typing import Literal
 
 Status = Literal["ok", "warning", "problem", "unknown"]
 
-#: The way out that fits most trouble with libraries.
+#: The remedy for most trouble with libraries.
 MAKE_ENV = "`make env` in the checkout builds a private environment with parallel h5py and netCDF4"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Parameters
     ----------
     topic : str
-        What it belongs to; findings of a topic are printed together.
+        Subject; findings of a topic are printed together.
     status : {"ok", "warning", "problem", "unknown"}
-        ``problem``: an experiment will fail or mislead; ``warning``: it will run, but mind this;
-        ``unknown``: it could not be found out.
+        ``problem``: an experiment will fail or mislead; ``warning``: it will run, with a
+        caveat; ``unknown``: it could not be determined.
     text : str
-        What is so.
+        The finding.
     remedy : str
-        What to do about it; empty where nothing has to be done.
+        The remedy; empty where none is needed.
     """
 
     topic: str
@@ -40,11 +40,11 @@ class Finding:
 
 
 def looked_at(topic: str, check: Callable[[], Iterable[Finding]]) -> list[Finding]:
-    """Run a check; an error that it did not expect becomes a finding and ends only this check."""
+    """Run a check; an unexpected error becomes a finding and ends only this check."""
     found: list[Finding] = []
     try:
         found.extend(check())
-    except Exception as error:  # noqa: BLE001 -- a doctor must not die of what it finds
+    except Exception as error:  # noqa: BLE001 -- no error that a check meets may end the doctor
         found.append(
             Finding(
                 topic,
@@ -80,14 +80,14 @@ def verdict(findings: Iterable[Finding]) -> str:
 
 
 def lines_of(findings: Iterable[Finding], width: int | None) -> Iterator[tuple[str, Status | None]]:
-    """Lay findings out in lines, with the status that colours each line.
+    """Format findings as lines, with the status that colours each line.
 
     Parameters
     ----------
     findings : iterable of Finding
-        Those of one topic stand together in the order of its first appearance.
+        Those of one topic are grouped in the order of its first appearance.
     width : int or None
-        Where lines are broken; None keeps each text in one line, for logs and grep.
+        Line width; None keeps each text in one line, for logs and grep.
     """
     topics: dict[str, list[Finding]] = {}
     for finding in findings:
@@ -103,7 +103,7 @@ def lines_of(findings: Iterable[Finding], width: int | None) -> Iterator[tuple[s
 
 
 def as_text(findings: Iterable[Finding]) -> str:
-    """Write findings and the verdict as plain text that can be printed here."""
+    """Format findings and the verdict as plain text that can be printed here."""
     found = list(findings)
     lines = [line for line, _ in lines_of(found, None)]
     encoding = sys.stdout.encoding or "ascii"
@@ -138,7 +138,7 @@ def _broken(head: str, text: str, width: int | None) -> list[str]:
 def _watched() -> bool:
     try:
         from pffbench.record.progress import on_terminal
-    except ImportError:  # a library that it needs is missing, which is for the doctor to say
+    except ImportError:  # a library that it needs is missing, which the doctor reports
         return False
     return on_terminal(os.environ)
 
@@ -165,7 +165,7 @@ def _print(line: str, status: Status | None, coloured: bool) -> None:
 
 
 def _encodable(line: str, encoding: str) -> str:
-    """Return a line that can be printed; where the encoding lacks the marks, with plain ones."""
+    """Return a line in the output's encoding; plain marks replace those that it lacks."""
     try:
         line.encode(encoding)
     except UnicodeEncodeError:

@@ -18,13 +18,13 @@ from pffbench.parallel.topology import Team
 
 TOPIC = "Parallel I/O"
 _ROWS, _COLUMNS = 64, 32
-#: Far more than a few KiB take anywhere, also where ranks fight for cores.
+#: Far more than a few KiB take anywhere, also where ranks compete for cores.
 _SECONDS = 120.0
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way of moving data into a shared file."""
+    """A transfer mode for a shared file."""
 
     name: str
     transfer: Literal["independent", "collective"]
@@ -39,7 +39,7 @@ _WAYS = (
 
 
 def ways_of(can: Capabilities) -> list[Way]:
-    """List the ways of sharing a file that a backend claims to know."""
+    """List the transfer modes for a shared file that a backend declares."""
     if "shared" not in can.layouts or not can.keeps_data:
         return []
     return [way for way in _WAYS if way.transfer in can.transfers and way.codec in can.codecs]
@@ -52,7 +52,7 @@ def try_backend(
     watch: Watch,
     text_with: Callable[[Finding], str],
 ) -> Iterator[Finding]:
-    """Try all that a backend can do with a shared file; collective, equal on all ranks.
+    """Test all transfer modes of a backend for a shared file; collective, equal on all ranks.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ def try_backend(
     kind : type of Backend
         A backend whose libraries can be imported.
     directory : str
-        Where the files go; whoever made it removes it.
+        Directory for the files; its creator removes it.
     watch : Watch
         Ends the job when a call never returns.
     text_with : callable
-        Writes what rank 0 has found until now, together with a last finding.
+        Formats the findings of rank 0 so far, followed by a last one.
     """
     worked = []
     for number, way in enumerate(ways_of(kind.capabilities)):
@@ -85,14 +85,14 @@ def try_backend(
 
 
 def judge_success(summary: str, worked: list[str], ranks: int) -> Finding:
-    """Tell what works."""
+    """Report the transfer modes that work."""
     who = "1 rank" if ranks == 1 else f"{ranks} ranks"
     text = f"{summary}: parallel writes and reads work ({', '.join(worked)}), {who}, all verified"
     return Finding(TOPIC, "ok", text)
 
 
 def judge_failure(summary: str, way: Way, error: str) -> Finding:
-    """Tell what does not work; compression in a shared file can be done without."""
+    """Report a transfer mode that fails; compression in a shared file is optional."""
     text = f"{summary}: {way.name} transfer does not work: {error}"
     if way.codec != "none":
         remedy = "leave compression out of shared files"
@@ -107,7 +107,7 @@ def round_trip(team: Team, backend: Backend, path: str, way: Way) -> None:
     Raises
     ------
     PhaseFailedError
-        On every rank, when a step failed on any rank or what was read is not what was written.
+        On every rank, when a step failed on any rank or the data read differ from those written.
     """
     held: list[Store] = []
     try:
@@ -131,7 +131,7 @@ def _write(team: Team, backend: Backend, path: str, way: Way, held: list[Store])
 
 
 def _read(team: Team, backend: Backend, path: str, way: Way, held: list[Store]) -> None:
-    # Another rank's part: its own could come out of a buffer that never went to the file.
+    # Another rank's part: its own could come from a buffer that was never written to the file.
     spec, box = _spec(team.size, way), _box((team.rank + 1) % team.size)
     with AgreedStep(team.comm, "opening the file"):
         store = backend.open(path, team.comm)
@@ -156,14 +156,14 @@ def _finish(team: Team, store: Store, held: list[Store]) -> None:
 
 
 def _close(team: Team, held: list[Store]) -> None:
-    """Close what is still open, where all ranks have it open: closing is collective."""
+    """Close a file that is still open, where all ranks have it open: closing is collective."""
     if min(team.comm.allgather(len(held))) == 0:
         return
     try:
         with AgreedStep(team.comm, "closing the file"):
             held[-1].close()
     except PhaseFailedError:
-        pass  # the failure that led here is told already
+        pass  # the failure that led here is reported already
 
 
 def _spec(ranks: int, way: Way) -> ArraySpec:
@@ -189,7 +189,7 @@ def _box(rank: int) -> Box:
 
 
 def _values(box: Box) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Return numbers that are all different, so that nothing in a wrong place passes."""
+    """Return numbers that are all different, so that misplaced data are detected."""
     first = box.start[0] * _COLUMNS
     return np.arange(first, first + box.size, dtype=np.int32).reshape(box.shape)
 

@@ -24,11 +24,11 @@ def numbers(text: str) -> Version:
 
 LIBRARIES = "Libraries"
 
-#: Libraries that the package depends on. h5py comes before netCDF4: whoever loads HDF5 first
+#: Libraries that the package depends on. h5py comes before netCDF4: the first to load HDF5
 #: decides which copy the process uses.
 REQUIRED = ("mpi4py", "numpy", "h5py", "netCDF4", "zarr", "numcodecs")
 
-#: Libraries that add something when they are there, by the name of their distribution.
+#: Optional libraries, by the name of their distribution.
 OPTIONAL = (
     "hdf5plugin", "icechunk", "matplotlib", "pandas", "pnetcdf", "tensorstore", "versioned-hdf5",
 )  # fmt: skip
@@ -45,9 +45,9 @@ class Library:
     version : str or None
         None when it is not installed.
     error : str
-        Why it cannot be imported; empty when it can.
+        The error of its import; empty when it can be imported.
     facts : mapping
-        What it was built with, as `software_facts` gives it; empty when it was not imported.
+        Its build facts, as `software_facts` gives them; empty when it was not imported.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Library:
 
 
 def import_libraries(names: Iterable[str] = REQUIRED) -> dict[str, Library]:
-    """Import libraries and tell of each what came out; never raises."""
+    """Import libraries and return the result of each; never raises."""
     errors = {name: _import(name) for name in names}
     known = software_facts(errors)["libraries"]
     assert isinstance(known, dict)
@@ -73,14 +73,14 @@ def installed_version(name: str) -> str | None:
 
 
 def judge_library(library: Library, failing: Mapping[str, Sequence[str]]) -> Finding:
-    """Tell whether a required library can do its work.
+    """Report whether a required library is usable.
 
     Parameters
     ----------
     library : Library
         As rank 0 sees it.
     failing : mapping
-        For each error message on any rank, the hosts where the import ended with it.
+        For each error message on any rank, the hosts where the import failed with it.
     """
     name = library.name
     if failing:
@@ -99,7 +99,7 @@ def judge_library(library: Library, failing: Mapping[str, Sequence[str]]) -> Fin
 
 
 def judge_optional(versions: Mapping[str, str | None]) -> Iterator[Finding]:
-    """Tell which optional libraries are there; none of them is missed."""
+    """Report which optional libraries are installed; none of them is required."""
     there = [f"{name} {version}" for name, version in versions.items() if version is not None]
     absent = [name for name, version in versions.items() if version is None]
     if there:
@@ -124,7 +124,7 @@ def _library(name: str, error: str, facts: Fact) -> Library:
 
 
 def _serial(library: Library) -> str:
-    """Say that a library was built without MPI; empty when it was not, or needs no MPI."""
+    """Return a note if a library that needs MPI was built without it, else an empty text."""
     if library.name == "h5py" and not library.facts.get("mpi"):
         return "is built without MPI: it cannot open a file on several ranks"
     if library.name == "netCDF4" and not library.facts.get("parallel4"):
@@ -152,7 +152,7 @@ LOWEST: Version = (3, 11)
 
 
 def judge_python(version: Version, executable: str) -> Finding:
-    """Tell whether this Python is new enough."""
+    """Report whether this Python is new enough."""
     text = f"Python {'.'.join(map(str, version))} ({executable})"
     if version[:2] >= LOWEST:
         return Finding(PYTHON, "ok", text)
@@ -161,7 +161,7 @@ def judge_python(version: Version, executable: str) -> Finding:
 
 
 def judge_pffbench(facts: Mapping[str, Fact]) -> Iterator[Finding]:
-    """Tell which pffbench this is; its commit is what makes a result repeatable.
+    """Report the version of pffbench; its commit makes a result repeatable.
 
     Parameters
     ----------
@@ -187,12 +187,12 @@ def judge_pffbench(facts: Mapping[str, Fact]) -> Iterator[Finding]:
 
 NOT_LOOKED_AT = "not looked at with --no-mpi"
 
-#: What the compiled modules contain only when they were built for parallel I/O.
+#: Byte sequences that the compiled modules contain only when they were built for parallel I/O.
 _TRACES = {"h5py": b"H5Pset_fapl_mpio", "netCDF4": b"mpi4py.MPI"}
 
 
 def judge_unloaded(name: str, version: str | None, parallel: bool | None) -> Finding:
-    """Tell of a library that was not imported.
+    """Report a library that was not imported.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def judge_unloaded(name: str, version: str | None, parallel: bool | None) -> Fin
     version : str or None
         None when it is not installed.
     parallel : bool or None
-        Whether its binaries mention MPI; None where that is no question.
+        Whether its binaries mention MPI; None where this does not apply.
     """
     if version is None:
         return Finding(LIBRARIES, "problem", f"{name} is not installed", MAKE_ENV)
@@ -216,7 +216,7 @@ def judge_unloaded(name: str, version: str | None, parallel: bool | None) -> Fin
 
 
 def look_at_unloaded(names: Iterable[str] = REQUIRED) -> Iterator[Finding]:
-    """Look at libraries without importing them."""
+    """Check libraries without importing them."""
     for name in names:
         trace = _TRACES.get(name)
         files = extension_modules(name)

@@ -28,14 +28,14 @@ from pffbench.storage.scratch import Scratch, scratch_parent
 
 
 def examine_alone(given: str | None, reason: str = unloaded.NOT_LOOKED_AT) -> list[Finding]:
-    """Look at everything that can be seen without MPI.
+    """Run all checks that need no MPI.
 
     Parameters
     ----------
     given : str or None
         The scratch parent that the user named.
     reason : str
-        Why MPI is not looked at.
+        Why MPI is not checked.
     """
     found = looked_at(python.PYTHON, look_at_python)
     found += looked_at(spack.TOPIC, spack.look_at_spack)
@@ -55,7 +55,7 @@ def examine_alone(given: str | None, reason: str = unloaded.NOT_LOOKED_AT) -> li
 
 
 def look_at_python() -> Iterator[Finding]:
-    """Look at Python and pffbench."""
+    """Check Python and pffbench."""
     version = (sys.version_info.major, sys.version_info.minor, sys.version_info.micro)
     yield python.judge_python(version, sys.executable or platform.python_implementation())
     facts = software_facts([])["pffbench"]
@@ -64,14 +64,14 @@ def look_at_python() -> Iterator[Finding]:
 
 
 def look_at_optional() -> Iterator[Finding]:
-    """Look at the optional libraries, none of which is imported."""
+    """Check the optional libraries, without importing them."""
     return libraries.judge_optional(
         {name: libraries.installed_version(name) for name in libraries.OPTIONAL}
     )
 
 
 def look_at_parent(given: str | None, nodes: int) -> Iterator[Finding]:
-    """Look at the file system of the scratch parent, which need not exist yet."""
+    """Check the file system of the scratch parent, which need not exist yet."""
     parent, _ = scratch_parent(given)
     there: FileSystem = filesystem(parent)
     yield from directory.judge_filesystem(there, nodes)
@@ -79,7 +79,7 @@ def look_at_parent(given: str | None, nodes: int) -> Iterator[Finding]:
 
 
 def judge_cache_at(scratch: Scratch) -> Finding:
-    """Try whether the page cache can be dropped in a directory of our own."""
+    """Test whether the page cache can be dropped in a directory of our own."""
     there = filesystem(scratch.directory)
     return directory.judge_eviction(place.part_kept_in_cache(scratch), there.in_memory)
 

@@ -17,16 +17,16 @@ _BUSY = 0.5
 
 
 def judge_node(node: Facts, ranks: int, limit: int | None) -> Iterator[Finding]:
-    """Tell what a node is and whether it is fit for measuring.
+    """Report a node's properties and whether it is fit for measuring.
 
     Parameters
     ----------
     node : dict
-        What `host_facts` found.
+        Result of `host_facts`.
     ranks : int
         Ranks of this job on the node.
     limit : int or None
-        Bytes of memory that the control group of the ranks allows.
+        Bytes of memory that the control group of the ranks permits.
     """
     threads = _number(node.get("threads"))
     yield Finding(NODE, "ok", _hardware(node, threads))
@@ -38,12 +38,12 @@ def judge_node(node: Facts, ranks: int, limit: int | None) -> Iterator[Finding]:
 
 
 def by_node(findings: Iterable[tuple[str, Finding]]) -> Iterator[Finding]:
-    """Join what is equal on several nodes, and name the nodes where they differ.
+    """Merge findings that are equal on several nodes, and name the nodes where they differ.
 
     Parameters
     ----------
     findings : iterable of (str, Finding)
-        Host and what was found on it.
+        Host and its finding.
     """
     hosts: dict[Finding, list[str]] = {}
     everywhere: set[str] = set()
@@ -98,17 +98,17 @@ def _number(fact: Fact) -> int:
 
 
 CLOCK = "Clock"
-#: An empty phase that costs more than this hides most of what small experiments do.
+#: An empty phase that costs more than this hides most of the time of small experiments.
 _SLOW_BARRIER = 0.01
 
 
 def judge_floor(floor: Floor, ranks: int) -> Finding:
-    """Tell what an empty phase costs.
+    """Report the cost of an empty phase.
 
     Parameters
     ----------
     floor : Floor
-        As `measure_floor` found it.
+        Result of `measure_floor`.
     ranks : int
         Number of ranks.
     """
@@ -140,7 +140,7 @@ _CHANGES_IO = re.compile(
 
 
 def judge_environment(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """List the variables that change I/O; a library that sits between is warned of.
+    """List the variables that change I/O; warn of a library that intercepts calls.
 
     Parameters
     ----------

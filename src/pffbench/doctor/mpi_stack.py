@@ -1,4 +1,4 @@
-"""The launcher, the MPI library and HDF5: whether they belong together."""
+"""The launcher, the MPI library and HDF5, and whether they match."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _YIELD = "OMPI_MCA_mpi_yield_when_idle"
 
 
 def judge_library(facts: Mapping[str, Fact]) -> Iterator[Finding]:
-    """Tell which MPI this is.
+    """Report the MPI library.
 
     Parameters
     ----------
@@ -32,12 +32,12 @@ def judge_library(facts: Mapping[str, Fact]) -> Iterator[Finding]:
 
 
 def judge_mpi_io(facts: Mapping[str, Fact]) -> Iterator[Finding]:
-    """Tell which MPI-IO serves the scratch directory, and what is known against it.
+    """Report the MPI-IO implementation for the scratch directory, and its known defects.
 
     Parameters
     ----------
     facts : mapping
-        What `mpi_io_facts` found.
+        Result of `mpi_io_facts`.
     """
     if "error" in facts:
         text = f"MPI-IO cannot open a file in the scratch directory: {facts['error']}"
@@ -64,7 +64,7 @@ def judge_mpi_io(facts: Mapping[str, Fact]) -> Iterator[Finding]:
 def judge_cores(
     ranks: int, cpus: int, environ: Mapping[str, str], vendor: str, host: str
 ) -> Iterator[Finding]:
-    """Tell whether the ranks of a node have a core each.
+    """Report whether the ranks of a node have a core each.
 
     Parameters
     ----------
@@ -101,14 +101,14 @@ _SECONDS = 10.0
 
 
 def judge_launcher(claim: tuple[int, str] | None, size: int, vendor: str) -> Finding:
-    """Tell whether MPI has as many ranks as the launcher started.
+    """Report whether MPI has as many ranks as the launcher started.
 
     Parameters
     ----------
     claim : tuple of int and str, or None
-        The launcher's number and where it says so, from `launcher_size`.
+        The launcher's number and its source, from `launcher_size`.
     size : int
-        Number of ranks that MPI knows of.
+        Number of ranks in MPI.
     vendor : str
         Name of the MPI library.
     """
@@ -130,12 +130,12 @@ def judge_launcher(claim: tuple[int, str] | None, size: int, vendor: str) -> Fin
 
 
 def judge_slurm_types(types: Sequence[str], vendor: str | None) -> Finding:
-    """Tell which kinds of MPI ``srun`` can start.
+    """Report which kinds of MPI ``srun`` can start.
 
     Parameters
     ----------
     types : sequence of str
-        What ``srun --mpi=list`` names.
+        Names from ``srun --mpi=list``.
     vendor : str or None
         Name of the MPI library, when it is known.
     """
@@ -151,7 +151,7 @@ def judge_slurm_types(types: Sequence[str], vendor: str | None) -> Finding:
 
 
 def look_at_slurm(vendor: str | None) -> Iterator[Finding]:
-    """Ask ``srun`` which kinds of MPI it can start; nothing where there is no Slurm."""
+    """Query ``srun`` for the kinds of MPI it can start; nothing where there is no Slurm."""
     if shutil.which("srun") is None:
         return
     # Older versions of Slurm print the list to standard error.
@@ -163,7 +163,7 @@ def look_at_slurm(vendor: str | None) -> Iterator[Finding]:
 
 
 def mpi_types(text: str) -> list[str]:
-    """Pick the names out of what ``srun --mpi=list`` prints."""
+    """Extract the names from the output of ``srun --mpi=list``."""
     names = []
     for line in text.splitlines():
         words = line.strip().removeprefix("srun:").strip()
@@ -187,10 +187,10 @@ _LARGE_CALLS = (1, 12, 3)
 
 
 def judge_copies(copies: Mapping[str, Sequence[str]], h5py: str, netcdf4: str) -> Iterator[Finding]:
-    """Tell whether h5py and netCDF4 use the same HDF5, and all the same MPI.
+    """Report whether h5py and netCDF4 use the same HDF5, and all the same MPI.
 
-    Two copies share the names of their functions, and whichever was loaded first is called with
-    the other's data: such a process may work for hours and then write wrong bytes.
+    Two copies share the names of their functions, and the copy that was loaded first is called
+    with the other's data: such a process may work for hours and then write wrong bytes.
 
     Parameters
     ----------
@@ -215,14 +215,14 @@ def judge_copies(copies: Mapping[str, Sequence[str]], h5py: str, netcdf4: str) -
 
 
 def judge_hdf5(version: str, at_build: str, subfiling: bool | None) -> Iterator[Finding]:
-    """Tell what a version of HDF5 can and cannot do.
+    """Report the abilities and defects of a version of HDF5.
 
     Parameters
     ----------
     version, at_build : str
-        What runs, and what h5py was compiled against.
+        The version in use, and the one that h5py was compiled against.
     subfiling : bool or None
-        Whether the library has the subfiling driver; None when it could not be looked at.
+        Whether the library has the subfiling driver; None when it could not be checked.
     """
     if numbers(version)[:2] != numbers(at_build)[:2]:
         text = f"h5py was compiled for HDF5 {at_build} and runs with {version}"
@@ -247,7 +247,7 @@ def judge_hdf5(version: str, at_build: str, subfiling: bool | None) -> Iterator[
 def look_at_hdf5(
     h5py: Library | None, netcdf4: Library | None, copies: Mapping[str, Sequence[str]]
 ) -> Iterator[Finding]:
-    """Look at the HDF5 in this process; a library that cannot be imported is passed over."""
+    """Check the HDF5 in this process; a library that cannot be imported is skipped."""
     if h5py is None or h5py.error:
         return
     version = str(h5py.facts.get("hdf5"))
@@ -258,7 +258,7 @@ def look_at_hdf5(
 
 
 def _same_named(paths: Sequence[str]) -> list[str]:
-    """Keep the MPI library itself: its parts for other languages are files of their own."""
+    """Keep the MPI library itself: its bindings for other languages are separate files."""
     return [path for path in paths if path.rpartition("/")[2].startswith("libmpi.so")]
 
 

@@ -39,7 +39,7 @@ _FEW_FILES = 10_000
 
 
 def kind_of(there: FileSystem) -> str:
-    """Say in one word what kind of file system this is."""
+    """Return the kind of a file system in one word."""
     if there.in_memory:
         return "in memory"
     if there.type in _PARALLEL:
@@ -50,7 +50,7 @@ def kind_of(there: FileSystem) -> str:
 
 
 def judge_filesystem(there: FileSystem, nodes: int) -> Iterator[Finding]:
-    """Tell what kind of file system is under test and whether there is room on it.
+    """Report the kind of the file system under test and whether it has enough space.
 
     Parameters
     ----------
@@ -77,14 +77,14 @@ def judge_results(same: bool) -> Iterator[Finding]:
 
 
 def judge_sight(blind: list[str], first: str) -> Iterator[Finding]:
-    """Tell whether all nodes see the same directory.
+    """Report whether all nodes see the same directory.
 
     Parameters
     ----------
     blind : list of str
-        Hosts that do not see what the first one made.
+        Hosts that do not see the directory.
     first : str
-        The host that made it.
+        The host that created it.
     """
     if blind:
         yield Finding(
@@ -96,13 +96,13 @@ def judge_sight(blind: list[str], first: str) -> Iterator[Finding]:
 
 
 def judge_refusal(error: Exception) -> Finding:
-    """Tell why no file can be made there."""
+    """Report why no file can be created there."""
     remedy = "name a directory that exists and is writable with --scratch"
     return Finding(TOPIC, "problem", str(error), remedy)
 
 
 def judge_eviction(fraction: float, in_memory: bool) -> Finding:
-    """Tell whether the page cache can be dropped, so that a read comes from the device.
+    """Report whether the page cache can be dropped, so that a read comes from the device.
 
     Parameters
     ----------
@@ -156,14 +156,14 @@ _MOST_RANKS = 10**6
 
 @contextmanager
 def own_directory(given: str | None) -> Iterator[Scratch]:
-    """Make a scratch directory for one process or rank 0, and remove it whatever happens.
+    """Create a scratch directory for one process or rank 0, and remove it in any case.
 
-    The default parent is made too and, when it was not there before, removed again.
+    The default parent is created too and, when it did not exist before, removed again.
 
     Raises
     ------
     UserError
-        The directory cannot be made, or is no longer the one that was made.
+        The directory cannot be created, or has been replaced.
     OSError
         Something in it cannot be removed.
     """

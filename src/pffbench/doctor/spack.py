@@ -16,7 +16,7 @@ from pffbench.provenance.spack import find_environment, spack_facts
 
 TOPIC = "Spack"
 
-#: Packages whose hashes are worth a line; `run.json` has all of them.
+#: Packages whose hashes are printed; `run.json` has all of them.
 _SHOWN = (
     "openmpi",
     "mpich",
@@ -30,16 +30,16 @@ _SHOWN = (
 
 
 def look_at_spack() -> Iterator[Finding]:
-    """Look at the Spack environment of this process; nothing is found outside of one."""
+    """Check the Spack environment of this process; nothing outside of one."""
     facts = spack_facts(find_environment(os.environ, Path(sys.prefix)))
     if facts is not None:
         yield from judge_spack(facts, library_hashes(REQUIRED))
 
 
 def library_hashes(names: Iterable[str]) -> dict[str, str | None]:
-    """Return for each library that is there the hash of its Spack package, None when it has none.
+    """Return the hash of each library's Spack package, None for a library outside of Spack.
 
-    No library is imported for it.
+    Missing libraries are left out. No library is imported.
     """
     found = {}
     for name in names:
@@ -50,14 +50,14 @@ def library_hashes(names: Iterable[str]) -> dict[str, str | None]:
 
 
 def judge_spack(facts: Facts, hashes: Mapping[str, str | None]) -> Iterator[Finding]:
-    """Tell which environment this is, and which libraries do not come from it.
+    """Report the environment, and the libraries that do not come from it.
 
     Parameters
     ----------
     facts : dict
         As `spack_facts` gives them.
     hashes : mapping
-        By import name the hash of each library's Spack package; None when it is of no package.
+        The hash of each library's Spack package by import name; None outside of a package.
     """
     name = f"environment {facts['environment']} ({facts['directory']})"
     install = f"spack -e {facts['directory']} install"

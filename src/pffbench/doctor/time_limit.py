@@ -1,13 +1,12 @@
 """A time limit for checks of the doctor: a process that ends rank 0 when a call hangs.
 
 When one rank does not take part in a collective call of a library, the others wait in it for
-ever. The library may keep Python's lock meanwhile, so that no thread of the process can say
-anything; hence a process of its own looks on, tells what is known, and ends rank 0, whereupon the
-launcher ends the others. Where it does not, they end themselves a little later.
+ever. The library may hold Python's lock meanwhile, so that no thread of the process can report it.
+Hence a separate process watches, prints what is known, and ends rank 0; the launcher then ends the
+others. Where it does not, they end themselves a little later.
 
-It reads a message per line from its standard input: how many seconds the next call may take and
-what to print when it takes longer, or that nothing is called any more. The end of the input is
-its own end.
+It reads a message per line from its standard input: the time limit of the next call in seconds and
+the text to print when it is exceeded, or that no call is in progress. It ends with its input.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ import pffbench
 from pffbench.errors import UserError
 from pffbench.storage.scratch import Scratch
 
-#: Seconds that a rank lives on, so that the launcher does not end the one that tells.
+#: Seconds that a rank lives on, so that the launcher does not end the reporting rank.
 _GRACE = 5.0
 
 
@@ -40,7 +39,7 @@ class Watch:
     Parameters
     ----------
     scratch : Scratch, optional
-        Given on the one rank that tells: the directory to remove before the end.
+        Given on the one rank that reports: the directory to remove before the end.
     """
 
     def __init__(self, scratch: Scratch | None) -> None:
@@ -52,7 +51,7 @@ class Watch:
             root = str(Path(pffbench.__file__).parents[1])
             inherited = os.environ.get("PYTHONPATH")
             paths = os.pathsep.join(filter(None, [root, inherited]))
-            with suppress(OSError):  # no process can be made: then the end comes without a word
+            with suppress(OSError):  # no process can be started: then the end comes silently
                 self._onlooker = subprocess.Popen(
                     [sys.executable, "-m", "pffbench.doctor.time_limit", str(os.getpid())],
                     stdin=subprocess.PIPE,
@@ -75,17 +74,17 @@ class Watch:
 
     @contextmanager
     def limit(self, seconds: float, text: str) -> Iterator[None]:
-        """Give what stands under it some seconds.
+        """Limit the time of the ``with`` block.
 
         Parameters
         ----------
         seconds : float
-            How long it may take.
+            The time limit.
         text : str
-            What the rank that tells prints when it takes longer.
+            Text that the reporting rank prints when the limit is exceeded.
         """
         self._say(seconds=seconds, text=text)
-        # The other ranks end without a word: one of them has told everything.
+        # The other ranks end silently: one of them has reported.
         with Path(os.devnull).open("w") as nowhere:
             faulthandler.dump_traceback_later(seconds + _GRACE, exit=True, file=nowhere)
             try:
@@ -109,12 +108,12 @@ class Watch:
             self._onlooker.stdin.flush()
 
 
-#: Seconds that the launcher needs to pass on what was printed.
+#: Seconds that the launcher needs to forward the output.
 _PASSING_ON = 0.5
 
 
 def main() -> None:
-    """Look on until the input ends or a call takes too long."""
+    """Watch until the input ends or a call exceeds its time limit."""
     message: dict[str, Any] = {"seconds": None}
     deadline: float | None = None
     unread = b""
@@ -137,14 +136,14 @@ def _readable(deadline: float | None) -> bool:
 
 
 def _end(message: dict[str, Any]) -> None:
-    """Tell what is known, clean up, and end the process that is stuck."""
+    """Report the state, clean up, and end the process that is stuck."""
     print(message["text"], flush=True)
     with suppress(UserError, OSError):
         Scratch(message["directory"], message["run_id"]).destroy()
     time.sleep(_PASSING_ON)
     stuck = int(sys.argv[1])
     if os.getppid() == stuck:  # its number has not passed to another process meanwhile
-        os.kill(stuck, signal.SIGKILL)  # a library that does not return heeds nothing less
+        os.kill(stuck, signal.SIGKILL)  # a library that does not return heeds no other signal
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""What to run: the schema of an experiment, its expansion into cases, and what they cost."""
+"""Experiments: schema, expansion into cases, checks, and estimates of their cost."""

@@ -1,4 +1,4 @@
-"""Checking every case before any file is made: capabilities, codecs, limits, arrays."""
+"""Checks of every case before any file is created: capabilities, codecs, limits, arrays."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LEVELS = {"gzip": (0, 9), "zstd": (1, 22), "blosc": (0, 9)}
 
 
 def beyond_codecs(p: Parameters, can: Capabilities) -> str | None:
-    """Say why a case cannot be compressed as it asks for, or None."""
+    """Return why a case cannot be compressed as requested, or None."""
     if p.codec not in ("auto", *can.codecs):
         return f"backend {p.backend} cannot do codec {p.codec} (it can: {_list(can.codecs)})"
     if p.level is not None and (reason := _beyond_levels(p)):
@@ -80,12 +80,12 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
 
 
-#: Arrays of one case: each rank keeps a description of every one of them.
+#: Maximum number of arrays of a case: each rank keeps a description of every one.
 MOST_ARRAYS = 10_000_000
 #: Repetitions of cases that another job reads, where the experiment leaves their number open: the
-#: job that writes cannot tell how many the one that reads will need.
+#: writing job cannot know how many the reading job will need.
 _STAGED_REPETITIONS = 10
-#: Parameters of which is remembered what was found out, for the next cases with other options.
+#: Number of parameter sets whose results are cached for the next cases with other options.
 _REMEMBERED = 1024
 
 
@@ -95,7 +95,7 @@ def make_plan(loaded: LoadedExperiment, ranks: int) -> Plan:
     Raises
     ------
     UserError
-        A case makes no sense, or is impossible and the experiment does not skip such cases.
+        A case is invalid, or is impossible and the experiment does not skip such cases.
     """
     cases: list[Case] = []
     left_out: list[tuple[str, str]] = []
@@ -125,7 +125,7 @@ def make_plan(loaded: LoadedExperiment, ranks: int) -> Plan:
 
 
 def _with_repetitions(experiment: Experiment, cases: Iterable[Case]) -> Experiment:
-    """Settle how many repetitions there are of cases that another job reads."""
+    """Set the number of repetitions of cases that another job reads."""
     staged = any(case.parameters.cache == "separate" for case in cases)
     if experiment.repetitions != "auto" or not staged:
         return experiment
@@ -134,7 +134,7 @@ def _with_repetitions(experiment: Experiment, cases: Iterable[Case]) -> Experime
 
 
 def _together(cases: Iterable[Case]) -> list[Case]:
-    """Bring the cases of a comparison side by side, so that drift over time hits them alike."""
+    """Place the cases of a comparison next to each other, so that drift affects them alike."""
     groups: dict[str, list[Case]] = {}
     for case in cases:
         groups.setdefault(case.group, []).append(case)
@@ -149,13 +149,13 @@ def check_case(case: Case, ranks: int, where: str) -> None:
     ImpossibleCaseError
         The backend cannot do it.
     UserError
-        Its parameters make no sense together.
+        Its parameters are inconsistent.
     """
     _Checker(ranks).check(case, where)
 
 
 class _Checker:
-    """Checks cases; what holds for parameters whatever the options is found out once for all."""
+    """Checks cases; results that do not depend on options are computed once."""
 
     def __init__(self, ranks: int) -> None:
         self._ranks = ranks
@@ -164,7 +164,7 @@ class _Checker:
         self._lacking = cache(_lacking)
 
     def check(self, case: Case, where: str) -> Contents:
-        """Refuse a case that cannot be run, as `check_case`; return which arrays it has."""
+        """Refuse a case that cannot be run, as `check_case`; return its arrays."""
         p = case.parameters
         try:
             contents = self._stored(p)
@@ -176,13 +176,13 @@ class _Checker:
         return contents
 
     def _look_at(self, p: Parameters) -> Contents:
-        """Return which arrays there are."""
+        """Return the arrays of a case."""
         if reason := workload(p.workload).check(p, self._ranks):
             raise UserError(reason)
         return self._possible(of_arrays(p))
 
     def _look_at_arrays(self, p: Parameters) -> Contents:
-        """Return which arrays there are, of parameters that make sense together."""
+        """Return the arrays of consistent parameters."""
         contents = contents_of(p, self._ranks)
         if (arrays := contents.volume.arrays) > MOST_ARRAYS:
             raise UserError(f"{arrays} arrays are too many (at most {MOST_ARRAYS})")
@@ -196,12 +196,12 @@ class _Checker:
 
 
 def _lacking(backend: str) -> str | None:
-    """Say which library a backend needs that is not there, or None."""
+    """Return the library that a backend needs and that is missing, or None."""
     return missing_library(backend_class(backend))
 
 
 def _beyond(p: Parameters) -> str | None:
-    """Say which ability the backend lacks, or None."""
+    """Return the ability that the backend lacks, or None."""
     can = backend_class(p.backend).capabilities
     if p.layout not in can.layouts:
         return f"backend {p.backend} cannot do layout {p.layout} (it can: {_list(can.layouts)})"
@@ -228,7 +228,7 @@ class _Files:
         Raises
         ------
         UserError
-            There is no such file or variable, or it cannot serve as data.
+            The file or variable does not exist, or cannot serve as data.
         """
         key = (p.dtype, p.file, p.variable)
         if key not in self._known:

@@ -1,4 +1,4 @@
-"""From plain data to typed records, with errors that name the file, the key and what is allowed."""
+"""Conversion of plain data to typed records; errors name the file, the key and allowed values."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from pffbench.errors import UserError
 from pffbench.units import Duration, Size
 
 S = TypeVar("S", bound=msgspec.Struct)
-#: Characters of what somebody wrote that a message repeats.
+#: Maximum characters of user input that a message repeats.
 _LONGEST = 200
 _MISSING = re.compile("Object missing required field `([^`]*)`")
 _PATH = re.compile(r"(?P<what>.*?)(?: - at `\$?(?P<path>[^`]*)`)?", re.DOTALL)
 
 
 def to_struct(data: dict[str, Any], kind: type[S], where: str) -> S:
-    """Make a typed record of plain data.
+    """Convert plain data to a typed record.
 
     Parameters
     ----------
     data : dict
-        What an experiment says.
+        Data of an experiment.
     kind : type
         The record.
     where : str
-        File and key that the data stand at, such as ``exp.yaml: cases[2]``.
+        File and key of the data, such as ``exp.yaml: cases[2]``.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def to_struct(data: dict[str, Any], kind: type[S], where: str) -> S:
 
 
 def converted(data: dict[str, Any], kind: type[S], where: str) -> S:
-    """Make a typed record of plain data whose keys are known to exist; otherwise as `to_struct`."""
+    """Convert plain data whose keys are known to exist to a typed record, as `to_struct`."""
     try:
         return msgspec.convert(data, kind, dec_hook=_decode)
     except msgspec.ValidationError as error:
@@ -51,7 +51,7 @@ def converted(data: dict[str, Any], kind: type[S], where: str) -> S:
 def check_keys(
     data: dict[str, Any], allowed: Iterable[str], where: str, tag: str | None = None
 ) -> None:
-    """Refuse keys that do not exist, and say which ones do.
+    """Refuse unknown keys, and list the known ones.
 
     Raises
     ------
@@ -74,12 +74,12 @@ def join(where: str, key: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message shows it: no longer than a line."""
+    """Return a value in the form of a message: at most one line."""
     return short(repr(value))
 
 
 def short(text: str) -> str:
-    """Return a text as a message shows it: on one line, and not a long one."""
+    """Return a text in the form of a message: shortened to one line."""
     printable = text if text.isprintable() else " ".join(repr(text)[1:-1].split())
     return printable if len(printable) <= _LONGEST else f"{printable[:_LONGEST]}…"
 
@@ -92,7 +92,7 @@ def allowed_words(kind: Any) -> tuple[str, ...]:
 
 
 def _allows_int(kind: Any) -> bool:
-    """Whether a type allows integers, beside other values."""
+    """Whether a type allows integers, among other values."""
     return kind is int or any(
         _allows_int(part) for part in get_args(kind) if get_origin(kind) is not Literal
     )

@@ -1,7 +1,7 @@
-"""Reading an experiment: YAML, overrides of the command line, expansion into cases.
+"""Reading of an experiment: YAML, overrides of the command line, expansion into cases.
 
-An experiment can come from anybody. What it may hold is what an experiment needs: mappings with
-text as keys, lists, text, numbers, true, false and null.
+An experiment may come from an untrusted source. It may contain only mappings with text as keys,
+lists, text, numbers, true, false and null.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from pffbench.regular_files import read_regular
 from pffbench.text import has_controls
 from pffbench.workloads.registry import workload, workload_names
 
-#: Bytes: an experiment is a page of text; anything larger is the wrong file.
+#: Maximum bytes: an experiment is a page of text; a larger file is the wrong one.
 LARGEST = 2**20
-#: Values in the text, and in what it means: an alias stands for all that it names, each time.
+#: Maximum number of values, with each alias counted as all values that it stands for.
 MOST_VALUES = 100_000
-#: Lists and mappings within each other.
+#: Maximum depth of nested lists and mappings.
 DEEPEST = 20
-#: Numbers as YAML 1.1 has them, but for two that nobody expects: 1:30 is text, which no number
-#: takes the place of, and not 90; 1e3 is a number, and not text.
+#: Numbers of YAML 1.1, with two exceptions: 1:30 is text, which is refused where a number is
+#: needed, and not 90; 1e3 is a number, and not text.
 _NUMBERS = {
     "tag:yaml.org,2002:int": re.compile(
         r"[-+]?(?:0b[0-1_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$"
@@ -50,19 +50,19 @@ _PLAIN = frozenset(f"tag:yaml.org,2002:{kind}" for kind in (
 
 
 def parse(text: str, name: str) -> Any:
-    """Return what a text in YAML means.
+    """Return the data of a YAML text.
 
     Parameters
     ----------
     text : str
         The text.
     name : str
-        Where it comes from, for messages.
+        Its source, for messages.
 
     Raises
     ------
     UserError
-        It is not YAML, too large, or holds something that no experiment has.
+        It is not YAML, too large, or contains a value that no experiment has.
     """
     if len(text) > LARGEST:
         raise UserError(f"{name}: larger than 1 MiB, which no experiment is")
@@ -80,9 +80,9 @@ def parse(text: str, name: str) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain data only, no key twice, and an end to what grows."""
+    """Loader of plain data only, without duplicate keys, of limited size."""
 
-    # Dates stay the text that they are: they would be objects.
+    # Dates remain text: they would be objects.
     yaml_implicit_resolvers = {  # noqa: RUF012 -- a table that the base class has too
         first: [(tag, _NUMBERS.get(tag, pattern)) for tag, pattern in resolvers if tag in _PLAIN]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -121,7 +121,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _whole_or_not(loader: _Loader, node: yaml.ScalarNode) -> float | int:
-    """Return a number; one such as 1e3 is whole, so that it can be a count."""
+    """Return a number; one such as 1e3 becomes an integer, so that it can be a count."""
     value: float = loader.construct_yaml_float(node)
     exact = "." not in node.value and abs(value) < 2**53
     return int(value) if exact and value.is_integer() else value
@@ -150,16 +150,16 @@ def _check_amount(data: Any, name: str) -> None:
 
 @dataclass(frozen=True)
 class LoadedExperiment:
-    """An experiment and its cases, before they are checked for a number of ranks.
+    """An experiment and its cases, before the check for a number of ranks.
 
     Parameters
     ----------
     path : str
         The file, for messages.
     experiment : Experiment
-        What it says.
+        Its contents.
     cases : tuple of (str, Case)
-        The cases in the order of the file, each with the place that it comes from.
+        The cases in the order of the file, each with its place in the file.
     """
 
     path: str
@@ -181,7 +181,7 @@ def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedEx
     Raises
     ------
     UserError
-        The file cannot be read, or something in it is unknown or not allowed.
+        The file cannot be read, or a key or value in it is unknown or not allowed.
     """
     name, text = _text(path)
     data = _parsed(text, name)
@@ -193,7 +193,7 @@ def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedEx
 
 
 def experiment_files(folder: str) -> list[str]:
-    """Return the experiments of a folder, which are run one after another, in the order of names.
+    """Return the experiments of a folder in the order of names, in which they run.
 
     Raises
     ------
@@ -210,12 +210,12 @@ def experiment_files(folder: str) -> list[str]:
 
 
 def from_data(data: dict[str, Any], name: str) -> LoadedExperiment:
-    """Make an experiment of plain data, such as a results directory keeps.
+    """Build an experiment from plain data, such as a results directory stores.
 
     Raises
     ------
     UserError
-        Something in it is unknown or not allowed.
+        A key or value is unknown or not allowed.
     """
     experiment = to_struct(data, Experiment, f"{name}:")
     cases: list[tuple[str, Case]] = []
@@ -231,7 +231,7 @@ def from_data(data: dict[str, Any], name: str) -> LoadedExperiment:
 
 
 def _merged(common: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    """Put an entry's keys over the common ones; backend options are merged key by key."""
+    """Merge an entry's keys over the common ones; backend options are merged key by key."""
     merged = {**common, **entry}
     for key, value in common.items():
         if isinstance(value, dict) and isinstance(entry.get(key), dict):
@@ -293,7 +293,7 @@ def _case_keys() -> set[str]:
 
 
 def to_plain(experiment: Experiment) -> dict[str, Any]:
-    """Return an experiment as plain data, the form in which a results directory keeps it."""
+    """Return an experiment as plain data, the form stored in a results directory."""
     plain: dict[str, Any] = msgspec.to_builtins(experiment, enc_hook=_encode)
     return plain
 

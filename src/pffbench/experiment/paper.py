@@ -1,4 +1,4 @@
-"""Configuration files of study 1, read as experiments that do what its program did with them."""
+"""Configuration files of study 1, read as experiments that reproduce its program's runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pffbench.backends.registry import installed
 from pffbench.errors import UserError
 from pffbench.experiment.convert import check_keys, shown
 
-#: What the study's files hold. Its program looks at the first three; one file has the others too.
+#: Keys of the study's files. Its program reads the first three; one file has the others too.
 _KEYS = ("FILE_NAME", "NUMBER_DATASETS", "NUMBER_ELEMENTS", "CHUNK_SIZE", "MIN_DATA_VALUE")
 _MOST_DATASETS = 1_000_000
 
@@ -22,13 +22,13 @@ def is_of_the_paper(data: dict[str, Any]) -> bool:
 def from_paper(data: dict[str, Any], where: str) -> dict[str, Any]:
     """Return the experiment of a configuration file: all formats, five trials, as the study had it.
 
-    Datasets are made and written in turns through the interfaces that most programs use; a copy
-    is read, and reads are printed. Zarr is that of the installed zarr-python, in format 2.
+    Datasets are created and written in turns through the interfaces that most programs use; a copy
+    is read, and reads are printed. Zarr is the installed zarr-python, in format 2.
 
     Parameters
     ----------
     data : dict
-        What the file holds.
+        Contents of the file.
     where : str
         The file, for messages.
 
@@ -92,6 +92,6 @@ def _is_count(value: Any, most: int = 2**63 - 1) -> bool:
 
 
 def _name(file_name: str) -> str:
-    """Make the name of a file that of an experiment, which names a directory."""
+    """Derive an experiment's name, which also names a directory, from a file name."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", file_name).lstrip("._-")
     return plain[:64] or "study-1"

@@ -23,18 +23,18 @@ P = TypeVar("P", bound=Parameters)
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """What a plan needs to know of the arrays of a case.
+    """Facts about the arrays of a case that a plan needs.
 
     Parameters
     ----------
     volume : Volume
-        How many arrays and bytes.
+        Number of arrays and bytes.
     kinds : list of ArraySpec
-        An array of each kind, that of rank 0 first; empty where rank 0 opens none.
+        One array of each kind, that of rank 0 first; empty where rank 0 opens none.
     largest_write : int
         Bytes of the longest call of any rank.
     cuts : tuple of tuple of int
-        Where the arrays that all ranks write together are cut; empty where there are none.
+        Boundaries of the arrays that all ranks write together; empty where there are none.
     """
 
     volume: CaseTotals
@@ -44,9 +44,9 @@ class Contents(msgspec.Struct, frozen=True):
 
 
 def of_arrays(parameters: P) -> P:
-    """Return parameters without what arrays hold and what becomes of it: equal for equal arrays.
+    """Return parameters with source, durability and cache state reset: equal for equal arrays.
 
-    A sweep over such parameters finds out about its arrays once.
+    A sweep over such parameters inspects its arrays once.
     """
     return msgspec.structs.replace(
         parameters, source="uniform", file=None, variable=None, durability="close", cache="warm"
@@ -54,7 +54,7 @@ def of_arrays(parameters: P) -> P:
 
 
 def contents_of(parameters: Parameters, ranks: int) -> Contents:
-    """Return what cases hold whose parameters have been found to make sense together."""
+    """Return the contents of cases whose parameters have passed the checks."""
     return _contents(of_arrays(parameters), ranks)
 
 
@@ -69,15 +69,15 @@ def _contents(parameters: Parameters, ranks: int) -> Contents:
     )
 
 
-#: Room for what a format adds to the data: metadata, and file system blocks that are not full.
+#: Space that a format adds to the data: metadata, and partly filled file system blocks.
 _FORMAT_OVERHEAD = 1.1
 _BLOCK = 4096
-#: Copies of the rank's buffer at the worst moment: its own, and one that the library makes.
+#: Largest number of copies of the rank's buffer: its own, and one of the library.
 _COPIES = 2
 
 
 class Cost(msgspec.Struct, frozen=True, gc=False):
-    """What one repetition of a case takes.
+    """Cost of one repetition of a case.
 
     Parameters
     ----------
@@ -86,11 +86,11 @@ class Cost(msgspec.Struct, frozen=True, gc=False):
     arrays : int
         Arrays that are defined, all ranks.
     files : int
-        Files on disk, as far as can be told beforehand.
+        Files on disk, as far as they are known beforehand.
     space : int
         Bytes on disk, an upper estimate.
     memory : int
-        Bytes of memory on the rank that needs most, beside the libraries themselves.
+        Bytes of memory on the rank that needs most, without the libraries themselves.
     """
 
     nbytes: int
@@ -101,7 +101,7 @@ class Cost(msgspec.Struct, frozen=True, gc=False):
 
 
 def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = None) -> Cost:
-    """Estimate what a case takes.
+    """Estimate the cost of a case.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     budget : int
         Bytes that the buffers of a rank may take.
     contents : Contents, optional
-        Its arrays, where they have been looked at.
+        Its arrays, where they are known already.
     """
     p = case.parameters
     backend = backend_class(p.backend)
@@ -134,9 +134,9 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
 
 
 def copies_of_file(case: Case) -> int:
-    """Return how often there is all that a case writes at a time."""
+    """Return the number of copies of a case's files that exist at a time."""
     p = case.parameters
-    copies = 2 if p.cache == "copied" else 1  # the original is removed when the copy is whole
+    copies = 2 if p.cache == "copied" else 1  # the original is removed when the copy is complete
     return 2 * copies if workload(p.workload).makes_another(p) else copies
 
 
@@ -148,16 +148,16 @@ def _chunks(spec: ArraySpec) -> int:
 
 
 class AvailableSpace(msgspec.Struct, frozen=True):
-    """What there is on the machine.
+    """Space, files and memory available on the machine.
 
     Parameters
     ----------
     scratch : str
-        The directory where files will be made.
+        The directory for the files.
     free_space, free_files : int, int or None
         Bytes and files that fit there; None where the file system does not count files.
     free_memory : int
-        Bytes that each rank may take, on the node that has least for each.
+        Bytes that each rank may use, on the node with the smallest share for each.
     """
 
     scratch: str
@@ -172,16 +172,16 @@ def check_room(plan: Plan, room: AvailableSpace, *, keeps: bool = False) -> None
     Parameters
     ----------
     plan : Plan
-        What is to run.
-    room : Room
-        What there is.
+        The plan.
+    room : AvailableSpace
+        The available resources.
     keeps : bool
-        Whether the files of all repetitions stay, instead of those of one at a time.
+        Whether the files of all repetitions are kept, instead of those of one at a time.
 
     Raises
     ------
     UserError
-        A case needs more space, files or memory than there are.
+        A case needs more space, files or memory than are available.
     """
     if keeps:
         _check_room_for_all(plan, room)
@@ -223,20 +223,20 @@ def _check_room_for_all(plan: Plan, room: AvailableSpace) -> None:
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The cases that will run.
+    """The cases of a run.
 
     Parameters
     ----------
     experiment : Experiment
-        What was asked for.
+        The experiment.
     ranks : int
-        For how many ranks it was checked.
+        Number of ranks of the check.
     cases : tuple of Case
-        What will run, in the order of the first block.
+        The cases, in the order of the first block.
     left_out : tuple of (str, str)
         Names of the cases that are impossible and may be skipped, each with the reason.
     costs : dict of str to Cost
-        What one repetition of each case takes, by its name.
+        Cost of one repetition of each case, by its name.
     """
 
     experiment: Experiment

@@ -23,7 +23,7 @@ StudyName = Literal[
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to run: cases to sweep, how often, and when to stop.
+    """An experiment: cases to sweep, number of repetitions, and stopping rules.
 
     Parameters
     ----------
@@ -32,14 +32,14 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     question : str
         The question that the experiment answers, in a sentence.
     study : str, optional
-        The study that the experiment redoes; the report puts its published numbers beside.
+        The study that the experiment repeats; the report compares with its published numbers.
     cases : list
         Each entry is a mapping of a case's parameters. Any scalar may be a list: lists are
         swept, all combinations, or in step with each other when ``zip`` names them.
     common : dict
         Parameters of all entries; an entry's own ones come first.
     repetitions : {"auto"} or int
-        Repetitions that count. ``auto``: after 10, 14, 20, 28, 40, … of them the run looks at
+        Repetitions that count. ``auto``: after 10, 14, 20, 28, 40, … of them the run evaluates
         its results, and cases stop when all comparisons of the headline that they take part in
         are decided. A number: exactly so many of each case.
     max_repetitions : int
@@ -51,11 +51,11 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     seed : int
         Seed of the data.
     roofline : bool
-        Whether raw transfers of the same bytes are run beside the formats.
+        Whether raw transfers of the same bytes are run in addition to the formats.
     impossible : {"refuse", "skip"}
-        What happens to cases that a backend cannot do.
+        Treatment of cases that a backend cannot do.
     memory : Size
-        Bytes that the buffers of a rank may take; a larger single call takes what it needs.
+        Bytes that the buffers of a rank may take; a larger single call takes as much as it needs.
     time_budget : Duration, optional
         No new block of repetitions begins when it would end later than this many seconds.
     counters : bool
@@ -65,7 +65,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Order of the cases in a block. ``balanced``: random, so that each case of a comparison comes
         after each other one equally often. ``listed``: as in the file, in every block.
     settle : Duration
-        Most seconds to wait, before each repetition, until what was written before has reached the
+        Most seconds to wait, before each repetition, until earlier writes have reached the
         device; 0 for not at all.
     """
 
@@ -139,7 +139,7 @@ def _swept(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schema_of(kind: type) -> dict[str, Any]:
-    """Return the JSON Schema of the types that are this project's own."""
+    """Return the JSON Schema of this project's own types."""
     if issubclass(kind, Size):
         return {
             "anyOf": [

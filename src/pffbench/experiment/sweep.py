@@ -1,4 +1,4 @@
-"""Expanding the entries of an experiment into cases."""
+"""Expansion of an experiment's entries into cases."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pffbench.errors import UserError
 from pffbench.experiment.convert import check_keys, converted, join, shown
 from pffbench.workloads.registry import workload, workload_names
 
-#: No experiment has more cases: a slip in a sweep should not fill a night.
+#: Maximum number of cases: a mistake in a sweep should not fill a night.
 MOST_CASES = 100_000
 
-#: Parameters whose one value is itself a list; a list of lists sweeps them.
+#: Parameters with a list as their value; a list of lists sweeps them.
 _LISTS = frozenset(
     {
         "shape", "shape_per_rank", "chunks", "read_start", "read_shape", "shards", "box",
@@ -39,7 +39,7 @@ def expand(entry: Mapping[str, Any], where: str, seen: set[str]) -> Iterator[Cas
     where : str
         File and key of the entry, for messages.
     seen : set of str
-        Names of the cases that there are already: these are not made again, others are added.
+        Names of the existing cases: these are not repeated, new ones are added.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def expand(entry: Mapping[str, Any], where: str, seen: set[str]) -> Iterator[Cas
 
 
 def _flatten(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Bring the options of backends to the top, as ``zarr.format``."""
+    """Flatten the options of backends to keys such as ``zarr.format``."""
     flat: dict[str, Any] = {}
     for key, value in entry.items():
         if key == "zip":
@@ -90,7 +90,7 @@ def _zips(entry: Mapping[str, Any], flat: Mapping[str, Any], where: str) -> list
 
 
 def _values(key: str, value: Any) -> list[Any]:
-    """Return the values that a key takes, one after the other."""
+    """Return the values of a key, one after the other."""
     if not isinstance(value, list):
         return [value]
     if key.rsplit(".", 1)[-1] in _LISTS and all(isinstance(v, int) for v in value):
@@ -100,14 +100,14 @@ def _values(key: str, value: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Axis:
-    """Keys that advance together, and their values: one tuple for each step."""
+    """Keys that advance together, and their values: one tuple per step."""
 
     keys: tuple[str, ...]
     steps: list[tuple[Any, ...]]
 
 
 def _axes(flat: Mapping[str, Any], zips: list[list[str]], where: str) -> list[_Axis]:
-    """Return what a sweep is the product of, in the order of the keys."""
+    """Return the axes of a sweep's product, in the order of the keys."""
     axes = []
     for key in flat:
         group = next((g for g in zips if key in g), [key])
@@ -127,19 +127,19 @@ _Place = tuple[int, ...]
 
 
 class _Part:
-    """What a sweep says of parameters, or of the options of one backend.
+    """The part of a sweep over parameters, or over the options of one backend.
 
     Parameters
     ----------
     axes : list of _Axis
         All axes.
     prefix : str
-        What the keys of this part begin with; empty for parameters.
+        Prefix of the keys of this part; empty for parameters.
     """
 
     def __init__(self, axes: list[_Axis], prefix: str) -> None:
         self._fixed: dict[str, Any] = {}
-        #: The axes of several steps, each with its number and what each step sets.
+        #: The axes of several steps, each with its number and the settings of each step.
         self._swept: list[tuple[int, list[dict[str, Any]]]] = []
         for number, axis in enumerate(axes):
             mine = [i for i, key in enumerate(axis.keys) if _owned(key, prefix)]
@@ -155,7 +155,7 @@ class _Part:
         return tuple([place[number] for number, _ in self._swept])
 
     def values(self, place: _Place) -> dict[str, Any]:
-        """Return the values at a point, those of keys that are not swept too."""
+        """Return the values at a point, including those of keys that are not swept."""
         values = self._fixed.copy()
         for number, steps in self._swept:
             values.update(steps[place[number]])
@@ -163,7 +163,7 @@ class _Part:
 
 
 def _owned(key: str, prefix: str) -> bool:
-    """Whether a key is of the backend that a prefix names, or of none when the prefix is empty."""
+    """Whether a key belongs to the backend of a prefix, or to none when the prefix is empty."""
     return key.startswith(prefix) if prefix else "." not in key
 
 
@@ -228,7 +228,7 @@ def _known(point: Mapping[str, Any], key: str, names: tuple[str, ...], where: st
 
 
 def _check_option_names(flat: Mapping[str, Any], where: str) -> None:
-    """Refuse options that no backend has, those of backends that no case uses too."""
+    """Refuse options that no backend has, also those of backends that no case uses."""
     for key in flat:
         owner, dot, option = key.partition(".")
         if dot and owner not in backend_names():
@@ -241,7 +241,7 @@ def _check_option_names(flat: Mapping[str, Any], where: str) -> None:
 def with_roofline(
     cases: Sequence[tuple[str, Case]], where: str, seen: set[str]
 ) -> list[tuple[str, Case]]:
-    """Add the raw transfers that bound the cases, unless the experiment has some itself.
+    """Add the raw transfers that bound the cases, unless the experiment has some of its own.
 
     A file per process is bounded by POSIX calls, a shared file by MPI-IO with the same transfer.
 
@@ -250,9 +250,9 @@ def with_roofline(
     cases : sequence of (str, Case)
         The cases, each with the place that it comes from.
     where : str
-        The place that is told of what is added.
+        Place reported for the added cases.
     seen : set of str
-        Names of the cases; those of what is added come to it.
+        Names of the cases; those of added cases are added to it.
     """
     own = {(c.group, c.parameters.backend) for _, c in cases if not _formatted(c)}
     bounded: set[tuple[str, Transfer]] = set()

@@ -1,1 +1,1 @@
-"""Clock, agreement, topology and decomposition: what the ranks of a job do together."""
+"""Collective parts of a job: clock, agreement on errors, topology, decomposition, watchdog."""

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong on the lowest rank that failed, and on how many ranks it did."""
+    """The failure of the lowest rank that failed, and the number of ranks that failed."""
 
     phase: str
     rank: int
@@ -46,11 +46,11 @@ class PhaseFailedError(Exception):
 
 
 class OtherRankFailedError(Exception):
-    """Raised by a rank that did nothing wrong; the rank that did tells what it was."""
+    """Raised by a rank that did not fail itself; the failing rank reports the cause."""
 
 
 class Agreement:
-    """Asks all ranks whether one failed; what the question needs is made once.
+    """Collective query for a failed rank; its buffers and handles are allocated once.
 
     Parameters
     ----------
@@ -66,21 +66,21 @@ class Agreement:
         self._comm = comm
         self._no_one = comm.size
         #: The lowest rank that failed. It is reduced in place: where no rank has failed it holds
-        #: afterwards what it has to hold before the next question.
+        #: afterwards the value that the next query needs.
         self._lowest = np.array(comm.size, dtype=np.int64)
         how = MPI.IN_PLACE, (self._lowest, 1, MPI.INT64_T), MPI.MIN
         self._reduce = partial(comm.Allreduce, *how)
         self._begin_reducing = partial(comm.Iallreduce, *how)
 
     def reached(self, error: BaseException | None) -> bool:
-        """Return whether no rank brings an error; no rank returns before all have come."""
+        """Return whether no rank reports an error; no rank returns before all have entered."""
         if error is not None:
             self._bring(error)
         self._reduce()
         return self._lowest.item() == self._no_one
 
     def reached_asleep(self, error: BaseException | None) -> bool:
-        """Do the same, asleep while others have not come yet."""
+        """Do the same, sleeping until all ranks have entered."""
         if error is not None:
             self._bring(error)
         wait_asleep(self._begin_reducing(), self._no_one)
@@ -91,7 +91,7 @@ class Agreement:
             self._lowest[()] = self._comm.rank
 
     def fail(self, phase: str, error: BaseException | None) -> NoReturn:
-        """Raise the same failure on all ranks, which have just learnt that there is one.
+        """Raise the same failure on all ranks; all of them know already that there is one.
 
         Raises
         ------
@@ -119,17 +119,17 @@ class Agreement:
 
 
 def together(comm: MPI.Intracomm, make: Callable[[], T]) -> T:
-    """Return what this rank makes once all ranks are done; if any fails, all raise.
+    """Return this rank's result once all ranks are done; if any fails, all raise.
 
-    For a backend in which one rank makes what the others then open: a bare barrier would let them
-    go on after a failure, into collective calls that the failing rank never makes.
+    For a backend in which one rank creates a file that the others open: after a bare barrier they
+    would continue past a failure, into collective calls that the failing rank never makes.
 
     Raises
     ------
     Exception
-        What this rank's call raised.
+        This rank's call raised it.
     OtherRankFailedError
-        Another rank's call raised something.
+        Another rank's call raised an error.
     """
     error: Exception | None = None
     try:
@@ -152,7 +152,7 @@ class AgreedStep:
     comm : mpi4py.MPI.Intracomm
         The ranks.
     name : str
-        What a failure is told to be one of; it may change as the step goes on.
+        The step as failures name it; it may change during the step.
 
     Examples
     --------
@@ -182,20 +182,20 @@ class AgreedStep:
         return False
 
 
-#: A rank looks so many times before it sleeps, and offers its core to others in between. Ranks
-#: mostly come to the end of a step together, and who sleeps may have to wait for a core for a
-#: turn of the scheduler, which is milliseconds where others work too.
+#: Polls before a rank sleeps; between them it yields its core. Ranks mostly reach the end of a
+#: step together, and a rank that sleeps may wait a scheduler time slice for a core: milliseconds
+#: where others compute too.
 _LOOKS = 100
-#: Seconds of the first nap, and of the longest for each rank that shares a core: a look takes some
-#: 10 µs. An operation between sleepers takes log2(ranks) rounds, in each of which somebody may
-#: have to wake up first, so naps should be no longer than they must.
+#: Seconds of the first sleep, and of the longest for each rank that shares a core: a poll takes
+#: some 10 µs. An operation between sleepers takes log2(ranks) rounds, each of which may have to
+#: wait for a rank to wake up, so sleeps are kept as short as possible.
 _FIRST_NAP = 1e-5
 _NAP_PER_SHARER = 2e-4
 _LONGEST_NAP = 1e-2
 
 
 def sleeping_barrier(comm: MPI.Intracomm) -> None:
-    """Wait for all ranks, asleep between looks.
+    """Wait for all ranks, asleep between polls.
 
     A blocking barrier spins. With more ranks than cores the spinning ranks take the cores from
     those that still generate or verify data, so outside timed phases ranks wait like this.
@@ -204,15 +204,15 @@ def sleeping_barrier(comm: MPI.Intracomm) -> None:
 
 
 def wait_asleep(request: MPI.Request, ranks: int) -> None:
-    """Wait for a collective operation that has been begun, asleep between looks.
+    """Wait for a collective operation in progress, asleep between polls.
 
     Parameters
     ----------
     request : mpi4py.MPI.Request
         The operation.
     ranks : int
-        How many take part. Those of other nodes share no core with this one: with them naps are
-        longer than they must be, but never more than 10 ms.
+        Number of ranks that take part. Those of other nodes share no core with this one: they
+        make sleeps longer than necessary, but never more than 10 ms.
     """
     for _ in range(_LOOKS):
         if request.Test():
@@ -222,5 +222,5 @@ def wait_asleep(request: MPI.Request, ranks: int) -> None:
     nap = _FIRST_NAP
     while not request.Test():
         time.sleep(nap)
-        # About a fifth of what has been waited: more would be slept beyond the end of the wait.
+        # About a fifth of the time waited: more would overshoot the end of the wait.
         nap = min(1.25 * nap, longest)

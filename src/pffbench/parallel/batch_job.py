@@ -14,14 +14,14 @@ from typing import Any
 from pffbench.parallel.launcher import speaks_for_all
 from pffbench.tools import run_tool
 
-#: Kept back for what comes after the last repetition: removing files, the summary, the script.
+#: Reserve for the work after the last repetition: removing files, the summary, the script.
 _RESERVE = 60.0
-#: Of a short job at most this part is kept back.
+#: Largest part of a short job that is reserved.
 _RESERVE_PART = 0.1
 
 
 def seconds_left(environ: Mapping[str, str], timeout: float = 5.0) -> float | None:
-    """Find how long a run may go on in this Slurm job.
+    """Find how long a run may continue in this Slurm job.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def seconds_left(environ: Mapping[str, str], timeout: float = 5.0) -> float | No
     -------
     float or None
         Seconds from now until the job's end, less a reserve of a minute (a tenth of the rest in
-        a short job); None outside of a job, in one without a limit, or where nobody can tell.
+        a short job); None outside of a job, in one without a limit, or where the end is unknown.
     """
     end = _end(environ, timeout)
     if end is None:
@@ -46,7 +46,7 @@ def seconds_left(environ: Mapping[str, str], timeout: float = 5.0) -> float | No
 def _end(environ: Mapping[str, str], timeout: float) -> float | None:
     """Return when the job ends, as a time of the epoch.
 
-    Slurm hands it on in the environment since 22.05; before that it has to be asked.
+    Slurm exports it in the environment since 22.05; earlier versions are queried.
     """
     if not environ.get("SLURM_JOB_ID"):
         return None
@@ -81,16 +81,16 @@ _GOING_ON = (
 
 
 class StopSignals:
-    """Notes SIGTERM, SIGUSR1 and SIGINT while the ``with`` block runs, instead of ending at them.
+    """Records SIGTERM, SIGUSR1 and SIGINT while the ``with`` block runs, instead of ending at them.
 
     A second SIGINT, which Ctrl-C sends, ends the block with `KeyboardInterrupt`.
 
     Attributes
     ----------
     asked : bool
-        Whether one has come.
+        Whether a signal has arrived.
     when_asked : callable, optional
-        Called at each one, wherever the program is: it must take no time.
+        Called at each signal, wherever the program is: it must return at once.
     """
 
     _SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)

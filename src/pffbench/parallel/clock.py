@@ -1,4 +1,4 @@
-"""The clock: how long a phase took on this rank, and how long until all ranks had done it."""
+"""The clock: duration of a phase on this rank, and until all ranks had ended it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-#: Which of the two times of a phase is its job time, see `PhaseTime`.
+#: Which of the two times of a phase is its job time; see `PhaseTime`.
 Clock = Literal["own", "synced"]
 
 
@@ -40,11 +40,11 @@ class PhaseTime:
     operations : int
         Library calls of this rank that the phase consists of, such as datasets written.
     parts : tuple of float
-        The same seconds as `own` for each time that the phase was entered: data that are moved
-        in batches enter it once a batch.
+        The same seconds as `own`, one for each time that the phase was entered: data moved in
+        batches enter it once per batch.
     counters : tuple of float
-        Amounts in the order of `pffbench.parallel.process_counters.COUNTERS`; empty when nothing
-        is counted.
+        Amounts in the order of `pffbench.parallel.process_counters.COUNTERS`; empty when counters
+        are off.
     """
 
     phase: str
@@ -59,23 +59,24 @@ class PhaseTime:
 class PhaseClock:
     """Times the phases of one repetition on one rank (rule 1 of the method).
 
-    Each phase begins behind a barrier and ends with the rank's own stamp, taken before a second
-    one: the reduction by which ranks agree whether one failed, and which none leaves before all
-    have come. All stamps come from this rank's monotonic clock and only stamps of the same rank
-    are ever subtracted. A phase that is entered several times (data that is moved in batches)
-    adds up.
+    Each phase begins after a barrier and ends with the rank's own stamp, taken before a second
+    barrier: the reduction by which ranks agree on errors, which no rank leaves before all have
+    entered. All stamps come from this rank's monotonic clock, and only stamps of the same rank
+    are ever subtracted. The times of a phase that is entered several times (data moved in
+    batches) are added.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm
         The ranks that take part; every phase is collective over it.
     now : callable
-        The clock, in seconds; tests put a made-up one here.
+        The clock, in seconds; tests pass an artificial one.
     meter : Meter, optional
-        Counts beside: read between the barriers, before the first stamp and after the second, so
-        that it is in no rank's own time and the waiting at the barriers is in no count.
+        Counters in addition to the times: read between the barriers, before the first stamp and
+        after the second, so that reading is in no rank's own time and waiting at the barriers in
+        no count.
     watchdog : Watchdog, optional
-        Learns of each phase before the barrier in front of it.
+        Receives each phase before the barrier in front of it.
     """
 
     def __init__(
@@ -94,12 +95,12 @@ class PhaseClock:
 
     @property
     def times(self) -> tuple[PhaseTime, ...]:
-        """The phases so far, in the order in which they were first entered."""
+        """The times of the phases so far, in the order in which they were first entered."""
         return tuple(phase.time for phase in self._phases.values() if phase.parts)
 
     @property
     def counts(self) -> bool:
-        """Whether bytes and calls are counted as well, as the experiment asks for."""
+        """Whether bytes and calls are counted as well, as the experiment requests."""
         return self._meter is not None and self._meter.io
 
     def phase(self, name: str, nbytes: int = 0, operations: int = 1) -> _Phase:
@@ -111,23 +112,23 @@ class PhaseClock:
         return phase
 
     def tell(self, step: str) -> None:
-        """Tell the watchdog, if there is one, of a step that begins."""
+        """Report a step that begins to the watchdog, if there is one."""
         if self._watchdog is not None:
             self._watchdog.step(step)
 
     def tell_failure(self, error: Exception) -> None:
-        """Tell the watchdog that this rank failed in the step."""
+        """Report to the watchdog that this rank failed in the step."""
         if self._watchdog is not None:
             self._watchdog.failed(error)
 
 
 class _Phase:
-    """The timed region, and what has come together of it in all the times it was entered.
+    """The timed region of a phase, and its totals over all entries.
 
-    A class and not a generator, and one object for all times, because entry and exit must cost
+    A class and not a generator, and one object for all entries, because entry and exit must cost
     little: phases of thousands of small datasets follow each other. Between the first stamp and
-    the last but one there is nothing of it but their own calls: whatever they need is looked up
-    before.
+    the last but one only the calls for these stamps are made: all names that they need are
+    looked up before.
     """
 
     __slots__ = (
@@ -158,7 +159,7 @@ class _Phase:
         self._tell_failure = clock.tell_failure
         self._begin = 0.0
         self._before: Reading = ()
-        #: Bytes and operations of the time that it is entered next.
+        #: Bytes and operations of the next entry.
         self.entering = (0, 0)
         self.synced = 0.0
         self.nbytes = 0
@@ -202,7 +203,7 @@ class _Phase:
 
     @property
     def time(self) -> PhaseTime:
-        """What has come together, as a record."""
+        """The totals, as a record."""
         return PhaseTime(
             self._name,
             sum(self.parts),
@@ -216,14 +217,14 @@ class _Phase:
 
 @dataclass(frozen=True)
 class Floor:
-    """The time of an empty phase: what the harness itself costs on this machine.
+    """The time of an empty phase: the overhead of the harness on this machine.
 
     Parameters
     ----------
     own, synced : float
         Median seconds of an empty phase by each clock (see `PhaseTime`), on the slowest rank.
     tick : float
-        Smallest step of the clock that was seen, in seconds.
+        Smallest observed step of the clock, in seconds.
     """
 
     own: float
@@ -232,7 +233,7 @@ class Floor:
 
     @classmethod
     def median_of(cls, floors: Sequence[Floor]) -> Floor:
-        """Return the median of floors that were measured at different times."""
+        """Return the median of floors measured at different times."""
         return cls(
             median(floor.own for floor in floors),
             median(floor.synced for floor in floors),
@@ -244,10 +245,10 @@ class Floor:
         return RESOLUTION * max(self.own if clock == "own" else self.synced, self.tick)
 
 
-#: A phase shorter than so many floors is below resolution.
+#: A phase shorter than this many floors is below resolution.
 RESOLUTION = 100
-#: Empty phases that are timed; and how many where these take longer than so many seconds, since
-#: more ranks than cores take turns at each barrier and all of them wait.
+#: Empty phases that are timed; and their number where these take longer than so many seconds,
+#: since with more ranks than cores the ranks take turns at each barrier.
 _ROUNDS, _FEW_ROUNDS, _LONG = 51, 11, 0.01
 
 
@@ -278,7 +279,7 @@ def _ticks(count: int = 200) -> Iterator[float]:
 
 @contextmanager
 def collector_off() -> Iterator[None]:
-    """Keep Python's garbage collector out of timed phases; collect before and after."""
+    """Disable Python's garbage collector in timed phases; collect before and after."""
     import gc
 
     gc.collect()
@@ -293,12 +294,12 @@ def collector_off() -> Iterator[None]:
 
 @contextmanager
 def objects_kept() -> Iterator[None]:
-    """Have the collector leave alone what exists now, which stays for the whole run.
+    """Exclude the objects that exist now from garbage collection; they stay for the whole run.
 
-    Collecting before each repetition then looks at what has come since: libraries leave hundreds
-    of thousands of objects, which take it tens of milliseconds each time. What has become garbage
-    before is kept too: there is little of it, and looking for it takes as long. A program that
-    started without the collector has it from here on.
+    Collecting before each repetition then inspects newer objects only: libraries leave hundreds
+    of thousands of objects, which take tens of milliseconds each time. Existing garbage is kept
+    too: there is little of it, and finding it takes as long. A program that started with the
+    collector disabled has it enabled afterwards.
     """
     import gc
 

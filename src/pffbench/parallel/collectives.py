@@ -1,6 +1,6 @@
-"""Reductions and broadcasts: MAX, MIN and ANY over all ranks, and decisions of rank 0.
+"""MAX, MIN and ANY reductions over all ranks, and decisions of rank 0.
 
-Gathering everybody's number to look for the largest would take memory and time on every rank that
+Gathering one number per rank to find the largest would take memory and time on every rank that
 grow with the number of ranks.
 """
 
@@ -29,7 +29,7 @@ def largest(comm: MPI.Intracomm, here: N) -> N:
 
 
 def smallest(comm: MPI.Intracomm, here: N) -> N:
-    """Return the least number of any rank; collective, equal on all."""
+    """Return the smallest number of any rank; collective, equal on all."""
     from mpi4py import MPI
 
     found: N = comm.allreduce(here, op=MPI.MIN)
@@ -37,7 +37,7 @@ def smallest(comm: MPI.Intracomm, here: N) -> N:
 
 
 def any_of(comm: MPI.Intracomm, here: bool) -> bool:
-    """Return whether it is so on any rank; collective, equal on all."""
+    """Return whether the condition holds on any rank; collective, equal on all."""
     return bool(largest(comm, int(here)))
 
 
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 def on_root(team: Team, decide: Callable[[], T]) -> T:
-    """Let rank 0 decide and tell all ranks, what it decided or why it refuses; collective."""
+    """Let rank 0 decide and broadcast its decision, or its reason to refuse; collective."""
     told: tuple[T | None, UserError | None] = (None, None)
     if team.is_root:
         try:
@@ -66,7 +66,7 @@ def on_root(team: Team, decide: Callable[[], T]) -> T:
 
 
 def made_by_root(team: Team, make: Callable[[], T]) -> T | None:
-    """Let rank 0 make something that only it keeps; collective."""
+    """Call a function on rank 0, which alone keeps the result; collective."""
     kept: list[T] = []
 
     def make_and_keep() -> bool:

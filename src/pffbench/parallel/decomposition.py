@@ -1,4 +1,4 @@
-"""Cutting an array over ranks: process grids, the blocks of each rank, and boxes of indices."""
+"""Decomposition of an array over ranks: process grids, blocks of ranks, boxes of indices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Literal
 Shape = tuple[int, ...]
 Decomposition = Literal["slab", "pencil", "block"]
 Distribution = Literal["block", "balanced"]
-#: Answers that are kept: a sweep asks the same again and again, for other types, codecs, options.
+#: Cached results: a sweep repeats the same query for other types, codecs and options.
 _REMEMBERED = 4096
 
 
@@ -46,7 +46,7 @@ class Box:
 
     @property
     def extent(self) -> Shape:
-        """From the first to the last element along each axis, what lies between included."""
+        """Length from the first to the last element along each axis, gaps included."""
         each = zip(self.shape, self.steps, strict=True)
         return tuple((n - 1) * step + 1 if n else 0 for n, step in each)
 
@@ -66,7 +66,7 @@ class Box:
         """Cut the box along its first long axis into boxes of at most ``limit`` elements.
 
         The boxes come in C order and are contiguous parts of a C-ordered buffer of the box,
-        so that each of them can be moved straight from its part of that buffer.
+        so that each of them can be moved directly from its part of that buffer.
         """
         if self.size <= limit:
             yield self
@@ -108,7 +108,7 @@ def _factors(number: int, count: int) -> Shape:
     first = min(d for d in divisors if d >= root - 1e-9)
     best: Shape | None = None
     # The smallest divisor at or above the root is not always the best one (48 over 3 axes), so
-    # each larger one is looked at until it alone exceeds the best spread found.
+    # each larger one is tried until it alone exceeds the best spread found.
     for divisor in (d for d in divisors if d >= first):
         if best is not None and divisor >= best[0]:
             break
@@ -162,7 +162,7 @@ def _coordinates(grid: Shape, rank: int) -> Shape:
 def boundaries(
     shape: Shape, grid: Shape, distribution: Distribution = "block"
 ) -> tuple[tuple[int, ...], ...]:
-    """Return, for each axis, where one rank's part ends and the next one's begins."""
+    """Return, for each axis, the indices at which one rank's part ends and the next begins."""
     return tuple(
         _inner_boundaries(n, parts, distribution) for n, parts in zip(shape, grid, strict=True)
     )
@@ -178,7 +178,7 @@ def _inner_boundaries(n: int, parts: int, distribution: Distribution) -> tuple[i
 
 @lru_cache(maxsize=_REMEMBERED)
 def part_lengths(shape: Shape, cuts: tuple[Shape, ...]) -> tuple[Shape, ...]:
-    """Return, for each axis, how long the parts are that it is cut into; none of them is empty."""
+    """Return, for each axis, the lengths of its parts; none of them is empty."""
     edges = [(0, *cut, n) for n, cut in zip(shape, cuts, strict=True)]
     return tuple(tuple(stop - start for start, stop in pairwise(axis)) for axis in edges)
 

@@ -1,8 +1,8 @@
 """Heartbeats of ranks in shared memory, and the Python stacks of ranks that hang.
 
-A rank that begins a step writes until when the step must have ended: its lease. Writing it is a
-store to memory, so it costs a rank about a microsecond and never a system call. The rank may be
-stuck in a library that keeps Python's lock: whoever reads the lease needs nothing from it.
+A rank that begins a step writes the time by which the step must have ended: its lease. Writing it
+is a store to memory, so it costs a rank about a microsecond and never a system call. The rank may
+be stuck in a library that holds Python's lock: reading the lease needs nothing from it.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ _ABOUT_AT = _STEP_AT + _STEP.size
 _FAILED_AT = _ABOUT_AT + _ABOUT.size
 _ASKED = struct.Struct("<q")
 _ASKED_AT = _FAILED_AT + _FAILED.size
-#: Bytes of one rank.
+#: Bytes of one rank's lease.
 SLOT = 1024
 
 
 @dataclass(frozen=True)
 class Lease:
-    """What one rank has written of itself.
+    """The lease of one rank, as last written.
 
     Parameters
     ----------
     rank, pid : int
-        Its number and its process.
+        Rank and process number.
     stacks : int
-        Its descriptor of the file that its Python stacks go to when it is asked for them.
+        Descriptor of the file to which the rank writes its Python stacks on request.
     until : float
-        When the step must have ended, by the monotonic clock, which all processes of a node
-        share; infinite when nothing has to, 0 when the rank has come to its end.
+        Time by which the step must have ended, by the monotonic clock, which all processes of a
+        node share; infinite for a step without a limit, 0 when the rank has ended.
     since : float
-        When the step began.
+        Time at which the step began.
     about, step : str
-        What it is about, such as a case and a repetition, and the step of it.
+        Subject of the step, such as a case and a repetition, and the step itself.
     failed : str
-        How the rank failed in the step, if it has, and waits for the others to leave it.
+        How the rank failed in the step, if it has and waits for the others to leave it.
     asked : bool
-        Whether a signal has asked the rank to end.
+        Whether the rank has received a signal to end.
     """
 
     rank: int
@@ -68,7 +68,7 @@ class Lease:
 
     @property
     def left(self) -> bool:
-        """Whether the rank needs no watching any more."""
+        """Whether the rank needs no more watching."""
         return self.until == 0
 
 
@@ -80,7 +80,7 @@ class Leases:
     descriptor : int
         The file, open for reading and writing.
     count : int
-        How many ranks it is for; the file is made as large as they need.
+        Number of ranks; the file is extended to the size that they need.
     """
 
     def __init__(self, descriptor: int, count: int) -> None:
@@ -103,7 +103,7 @@ class Leases:
         return Lease(rank, pid, stacks, until, since, *told)
 
     def holder(self, place: int, rank: int, pid: int, stacks: int) -> RankLease:
-        """Enter a rank and return what it writes its leases with."""
+        """Enter a rank and return the object with which it writes its lease."""
         holder = RankLease(self._memory, SLOT * place)
         holder.step("start", math.inf)
         _WHO.pack_into(self._memory, SLOT * place, rank, pid, stacks)
@@ -111,7 +111,7 @@ class Leases:
 
 
 class RankLease:
-    """One rank's place among the leases."""
+    """One rank's entry among the leases."""
 
     def __init__(self, memory: mmap.mmap, at: int) -> None:
         self._memory = memory
@@ -119,25 +119,25 @@ class RankLease:
         self._since = 0.0
 
     def about(self, text: str) -> None:
-        """Say what the following steps belong to."""
+        """Set the subject of the following steps."""
         _ABOUT.pack_into(self._memory, self._at + _ABOUT_AT, text.encode()[:400])
 
     def step(self, name: str, seconds: float) -> None:
-        """Begin a step that must have ended after so many seconds."""
+        """Begin a step that must end within so many seconds."""
         now = self._since = time.monotonic()
         _STEP.pack_into(self._memory, self._at + _STEP_AT, now + seconds, now, name.encode()[:64])
 
     def failed(self, error: str) -> None:
-        """Say how this rank failed in the step that it has begun last."""
+        """Record how this rank failed in its current step."""
         told = error.encode(errors="backslashreplace")[: _FAILED.size - 8]
         _FAILED.pack_into(self._memory, self._at + _FAILED_AT, self._since, told)
 
     def asked_to_end(self) -> None:
-        """Say that a signal has asked this rank to end; it may be killed before it has."""
+        """Record that a signal requests the end of this rank; it may be killed before it ends."""
         _ASKED.pack_into(self._memory, self._at + _ASKED_AT, 1)
 
     def leave(self) -> None:
-        """Need no watching any more."""
+        """End the watching of this rank."""
         _STEP.pack_into(self._memory, self._at + _STEP_AT, 0.0, time.monotonic(), b"")
 
 
@@ -145,17 +145,17 @@ def _text(field: bytes) -> str:
     return field.rstrip(b"\0").decode(errors="replace")
 
 
-#: The signal that makes a rank write down its stacks, in C and without Python's lock.
+#: The signal at which a rank writes its stacks, in C and without Python's lock.
 ASK = signal.SIGUSR2
-#: Most lines of a stack that are told.
+#: Maximum number of lines of a stack that are reported.
 _MOST_LINES = 60
 _ADDRESS = re.compile(r"0x[0-9a-f]+ ")
 
 
 def write_stacks_when_asked() -> int:
-    """Prepare this process to write down its stacks; return the descriptor that they go to.
+    """Let this process write its stacks at a signal; return the descriptor that they go to.
 
-    They go to memory that has a name only in this process, so nothing is left of them.
+    They go to memory whose name only this process knows, so nothing is left of them.
     """
     descriptor = os.memfd_create("pffbench-stacks")
     faulthandler.register(ASK, file=descriptor, all_threads=True)
@@ -163,13 +163,13 @@ def write_stacks_when_asked() -> int:
 
 
 def ask_no_more(descriptor: int) -> None:
-    """Undo what `write_stacks_when_asked` has done."""
+    """Undo `write_stacks_when_asked`."""
     faulthandler.unregister(ASK)
     os.close(descriptor)
 
 
 def stack_of(lease: Lease) -> str:
-    """Return the stacks that a rank has written, or why there are none."""
+    """Return the stacks that a rank has written, or the reason that there are none."""
     try:
         text = Path(f"/proc/{lease.pid}/fd/{lease.stacks}").read_text(errors="replace")
     except OSError as error:
@@ -181,7 +181,7 @@ def stack_of(lease: Lease) -> str:
 
 
 def state_of(pid: int) -> str:
-    """Return the state of a process as proc(5) has it, such as ``D`` in a call to a device."""
+    """Return the state of a process after proc(5), such as ``D`` in a call to a device."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(") ")[2][:1]
     except OSError:
@@ -189,7 +189,7 @@ def state_of(pid: int) -> str:
 
 
 def moved_by(pid: int) -> str:
-    """Return how much a process has read and written, and what it was given of memory, as text."""
+    """Return the bytes that a process has read and written and its page faults, as text."""
     told = []
     for name, lines in (("io", slice(4)), ("stat", slice(None))):
         try:
@@ -210,7 +210,7 @@ def grouped(stacks: Iterable[tuple[int, str]]) -> list[str]:
 
 
 def numbers(ranks: Iterable[int]) -> str:
-    """Write ranks in few words: ``ranks 0-3, 8``."""
+    """Format ranks briefly: ``ranks 0-3, 8``."""
     runs: list[list[int]] = []
     for rank in sorted(ranks):
         if runs and rank == runs[-1][1] + 1:

@@ -1,8 +1,8 @@
-"""What the launcher of an MPI program says about it, read before MPI starts.
+"""The launcher of an MPI program: its number of ranks, read before MPI starts.
 
-A program that is started with the wrong launcher becomes many programs of one rank each, all of
-which believe that they are the whole job and exit with status 0. The launcher's own count, kept
-in the environment, gives that away.
+A program started with the wrong launcher becomes many programs of one rank each, all of which take
+themselves for the whole job and exit with status 0. The launcher's own count, in the environment,
+reveals this.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 # In this order: an mpiexec inside a Slurm allocation starts one helper task per node through
-# srun, and the ranks inherit that step's variables beside those of their own launcher.
+# srun, and the ranks inherit that step's variables in addition to those of their own launcher.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "PALS_SIZE", "FLUX_JOB_SIZE")
 _LOCAL_SIZES = (
     "OMPI_COMM_WORLD_LOCAL_SIZE",
@@ -29,7 +29,7 @@ _LOCAL_SIZES = (
     "PMI_LOCAL_SIZE",
     "PALS_LOCAL_SIZE",
 )
-# Where each launcher tells a process its number.
+# The variable in which each launcher gives a process its number.
 _RANKS = (
     "OMPI_COMM_WORLD_RANK",
     "MV2_COMM_WORLD_RANK",
@@ -39,10 +39,11 @@ _RANKS = (
     "SLURM_PROCID",
 )
 _SLURM_SIZE = "SLURM_STEP_NUM_TASKS"
-# What srun --mpi=pmix and --mpi=pmi2 leave: with none of it a process hears nothing of the others.
+# Variables that srun --mpi=pmix and --mpi=pmi2 set: without any of them a process cannot find the
+# others.
 _CONTACTS = ("PMIX_RANK", "PMI_RANK", "PMI_FD")
 _SLURM_LOCAL_SIZES = ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
-# Slurm numbers the batch script, the interactive shell and the like from here upwards.
+# Slurm numbers the batch script, the interactive shell and similar steps from here upwards.
 _FIRST_SPECIAL_STEP = 0xFFFFFFF0
 # Seconds; tasks of one step start within less of each other, unless there are very many.
 _OTHERS_LEAVE = 2.0
@@ -50,7 +51,7 @@ _TASKS_PER_NODE = re.compile(r"([0-9]+)(?:\(x([0-9]+)\))?")
 
 
 def launcher_size(environ: Mapping[str, str]) -> tuple[int, str] | None:
-    """Find how many ranks the launcher says it started.
+    """Find how many ranks the launcher claims to have started.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def launcher_size(environ: Mapping[str, str]) -> tuple[int, str] | None:
     Returns
     -------
     tuple of int and str, or None
-        The number and the variable that says so; None when no launcher left a claim, as for a
+        The number and the variable that holds it; None when no launcher left a claim, as for a
         program that is started directly or by a batch script without srun.
     """
     in_step = (_SLURM_SIZE,) if _in_slurm_step(environ) else ()
@@ -72,7 +73,7 @@ def launcher_size(environ: Mapping[str, str]) -> tuple[int, str] | None:
 
 
 def ranks_on_node(environ: Mapping[str, str]) -> int | None:
-    """Find how many ranks the launcher started on this node; None when it does not say."""
+    """Find how many ranks the launcher started on this node; None when it does not report it."""
     for name in _LOCAL_SIZES:
         size = _whole_number(environ.get(name))
         if size is not None:
@@ -88,21 +89,21 @@ def ranks_on_node(environ: Mapping[str, str]) -> int | None:
 
 
 def speaks_for_all(environ: Mapping[str, str]) -> bool:
-    """Whether this process is the first one of its launcher, as far as the launcher says.
+    """Whether this process is the first one of its launcher, by the launcher's variables.
 
-    When launcher and MPI do not fit, every process takes itself for rank 0 of 1; only one of
-    them is to speak.
+    When launcher and MPI do not match, every process takes itself for rank 0 of 1; only one of
+    them should print.
     """
     number = next((environ[name] for name in _RANKS if name in environ), "0")
     return number.strip() in ("", "0")
 
 
 def needs_yield(environ: Mapping[str, str], cpus: int) -> bool:
-    """Whether ranks must give up their core while they wait, because there are more of them.
+    """Whether ranks must yield their core while they wait, because there are more ranks than cores.
 
-    Open MPI waits in a busy loop. With more ranks than cores the one that has work then waits
-    for those that have none, and a job of 64 ranks on 2 cores stands still. Open MPI sees this
-    itself only when its own mpiexec counts the cores.
+    Open MPI waits in a busy loop. With more ranks than cores the rank that has work then waits
+    for those that have none, and a job of 64 ranks on 2 cores stalls. Open MPI detects this only
+    when its own mpiexec counts the cores.
 
     Parameters
     ----------
@@ -136,7 +137,7 @@ def _whole_number(text: str | None) -> int | None:
 
 
 def without_contact(environ: Mapping[str, str]) -> tuple[int, str] | None:
-    """Find out whether ``srun`` started several tasks and told none of them how to find the others.
+    """Find whether ``srun`` started several tasks without a means (PMI) to find each other.
 
     Parameters
     ----------
@@ -146,8 +147,8 @@ def without_contact(environ: Mapping[str, str]) -> tuple[int, str] | None:
     Returns
     -------
     tuple of int and str, or None
-        The number of tasks and the variable that says so; None when there is a way to the
-        others, or there are no others.
+        The number of tasks and the variable that holds it; None when the tasks can find each
+        other, or there is only one.
     """
     claim = launcher_size(environ)
     if claim is None or claim[0] == 1 or claim[1] != _SLURM_SIZE:
@@ -156,26 +157,26 @@ def without_contact(environ: Mapping[str, str]) -> tuple[int, str] | None:
 
 
 def refuse_launch(claim: tuple[int, str], seen: str) -> NoReturn:
-    """End processes that a launcher started and that do not know of each other.
+    """End processes that a launcher started and that cannot find each other.
 
     Parameters
     ----------
     claim : tuple of int and str
-        How many there are and the variable that says so, as `launcher_size` returns it.
+        Their number and the variable that holds it, as `launcher_size` returns it.
     seen : str
-        What MPI sees of them instead.
+        The ranks that MPI sees instead.
 
     Raises
     ------
     UserError
         In one process. The others leave with status 0: a launcher that ends all processes at
-        the first failure must not cut off the one that speaks, whose status is the job's.
+        the first failure must not end the one that reports, whose status is the job's.
     """
     if not speaks_for_all(os.environ):
         sys.exit(VALID)
     if _in_slurm_step(os.environ):
         # srun may end a step at the first failure, and the status of a task that it has to
-        # terminate outweighs ours: let the others leave first.
+        # terminate outweighs this one: let the others leave first.
         time.sleep(_OTHERS_LEAVE)
     number, variable = claim
     raise UserError(
@@ -188,7 +189,7 @@ def refuse_launch(claim: tuple[int, str], seen: str) -> NoReturn:
 def start_mpi() -> MPI.Intracomm:
     """Initialise MPI and return all its ranks.
 
-    Open MPI is told to yield the processor when there are more ranks than cores: ranks that spin
+    Open MPI is set to yield the processor when there are more ranks than cores: ranks that spin
     would keep others from running, and 64 ranks on 2 cores would never finish.
 
     Raises
@@ -207,11 +208,11 @@ def start_mpi() -> MPI.Intracomm:
 
 
 def leave_last(comm: MPI.Intracomm, status: int) -> int:
-    """Return the exit status of this rank, such that the job's is the one given.
+    """Return the exit status of this rank, such that the job's is the given one.
 
     A launcher may end the other ranks at the first one that fails, and then report the signal
     that ended them. So only rank 0 leaves with the status, and under Slurm after the others.
-    Collective, and MPI has ended after it, unless the status is 0.
+    Collective; MPI is finalised on return, unless the status is 0.
 
     Parameters
     ----------
@@ -234,15 +235,15 @@ def leave_last(comm: MPI.Intracomm, status: int) -> int:
 
 
 def _start_apart(claim: tuple[int, str]) -> MPI.Intracomm:
-    """Load MPI and look which one it is, before its initialisation may end the process.
+    """Load MPI and identify the library, before its initialisation may end the process.
 
-    Open MPI ends it with many lines that name neither cause nor remedy, or makes it a world of
-    its own, by its version. Other libraries have ways of their own to find the other tasks.
+    Depending on its version, Open MPI ends the process with many lines that name neither cause
+    nor remedy, or makes it a world of its own. Other libraries find the other tasks in other ways.
     """
     import mpi4py
 
     mpi4py.rc.initialize = False
-    mpi4py.rc.finalize = True  # at exit, as mpi4py does for what it initialised itself
+    mpi4py.rc.finalize = True  # at exit, as mpi4py does after its own initialisation
     from mpi4py import MPI
 
     if MPI.Get_library_version().startswith("Open MPI"):

@@ -1,4 +1,4 @@
-"""The machine during a run: load, stolen time, pressure, and the rate of memory copies."""
+"""Load of the machine during a run: steal time, pressure stall, and memory copy rate."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import numpy as np
 from pffbench.parallel.topology import Team
 
 _PROC = Path("/proc")
-#: Places in the line ``cpu`` of /proc/stat (proc(5)): ticks of idle, of waiting for devices, and
-#: ticks that the host of a virtual machine took away.
+#: Fields of the line ``cpu`` of /proc/stat (proc(5)): ticks of idle, of I/O wait, and of steal
+#: time that the host of a virtual machine took.
 _IDLE, _IOWAIT, _STEAL = 3, 4, 7
 
 
 @dataclass(frozen=True, slots=True)
 class MachineLoad:
-    """What a node did in an interval. Where the kernel does not tell, a number is 0.
+    """Load of a node in an interval. A number that the kernel does not report is 0.
 
     Parameters
     ----------
     load : float
         Load average of the last minute at the end of the interval.
     busy : float
-        Part of the node's processor time that all processes together took, 0 to 1.
+        Part of the node's processor time that all processes together used, 0 to 1.
     steal : float
         Part of the node's processor time that its host gave to others, 0 to 1.
     cpu_pressure, io_pressure : float
@@ -42,12 +42,12 @@ class MachineLoad:
 
 
 class LoadMeter:
-    """Watches one node; to be read by one of its ranks.
+    """Measures the load of one node; to be read by one of its ranks.
 
     Parameters
     ----------
     proc : Path
-        Where the kernel tells; tests put a directory of their own here.
+        The kernel's directory ``/proc``; tests pass a directory of their own.
     """
 
     def __init__(self, proc: Path = _PROC) -> None:
@@ -59,7 +59,7 @@ class LoadMeter:
         self._before = self._read()
 
     def since(self) -> MachineLoad:
-        """Return what the node did since `begin`."""
+        """Return the load of the node since `begin`."""
         (then, ticks, pressures), (now, later, pressures_now) = self._before, self._read()
         total = sum(later) - sum(ticks)
         idle = sum(later[i] - ticks[i] for i in (_IDLE, _IOWAIT)) if later else 0
@@ -81,9 +81,9 @@ class LoadMeter:
         return time.monotonic(), self._ticks(), (self._stalled("cpu"), self._stalled("io"))
 
     def _ticks(self) -> tuple[int, ...]:
-        """Return the ticks of all processors by what they were spent on."""
+        """Return the ticks of all processors by kind of use."""
         fields = self._text("stat").partition("\n")[0].split()
-        # Times of guests are in those of the user already.
+        # Guest times are included in those of the user.
         return tuple(int(field) for field in fields[1:9]) if len(fields) > 8 else ()
 
     def _stalled(self, what: str) -> float:
@@ -109,21 +109,21 @@ def processors() -> int:
 
 
 #: Bytes that each rank copies, the ranks of a node at most, and those that share a core: more
-#: than caches hold, not more than there is, and no more than it takes.
+#: than caches hold, no more than the node has, and no more than necessary.
 _COPIED = 32 * 2**20
 _COPIED_ON_A_NODE = 2**30
 _COPIED_ON_A_CORE = 2 * _COPIED
 
 
 def memory_copy_rate(team: Team, rounds: int = 5) -> float:
-    """Time a copy in memory on all ranks at once and return bytes per second together.
+    """Time a memory copy on all ranks at once and return their total bytes per second.
 
     Collective; the result is the same on all ranks. It bounds every transfer from above: a page
     cache cannot take data faster than memory does.
 
-    The time is that of a phase, from barrier to barrier, on the rank that saw most of it: with
-    fewer cores than ranks each copies when it has a core, and the sum of what they reach by
-    themselves is many times what memory moves.
+    The time is that of a phase, from barrier to barrier, on the slowest rank: with fewer cores
+    than ranks each copies when it has a core, and the sum of the rates that they reach alone is
+    many times the bandwidth of the memory.
     """
     from mpi4py import MPI
 
@@ -136,7 +136,7 @@ def memory_copy_rate(team: Team, rounds: int = 5) -> float:
     for place in range(rounds):
         begin = time.perf_counter()
         np.copyto(target, source)
-        team.comm.Barrier()  # the one before the next round, too
+        team.comm.Barrier()  # also before the next round
         seconds[place] = time.perf_counter() - begin
     team.comm.Allreduce(MPI.IN_PLACE, seconds, op=MPI.MAX)
     return float(team.comm.allreduce(copied) / np.median(seconds))

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 #: The counters of a phase, in their order. Processor time and faults come from getrusage(2); the
-#: others from /proc/PID/io (proc(5)): bytes and calls of read(2), write(2) and their like on
-#: anything that is open, and bytes that this process made the kernel fetch from, or hand to, a
-#: device. A page that a memory map touches shows among the faults, a major one where it had to be
-#: fetched.
+#: others from /proc/PID/io (proc(5)): bytes and calls of read(2), write(2) and similar calls on
+#: any open file, and bytes that this process made the kernel read from, or write to, a device. A
+#: page touched through a memory map counts as a fault, a major one where it had to be read.
 USAGE = ("cpu_seconds", "minor_faults", "major_faults")
 IO = (
     "read_bytes",
@@ -25,7 +24,7 @@ IO = (
 COUNTERS = (*USAGE, *IO)
 Reading = tuple[float, ...]
 _FILE = "/proc/self/io"
-#: Bytes that hold all that the kernel writes there.
+#: Bytes that hold the whole file of the kernel.
 _LENGTH = 4096
 
 
@@ -33,7 +32,7 @@ class Meter:
     """Reads the kernel's counters of this process.
 
     A reading of `USAGE` takes half a microsecond, one of all `COUNTERS` some microseconds.
-    Counters that this kernel does not show stay 0.
+    Counters that this kernel does not report stay 0.
 
     Parameters
     ----------
@@ -51,7 +50,7 @@ class Meter:
                 self._file = -1
 
     def begin(self) -> Reading:
-        """Return the counters as they stand when this call has returned."""
+        """Return the counters as they stand when this call returns."""
         if not self.io:
             return _usage()
         io, nbytes = self._io()
@@ -61,7 +60,7 @@ class Meter:
         return (*_usage(), *io)
 
     def since(self, before: Reading) -> Reading:
-        """Return what has been counted since `begin` returned."""
+        """Return the amounts counted since `begin` returned."""
         now = (*_usage(), *self._io()[0]) if self.io else _usage()
         return tuple([b - a for a, b in zip(before, now, strict=True)])
 
@@ -72,7 +71,7 @@ class Meter:
             self._file = -1
 
     def _io(self) -> tuple[tuple[float, ...], int]:
-        """Return what the kernel's file says, and how many bytes were read to learn it."""
+        """Return the values of the kernel's file, and the number of bytes read for them."""
         if self._file < 0:
             return (0.0,) * len(IO), 0
         text = os.pread(self._file, _LENGTH, 0)
@@ -92,7 +91,7 @@ class PeakMemory:
     """Reads the peak resident set size since the last reset.
 
     Linux keeps the peak as ``VmHWM`` and resets it when ``5`` is written to ``clear_refs``
-    (proc(5)). Where that is not allowed, the peak of the whole life of the process is read.
+    (proc(5)). Where that is not permitted, the peak of the whole life of the process is read.
     """
 
     def __init__(self) -> None:
@@ -106,7 +105,7 @@ class PeakMemory:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave out of the peak what is taken meanwhile, where the kernel allows it."""
+        """Exclude allocations in this block from the peak, where the kernel permits it."""
         self._before = self.read()
         yield
         self._clear()

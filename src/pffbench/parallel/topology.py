@@ -1,4 +1,4 @@
-"""Which ranks share a node, and which rank reads what another node wrote."""
+"""Topology: ranks that share a node, and the rank that reads another node's data."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Team:
     node : mpi4py.MPI.Comm
         The ranks on this rank's node.
     topology : Topology
-        Who runs where.
+        The node of each rank.
     """
 
     comm: MPI.Intracomm
@@ -86,7 +86,7 @@ class Team:
 
     @classmethod
     def of(cls, comm: MPI.Intracomm) -> Team:
-        """Find out which ranks share a node; collective."""
+        """Find which ranks share a node; collective."""
         from mpi4py import MPI
 
         node = comm.Split_type(MPI.COMM_TYPE_SHARED, key=comm.rank)
@@ -120,7 +120,7 @@ class Team:
         return bool(self.node.rank == 0)
 
     def share_on_node(self, items: Iterable[T]) -> list[T]:
-        """Deal the items that any rank of this node named out to the node's ranks.
+        """Distribute the items that any rank of this node named over the node's ranks.
 
         Each item goes to exactly one rank of the node, so that work on a file that several
         ranks wrote to is done once per node. Collective over the node.
@@ -129,7 +129,7 @@ class Team:
         return self._mine(named)
 
     def share_both_on_node(self, these: Iterable[T], those: Iterable[T]) -> tuple[list[T], list[T]]:
-        """Deal out items of two kinds, each as `share_on_node` does, at once."""
+        """Distribute items of two kinds at once, each as `share_on_node` does."""
         named = self.node.allgather((list(these), list(those)))
         return self._mine(one for one, _ in named), self._mine(other for _, other in named)
 

@@ -1,10 +1,10 @@
-"""An end to runs that hang: no rank waits for ever for one that is stuck or gone.
+"""The watchdog of a run that hangs: no rank waits for ever for one that is stuck or gone.
 
-Collective calls return only when all ranks make them. Each rank writes down until when the step
-that it begins must have ended (`leases`), before the barrier in front of a timed phase, so that
-nothing of it is timed. One process a node looks on (`watchman`): it tells where the ranks are and
-ends them when a step has not ended in time, when a rank is gone and the launcher leaves the others
-waiting for it, or when the file system is full and nothing goes on.
+Collective calls return only when all ranks make them. Each rank writes the time by which a step
+must have ended (`heartbeat`) before the barrier in front of a timed phase, so none of it is timed.
+One process per node watches (`watchdog_process`): it reports where the ranks are and ends them when
+a step exceeds its time, when a rank is gone and the launcher leaves the others waiting for it, or
+when the file system is full and nothing progresses.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ _MEMORY = "/dev/shm"
 
 
 class Watchdog:
-    """Has this rank watched while the ``with`` block runs; collective over the node.
+    """Watches this rank while the ``with`` block runs; collective over the node.
 
     Parameters
     ----------
     team : Team
         The ranks.
     limit : str
-        How long a step may take, in the words of the command line; ``none`` when nobody is to
-        watch.
+        How long a step may take, in the words of the command line; ``none`` to disable the
+        watchdog.
     scratch : str
-        The directory that is written to; when it is full, a step in ``writing`` in which nothing
-        moves counts as hung long before the limit. Nobody looks at it when empty.
+        The directory that is written to; when it is full, a step in ``writing`` without progress
+        counts as hung long before the limit. Empty: not checked.
     writing : sequence of str
         Names of the steps in which files are written.
     results : str
-        The results directory, where it is noted that ranks which had been asked to end were killed
-        before they had.
+        The results directory, where it is recorded that ranks which a signal had asked to end
+        were killed before they ended.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class Watchdog:
         self._holder: RankLease | None = None
         self._stacks = -1
         self._watchman: subprocess.Popen[bytes] | None = None
-        #: Why nobody watches the ranks of this node, where somebody should.
+        #: Why the ranks of this node are not watched although a limit is set.
         self.missing: str | None = None
-        #: Called at the beginning of each step, where nothing is timed.
+        #: Called at the beginning of each step, outside of timed regions.
         self.between_steps: Callable[[], None] | None = None
 
     def __enter__(self) -> Watchdog:
@@ -87,26 +87,26 @@ class Watchdog:
         return self
 
     def begin(self, about: str, seconds: float) -> None:
-        """Say what the following steps belong to, and how long each of them may take."""
+        """Set the subject of the following steps and the time limit of each."""
         self._seconds = seconds
         if self._holder is not None:
             self._holder.about(about)
             self._holder.step("beginning", seconds)
 
     def step(self, name: str) -> None:
-        """Begin a step: that is the sign that the one before has ended."""
+        """Begin a step, which also marks the end of the one before."""
         if self.between_steps is not None:
             self.between_steps()
         if self._holder is not None:
             self._holder.step(name, self._seconds)
 
     def asked_to_end(self) -> None:
-        """Say that a signal has come; may be called by its handler."""
+        """Record that a signal has arrived; may be called by its handler."""
         if self._holder is not None:
             self._holder.asked_to_end()
 
     def failed(self, error: BaseException) -> None:
-        """Say that this rank failed in the step: it waits for others, who may wait for it."""
+        """Record that this rank failed in the step: it waits for others, who may wait for it."""
         if self._holder is not None:
             self._holder.failed(f"{type(error).__name__}: {error}")
 
@@ -130,7 +130,7 @@ class Watchdog:
                 self._watchman.wait()
 
     def _opened(self) -> int:
-        """Open the file of the node's leases, which has no name any more when all have it."""
+        """Open the file of the node's leases, which is unlinked when all have it open."""
         path, file = "", -1
         if self._team.is_leader:
             import tempfile
@@ -166,7 +166,7 @@ class Watchdog:
                 stdout=subprocess.DEVNULL,
                 pass_fds=[file],
                 env={**os.environ, "PYTHONPATH": paths},
-                start_new_session=True,  # a launcher kills groups; this process ends by itself
+                start_new_session=True,  # a launcher kills groups; this process ends on its own
             )
         except OSError as error:
             self.missing = f"its process cannot be made: {error.strerror}"

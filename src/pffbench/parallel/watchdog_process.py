@@ -1,9 +1,9 @@
 """The watchdog's process on each node, which ends the ranks of a run that hangs.
 
-It sleeps until the first lease runs out or a rank is gone, and looks four times a minute whether
-anything moves, for less than a millisecond. It takes no time from the ranks and needs nothing from
-them: a rank that hangs in a library which keeps Python's lock still answers the signal for its
-stacks, because that is handled in C.
+It sleeps until the first lease expires or a rank is gone, and checks four times a minute for
+progress, in less than a millisecond. It takes no time from the ranks and needs nothing from them:
+a rank that hangs in a library which holds Python's lock still answers the signal for its stacks,
+because the signal is handled in C.
 
 Started by `watchdog` as ``python -m pffbench.parallel.watchdog_process DESCRIPTOR COUNT LIMIT
 PLACES``; the end of its standard input is the end of the rank that started it.
@@ -35,42 +35,42 @@ from pffbench.parallel.heartbeat import (
 )
 from pffbench.regular_files import read_regular, write_replacing
 
-#: Seconds that ranks live on after their stacks are told, so that those of other nodes can tell
-#: theirs before a launcher ends all of them at the first that dies.
+#: Seconds that ranks live on after their stacks are reported, so that those of other nodes can be
+#: reported before a launcher ends all ranks at the first death.
 GRACE = 3.0
-#: Seconds that a launcher has to end the others when a rank is gone, before they are ended here.
+#: Seconds that a launcher has to end the others when a rank is gone, before this process does.
 PATIENCE = 5.0
-#: Seconds for the ranks to write down their stacks.
+#: Seconds for the ranks to write their stacks.
 _WRITING = 1.0
-#: A deadline that has passed is looked at once more after so many seconds: the step may end in
-#: the moment that it is looked at.
+#: A deadline that has passed is checked once more after so many seconds: the step may end in
+#: the moment of the check.
 _ONCE_MORE = 0.2
-#: Seconds between looks at a step that goes on: when all of two looks is as it was, and the file
-#: system is full, it will not end.
+#: Seconds between checks of a step in progress: when two checks find the same state and the file
+#: system is full, the step will not end.
 LOOK = 15.0
-#: With less room than this a file system is full.
+#: A file system with less free space than this is full.
 _NO_ROOM = 2**20
-#: Bytes of a `run.json` that is still read.
+#: Maximum bytes of a `run.json` that is read.
 _LARGEST = 2**29
-#: Longest sleep, should a clock or a descriptor not do what it should.
+#: Longest sleep, in case a clock or a descriptor fails.
 _LONGEST = 3600.0
 
 
 class NodeWatchdog:
-    """Looks on until the ranks of a node have come to their end, or have to be brought to it.
+    """Watches the ranks of a node until they have ended, and ends them if necessary.
 
     Parameters
     ----------
     leases : Leases
-        What the ranks are about.
+        The leases of the ranks.
     limit : str
         How long a step may take, in words.
     scratch : str
-        The directory that the ranks write to; nobody looks at it when empty.
+        The directory that the ranks write to; empty: not checked.
     writing : sequence of str
-        The steps in which they do.
+        The steps in which files are written.
     results : str
-        The results directory; empty where nothing is to be noted there.
+        The results directory; empty: nothing is recorded there.
     """
 
     def __init__(
@@ -111,12 +111,12 @@ class NodeWatchdog:
                 opened = self._sleep(until, opened)
                 continue
             time.sleep(_ONCE_MORE)
-            if set(late) & set(self._leases):  # still as it was
+            if set(late) & set(self._leases):  # unchanged
                 self._end(self._overdue(self._late()))
                 return
 
     def _note_end(self, gone: Sequence[Lease]) -> None:
-        """Note that rank 0, which records, was killed after a signal had asked it to end."""
+        """Record that rank 0, which keeps the records, was killed after a signal to end."""
         if self._results and any(lease.rank == 0 and lease.asked for lease in gone):
             with suppress(OSError, ValueError):
                 note_interrupted(self._results)
@@ -126,10 +126,10 @@ class NodeWatchdog:
         return [lease for lease in self._leases if not lease.left and lease.until <= now]
 
     def _is_stuck(self, waiting: Sequence[Lease]) -> bool:
-        """Whether the ranks write to a full file system and nothing has moved since the last look.
+        """Whether the ranks write to a full file system without progress since the last check.
 
-        A library in which one rank finds no room may leave the others waiting for that rank, and
-        that rank for them: neither comes back to say so.
+        A library in which one rank finds no space may leave the others waiting for that rank, and
+        that rank for them: no call returns an error.
         """
         now = time.monotonic()
         if now < self._next_look:
@@ -141,7 +141,7 @@ class NodeWatchdog:
         return as_before and at_it and _is_full(self._scratch)
 
     def _sleep(self, until: float, opened: bool) -> bool:
-        """Wait for the deadline, or a rank's end; return whether standard input is still open."""
+        """Wait for the deadline or a rank's end; return whether standard input is still open."""
         handles = [fd for fd in self._processes.values() if fd is not None]
         left = min(max(0.0, until - time.monotonic()), _LONGEST)
         ready, _, _ = select.select([*handles, *([sys.stdin] if opened else [])], [], [], left)
@@ -182,7 +182,7 @@ class NodeWatchdog:
         )
 
     def _end(self, why: str) -> None:
-        """Tell why and where the ranks are, then end them."""
+        """Report where the ranks are and why they are ended, then end them."""
         living = self._living()
         for lease in living:
             with suppress(OSError):
@@ -199,7 +199,7 @@ class NodeWatchdog:
         time.sleep(GRACE)
         for lease in self._living():
             with suppress(OSError):
-                os.kill(lease.pid, signal.SIGKILL)  # a library that hangs heeds nothing less
+                os.kill(lease.pid, signal.SIGKILL)  # a library that hangs heeds no other signal
 
     def _living(self) -> list[Lease]:
         return [lease for lease in self._leases if not lease.left and self._lives(lease)]
@@ -227,7 +227,7 @@ def _where(lease: Lease) -> str:
 
 
 def _process(pid: int) -> int | None:
-    """Return a descriptor that tells when a process ends; None where the kernel has none."""
+    """Return a descriptor that signals a process's end; None where the kernel has none."""
     try:
         return os.pidfd_open(pid)
     except (OSError, AttributeError):  # Linux before 5.3; then deadlines have to do
@@ -240,7 +240,7 @@ def _say(*lines: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Look on beside the ranks whose leases are in the file that the arguments name."""
+    """Watch the ranks whose leases are in the file that the arguments name."""
     descriptor, count, limit, *places = arguments
     # Signals for the job are for its ranks; this process ends with them.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):

@@ -1,1 +1,1 @@
-"""The file system under test: scratch directory, page cache, durability, what it is."""
+"""The file system under test: type, scratch directory and owner, page cache, durability."""

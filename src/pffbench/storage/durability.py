@@ -1,8 +1,8 @@
 """Durability: files, directories and dirty pages on their way to the device.
 
-The kernel writes dirty pages out in the background. What one repetition has left behind would be
-written during the next one, which then takes several times as long: of all noise in writing this
-is the largest part.
+The kernel writes dirty pages in the background. Pages left by one repetition would be written
+during the next one, which then takes several times as long: the largest source of noise in write
+measurements.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BLOCK_BYTES = 512  # the unit of st_blocks, whatever the file system's block si
 
 
 class DiskUsage(NamedTuple):
-    """What files take.
+    """Space and number of files.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class DiskUsage(NamedTuple):
     apparent : int
         Bytes of the file sizes.
     files : int
-        Number of files; directories are not counted, nor what they take.
+        Number of files; directories and their space are not counted.
     """
 
     stored: int
@@ -40,10 +40,10 @@ class DiskUsage(NamedTuple):
 
 
 def sync_files(paths: Iterable[str]) -> None:
-    """Put the data and metadata of files on their device: open, fsync(2), close, one by one.
+    """Write the data and metadata of files to their device: open, fsync(2), close, one by one.
 
     A file that another rank wrote may be synced too; on a network file system this does not
-    reach pages that another node still holds, so let the node that wrote sync.
+    reach pages that another node still holds, so the writing node must sync.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def sync_files(paths: Iterable[str]) -> None:
 
 
 def sync_directories(paths: Iterable[str]) -> None:
-    """Put directories on their device, so that the names in them survive a loss of power.
+    """Write directories to their device, so that the names in them survive a loss of power.
 
     Raises
     ------
@@ -108,9 +108,9 @@ def files_below(paths: Iterable[str]) -> Iterator[str]:
 
 
 def disk_usage(paths: Iterable[str]) -> DiskUsage:
-    """Add up what files, and directories with all below them, take on the device.
+    """Add up the space of files, and of directories with all below them, on the device.
 
-    Space that a file system allocates late is only counted after a sync. Symbolic links are not
+    Space that a file system allocates late is counted only after a sync. Symbolic links are not
     followed and count nothing.
 
     Raises
@@ -145,7 +145,7 @@ def _regular_files(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]
 
 
 def _regular_files_in(directory: str) -> Iterator[tuple[str, os.stat_result]]:
-    waiting = [directory]  # a directory of somebody else may be nested deeper than calls can be
+    waiting = [directory]  # a directory of another user may be nested deeper than calls can be
     while waiting:
         with os.scandir(waiting.pop()) as entries:
             for entry in entries:
@@ -163,7 +163,7 @@ _POLL = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """How a node was found at the start of a repetition.
+    """State of a node's dirty pages at the start of a repetition.
 
     Parameters
     ----------
@@ -178,22 +178,22 @@ class Settled:
 
     @property
     def quiet(self) -> bool:
-        """Whether little is left to be written."""
+        """Whether little is left to write."""
         return self.dirty_bytes <= QUIET
 
 
 class Settler:
-    """Writes a file system out, on one rank of each node.
+    """Writes dirty pages of a file system to the device, on one rank of each node.
 
-    syncfs(2) cannot be given a limit of time. It runs in a thread, and when it has not returned in
-    time the repetition begins without it; no second one is started before it has returned.
+    syncfs(2) has no time limit. It runs in a thread, and when it has not returned in time the
+    repetition begins without it; no second one is started before it has returned.
 
     Parameters
     ----------
     directory : str
         Any directory on the file system.
     limit : float
-        Most seconds to wait.
+        Maximum seconds to wait.
     """
 
     def __init__(self, directory: str, limit: float) -> None:
@@ -216,10 +216,10 @@ class Settler:
 
 
 def _syncfs(directory: str) -> None:
-    """Write out the file system of a directory; what cannot be written shows in `dirty_bytes`."""
+    """Write out the file system of a directory; pages that remain show in `dirty_bytes`."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:  # it has gone; the repetition will say so
+    except OSError:  # it has gone; the repetition will fail with the error
         return
     try:
         ctypes.CDLL(None, use_errno=True).syncfs(descriptor)
@@ -228,7 +228,7 @@ def _syncfs(directory: str) -> None:
 
 
 def dirty_bytes(meminfo: Path = _MEMINFO) -> int:
-    """Return the bytes of this node that are dirty or under write-back; 0 where nothing tells."""
+    """Return this node's bytes that are dirty or under write-back; 0 where none are reported."""
     try:
         text = meminfo.read_text()
     except OSError:

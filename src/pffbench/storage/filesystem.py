@@ -32,23 +32,23 @@ class FileSystem:
     Attributes
     ----------
     path : str
-        The path that was asked about, absolute and without symbolic links.
+        The given path, absolute and without symbolic links.
     mount_point, device, kernel_type, options : str
         As the kernel lists the mount; options of the mount and of the file system together.
     type : str
-        What it is: the kernel's type, save that a FUSE mount is named by what serves it.
+        The kernel's type, except that a FUSE mount is named after the file system that serves it.
     total_bytes, free_bytes : int
-        Size, and what the user may still take (without the blocks reserved for root). A quota is
-        not seen.
+        Size, and the space available to the user (without the blocks reserved for root). A
+        quota is not included.
     free_inodes : int or None
-        Files that can still be made; None where the file system does not count them.
+        Files that can still be created; None where the file system does not count them.
     block_size : int
         Bytes of the preferred I/O unit as statvfs(3) gives it.
     in_memory : bool
-        The files live in memory, so their pages cannot be evicted.
+        Whether the files live in memory, so that their pages cannot be evicted.
     striping : str or None
-        What the file system's own tool says about the placement of the data, or why it said
-        nothing; None for a type that is not known to stripe.
+        Placement of the data as the file system's own tool prints it, or why there is none;
+        None for a type that is not known to stripe.
     """
 
     path: str
@@ -90,7 +90,7 @@ def filesystem(path: str) -> FileSystem:
         The path cannot be reached.
     """
     existing = nearest_existing(path)
-    space = os.statvfs(existing)  # first: it makes an automounter mount what is asked about
+    space = os.statvfs(existing)  # first: it makes an automounter mount the file system
     mount = _mount_of(existing)
     fs_type = real_type(mount.type, mount.device)
     return FileSystem(
@@ -132,7 +132,7 @@ def nearest_existing(path: str) -> str:
 
 
 def striping(fs_type: str, path: str, timeout: float = 5.0) -> str | None:
-    """Ask the file system's own tool how it places the data of a path.
+    """Query the placement of a path's data with the file system's own tool.
 
     Parameters
     ----------
@@ -141,12 +141,12 @@ def striping(fs_type: str, path: str, timeout: float = 5.0) -> str | None:
     path : str
         An existing file or directory.
     timeout : float
-        Seconds that the tool may take.
+        Time limit of the tool in seconds.
 
     Returns
     -------
     str or None
-        What the tool printed (or why it printed nothing), None for types without such a tool.
+        The tool's output (or why there is none), None for types without such a tool.
     """
     commands = _STRIPING_COMMANDS.get(fs_type)
     if commands is None:
@@ -187,7 +187,7 @@ def _mount_of(existing: str) -> Mount:
 
 
 def _mount_number(existing: str) -> int:
-    """Ask the kernel for the mount, which is right for bind mounts and mounts over mounts too."""
+    """Query the kernel for the mount, which is right for bind mounts and stacked mounts too."""
     fd = os.open(existing, os.O_PATH | os.O_CLOEXEC)
     try:
         fields = Path(f"/proc/self/fdinfo/{fd}").read_text().split()
@@ -209,11 +209,11 @@ def _unescape(field: str) -> str:
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), field)
 
 
-# A program that serves a mount names itself as the subtype, `fuse.sshfs`. One that does not can be
-# known by the device that it gives, which is free text. A bare word is not enough: some give the
-# name of a bucket.
+# A program that serves a mount names itself as the subtype, `fuse.sshfs`. Otherwise the device that
+# it gives may identify it, which is free text. A bare word is not enough: some give the name of a
+# bucket.
 _FUSE = re.compile(r"fuse(blk)?(\.(?P<subtype>.+))?")
-# What libfuse makes of a subtype where the kernel is told only a device.
+# The subtype that libfuse sets where the kernel receives only a device.
 _SUBTYPE_IN_DEVICE = re.compile(r"(?P<subtype>[A-Za-z][A-Za-z0-9._-]*)#")
 _DEVICES = {
     "JuiceFS:": "juicefs",
@@ -235,7 +235,7 @@ _KNOWN_AS = {
 
 
 def real_type(kernel_type: str, device: str) -> str:
-    """Name a file system by what serves it.
+    """Name a file system by the program or service behind it.
 
     Parameters
     ----------
@@ -245,10 +245,10 @@ def real_type(kernel_type: str, device: str) -> str:
     Returns
     -------
     str
-        The kernel's type where this is no FUSE mount, or nothing tells what it is. Else what
-        the subtype or the device tells, such as ``sshfs`` for ``fuse.sshfs``, and ``moosefs`` for
-        ``fuse`` with the device ``mfs#host:9421``. LizardFS names itself like MooseFS, of which
-        it is a copy.
+        The kernel's type where this is no FUSE mount, or nothing identifies it. Else the type
+        from the subtype or the device, such as ``sshfs`` for ``fuse.sshfs``, and ``moosefs`` for
+        ``fuse`` with the device ``mfs#host:9421``. LizardFS, a fork of MooseFS, names itself
+        like MooseFS.
     """
     fuse = _FUSE.fullmatch(kernel_type)
     if fuse is None:
@@ -264,13 +264,13 @@ def real_type(kernel_type: str, device: str) -> str:
     return _PROGRAMS.get(device, kernel_type)
 
 
-#: Both tools count space in units of so many bytes.
+#: Unit of both tools for space, in bytes.
 _UNIT = 1024
 
 
 @dataclass(frozen=True)
 class Quota:
-    """What is left of a quota.
+    """The remainder of a quota.
 
     Parameters
     ----------
@@ -283,22 +283,22 @@ class Quota:
 
 
 def quota_left(there: FileSystem, timeout: float = 5.0) -> Quota | None:
-    """Ask what the user may still store; None where there is no tool, or no answer.
+    """Query the user's remaining quota; None where there is no tool, or no answer.
 
-    Only the user's own quota is seen, not that of a group, a project or a directory.
+    Only the user's own quota is queried, not that of a group, a project or a directory.
 
     Parameters
     ----------
     there : FileSystem
-        Where.
+        The file system.
     timeout : float
-        Seconds that the tool may take.
+        Time limit of the tool in seconds.
     """
     user = str(os.getuid())
     if there.type == "lustre":
         name, options = "lfs", ["quota", "-q", "-u", user, there.mount_point]
     else:
-        # As numbers only, a mount a line: without these options a missing grace time is a gap.
+        # Numbers only, one line per mount: without these options a missing grace time is a gap.
         name = "quota"
         options = ["--user", "--raw-grace", "--no-wrap", "--show-mntpoint", "--hide-device", user]
     program = shutil.which(name)
@@ -309,10 +309,10 @@ def quota_left(there: FileSystem, timeout: float = 5.0) -> Quota | None:
 
 
 def parsed(text: str, mount_point: str) -> Quota | None:
-    """Read what ``lfs quota`` and ``quota`` print of a mount.
+    """Parse the output of ``lfs quota`` and ``quota`` for a mount.
 
-    Behind the mount's name stand: space used, soft limit, hard limit, grace time, and the same of
-    files. An asterisk marks a limit that is passed, brackets a number that is not exact, and a
+    After the mount's name follow: space used, soft limit, hard limit, grace time, and the same
+    for files. An asterisk marks an exceeded limit, brackets a number that is not exact, and a
     limit of 0 is none.
     """
     words = text.split()
@@ -330,19 +330,19 @@ def parsed(text: str, mount_point: str) -> Quota | None:
 
 
 def check_parent(parent: Path, may_be_made: bool) -> None:
-    """Refuse a directory in which none can be made.
+    """Refuse a directory in which no directory can be created.
 
     Parameters
     ----------
     parent : Path
         The directory, with links resolved.
     may_be_made : bool
-        Whether it need not exist.
+        Whether it may be created, and so need not exist.
 
     Raises
     ------
     UserError
-        It cannot be reached, is missing, no directory, or not writable.
+        It cannot be reached, is missing, is no directory, or is not writable.
     """
     try:
         nearest = Path(nearest_existing(str(parent)))
@@ -365,12 +365,12 @@ _WHY = "ranks that share a file through parallel HDF5 may wait for ever when it 
 
 
 def require_room(directory: str | None, space: int, longest: int) -> None:
-    """Look whether files can be written.
+    """Check that files can be written.
 
     Parameters
     ----------
     directory : str or None
-        Where they will be; None where another rank asks the file system.
+        Where they will be; None where another rank queries the file system.
     space : int
         Bytes that all of them need.
     longest : int
@@ -379,7 +379,7 @@ def require_room(directory: str | None, space: int, longest: int) -> None:
     Raises
     ------
     OSError
-        There is less room, or a process may not write so long a file (``ulimit -f``).
+        The space is insufficient, or a process may not write so long a file (``ulimit -f``).
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if limit != resource.RLIM_INFINITY and limit < longest:

@@ -1,8 +1,8 @@
-"""Ownership of a scratch directory: its marker file and the process that made it.
+"""Ownership of a scratch directory: its marker file and the process that created it.
 
-A killed run leaves its lock and its scratch directory behind. Both name the process, so that the
-next one can find out whether it may take them over. Only what is *known* to have ended counts as
-ended: a process of this machine by its number and start time, a job by what Slurm says of it.
+A killed run leaves its lock and its scratch directory. Both record the process, so that the next
+run can determine whether it may take them over. Only a process that is *known* to have ended counts
+as ended: a process of this machine by its number and start time, a job by Slurm's records.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from pffbench.regular_files import read_regular
 from pffbench.text import one_line
 from pffbench.tools import run_tool
 
-#: Seconds that Slurm may take to answer.
+#: Time limit of Slurm commands, in seconds.
 _ANSWER = 10.0
-#: Bytes of a file in which a process is written down; it is a line.
+#: Maximum bytes of a file that records a process; it is a line.
 _LONGEST = 2**14
 _LONGEST_FACT = 200
-#: The largest number that Linux gives a process (PID_MAX_LIMIT).
+#: The largest process number of Linux (PID_MAX_LIMIT).
 _LARGEST_PID = 2**22
-#: What can name a job, and is no option of a program that is asked about it.
+#: Pattern of a job's name, which cannot be mistaken for an option of a command.
 _JOB = re.compile(r"([0-9A-Za-z][0-9A-Za-z_.+\[\]-]{0,63})?")
 
 
 @dataclass(frozen=True)
 class ProcessStatus:
-    """What became of a process.
+    """Whether a process has ended.
 
     Parameters
     ----------
     state : {"ended", "runs", "unknown"}
-        Whether it is known to have ended, or to run.
+        ``ended`` and ``runs`` only where that is known.
     why : str
-        How that is known, or why it is not.
+        How the state is known, or why it is not.
     """
 
     state: Literal["ended", "runs", "unknown"]
@@ -51,22 +51,21 @@ class ProcessStatus:
 
 @dataclass(frozen=True)
 class OwnerProcess:
-    """A process, as it writes itself down.
+    """A process, identified so that it is recognisable also after it has ended.
 
     Parameters
     ----------
     host, user : str
-        Where it runs, and for whom.
+        Its host and its user.
     pid : int
         Its number.
     date : str
-        When it wrote this, in UTC.
+        When this record was written, in UTC.
     boot, namespace, started : str
-        The start of its machine, the set of process numbers that its own is from, and when it
-        began in the kernel's ticks: with the number they name it once and for all. Empty when
-        unknown.
+        The boot of its machine, its namespace of process numbers, and its start in the kernel's
+        ticks: with the number they identify it uniquely. Empty when unknown.
     job, restart : str
-        Its batch job, and how often that had been started before; empty outside of one.
+        Its batch job, and the number of restarts of the job; empty outside of one.
     """
 
     host: str
@@ -96,7 +95,7 @@ class OwnerProcess:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> OwnerProcess:
-        """Return a process that wrote these facts down; other facts are passed over.
+        """Return the process that these facts record; other facts are ignored.
 
         Raises
         ------
@@ -115,7 +114,7 @@ class OwnerProcess:
         return cls(**{**texts, "pid": pid})  # type: ignore[arg-type]
 
     def facts(self) -> dict[str, Any]:
-        """Return what is to be written down."""
+        """Return the facts to be recorded."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -123,7 +122,7 @@ class OwnerProcess:
         return f"process {self.pid} on {self.host} of {self.user}{job}, since {self.date}"
 
     def fate(self) -> ProcessStatus:
-        """Find out what became of the process."""
+        """Determine whether the process has ended."""
         here = bool(self.boot) and self.boot == _boot()
         if here and self.namespace == _namespace():
             return self._fate_here()
@@ -141,7 +140,7 @@ class OwnerProcess:
         return ProcessStatus("ended", "its process is gone")
 
     def _fate_of_job(self) -> ProcessStatus:
-        """Ask Slurm; of one's own job an earlier start has ended."""
+        """Query Slurm; an earlier start of the present job has ended."""
         if self.job == os.environ.get("SLURM_JOB_ID"):
             restart = os.environ.get("SLURM_RESTART_COUNT", "0")
             if restart != self.restart:
@@ -162,7 +161,7 @@ class OwnerProcess:
 
 
 def read_facts(path: str | Path, *, dir_fd: int | None = None) -> dict[str, Any]:
-    """Return what is written down in a file by which a process holds something.
+    """Return the record of the process that owns a file, such as a lock or a marker.
 
     Parameters
     ----------
@@ -174,7 +173,7 @@ def read_facts(path: str | Path, *, dir_fd: int | None = None) -> dict[str, Any]
     Returns
     -------
     dict
-        Empty where it is not what a process writes.
+        Empty where the file holds no such record.
 
     Raises
     ------
@@ -190,7 +189,7 @@ def read_facts(path: str | Path, *, dir_fd: int | None = None) -> dict[str, Any]
 
 
 def _user() -> str:
-    import getpass  # which brings the terminal's settings; only who marks a directory asks
+    import getpass  # which loads the terminal's settings; only the marking of a directory needs it
 
     try:
         return getpass.getuser()
@@ -210,9 +209,9 @@ def _namespace() -> str:
 
 
 def _started(pid: int) -> str:
-    """Return field 22 of /proc/PID/stat (proc(5)): when the process began, in ticks."""
+    """Return field 22 of /proc/PID/stat (proc(5)): the start of the process, in ticks."""
     fields = _read(f"/proc/{pid}/stat").rpartition(") ")[2].split()
-    if len(fields) < 20 or fields[0] == "Z":  # it has ended; only its parent has not noticed
+    if len(fields) < 20 or fields[0] == "Z":  # it has ended; its parent has not waited for it yet
         return ""
     return fields[19]
 
@@ -226,14 +225,14 @@ def _read(path: str) -> str:
 
 MARKER = ".pffbench-run"
 PREFIX = "pffbench-"
-#: The job scripts make a directory of this name for each job, and the runs of the job theirs in it.
+#: The job scripts create a directory of this name for each job; its runs create theirs in it.
 JOB_PREFIX = "pffbench-job-"
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """A scratch directory of some run, with what its marker says.
+    """A scratch directory of some run, with the contents of its marker.
 
     Parameters
     ----------
@@ -241,10 +240,10 @@ class Leftover:
         The directory.
     run_id : str
         The run.
-    holder : Holder
-        The process that made it, or went on with the run there last.
+    holder : OwnerProcess
+        The process that created it, or that last resumed the run there.
     kept_for : str
-        The results directory of a run whose files another job is still to read; else empty.
+        The results directory of a run whose files another job will read; else empty.
     """
 
     path: str
@@ -254,7 +253,7 @@ class Leftover:
 
 
 def mark(directory: Path, run_id: str, kept_for: str = "") -> None:
-    """Put the marker of a run into a new directory, or remove the directory again."""
+    """Write the marker of a run into a new directory, or remove the directory again."""
     try:
         _write_marker(directory / MARKER, run_id, kept_for)
     except OSError:  # the device is full: leave no directory that nobody may remove
@@ -263,7 +262,7 @@ def mark(directory: Path, run_id: str, kept_for: str = "") -> None:
 
 
 def mark_again(directory: Path, run_id: str, kept_for: str = "") -> None:
-    """Put this process's name into the marker of a run that goes on: it holds the directory now."""
+    """Write this process into the marker of a resumed run: it owns the directory now."""
     new = directory / f"{MARKER}.new"
     new.unlink(missing_ok=True)
     _write_marker(new, run_id, kept_for)
@@ -280,7 +279,7 @@ def _write_marker(path: Path, run_id: str, kept_for: str) -> None:
 
 
 def read_marker(directory_fd: int) -> dict[str, object]:
-    """Return what the marker says; empty when there is none, or none that can be read."""
+    """Return the contents of the marker; empty when there is none, or none that can be read."""
     try:
         return read_facts(MARKER, dir_fd=directory_fd)
     except OSError:
@@ -290,7 +289,7 @@ def read_marker(directory_fd: int) -> dict[str, object]:
 def find_leftovers(parent: str) -> list[Leftover]:
     """List the marked directories of runs, also in directories of jobs, sorted by path.
 
-    Symbolic links and directories that cannot be read are passed over.
+    Symbolic links and directories that cannot be read are skipped.
 
     Raises
     ------
@@ -318,7 +317,7 @@ def _candidates(parent: str) -> Iterator[str]:
 
 
 def leftover_at(path: str) -> list[Leftover]:
-    """Return what the marker of a directory says; nothing without a marker."""
+    """Return the contents of a directory's marker; nothing without a marker."""
     try:
         fd = os.open(path, OPEN_DIRECTORY)
     except OSError:

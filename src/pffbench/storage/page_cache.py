@@ -1,10 +1,10 @@
-"""Control of the page cache, and the proof of its state.
+"""Control of the page cache, and measurement of its state.
 
 A read after a write measures the memory of the node unless the pages are evicted first, and
-eviction is only a request to the kernel. So whoever evicts measures afterwards what stayed.
+eviction is only a request to the kernel. So the resident pages are counted after each eviction.
 
-Only the page cache of *this* node is seen and touched. File systems with a cache of their own
-(the page pool of GPFS, the ARC of ZFS, the servers of Lustre) keep what they hold.
+Only the page cache of *this* node is controlled. File systems with a cache of their own
+(the page pool of GPFS, the ARC of ZFS, the servers of Lustre) keep their contents.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from pffbench.parallel.topology import Team
 
 _WINDOW_PAGES = 2**18  # 1 GiB of 4 KiB pages: bounds the answer vector for huge files
 _READ_BYTES = 4 * 2**20
-_PROT_NONE = 0  # mincore needs a mapping, not the right to read it
+_PROT_NONE = 0  # mincore needs a mapping, not the permission to read it
 _MAP_FAILED = ctypes.c_void_p(-1).value
 
 
 @dataclass(frozen=True)
 class Residency:
-    """How much of some files the page cache of this node holds.
+    """Resident pages of files in the page cache of this node.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Residency:
 
     @property
     def fraction(self) -> float:
-        """Part of the pages that is held, 0 to 1; NaN where there are no pages."""
+        """Resident part of the pages, 0 to 1; NaN where there are no pages."""
         return self.resident / self.total if self.total else math.nan
 
     def __add__(self, other: Residency) -> Residency:
@@ -56,9 +56,9 @@ class Residency:
 def residency(paths: Iterable[str]) -> Residency:
     """Count the pages of files that are in the page cache.
 
-    Asks mincore(2) about a mapping of each file, which reads nothing. Empty files count as no
-    pages. Since Linux 5.2 the kernel tells the truth only to the owner of a file or to those who
-    may write it; to anybody else it says that everything is resident.
+    Calls mincore(2) on a mapping of each file, which reads nothing. Empty files have no pages.
+    Since Linux 5.2 the kernel reports the residency only to the owner of a file or to those who
+    may write it; to others it reports all pages as resident.
 
     Parameters
     ----------
@@ -84,11 +84,11 @@ def residency(paths: Iterable[str]) -> Residency:
 
 
 def evict(paths: Iterable[str]) -> None:
-    """Write files out to their device and drop their pages from the page cache.
+    """Write files to their device and drop their pages from the page cache.
 
     Dirty pages cannot be dropped, so every file is synced first, and all of them before the
     first is dropped. Pages that another process has mapped stay, as do those of a file system
-    that lives in memory: measure with `residency`.
+    in memory: measure with `residency`.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def evict(paths: Iterable[str]) -> None:
 
 
 def warm(paths: Iterable[str]) -> None:
-    """Read files from end to end, so that the page cache holds them.
+    """Read files completely, so that the page cache holds them.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class _Calls:
         self.vector = np.zeros(1, np.uint8)
 
     def answers(self, pages: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-        """One byte per page to be filled; grows as needed, and is used again."""
+        """Return the result vector, one byte per page; it grows as needed and is reused."""
         if pages > self.vector.size:
             self.vector = np.zeros(pages, np.uint8)
         return self.vector[:pages]
@@ -195,19 +195,19 @@ def _last_error() -> OSError:
     return OSError(number, os.strerror(number))
 
 
-#: Pages that may still be resident for a read to count as cold, and that must be for a warm one.
+#: Largest resident part of a cold read, and smallest of a warm one.
 DROPPED_BELOW = 0.01
 WARM_ABOVE = 0.99
 
 
 @dataclass(frozen=True)
 class CacheProof:
-    """The state of the page cache right before reading; equal on all ranks.
+    """The state of the page cache directly before reading; equal on all ranks.
 
     Parameters
     ----------
     wanted : {"warm", "shifted", "dropped", "separate", "copied"}
-        What the experiment asks for.
+        State requested by the experiment.
     fraction : float
         Part of the pages of the files to be read that was resident, 0 to 1; NaN without files.
     resident : int
@@ -222,9 +222,9 @@ class CacheProof:
     def proved(self) -> bool:
         """Whether the measured fraction agrees with the state asked for.
 
-        That other nodes wrote is seen to before a run reads what another job wrote; that the
-        reading nodes hold nothing of it all the same is measured. ``shifted`` and ``copied`` say
-        what was done, and promise nothing of what is resident.
+        That other nodes wrote is checked before a run reads the files of another job; that the
+        reading nodes hold none of it is measured too. ``shifted`` and ``copied`` name a procedure,
+        and guarantee nothing about residency.
         """
         if self.wanted in ("dropped", "separate"):
             return self.fraction < DROPPED_BELOW
@@ -245,12 +245,12 @@ def bring_about(
     team : Team
         The ranks.
     wanted : {"warm", "shifted", "dropped", "separate", "copied"}
-        The state asked for. ``warm`` reads what is missing. ``dropped`` writes the files out
-        and evicts them on every node that wrote or will read them. ``shifted`` and ``separate``
-        do nothing: ranks read what others wrote. ``copied`` does nothing either: the files are
-        those of a copy (`leave_a_copy`).
+        The requested state. ``warm`` reads the pages that are missing. ``dropped`` writes the
+        files out and evicts them on every node that wrote or will read them. ``shifted`` and
+        ``separate`` do nothing: ranks read data of others. ``copied`` does nothing either: the
+        files are those of a copy (`leave_a_copy`).
     written, to_read : set of str
-        The files that this rank wrote, and those that it is going to read.
+        The files that this rank wrote, and those that it will read.
     hook : str, optional
         With ``dropped``: a command that each node runs after the eviction, for file systems
         whose cache ``posix_fadvise`` does not reach.
@@ -276,13 +276,13 @@ def bring_about(
 
 
 def resident_bytes(team: Team, to_read: AbstractSet[str]) -> int:
-    """Return how many bytes of files are in the page cache, over all nodes; collective."""
+    """Return the bytes of files in the page cache, summed over all nodes; collective."""
     found = _measured(team, team.share_on_node(to_read), to_read)
     return found.here.resident * mmap.PAGESIZE
 
 
 def copied_name(store: str) -> str:
-    """Return what the copy of a store is called: ``shared.h5`` becomes ``shared_copy.h5``."""
+    """Return the name of a store's copy: ``shared.h5`` becomes ``shared_copy.h5``."""
     path = Path(store)
     return str(path.with_name(f"{path.stem}_copy{path.suffix}"))
 
@@ -290,8 +290,8 @@ def copied_name(store: str) -> str:
 def leave_a_copy(store: str) -> None:
     """Copy a file or directory to `copied_name` and remove the original.
 
-    It is a way, used in studies, to read what was written "without caching effects". It has
-    none of the effect: what is copied goes through the page cache too, and stays there.
+    Studies use this to read data "without caching effects". It has no such effect: the copy goes
+    through the page cache too, and stays there.
 
     Raises
     ------
@@ -312,7 +312,7 @@ def run_hook(command: str) -> None:
     Raises
     ------
     RuntimeError
-        It ended with an error; the message holds what it printed.
+        It ended with an error; the message holds its output.
     """
     import subprocess
 
@@ -340,16 +340,16 @@ def _measured(team: Team, files: list[str], to_read: AbstractSet[str]) -> _Held:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What some ranks have counted, joined two by two.
+    """Page counts of some ranks, combined pairwise.
 
     Parameters
     ----------
     here : Residency
-        Pages that they found, and that their files span.
+        Resident pages and total pages of their files.
     largest : int
-        Pages that the files of the one of them span that counted most.
+        Largest number of pages that the files of any one of these ranks span.
     only : str or None
-        The file that each of them reads, if it is the same and no other.
+        The file that each of them reads, if all read this one and no other.
     """
 
     here: Residency
@@ -366,6 +366,6 @@ class _Held:
 
     @property
     def fraction(self) -> float:
-        """The part that is resident."""
+        """The resident part."""
         total = self.largest if self.only is not None else self.here.total
         return Residency(min(self.here.resident, total), total).fraction

@@ -1,4 +1,4 @@
-"""The scratch directory: made, filled and removed by one run, and by no other.
+"""The scratch directory: created, filled and removed by one run, and by no other.
 
 Everything that a run writes to the file system under test lies in one directory that carries a
 marker with the run's id. Nothing is removed unless the marker is there and names the run, and no
@@ -20,7 +20,7 @@ from pffbench.errors import UserError
 from pffbench.storage.filesystem import check_parent
 from pffbench.storage.ownership import MARKER, OPEN_DIRECTORY, PREFIX, mark, mark_again, read_marker
 
-#: Made below the working directory when nothing else is named, and removed when it is empty.
+#: Created below the working directory when no parent is given, and removed when it is empty.
 _DEFAULT_PARENT = "pffbench-scratch"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -44,23 +44,23 @@ class Scratch:
     def create(
         cls, parent: str, run_id: str, *, create_parent: bool = False, kept_for: str = ""
     ) -> Scratch:
-        """Make the directory and its marker; one rank does this, the others `attach`.
+        """Create the directory and its marker; one rank does this, the others `attach`.
 
         Parameters
         ----------
         parent : str
-            The directory to make it in, on the file system under test.
+            The directory to create it in, on the file system under test.
         run_id : str
             Letters, digits, ``.``, ``_`` and ``-``; becomes part of the name.
         create_parent : bool
-            Make a missing parent too; meant for the default place only.
+            Create a missing parent too; meant for the default place only.
         kept_for : str
             The results directory, where the files are for another job to read.
 
         Raises
         ------
         UserError
-            The parent is missing, no directory or not writable; or the directory exists already.
+            The parent is missing, is no directory or is not writable; or the directory exists.
         """
         _check_name(run_id)
         real_parent = Path(os.path.realpath(parent))
@@ -102,7 +102,7 @@ class Scratch:
         keep: Collection[str] = (),
         kept_for: str = "",
     ) -> Scratch:
-        """Make the directory for a run that goes on, or empty the one that it left when killed.
+        """Create the directory for a resumed run, or empty the one that it left when killed.
 
         Parameters
         ----------
@@ -114,8 +114,8 @@ class Scratch:
         Raises
         ------
         UserError
-            As for `create`; or the directory that is there does not carry this run's marker, or
-            something that was to be kept is gone.
+            As for `create`; or the existing directory does not carry this run's marker, or
+            something to be kept is gone.
         """
         _check_name(run_id)
         left = Path(os.path.realpath(parent), PREFIX + run_id)
@@ -145,14 +145,14 @@ class Scratch:
         return "/".join([self.directory, *names])
 
     def make_directory(self, name: str) -> str:
-        """Make a directory for one repetition in the scratch directory and return its path.
+        """Create a directory for one repetition in the scratch directory and return its path.
 
         Raises
         ------
         ValueError
             The name is not a plain one.
         FileExistsError
-            It exists, and nothing is ever put over what is there.
+            It exists; nothing is ever overwritten.
         """
         path = self.path(name)
         os.mkdir(path, 0o700)  # noqa: PTH102 -- the one call whose mode the umask may only narrow
@@ -161,14 +161,14 @@ class Scratch:
     def remove(self, path: str, *, missing_ok: bool = False) -> None:
         """Remove one file, or one directory with all below it.
 
-        Of a symbolic link the link itself is removed.
+        A symbolic link is removed itself, not its target.
 
         Parameters
         ----------
         path : str
             Strictly inside the scratch directory.
         missing_ok : bool
-            Do nothing when there is nothing.
+            Do nothing when the path does not exist.
 
         Raises
         ------
@@ -189,7 +189,7 @@ class Scratch:
                     raise
 
     def destroy(self) -> None:
-        """Remove the whole directory; the marker goes last, so that a rest can still be found.
+        """Remove the whole directory; the marker goes last, so that remains can still be found.
 
         Raises
         ------
@@ -214,7 +214,7 @@ class Scratch:
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
-        """Open the directory and make sure that it is this run's own."""
+        """Open the directory and verify that it is this run's own."""
         try:
             fd = os.open(self.directory, OPEN_DIRECTORY)
         except OSError as error:
@@ -240,14 +240,14 @@ def _check_name(run_id: str) -> None:
 
 
 def scratch_parent(given: str | None, before: str | None = None) -> tuple[str, bool]:
-    """Return the directory to make the scratch directory in, and whether it is ours to make.
+    """Return the directory for the scratch directory, and whether it may be created.
 
     Parameters
     ----------
     given : str, optional
-        What the command line names.
+        The directory that the command line names.
     before : str, optional
-        The scratch directory that a run which goes on had before.
+        The previous scratch directory of a resumed run.
     """
     named = given or os.environ.get("PFFBENCH_SCRATCH") or os.environ.get("SCRATCH")
     if before is not None and not given:
