@@ -104,8 +104,8 @@ class NpyStore(Store):
         """Let NumPy read the headers and map the files."""
         found = {}
         for spec in specs:
-            found[spec.name] = NpyArray(self.file(spec), spec, self._written)
-            found[spec.name].mapped = np.load(self.file(spec), mmap_mode="r")
+            mapped = np.load(self.file(spec), mmap_mode="r")
+            found[spec.name] = NpyArray(self.file(spec), spec, self._written, mapped)
         self._mapped += found.values()
         return found
 
@@ -128,9 +128,9 @@ class NpyStore(Store):
 class NpyArray(Array):
     """One .npy file; ``mapped`` is what NumPy reads of it, where it is open for reading."""
 
-    def __init__(self, file: str, spec: ArraySpec, written: set[str]) -> None:
+    def __init__(self, file: str, spec: ArraySpec, written: set[str], mapped: Any = None) -> None:
         self._file, self._spec, self._written = file, spec, written
-        self.mapped: Any = None
+        self.mapped = mapped
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
         if box.size == 0:
