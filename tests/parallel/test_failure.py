@@ -98,6 +98,21 @@ def test_a_file_that_cannot_grow_fails_its_case_only(tmp_path, backends):
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
+@pytest.mark.parametrize("layout", ["shared", "own"])
+def test_where_rank_0_makes_what_all_share_its_failure_ends_the_case_on_all(tmp_path, layout):
+    """Of a .npy file the header tells the size; in the layout own each rank makes its file."""
+    case = {"workload": "hyperslab", "shape_per_rank": [512, 1024], "backend": "npy"}
+    cases = [case | {"layout": layout}, NULL]
+    done = start_experiment(tmp_path, 2, program=("-c", LIMITED), cases=cases).finish()
+    assert done.status == 1, done.said
+    failure = done.record["cases"][done.case(backend="npy")]["failure"]
+    assert (failure["phase"], failure["rank"]) == ("define", 0)
+    assert failure["ranks_failed"] == (1 if layout == "shared" else 2)
+    assert "File too large" in failure["error"]
+    assert done.phases(done.case(backend="null"))["remove"]
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
 def test_a_transfer_that_ends_early_without_an_error_fails_its_case(tmp_path):
     """The third of three arrays of 400 KiB, the last that is written, finds room for 224 KiB.
 

@@ -55,6 +55,10 @@ CASES = {
     "raw-shared": {"backend": "mpiio", "shape": list(GLOBAL), "decomposition": "block",
                    "transfer": "collective"},
     "raw-alone": {"backend": "posix", **_ALONE},
+    "npy-shared": {"backend": "npy", "shape": list(GLOBAL), "decomposition": "block"},
+    "npy-steps": {"backend": "npy", "shape": [7, 5], "steps": 2},
+    "npy-own": {"backend": "npy", **_OWN},
+    "npy-alone": {"backend": "npy", **_ALONE},
     "datasets": {"backend": "hdf5", "workload": "datasets", "layout": "own", "datasets": 4,
                  "shape": [3, 2]},
 }  # fmt: skip
@@ -192,6 +196,28 @@ def test_a_plain_zarr_reads_each_ranks_own_store(written, name):
 def test_an_uncompressed_chunk_is_the_bytes_of_its_block(written):
     chunk = written / "zarr3-matched" / "rank-1.zarr" / "array_000_rank_000001" / "c" / "0" / "0"
     assert chunk.read_bytes() == part_of(1).tobytes()
+
+
+@pytest.mark.parametrize(("name", "shape"), [("npy-shared", GLOBAL), ("npy-steps", STEPS)])
+def test_numpy_alone_reads_what_all_ranks_wrote(written, name, shape):
+    (file,) = (written / name / "shared.npydir").iterdir()
+    assert file.name == "array_000.npy"
+    found = np.load(file, allow_pickle=False)
+    assert found.dtype == np.dtype("i4")
+    assert np.array_equal(found, generated(shape))
+
+
+@pytest.mark.parametrize("rank", range(RANKS))
+def test_numpy_alone_reads_each_ranks_own_files(written, rank):
+    for place in ("npy-own/shared.npydir", f"npy-alone/rank-{rank}.npydir"):
+        found = np.load(written / place / f"array_000_rank_{rank:06d}.npy", allow_pickle=False)
+        assert np.array_equal(found, part_of(rank))
+
+
+def test_a_npy_file_is_what_numpy_itself_saves(written, tmp_path):
+    np.save(tmp_path / "saved.npy", part_of(1))
+    made = written / "npy-alone" / "rank-1.npydir" / "array_000_rank_000001.npy"
+    assert made.read_bytes() == (tmp_path / "saved.npy").read_bytes()
 
 
 def test_raw_files_are_the_bytes_of_the_arrays(written):

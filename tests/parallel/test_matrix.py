@@ -10,10 +10,10 @@ from launch import run_experiment
 
 pytestmark = pytest.mark.parallel
 
-ALL = ["hdf5", "netcdf4", "zarr", "tensorstore", "mpiio", "posix", "memmap"]
+ALL = ["hdf5", "netcdf4", "zarr", "tensorstore", "npy", "mpiio", "posix", "memmap"]
 FORMATS = ["hdf5", "netcdf4", "zarr"]
 TOGETHER = ["hdf5", "netcdf4", "mpiio"]
-APART = ["zarr", "tensorstore", "posix", "memmap"]
+APART = ["zarr", "tensorstore", "npy", "posix", "memmap"]
 ZARR = ["zarr", "tensorstore"]
 LAYOUTS = ["shared", "own", "file_per_process"]
 BOTH = ["independent", "collective"]
@@ -35,15 +35,18 @@ CASES = [
     {"backend": ZARR, "decomposition": ["pencil", "block"], "shape": [10, 9]},
     {"backend": ZARR, "distribution": "balanced", "chunks": [1], "shape": [5]},
     {"backend": FORMATS, "decomposition": "block", "shape": [3, 4, 2, 5], "dtype": "uint16"},
+    {"backend": "npy", "decomposition": ["pencil", "block"], "shape": [10, 9],
+     "distribution": ["block", "balanced"]},
     # time steps and several arrays
-    {"backend": [*TOGETHER, *ZARR], "layout": ["shared", "own"], "transfer": BOTH,
+    {"backend": [*TOGETHER, *ZARR, "npy"], "layout": ["shared", "own"], "transfer": BOTH,
      "shape_per_rank": [2, 3], "steps": 3, "arrays": 2},
     # reading other boxes than were written
-    {"backend": [*TOGETHER, *ZARR], "transfer": BOTH, "shape": [9, 10],
+    {"backend": [*TOGETHER, *ZARR, "npy"], "transfer": BOTH, "shape": [9, 10],
      "read_decomposition": "block", "decomposition": "slab"},
-    {"backend": [*TOGETHER, *ZARR], "shape": [9, 8], "read_ranks": 1, "steps": 2},
+    {"backend": [*TOGETHER, *ZARR, "npy"], "shape": [9, 8], "read_ranks": 1, "steps": 2},
     {"backend": TOGETHER, "transfer": "collective", "shape": [9, 8], "read_ranks": 1},
-    {"backend": [*TOGETHER, *ZARR], "shape": [9, 7], "read_start": [2, 1], "read_shape": [5, 4]},
+    {"backend": [*TOGETHER, *ZARR, "npy"], "shape": [9, 7], "read_start": [2, 1],
+     "read_shape": [5, 4]},
     # codecs, formats of Zarr
     {"backend": ["hdf5", "netcdf4"], "transfer": "collective", "layout": ["shared", "own"],
      "codec": "gzip", "source": "smooth", "shape": [16, 8]},
@@ -54,8 +57,8 @@ CASES = [
     {"backend": ["zarr"], "layout": "own", "shape_per_rank": [8, 8], "chunks": [2, 4],
      "zarr": {"shards": [4, 8]}},
     # durability
-    {"backend": FORMATS, "layout": ["shared", "file_per_process"], "durability": ["flush", "sync"],
-     "shape": [6, 4]},
+    {"backend": [*FORMATS, "npy"], "layout": ["shared", "file_per_process"],
+     "durability": ["flush", "sync"], "shape": [6, 4]},
 ]  # fmt: skip
 
 PHASES = [
@@ -95,6 +98,7 @@ def test_only_what_no_library_can_do_is_left_out(matrix):
     expected = {
         *(f"backend {b} cannot do transfer collective (it can: independent)" for b in APART),
         "layout file_per_process shares no file, so transfer must be independent",
+        "a .npy file has no chunks; leave chunks out, or name chunks: contiguous",
     }
     if matrix.record["ranks"] > 1:
         automatic = {r for r in reasons if r.startswith("Zarr's automatic chunks would be shared")}
@@ -179,6 +183,10 @@ def test_disk_usage_is_what_the_layout_makes(matrix):
         (closed,) = matrix.phases(name)["close"]
         if p["backend"] in ZARR:
             assert int(closed["disk_files"]) >= 2
+        elif p["backend"] == "npy":
+            assert int(closed["disk_files"]) == int(closed["arrays"])
+            for synced in matrix.phases(name).get("sync", []):  # the directories above them too
+                assert int(synced["operations"]) >= int(closed["arrays"]) + 2
         else:
             assert int(closed["disk_files"]) == files[p["layout"]]
         written = written_bytes(p, matrix)

@@ -287,6 +287,14 @@ def test_what_does_not_fit_is_refused(room, expected):
 # What ships
 
 
+@pytest.mark.parametrize("chunks", ["block", [2, 2]])
+def test_a_format_without_chunks_refuses_them(chunks):
+    entry = {"workload": "hyperslab", "backend": "npy", "shape": [8, 4]}
+    assert len(plan(entry).cases) == len(plan(entry | {"chunks": "contiguous"}).cases)
+    with pytest.raises(ImpossibleCaseError, match="has no chunks"):
+        plan(entry | {"chunks": chunks})
+
+
 @pytest.mark.parametrize("path", sorted(REPOSITORY.joinpath("configs").rglob("*.yaml")), ids=str)
 def test_shipped_experiments_begin_with_what_they_answer_write_and_take(path):
     lines = path.read_text().splitlines()

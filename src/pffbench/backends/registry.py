@@ -15,6 +15,7 @@ _BUILT_IN = {
     "zarr": "pffbench.backends.zarr.zarr3:Zarr",
     "zarr2": "pffbench.backends.zarr.zarr2:Zarr2",
     "tensorstore": "pffbench.backends.zarr.tensorstore:TensorStore",
+    "npy": "pffbench.backends.npy:Npy",
     "mpiio": "pffbench.backends.raw.mpiio:MpiIo",
     "posix": "pffbench.backends.raw.posix:Posix",
     "memmap": "pffbench.backends.raw.memmap:Memmap",
