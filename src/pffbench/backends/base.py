@@ -4,7 +4,7 @@ A backend creates and opens a *store* (a file or a directory); a store defines a
 an array prepares the transfer of a *box*. Data spaces, slices and property lists are prepared
 before the timer starts. The prepared call is returned, and it alone is timed.
 
-`docs/architecture.md` explains the contract. To add a backend, copy ``raw/posix.py`` and add it to
+`CONTRIBUTING.md` has the contract as a table. To add a backend, copy ``npy.py`` and add it to
 ``registry.py``.
 """
 
