@@ -57,14 +57,16 @@ def test_all_ways_are_valid(tmp_path, ranks):
 
 def test_a_copy_is_read_and_is_resident(disk, tmp_path):
     cases = [AS_PUBLISHED | {"backend": FORMATS}, BASE | {"backend": FORMATS, "cache": "copied"}]
-    done = run_experiment(tmp_path, 2, "--scratch", disk, cases=cases)
+    scratch = disk / "copied"  # other tests have directories there
+    scratch.mkdir()
+    done = run_experiment(tmp_path, 2, "--scratch", scratch, cases=cases)
     assert done.status == 0, done.said
     reads = [row for row in done.rows if row["phase"] == "read"]
     assert len(reads) == 6
     for row in reads:
         assert row["cache"] == "copied"  # never called cold
         assert float(row["resident"]) > 0.99
-    assert not any(disk.iterdir())  # the copies are removed as files are
+    assert not any(scratch.iterdir())  # the copies are removed as files are
 
 
 def test_what_is_read_is_printed(tmp_path):
