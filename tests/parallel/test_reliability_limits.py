@@ -174,7 +174,9 @@ def test_a_run_that_timeout_kills_is_not_left_running(tmp_path):
 
 def at_a_terminal(directory, keys):
     """Run at a terminal and press Ctrl-C so often; return the status and what was shown."""
-    path = write_experiment(directory, cases=[SLAB | SLOW], repetitions=30)
+    # A repetition must not end between two keys, even where other work delays the second.
+    slow = SLOW if keys == 1 else {"backend": "null", "null": {"delays": {"write": 6.0}}}
+    path = write_experiment(directory, cases=[SLAB | slow], repetitions=30)
     (directory / "scratch").mkdir()
     out = directory / "results"
     command = ["-m", "pffbench", "run", path, "--out", out, "--scratch", directory / "scratch"]

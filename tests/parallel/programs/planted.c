@@ -77,12 +77,13 @@ static void slow_down(double begin, const char *kind) {
 /* Read a file in a process that is nobody's child any more: what a child has read is added to what
  * its parent has when that waits for it. */
 static void warm(int fd) {
-    static dev_t device;
     static ino_t known;
+    static struct timespec changed; /* a file system gives the inode of a deleted file again */
     struct stat64 status;
     if (!getenv("PLANT_WARM") || fstat64(fd, &status)) return;
-    if (status.st_dev == device && status.st_ino == known) return;
-    device = status.st_dev, known = status.st_ino;
+    if (status.st_ino == known && status.st_mtim.tv_sec == changed.tv_sec
+        && status.st_mtim.tv_nsec == changed.tv_nsec) return;
+    known = status.st_ino, changed = status.st_mtim;
     char link[64], path[4096], data[65536];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(link, path, sizeof path - 1);
