@@ -91,11 +91,25 @@ def test_a_tool_that_tells_nothing_is_no_limit(tmp_path, monkeypatch, says):
 
 
 def test_zarr_needs_as_many_open_files_as_transfers_are_under_way():
-    (plain,) = experiment().cases
-    (zarr,) = experiment(backend="zarr", chunks="block").cases
-    (many,) = experiment(backend="zarr", chunks="block", zarr={"concurrency": 5000}).cases
-    assert open_files(plain) < open_files(zarr) < 100
-    assert open_files(many) > 5000
+    plain = files_open()
+    assert plain < files_open(backend="zarr", chunks="block") < 100
+    assert files_open(backend="zarr", chunks="block", zarr={"concurrency": 5000}) > 5000
+
+
+def files_open(**case):
+    plan = experiment(**case)
+    return open_files(plan.cases[0], plan)
+
+
+def test_a_file_for_each_array_is_counted_made_and_held_open():
+    several = {"workload": "datasets", "datasets": 300, "shape": [16], "layout": "own"}
+    one, many = (
+        make_plan(from_data({"name": "x", "roofline": False,
+                             "cases": [several | {"backend": name}]}, "x.yaml"), 1)
+        for name in ("hdf5", "npy")
+    )  # fmt: skip
+    assert [plan.costs[plan.cases[0].id].files for plan in (one, many)] == [1, 301]
+    assert open_files(many.cases[0], many) - open_files(one.cases[0], one) == 299
 
 
 def test_too_few_open_files_are_refused():

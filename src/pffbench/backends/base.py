@@ -237,8 +237,8 @@ class Backend(ABC):
     call_limit: ClassVar[int | None] = None
     #: The format's own program that rewrites a store with other chunks, see `repack_command`.
     repack_program: ClassVar[str | None] = None
-    #: Whether each chunk is a file of its own.
-    file_per_chunk: ClassVar[bool] = False
+    #: What has a file of its own.
+    file_per: ClassVar[Literal["store", "array", "chunk"]] = "store"
     #: Which files are opened through MPI-IO.
     mpi_io: ClassVar[Literal["none", "shared", "all"]] = "none"
     #: Whether ranks that share a file may deadlock when no space is left.

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import (
     Array,
-    ArraySpec,
     Backend,
     Buffer,
     Call,
-    Capabilities,
     Cuts,
     Store,
 )
@@ -40,6 +39,7 @@ class Npy(Backend):
     summary = "NumPy's .npy files, written with pwrite, read through numpy.load(mmap_mode='r')"
     suffix = ".npydir"
     libraries = ("numpy",)
+    file_per = "array"
     capabilities = Capabilities(transfers=frozenset({"independent"}), maps_files=True)
 
     @classmethod

@@ -47,11 +47,15 @@ class Allowance(msgspec.Struct, frozen=True):
     addresses: int = sys.maxsize
 
 
-def open_files(case: Case) -> int:
+def open_files(case: Case, plan: Plan) -> int:
     """Return how many files a rank may have open at a time, an upper estimate."""
     at_once = getattr(case.options, "concurrency", None)
-    if backend_class(case.parameters.backend).file_per_chunk:
+    file_per = backend_class(case.parameters.backend).file_per
+    if file_per == "chunk":
         at_once = at_once or _CONCURRENCY
+    elif file_per == "array":  # all arrays of a store are open together
+        stores = plan.ranks if case.parameters.layout == "file_per_process" else 1
+        at_once = -(-plan.costs[case.id].arrays // stores)
     return (at_once or 1) + _BESIDE
 
 
@@ -83,10 +87,11 @@ def check_open_files(plan: Plan, allowance: Allowance) -> None:
     UserError
         With the case that needs most, and what to do.
     """
-    most = max(plan.cases, key=open_files)
-    if open_files(most) > allowance.open_files:
+    needed = {case.id: open_files(case, plan) for case in plan.cases}
+    most = max(needed, key=needed.__getitem__)
+    if needed[most] > allowance.open_files:
         raise UserError(
-            f"{most.id} may need {open_files(most)} more open files on a rank, where "
-            f"{allowance.open_files} are allowed; raise the limit (ulimit -n) or choose a smaller "
-            "concurrency"
+            f"{most} may need {needed[most]} more open files on a rank, where "
+            f"{allowance.open_files} are allowed; raise the limit (ulimit -n), or choose fewer "
+            "arrays or a smaller concurrency"
         )

@@ -122,8 +122,10 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     if not backend.capabilities.keeps_data:
         return Cost(volume.nbytes, volume.arrays, 0, 0, memory)
     files = ranks if p.layout == "file_per_process" else 1
-    if backend.file_per_chunk and specs:
-        files += volume.arrays * (1 + _chunks(specs[0]))
+    if backend.file_per != "store":
+        files += volume.arrays
+    if backend.file_per == "chunk" and specs:
+        files += volume.arrays * _chunks(specs[0])
     times = backend.copies(case.options) * _FORMAT_OVERHEAD
     # In turns, arrays but the first are created when the length of their axes is known.
     if specs and getattr(p, "order", "") != "interleaved":

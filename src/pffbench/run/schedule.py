@@ -69,11 +69,11 @@ class Schedule:
             }
         )
         self._active = list(range(len(plan.cases)))
-        self._reads: dict[int, int] = {}
+        self._reads: dict[str, int] = {}
 
     def first(self) -> BlockSpec:
-        """Return the first block: every case."""
-        return self._block()
+        """Return the first block: every case, each of which is read once."""
+        return BlockSpec(tuple(self._active), dict.fromkeys(self._active, 1))
 
     def after(self, block: int, passed: float, expected: Mapping[str, float]) -> BlockSpec:
         """Return the block that follows another one.
@@ -99,7 +99,10 @@ class Schedule:
         return self._block()
 
     def _block(self) -> BlockSpec:
-        return BlockSpec(tuple(self._active), {i: self._reads_of(i) for i in self._active})
+        return BlockSpec(
+            tuple(self._active),
+            {i: self._reads_of(self._case(i).group) for i in self._active},
+        )
 
     def _case(self, place: int) -> Case:
         return self._plan.cases[place]
@@ -147,14 +150,19 @@ class Schedule:
             self._record.stop([self._case(i).id for i in self._active], counted, why)
             self._active = []
 
-    def _reads_of(self, place: int) -> int:
-        """Return the reads per repetition of a case, fixed once its first repetition is known."""
-        case = self._case(place)
-        if not self._auto or case.parameters.cache not in _REPEATABLE:
-            return 1
-        if place not in self._reads:
-            seconds = self._record.read_seconds(case.id)
-            if not seconds:
+    def _reads_of(self, group: str) -> int:
+        """Return the reads per repetition, the same for all cases of a comparison.
+
+        The slowest case determines the number when the first block has been read. A number that
+        differed between the cases would let one of them profit more from reading again.
+        """
+        if group not in self._reads:
+            cases = [case for case in self._plan.cases if case.group == group]
+            known = [self._record.read_seconds(case.id) for case in cases]
+            slowest = max((seconds for seconds in known if seconds), default=None)
+            if slowest is None:
                 return 1
-            self._reads[place] = min(MOST_READS, math.ceil(READ_SECONDS / seconds))
-        return self._reads[place]
+            repeatable = all(case.parameters.cache in _REPEATABLE for case in cases)
+            most = MOST_READS if self._auto and repeatable else 1
+            self._reads[group] = min(most, math.ceil(READ_SECONDS / slowest))
+        return self._reads[group]

@@ -54,9 +54,11 @@ def watched_read(repetition: Repetition, files: Set[str]) -> Iterator[None]:
     forget_data(repetition)
     meter = Meter(io=True)
     before = meter.begin()
-    yield
-    counted = meter.since(before)
-    meter.close()
+    try:
+        yield
+        counted = meter.since(before)
+    finally:
+        meter.close()
     repetition.observed.kernel_bytes = counted[_KERNEL]
     repetition.observed.device_bytes = counted[_DEVICE]
     if repetition.case.parameters.cache == "dropped":
@@ -82,10 +84,11 @@ def _overwrite_free_memory(blocks: Counter[int]) -> None:
     """
     libc = _libc()
     for nbytes, count in blocks.items():
-        most = min(count, _MOST_BLOCKS, max(1, _MOST_BYTES // max(1, nbytes)))
+        # Larger blocks come fresh from the system: the C library maps those above 32 MiB.
+        most = min(count, _MOST_BLOCKS, _MOST_BYTES // max(1, nbytes))
         for header in _HEADERS[-1:] if nbytes >= _LARGE else _HEADERS:
             held = [libc.malloc(nbytes + header) for _ in range(most)]
-            for address in held:
+            for address in filter(None, held):  # NULL where memory is short
                 ctypes.memset(address, POISON, nbytes + header)
             for address in held:
                 libc.free(address)

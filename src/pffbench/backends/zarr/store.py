@@ -281,7 +281,7 @@ class ZarrDirectory(Backend):
         compressors=COMPRESSORS,
         changes=True,
     )
-    file_per_chunk = True
+    file_per = "chunk"
 
     @classmethod
     def refuse(

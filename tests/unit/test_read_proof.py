@@ -1,0 +1,96 @@
+"""Proof of reads: memory is erased, whatever its size, and nothing is left open."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from launch import environment
+from pffbench.workloads.read_proof import POISON, forget_data, watched_read
+
+SHORT_OF_MEMORY = """
+import resource
+from collections import Counter
+from test_read_proof import repetition_with
+from pffbench.workloads.read_proof import forget_data
+
+forget_data(repetition_with(Counter({2**20: 1})))
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**24, -1))
+forget_data(repetition_with(Counter({2**26: 4, 2**22: 8})))
+"""
+
+
+def repetition_with(blocks):
+    """Return a stand-in of a repetition whose data had blocks of these sizes."""
+
+    @contextmanager
+    def plain(*_):
+        yield
+
+    return SimpleNamespace(
+        blocks=blocks,
+        step=plain,
+        peak=SimpleNamespace(paused=plain),
+        room=SimpleNamespace(fill=lambda _: None, leave=lambda: None),
+        backend=SimpleNamespace(
+            capabilities=SimpleNamespace(caller_buffer=True),
+            forget=lambda overwrite: overwrite(),
+        ),
+        observed=SimpleNamespace(),
+        case=SimpleNamespace(parameters=SimpleNamespace(cache="warm")),
+    )
+
+
+def test_free_memory_is_overwritten():
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    libc.malloc.argtypes, libc.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
+    libc.free.argtypes = [ctypes.c_void_p]
+    size = 3 * 2**20
+    block = libc.malloc(size + 64)
+    ctypes.memset(block, 7, size)
+    libc.free(block)
+    forget_data(repetition_with(Counter({size: 1})))
+    again = libc.malloc(size + 64)
+    found = set(ctypes.string_at(again, size))
+    libc.free(again)
+    assert 7 not in found
+    assert POISON in found or found == {0}  # cut from it, or fresh from the system
+
+
+def test_no_block_is_larger_than_the_limit():
+    """The C library maps large blocks fresh: overwriting one would only take its memory."""
+    before = peak()
+    forget_data(repetition_with(Counter({2**29: 1})))
+    assert peak() < before + 2**27
+
+
+def peak():
+    with open("/proc/self/status") as file:
+        (line,) = [line for line in file if line.startswith("VmHWM")]
+    return int(line.split()[1]) * 1024
+
+
+def test_little_memory_is_no_crash():
+    here = os.path.dirname(__file__)
+    env = environment()
+    env["PYTHONPATH"] = os.pathsep.join([here, os.path.dirname(here), env["PYTHONPATH"]])
+    done = subprocess.run(
+        [sys.executable, "-c", SHORT_OF_MEMORY], env=env, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_read_that_fails_leaves_no_file_open():
+    before = sorted(os.listdir("/proc/self/fd"))
+    with pytest.raises(OSError, match="broken"), watched_read(repetition_with(Counter()), set()):
+        raise OSError("broken")
+    assert sorted(os.listdir("/proc/self/fd")) == before
