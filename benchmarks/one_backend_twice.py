@@ -59,7 +59,7 @@ def make_fault(directory: Path, factor: float) -> dict[str, str]:
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
     return {
         "LD_PRELOAD": str(library),
-        "PLANT_MATCH": f".{SLOWER}",
+        "PLANT_MATCH": f"-{SLOWER}.",
         "PLANT_FACTOR": str(factor),
         "PLANT_FACTOR_OF": "write",
     }

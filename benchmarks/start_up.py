@@ -1,4 +1,4 @@
-"""From the start of the job to the first phase, against a program that only imports mpi4py.
+"""From the start of the job to the first phase, against a program that imports mpi4py and numpy.
 
     python benchmarks/start_up.py [--pairs 7] [--ranks 1 16 64]
 
@@ -26,6 +26,7 @@ _MARK = Mark("at most", 1.5)
 #: Says when a rank is there in a file of its own: what ranks print gets mixed up.
 _BARE = """\
 from mpi4py import MPI
+import numpy
 import os, time
 with open(f"{os.environ['THERE']}/{MPI.COMM_WORLD.rank}", "w") as file:
     file.write(str(time.time()))
@@ -64,7 +65,7 @@ def _rows(given: Given, ranks: int, place: Path) -> Iterator[Row]:
         ours, theirs = (f"{statistics.median(c):.2f} s" for c in zip(*found, strict=True))
         yield Row(
             f"start to first phase, {backend}, {ranks} rank{'s' if ranks > 1 else ''}",
-            "from mpi4py import MPI",
+            "from mpi4py import MPI; import numpy",
             _MARK if backend == "null" else None,
             Ratio.of(found),
             ours,

@@ -10,16 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from pffbench.phases import MOVING, TOTALS
+from pffbench.phases import MOVING, TOTALS, in_order
 from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Spread
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
 
 _MIB = 2**20
-#: Phases in the order of a cycle; others follow in the order of the run.
-_ORDER = (
-    "create", "define", "flush", "close", "sync", "reopen", "reopen_array", "extend",
-    "flush_update", "close_update", "sync_update", "open", "open_array", "close_read", "remove",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -237,7 +232,7 @@ def place(case: CaseSummary) -> tuple[object, ...]:
 def _metadata(cases: Sequence[CaseSummary]) -> tuple[str, ...]:
     """Return the phases that move no data: the usual ones first, then those of the workload."""
     names = dict.fromkeys(name for case in cases for name in case.phases if name not in MOVING)
-    return tuple(n for n in _ORDER if n in names) + tuple(n for n in names if n not in _ORDER)
+    return tuple(in_order(names))
 
 
 #: Converts seconds of a phase of a case to the unit of a chart; NaN where nothing is moved.

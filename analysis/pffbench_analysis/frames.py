@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 from msgspec.structs import astuple
@@ -13,7 +13,7 @@ from pffbench.record.counters import COLUMNS as COUNT_COLUMNS
 from pffbench.record.counters import read_counts
 from pffbench.record.ranks_reader import NAME, CaseTimes, names_of_cases, read_times
 from pffbench.record.run_json import RunRecord
-from pffbench.record.samples import COLUMNS, read_samples
+from pffbench.record.samples import COLUMNS, Sample, read_samples
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,8 +52,9 @@ def load_samples(run: str | Path) -> pd.DataFrame:
     frame["started"] = pd.to_datetime(frame["started"], utc=True)
     # Tables of an earlier version lack the job time, which was then the largest own time.
     frame["seconds"] = frame["seconds"].astype("float64").fillna(frame["own_max"])
-    whole = ("disk_bytes", "disk_files", "minor_faults", "device_bytes", "resident_after")
-    return frame.astype({"resident": "float64"} | dict.fromkeys((*whole, "dirty_bytes"), "Int64"))
+    kinds = {int | None: "Int64", float | None: "float64"}
+    hints = get_type_hints(Sample)
+    return frame.astype({n: kinds[hints[n]] for n in COLUMNS if hints[n] in kinds})
 
 
 def load_counts(run: str | Path) -> pd.DataFrame:

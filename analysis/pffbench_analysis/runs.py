@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from pffbench.errors import UserError
 from pffbench.phases import LAST_PHASE, UPDATE_PHASES, WRITE_PHASES
 from pffbench.record.run_json import RunRecord
-from pffbench_analysis.frames import load_samples
+from pffbench_analysis.frames import load_counts, load_ranks, load_samples
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from pffbench.summary.summary import Summary
 
 #: Placeholder for a fact that only the other run has recorded.
 ABSENT = "–"
@@ -26,7 +28,7 @@ class EmptyRunError(UserError):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A results directory, read.
+    """A results directory, read; `Run.load` returns it.
 
     Parameters
     ----------
@@ -35,12 +37,69 @@ class Run:
     record : RunRecord
         Content of `run.json`.
     samples : DataFrame
-        Rows of `samples.csv` (see `load_samples`) of complete repetitions, warm-ups included.
+        Rows of `samples.csv` of complete repetitions, warm-ups included: one for each case,
+        repetition and phase, with the columns of the file and times in seconds. ``started`` is
+        a time stamp; what does not apply is missing (``NaN``, ``NA``).
+
+    Examples
+    --------
+    >>> run = Run.load("results/first")  # doctest: +SKIP
+    >>> run.counted.groupby(["case", "phase"]).seconds.median()  # doctest: +SKIP
     """
 
     directory: Path
     record: RunRecord
     samples: pd.DataFrame
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Run:
+        """Read a results directory.
+
+        Raises
+        ------
+        UserError
+            It holds no run, or one of another schema version.
+        EmptyRunError
+            It holds no counted repetition.
+        """
+        path = Path(directory)
+        try:
+            record = RunRecord.load(path)
+            rows = load_samples(path)
+        except ValueError as error:
+            raise UserError(str(error)) from None
+        samples = rows[_complete(rows, record)].reset_index(drop=True)
+        if samples["warmup"].all():
+            raise EmptyRunError(
+                f"{path} holds no repetition that counts: it ended before the first one did"
+            )
+        return cls(path, record, samples)
+
+    def summary(self) -> Summary:
+        """Return the tables and conclusions of the run, as its end prints them."""
+        from pffbench.summary.summary import summarise
+
+        return summarise(self.directory)
+
+    @property
+    def counts(self) -> pd.DataFrame:
+        """Rows of `counters.csv`: one for each case, repetition, phase and counter."""
+        return load_counts(self.directory)
+
+    def rank_times(self, case: str) -> pd.DataFrame:
+        """Return the times of every rank in a case, from `ranks.h5`.
+
+        Returns
+        -------
+        DataFrame
+            One row for each repetition, phase and rank; see `pffbench_analysis.frames.load_ranks`.
+
+        Raises
+        ------
+        ValueError
+            The file cannot be read, or there is no such case in it.
+        """
+        return load_ranks(self.directory, case)
 
     @property
     def counted(self) -> pd.DataFrame:
@@ -82,30 +141,6 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{self.key}: {self.a} / {self.b}"
-
-
-def load_run(directory: str | Path) -> Run:
-    """Read a results directory.
-
-    Raises
-    ------
-    UserError
-        It holds no run, or one of another schema version.
-    EmptyRunError
-        It holds no counted repetition.
-    """
-    path = Path(directory)
-    try:
-        record = RunRecord.load(path)
-        rows = load_samples(path)
-    except ValueError as error:
-        raise UserError(str(error)) from None
-    samples = rows[_complete(rows, record)].reset_index(drop=True)
-    if samples["warmup"].all():
-        raise EmptyRunError(
-            f"{path} holds no repetition that counts: it ended before the first one did"
-        )
-    return Run(path, record, samples)
 
 
 def _complete(rows: pd.DataFrame, record: RunRecord) -> pd.Series[bool]:

@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import NoReturn
 
 from pffbench import __version__
-from pffbench.cli_results import (
+from pffbench.cli_options import (
     add_compare,
     add_import,
+    add_plan,
     add_recommend,
     add_report,
     add_scaling,
 )
-from pffbench.cli_run import add_plan, add_run
 from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.parallel.launcher import speaks_for_all
+from pffbench.run.options import add_arguments as add_run
 from pffbench.run.output import best_effort_output, status_after
 from pffbench.text import one_line
 
@@ -30,15 +31,15 @@ from pffbench.text import one_line
 _INTERRUPTED = 130
 _COMMANDS = {
     "run": "run an experiment on all ranks (the default command)",
-    "plan": "print the cases of an experiment and what they cost; write nothing",
-    "doctor": "tell what the software and this machine can do, with remedies",
+    "plan": "print the cases of an experiment and their cost; write nothing",
+    "doctor": "check the software and this machine, and name remedies",
     "report": "rebuild summary, tables and plots of results directories",
-    "compare": "compare the same cases in two or more runs: faster, slower or no difference shown",
-    "scaling": "tell how rates grow with ranks or nodes, and what more of them would bring",
-    "recommend": "tell which format and settings to take, how sure that is, and the code for it",
-    "import": "make a results directory of what IOR or h5bench measured",
-    "clean": "list what killed runs left in a scratch directory; remove it with --remove",
-    "backends": "list the backends and what they can do",
+    "compare": "compare the same cases in two or more runs: faster, slower, or not decided",
+    "scaling": "show how rates grow with ranks or nodes, and predict those of larger jobs",
+    "recommend": "recommend a format and settings, with the certainty and a program that uses them",
+    "import": "create a results directory from the output of IOR or h5bench",
+    "clean": "list the files that killed runs left in a scratch directory; --remove removes them",
+    "backends": "list the backends and their capabilities",
     "workloads": "list the workloads and their parameters",
     "schema": "print the JSON Schema of an experiment",
 }
@@ -50,14 +51,19 @@ Compares parallel HDF5, parallel netCDF4 and Zarr, beside raw MPI-IO and POSIX.
   srun -n 64 python -m pffbench run exp.yaml       an experiment, inside an allocation
   pffbench plan exp.yaml --ranks 64                what it would do
 """
+_STATUSES = """\
+exit status:
+  0  all cases succeeded and the run is valid
+  1  a case failed or the run is not valid
+  2  the input is wrong; nothing was created
+  3  a signal or a time limit ended the run; it can be resumed
+  4  compare --fail-if-slower: the repetitions do not decide
+  5  compare --fail-if-slower: the machine changed
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the program and leave with its exit status.
-
-    0: all cases succeeded and the run is valid; 1: a case failed or the run is not valid; 2: the
-    input is wrong and nothing was created; 3: a signal ended the run early.
-    """
+    """Run the program and leave with its exit status; `pffbench --help` lists them."""
     given = _with_command(list(sys.argv[1:] if arguments is None else arguments))
     of_run = given[0] == "run" and not {"-h", "--help"} & set(given)
     with best_effort_output(of_run=of_run) as output:
@@ -145,7 +151,10 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     Every rank of a run builds one, and the other commands would take most of the time.
     """
     parser = Parser(
-        prog="pffbench", description=_OVERVIEW, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="pffbench",
+        description=_OVERVIEW,
+        epilog=_STATUSES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"pffbench {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -182,12 +191,12 @@ def _add_doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-mpi",
         action="store_true",
-        help="do not start MPI, as on a login node that forbids it (example: --no-mpi)",
+        help="do not start MPI, for login nodes that forbid it (example: --no-mpi)",
     )
     parser.add_argument(
         "--scratch",
         metavar="DIR",
-        help="look at this directory as the file system under test (example: --scratch /lustre/me)",
+        help="directory on the file system under test (example: --scratch /lustre/me)",
     )
 
 
@@ -195,17 +204,17 @@ def _add_clean(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scratch",
         metavar="DIR",
-        help="directory in which runs make theirs; $PFFBENCH_SCRATCH, $SCRATCH or "
-        "./pffbench-scratch when not given (example: --scratch /lustre/me)",
+        help="scratch directory of the runs (default: $PFFBENCH_SCRATCH, $SCRATCH or "
+        "./pffbench-scratch) (example: --scratch /lustre/me)",
     )
     parser.add_argument(
         "--remove",
         action="store_true",
-        help="remove what belongs to runs that are known to have ended (example: --remove)",
+        help="remove the files of runs that are known to have ended (example: --remove)",
     )
     parser.add_argument(
         "--kept",
         action="store_true",
-        help="also what a job with --stage write has left for another one to read "
+        help="include files that a job with --stage write left for another one to read "
         "(example: --remove --kept)",
     )

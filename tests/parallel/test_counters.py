@@ -7,7 +7,7 @@ from launch import run_experiment
 pytest.importorskip("pandas")
 
 from pffbench.parallel.process_counters import COUNTERS
-from pffbench_analysis import load_counts
+from pffbench_analysis.frames import load_counts
 
 pytestmark = pytest.mark.parallel
 

@@ -14,7 +14,7 @@ from launch import PROGRAMS, run, run_experiment, write_experiment
 pytest.importorskip("pandas")
 
 from pffbench.data import make_source
-from pffbench_analysis import load_counts
+from pffbench_analysis.frames import load_counts
 
 pytestmark = pytest.mark.parallel
 

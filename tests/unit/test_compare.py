@@ -18,7 +18,7 @@ from drawn_times import NOISES, drawn
 from pffbench.errors import UserError
 from pffbench_analysis.compare import Verdict, compare, compare_runs
 from pffbench_analysis.compare.forest import forest
-from pffbench_analysis.runs import load_run
+from pffbench_analysis.runs import Run
 from timed_runs import BYTES, CASES, FORMATS, Maker, a_case, in_memory
 
 
@@ -28,7 +28,7 @@ def make(tmp_path):
 
 
 def compared(base, new, **how):
-    return compare_runs(load_run(base), load_run(new), **how)
+    return compare_runs(Run.load(base), Run.load(new), **how)
 
 
 def printed(base, *new, **how):

@@ -20,7 +20,7 @@ from drawn_times import drawn
 from pffbench.errors import INCONCLUSIVE, MACHINE_CHANGED, NOT_VALID, VALID, WRONG_INPUT, UserError
 from pffbench_analysis.compare import compare, compare_runs
 from pffbench_analysis.compare.sentences import gate
-from pffbench_analysis.runs import load_run
+from pffbench_analysis.runs import Run
 from timed_runs import CASES, FORMATS, Maker, a_case, in_memory
 
 
@@ -76,7 +76,7 @@ def test_single_phases_fail_nothing(make):
 def test_the_whole_interval_must_be_beyond_what_is_allowed(make):
     base = make(seed=1, noise=0.04, cases=FORMATS)
     new = make(seed=2, noise=0.04, cases=FORMATS, factor=1.07)
-    found = compare_runs(load_run(base), load_run(new))
+    found = compare_runs(Run.load(base), Run.load(new))
     reaching = [p for p in found.gated if p.ratio > 1.05 and p.low <= 1.05]
     assert reaching
     assert not any(pair.slower_than(0.05) for pair in reaching)
@@ -256,7 +256,7 @@ def test_the_worst_of_several_runs_decides(make):
     assert status(base, good, allowed=0.05)[0] == VALID
     assert status(base, good, few, allowed=0.05)[0] == INCONCLUSIVE
     assert status(base, few, bad, good, allowed=0.05)[0] == NOT_VALID
-    found = [compare_runs(load_run(base), load_run(new)) for new in (good, bad, few)]
+    found = [compare_runs(Run.load(base), Run.load(new)) for new in (good, bad, few)]
     said = [line.split(":")[0] for line in gate(found, 0.05)[1]]
     assert said == ["PASSED", "FAILED", "INCONCLUSIVE"]
 

@@ -19,10 +19,12 @@ def a_cycle(fetched, collective=False, counts=True):
     """Stand in for a repetition in which a rank read so many bytes."""
     counters = tuple(float(fetched) if name == "read_bytes" else 0.0 for name in COUNTERS)
     times = (SimpleNamespace(phase="read", counters=counters if counts else ()),)
-    backend = SimpleNamespace(
-        capabilities=SimpleNamespace(keeps_data=True),
+    inspection = SimpleNamespace(
         default_chunk_cache=lambda: ChunkCacheSettings(2**20, 521, 0.75),
         stored_chunks=lambda *_: StoredChunks(2, 2 * CHUNK),
+    )
+    backend = SimpleNamespace(
+        capabilities=SimpleNamespace(keeps_data=True), inspection=inspection
     )
     return SimpleNamespace(
         alone=True, backend=backend, clock=SimpleNamespace(counts=counts, times=times),

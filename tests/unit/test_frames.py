@@ -18,7 +18,7 @@ def run(tmp_path):
 
 def test_load_samples(run):
     pd = pytest.importorskip("pandas")
-    from pffbench_analysis import load_samples
+    from pffbench_analysis.frames import load_samples
 
     frame = load_samples(run)
     assert len(frame) == len(USUAL) * 5 * len(PHASES)
@@ -33,7 +33,7 @@ def test_load_samples(run):
 
 def test_load_ranks(run):
     pytest.importorskip("pandas")
-    from pffbench_analysis import load_ranks, load_samples
+    from pffbench_analysis.frames import load_ranks, load_samples
 
     frame = load_ranks(run, USUAL[0][0])
     assert len(frame) == 5 * len(PHASES) * RANKS
@@ -50,7 +50,7 @@ def test_load_ranks(run):
 
 def test_load_ranks_keeps_the_last_of_a_repetition_done_again(run):
     pytest.importorskip("pandas")
-    from pffbench_analysis import load_ranks
+    from pffbench_analysis.frames import load_ranks
 
     name = USUAL[0][0]
     append_ranks(RanksFile(str(run / "ranks.h5"), []), name, 4, [9.0] * len(PHASES))
@@ -61,7 +61,7 @@ def test_load_ranks_keeps_the_last_of_a_repetition_done_again(run):
 
 def test_loading_nothing_is_an_error(tmp_path):
     pytest.importorskip("pandas")
-    from pffbench_analysis import load_ranks, load_samples
+    from pffbench_analysis.frames import load_ranks, load_samples
 
     with pytest.raises(ValueError, match="no results directory"):
         load_samples(tmp_path)

@@ -18,9 +18,9 @@ from pffbench.summary.summary import summarise
 
 pytest.importorskip("pandas")
 
-from pffbench_analysis import load_samples
+from pffbench_analysis.frames import load_samples
 from pffbench_analysis.peers import import_results
-from pffbench_analysis.runs import load_run
+from pffbench_analysis.runs import Run
 
 PEERS = Path(__file__).parent / "peers"
 IOR = [PEERS / f"ior-{name}.json" for name in ("posix", "mpiio-collective", "hdf5")]
@@ -60,7 +60,7 @@ def test_the_numbers_are_those_of_ior(ior):
 
 
 def test_words_of_ior_become_ours(ior):
-    record = load_run(ior).record
+    record = Run.load(ior).record
     told = {e["parameters"]["backend"]: e for e in record.cases.values()}
     assert [told[b]["raw"] for b in ("ior-posix", "ior-mpiio", "ior-hdf5")] == [True, True, False]
     assert told["ior-mpiio"]["parameters"]["transfer"] == "collective"
@@ -212,7 +212,7 @@ def test_phases_that_overlap_are_remarked_on(tmp_path):
             row["openTime"] = row["totalTime"]
 
     out = import_results("ior", [changed(tmp_path, overlap)], tmp_path / "out")
-    assert any("run IOR with -g" in remark for remark in load_run(out).record.remarks)
+    assert any("run IOR with -g" in remark for remark in Run.load(out).record.remarks)
 
 
 def test_a_directory_with_a_run_is_not_overwritten(tmp_path):

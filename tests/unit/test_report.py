@@ -28,7 +28,8 @@ from pffbench.errors import UserError
 from pffbench.record.samples import COLUMNS
 from pffbench.summary.export import write_summary
 from pffbench.summary.summary import summarise
-from pffbench_analysis import load_samples, saving
+from pffbench_analysis import saving
+from pffbench_analysis.frames import load_samples
 from pffbench_analysis.report import drawings, figures, readable, report, save
 
 #: What `pffbench report RUN` is told beside the runs.

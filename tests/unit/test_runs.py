@@ -11,7 +11,7 @@ pytest.importorskip("pandas")
 from pffbench.errors import UserError
 from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import Sample, SamplesLog
-from pffbench_analysis.runs import ABSENT, differences, load_run
+from pffbench_analysis.runs import ABSENT, Run, differences
 
 PROVENANCE = {
     "software": {
@@ -67,7 +67,7 @@ WHOLE = [(n, phase) for n in (0, 1) for phase in ("write", "close", "read", "rem
 
 
 def test_only_repetitions_that_ended_are_there(tmp_path):
-    run = load_run(a_run(tmp_path / "a", [*WHOLE, (2, "write"), (2, "close")]))
+    run = Run.load(a_run(tmp_path / "a", [*WHOLE, (2, "write"), (2, "close")]))
     assert set(run.samples["repetition"]) == {0, 1}
     assert list(run.counted["phase"]) == ["write", "close", "read", "remove"]
     assert (run.ranks, run.nodes) == (2, 2)
@@ -75,15 +75,15 @@ def test_only_repetitions_that_ended_are_there(tmp_path):
 
 def test_of_two_stages_what_is_written_is_there(tmp_path):
     rows = [*WHOLE, (2, "write"), (2, "close"), (3, "write")]
-    run = load_run(a_run(tmp_path / "a", rows, stage="write"))
+    run = Run.load(a_run(tmp_path / "a", rows, stage="write"))
     assert set(run.samples["repetition"]) == {0, 1, 2}
 
 
 def test_runs_without_results_are_refused(tmp_path):
     with pytest.raises(UserError, match="no results directory"):
-        load_run(tmp_path / "none")
+        Run.load(tmp_path / "none")
     with pytest.raises(UserError, match="no repetition that counts"):
-        load_run(a_run(tmp_path / "a", [(0, "remove"), (1, "write")]))
+        Run.load(a_run(tmp_path / "a", [(0, "remove"), (1, "write")]))
 
 
 def changed(**places):
@@ -115,14 +115,14 @@ def changed(**places):
     ],
 )  # fmt: skip
 def test_what_matters_is_told(tmp_path, provenance, told):
-    a = load_run(a_run(tmp_path / "a", WHOLE))
-    b = load_run(a_run(tmp_path / "b", WHOLE, provenance=provenance))
+    a = Run.load(a_run(tmp_path / "a", WHOLE))
+    b = Run.load(a_run(tmp_path / "b", WHOLE, provenance=provenance))
     assert [str(found) for found in differences(a, b)] == told
     assert [str(found) for found in differences(a, a)] == []
 
 
 def test_what_only_numbers_a_job_is_not_told(tmp_path):
-    a = load_run(a_run(tmp_path / "a", WHOLE))
+    a = Run.load(a_run(tmp_path / "a", WHOLE))
     found = changed(
         software__python={"version": "3.12", "executable": "/b/python"},
         software__libraries__h5py__path="/b/h5py",
@@ -132,15 +132,15 @@ def test_what_only_numbers_a_job_is_not_told(tmp_path):
         environment__SLURM_JOB_ID="2", environment__OMPI_MCA_ess_base_jobid="8",
         slurm__job_id="2",
     )  # fmt: skip
-    b = load_run(a_run(tmp_path / "b", WHOLE, provenance=found, run_id="other", started="2027"))
+    b = Run.load(a_run(tmp_path / "b", WHOLE, provenance=found, run_id="other", started="2027"))
     assert differences(a, b) == []
 
 
 def test_sizes_and_experiments_are_told(tmp_path):
-    a = load_run(a_run(tmp_path / "a", WHOLE))
+    a = Run.load(a_run(tmp_path / "a", WHOLE))
     more = {"ranks": 4, "experiment": {"name": "some", "seed": 2},
             "topology": {"nodes": [0, 0, 1, 1], "ranks_per_node": [2, 2]}}  # fmt: skip
-    found = differences(a, load_run(a_run(tmp_path / "b", WHOLE, **more)))
+    found = differences(a, Run.load(a_run(tmp_path / "b", WHOLE, **more)))
     assert [(d.area, d.key, d.a, d.b) for d in found] == [
         ("size", "size.ranks", "2", "4"),
         ("size", "size.ranks_per_node", "1", "2"),

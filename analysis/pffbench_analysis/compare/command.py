@@ -15,7 +15,7 @@ from pffbench_analysis.compare.forest import forest
 from pffbench_analysis.compare.judge import compare_runs
 from pffbench_analysis.compare.sentences import gate
 from pffbench_analysis.compare.verdict_table import print_comparison, write_csv, write_markdown
-from pffbench_analysis.runs import load_run
+from pffbench_analysis.runs import Run
 from pffbench_analysis.saving import save
 
 
@@ -61,8 +61,8 @@ def compare(
         A directory holds no run with results, or is given twice, or `out` cannot be written.
     """
     _distinct([base, *new])
-    one = load_run(base)
-    found = [compare_runs(one, load_run(other), across, smallest) for other in new]
+    one = Run.load(base)
+    found = [compare_runs(one, Run.load(other), across, smallest) for other in new]
     status, gates = (0, []) if allowed is None else gate(found, allowed)
     terminal = console or make_console()
     for comparison in found:

@@ -23,7 +23,7 @@ from pffbench_analysis.compare.estimate import ALPHA, FEWEST, Values, dependence
 from pffbench_analysis.compare.matching import match, only_raw
 from pffbench_analysis.compare.measured import (
     Measured,
-    Phase,
+    MeasuredPhase,
     measured,
     obstacle,
     too_few,
@@ -85,9 +85,13 @@ def _pairs(cases: Sequence[CaseName], base: Measured, new: Measured) -> list[Pai
 
 
 def _pair(
-    case: CaseName, phase: str, one: Phase | None, other: Phase | None, reason: str = ""
+    case: CaseName,
+    phase: str,
+    one: MeasuredPhase | None,
+    other: MeasuredPhase | None,
+    reason: str = "",
 ) -> Pair:
-    def of(there: Phase | None) -> tuple[int, float]:
+    def of(there: MeasuredPhase | None) -> tuple[int, float]:
         return (0, math.nan) if there is None else (there.seconds.size, there.median)
 
     (base_n, base_median), (new_n, new_median) = of(one), of(other)
@@ -208,13 +212,13 @@ def _stands_for(case: CaseName, run: Run) -> str:
     return RAW if run.record.cases[case.base].get("verified", True) else ""
 
 
-def _mean(phases: Sequence[Phase]) -> Phase:
+def _mean(phases: Sequence[MeasuredPhase]) -> MeasuredPhase:
     """Return the geometric mean over cases for each block that all of them have."""
     common = sorted(set.intersection(*(set(phase.repetitions) for phase in phases)))
     rows = [dict(zip(p.repetitions, p.seconds, strict=True)) for p in phases]
     seconds = np.array([[row[b] for b in common] for row in rows], dtype=np.float64)
     mean: Values = np.exp(np.mean(np.log(seconds), axis=0))
-    return Phase(mean, tuple(common), {})
+    return MeasuredPhase(mean, tuple(common), {})
 
 
 def _stored(cases: Sequence[CaseName], base: Run, new: Run) -> Iterator[Difference]:

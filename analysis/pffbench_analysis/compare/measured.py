@@ -25,7 +25,7 @@ _SIZE = ("ranks", "nodes", "bytes", "arrays")
 
 
 @dataclass(frozen=True, eq=False)
-class Phase:
+class MeasuredPhase:
     """One phase, or sum of phases, of a case over the counted repetitions.
 
     Parameters
@@ -70,7 +70,7 @@ class Measured:
 
     run: Run
     which: str
-    phases: Mapping[str, Mapping[str, Phase]]
+    phases: Mapping[str, Mapping[str, MeasuredPhase]]
     unproved: frozenset[str]
     resolution: float
     invalid: frozenset[str] = frozenset()
@@ -106,14 +106,14 @@ def measured(run: Run, which: str) -> Measured:
     )
 
 
-def _phases(counted: pd.DataFrame) -> dict[str, dict[str, Phase]]:
+def _phases(counted: pd.DataFrame) -> dict[str, dict[str, MeasuredPhase]]:
     rows = _with_totals(counted).sort_values("repetition", kind="stable")
-    found: dict[str, dict[str, Phase]] = defaultdict(dict)
+    found: dict[str, dict[str, MeasuredPhase]] = defaultdict(dict)
     for (case, phase), part in rows.groupby(["case", "phase"], sort=False):
         size = {key: int(part[key].iloc[0]) for key in _SIZE}
         numbers = tuple(int(n) for n in part["repetition"])
         seconds = part["seconds"].to_numpy(dtype=np.float64)
-        found[str(case)][str(phase)] = Phase(seconds, numbers, size)
+        found[str(case)][str(phase)] = MeasuredPhase(seconds, numbers, size)
     return dict(found)
 
 
@@ -177,7 +177,7 @@ def obstacle(phase: str, case: tuple[str, str], base: Measured, new: Measured) -
     return f"below resolution in the {' and the '.join(short)} run" if short else ""
 
 
-def too_few(base: Phase | None, new: Phase | None) -> str:
+def too_few(base: MeasuredPhase | None, new: MeasuredPhase | None) -> str:
     """Return why a case has too few repetitions in a phase; empty if it has enough."""
     n, m = (0 if there is None else there.seconds.size for there in (base, new))
     if min(n, m) >= FEWEST:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pffbench.phases import MOVING, TOTALS
+from pffbench.phases import MOVING, TOTALS, in_order
 from pffbench.summary.join import repetition
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
 from pffbench_analysis.answer import AnswerPanel, AnswerRow, answer_notes, answer_panels, margin_of
@@ -24,12 +24,6 @@ MOST_POINTS = 40_000
 #: Smallest number of repetitions that a case shows in each phase.
 _FEWEST_POINTS = 8
 _DIGITS = 5
-#: Order of phases in the menu; others follow in the order of the run.
-_ORDER = (
-    "write_total", "update_total", "read_total", "write", "update", "read", "create", "define",
-    "flush", "close", "sync", "reopen", "reopen_array", "extend", "flush_update", "close_update",
-    "sync_update", "open", "open_array", "close_read", "remove",
-)  # fmt: skip
 
 Plain = dict[str, Any]
 
@@ -50,13 +44,14 @@ def figure_data(summary: Summary, ranks: RankTimes, common: Mapping[str, Plain])
     most = max(_FEWEST_POINTS, MOST_POINTS // max(1, series))
     told = differences(common)
     found = {name for case in summary.cases if not case.invalid for name in case.phases}
+    moving = [name for name in dict.fromkeys((*TOTALS, *MOVING)) if name in found]
     return {
         "run": plain(summary.record.run_id),
         "stamp": stamp(summary),
         "ranks": summary.record.ranks,
         "memoryCopy": summary.record.floor.get("memory_copy_bytes_per_second"),
         "noRanks": ranks.missing,
-        "phases": [*(p for p in _ORDER if p in found), *sorted(found - set(_ORDER))],
+        "phases": [*moving, *in_order(sorted(found.difference(moving)))],
         "totals": {name: list(parts) for name, parts in TOTALS.items()},
         "moving": list(MOVING),
         "mostPoints": most,

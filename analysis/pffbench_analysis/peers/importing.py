@@ -13,6 +13,7 @@ from typing import Any
 
 from pffbench import __version__
 from pffbench.errors import UserError
+from pffbench.phases import ORDER
 from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import Sample, SamplesLog, claim
 from pffbench.summary.export import write_fom, write_summary
@@ -23,10 +24,6 @@ from pffbench_analysis.peers.measurement import Imported, Test
 
 #: Supported programs: name on the command line → reader of a file.
 PROGRAMS: Mapping[str, Callable[[Path], Imported]] = {"ior": read_ior, "h5bench": read_h5bench}
-_ORDER = (
-    "create", "define", "write", "flush", "close", "sync",
-    "open", "open_array", "read", "close_read", "remove",
-)  # fmt: skip
 
 
 def import_results(program: str, files: Sequence[str | Path], out: str | Path) -> Path:
@@ -170,7 +167,7 @@ def _samples(tests: Sequence[Test]) -> list[Sample]:
         for position, test in enumerate(tests)
         for number, repetition in enumerate(test.repetitions)
         for phase, seconds in sorted(
-            repetition.seconds.items(), key=lambda item: _ORDER.index(item[0])
+            repetition.seconds.items(), key=lambda item: ORDER.index(item[0])
         )
     ]
 

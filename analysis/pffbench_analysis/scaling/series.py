@@ -13,7 +13,7 @@ from pffbench.errors import UserError
 from pffbench.phases import TOTALS
 from pffbench.summary.summary import CaseSummary, Summary, compression_ratio, summarise
 from pffbench_analysis.charts import place
-from pffbench_analysis.runs import EmptyRunError, Run, load_run
+from pffbench_analysis.runs import EmptyRunError, Run
 from pffbench_analysis.scaling.belonging import (
     agreeing,
     alarms,
@@ -110,7 +110,7 @@ def _read(directories: Sequence[str | Path]) -> tuple[list[Run], list[str]]:
     runs, empty = [], []
     for directory in dict.fromkeys(map(Path, directories)):
         try:
-            runs.append(load_run(directory))
+            runs.append(Run.load(directory))
         except EmptyRunError as error:
             empty.append(f"left out: {error}")
     if not runs:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec, ByteOrder, Capabilities
-from pffbench.backends.inspection import StoredAs, Touched
+from pffbench.backends.inspection import Inspection, StoredAs, Touched
 from pffbench.case import Options, Parameters, Settings
 from pffbench.data.base import Source
 from pffbench.parallel.decomposition import Box
@@ -27,13 +27,7 @@ from pffbench.parallel.decomposition import Box
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from pffbench.backends.chunk_cache_model import ChunkCacheSettings, Chunking, StoredChunks
-
-
-
-
-
-
+    from pffbench.backends.chunk_cache_model import Chunking
 
 
 Buffer = np.ndarray[Any, Any]
@@ -323,30 +317,10 @@ class Backend(ABC):
         """Return the data as they are read back: the same, unless digits are rounded away."""
         return source
 
-    def describe(self, path: str) -> StoredAs:
-        """Inspect the first array of a closed store and return its storage layout.
-
-        Called by one rank, off the timer.
-        """
-        return StoredAs()
-
-    def default_chunk_cache(self) -> ChunkCacheSettings | None:
-        """Return the linked library's default chunk cache of an array; None if it has none."""
-        return None
-
-    def stored_chunks(self, path: str, name: str) -> StoredChunks | None:
-        """Inspect an array of a closed store and return the size of its chunks on disk.
-
-        Called by one rank, off the timer. None for an array without chunks.
-        """
-        return None
-
-    def stored_part(self, path: str, name: str, box: Box) -> StoredChunks | None:
-        """Inspect a closed store and return the size on disk of the chunks that hold a box.
-
-        Called by any rank, off the timer. None for an array without chunks.
-        """
-        return None
+    @property
+    def inspection(self) -> Inspection:
+        """Inspection of its closed stores; by default one that knows nothing."""
+        return Inspection()
 
     @classmethod
     def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
@@ -376,6 +350,7 @@ __all__ = [
     "Call",
     "Capabilities",
     "Cuts",
+    "Inspection",
     "Store",
     "StoredAs",
     "Touched",

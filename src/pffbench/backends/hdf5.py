@@ -25,13 +25,11 @@ from pffbench.backends.chunk_cache_model import (
     MATCHED_CHUNK_CACHE,
     ChunkCacheSettings,
     Chunking,
-    StoredChunks,
 )
 from pffbench.backends.hdf5_files import (
+    InspectionOfHdf5,
     chunking_of,
-    chunks_on_disk,
     h5repack,
-    part_of_hdf5,
     refuse_chunks,
     superblock_version,
     touched,
@@ -45,7 +43,6 @@ from pffbench.units import CacheSize, SmallSize
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
 
 
 Libver = Literal["earliest", "v108", "v110", "v112", "v114", "latest"]
@@ -197,7 +194,8 @@ class Hdf5(Backend):
     def _chunk_cache(self) -> ChunkCacheSettings:
         """Return the chunk cache of the datasets."""
         options = self.options
-        usual = MATCHED_CHUNK_CACHE if self.settings == "matched" else self.default_chunk_cache()
+        matched = self.settings == "matched"
+        usual = MATCHED_CHUNK_CACHE if matched else self.inspection.default_chunk_cache()
         assert isinstance(options, Hdf5Options)
         nbytes, w0 = options.chunk_cache, options.chunk_cache_w0
         return ChunkCacheSettings(
@@ -212,20 +210,24 @@ class Hdf5(Backend):
         garbage_collect()
         overwrite()
 
-    def default_chunk_cache(self) -> ChunkCacheSettings:
-        h5p = self._h5py.h5p
-        _, slots, nbytes, preemption = h5p.create(h5p.FILE_ACCESS).get_cache()
-        return ChunkCacheSettings(nbytes, slots, preemption)
-
-    def stored_chunks(self, path: str, name: str) -> StoredChunks | None:
-        return chunks_on_disk(path, name)
-
-    def stored_part(self, path: str, name: str, box: Box) -> StoredChunks | None:
-        return part_of_hdf5(path, name, box)
+    @property
+    def inspection(self) -> Hdf5Inspection:
+        return Hdf5Inspection(self._h5py)
 
     @classmethod
     def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
         return h5repack(source, target, specs)
+
+    def notes(self) -> tuple[str, ...]:
+        metadata = ("collective metadata on, as netCDF-C has it",) * self._collective_metadata
+        return (*metadata, f"chunk cache of each dataset: {self._chunk_cache()}")
+
+
+class Hdf5Inspection(InspectionOfHdf5):
+    """Inspection of HDF5 files with h5py."""
+
+    def __init__(self, h5py: Any) -> None:
+        self._h5py = h5py
 
     def describe(self, path: str) -> StoredAs:
         with self._h5py.File(path, "r") as file:
@@ -238,9 +240,10 @@ class Hdf5(Backend):
             more = {"superblock": superblock_version(path)}
             return StoredAs(chunks=dataset.chunks, codec=codec, fill=fill, more=more)
 
-    def notes(self) -> tuple[str, ...]:
-        metadata = ("collective metadata on, as netCDF-C has it",) * self._collective_metadata
-        return (*metadata, f"chunk cache of each dataset: {self._chunk_cache()}")
+    def default_chunk_cache(self) -> ChunkCacheSettings:
+        h5p = self._h5py.h5p
+        _, slots, nbytes, preemption = h5p.create(h5p.FILE_ACCESS).get_cache()
+        return ChunkCacheSettings(nbytes, slots, preemption)
 
 
 def _refuse_libver(options: Hdf5Options) -> str | None:

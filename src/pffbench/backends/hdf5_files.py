@@ -14,7 +14,7 @@ from typing import Any
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.chunk_cache_model import ChunkCacheSettings, Chunking, StoredChunks
-from pffbench.backends.inspection import Touched, places, touched_chunks
+from pffbench.backends.inspection import Inspection, Touched, places, touched_chunks
 from pffbench.backends.raw.layout import Copy
 from pffbench.case import Parameters
 from pffbench.parallel.decomposition import Box, Shape
@@ -224,17 +224,6 @@ def chunking_of(dataset: Any, *, cached: bool) -> Chunking | None:
     )
 
 
-def chunks_on_disk(path: str, name: str) -> StoredChunks | None:
-    """Return the size of a dataset's chunks in a closed file."""
-    import h5py
-
-    with h5py.File(path, "r") as file:
-        dataset = file[name]
-        if dataset.chunks is None:
-            return None
-        return StoredChunks(dataset.id.get_num_chunks(), dataset.id.get_storage_size())
-
-
 def h5repack(source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
     """Return the command that rewrites a file with the datasets' new chunks and compression.
 
@@ -284,21 +273,29 @@ def touched(dataset: Any, box: Box) -> Touched | None:
     return Copy(dataset.shape, itemsize, "C", begin).runs(box).touched()
 
 
-def part_of_hdf5(path: str, name: str, box: Box) -> StoredChunks | None:
-    """Return the chunks that hold a box of a dataset; None for a dataset without chunks."""
-    import h5py
+class InspectionOfHdf5(Inspection):
+    """Chunks in HDF5 files, whatever library wrote them."""
 
-    with h5py.File(path, "r") as file:
-        dataset = file[name]
-        if dataset.chunks is None:
-            return None
-        corners = places(box, dataset.chunks)
-        sizes = [
-            dataset.id.get_chunk_info_by_coord(
-                tuple(i * c for i, c in zip(corner, dataset.chunks, strict=True))
-            ).size
-            for corner in corners
-        ]
-        return StoredChunks(len(sizes), sum(sizes))
+    def stored_chunks(self, path: str, name: str) -> StoredChunks | None:
+        import h5py
 
+        with h5py.File(path, "r") as file:
+            dataset = file[name]
+            if dataset.chunks is None:
+                return None
+            return StoredChunks(dataset.id.get_num_chunks(), dataset.id.get_storage_size())
 
+    def stored_part(self, path: str, name: str, box: Box) -> StoredChunks | None:
+        import h5py
+
+        with h5py.File(path, "r") as file:
+            dataset = file[name]
+            if dataset.chunks is None:
+                return None
+            sizes = [
+                dataset.id.get_chunk_info_by_coord(
+                    tuple(i * c for i, c in zip(corner, dataset.chunks, strict=True))
+                ).size
+                for corner in places(box, dataset.chunks)
+            ]
+            return StoredChunks(len(sizes), sum(sizes))

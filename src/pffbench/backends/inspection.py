@@ -6,9 +6,12 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pffbench.parallel.decomposition import Box, Shape
+
+if TYPE_CHECKING:
+    from pffbench.backends.chunk_cache_model import ChunkCacheSettings, StoredChunks
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,35 @@ class StoredAs:
     def __str__(self) -> str:
         chunks = "contiguous" if self.chunks is None else "×".join(map(str, self.chunks))
         return f"{chunks}, {self.codec}, fill {self.fill}"
+
+
+class Inspection:
+    """Inspection of the closed stores of a backend: the second, optional part of its contract.
+
+    It explains results, and is never timed. A method that a backend does not have knows nothing.
+    """
+
+    def describe(self, path: str) -> StoredAs:
+        """Return the storage layout of the first array of a store; called by one rank."""
+        return StoredAs()
+
+    def default_chunk_cache(self) -> ChunkCacheSettings | None:
+        """Return the linked library's default chunk cache of an array; None if it has none."""
+        return None
+
+    def stored_chunks(self, path: str, name: str) -> StoredChunks | None:
+        """Return the size on disk of an array's chunks; called by one rank.
+
+        None for an array without chunks.
+        """
+        return None
+
+    def stored_part(self, path: str, name: str, box: Box) -> StoredChunks | None:
+        """Return the size on disk of the chunks that hold a box; called by any rank.
+
+        None for an array without chunks.
+        """
+        return None
 
 
 @dataclass(frozen=True, slots=True)

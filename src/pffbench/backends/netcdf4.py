@@ -12,15 +12,10 @@ import msgspec
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import MPI_CALL_LIMIT, Backend, Cuts, Store, StoredAs
-from pffbench.backends.chunk_cache_model import (
-    MATCHED_CHUNK_CACHE,
-    ChunkCacheSettings,
-    StoredChunks,
-)
+from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE, ChunkCacheSettings
 from pffbench.backends.hdf5_files import (
-    chunks_on_disk,
+    InspectionOfHdf5,
     h5repack,
-    part_of_hdf5,
     refuse_chunks,
     superblock_version,
 )
@@ -28,12 +23,10 @@ from pffbench.backends.netcdf4_store import NetCdf4Store
 from pffbench.case import Options, Parameters, Settings
 from pffbench.data.base import Source
 from pffbench.data.generators import BitRounded
-from pffbench.parallel.decomposition import Box
 from pffbench.units import CacheSize, SmallSize
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
 
 
 #: Bits of the mantissa of each type that can be rounded.
@@ -211,14 +204,9 @@ class NetCdf4(Backend):
         garbage_collect()
         overwrite()
 
-    def default_chunk_cache(self) -> ChunkCacheSettings:
-        return self._usual_cache
-
-    def stored_chunks(self, path: str, name: str) -> StoredChunks | None:
-        return chunks_on_disk(path, name)
-
-    def stored_part(self, path: str, name: str, box: Box) -> StoredChunks | None:
-        return part_of_hdf5(path, name, box)
+    @property
+    def inspection(self) -> NetCdf4Inspection:
+        return NetCdf4Inspection(self._netcdf4, self._usual_cache)
 
     @classmethod
     def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
@@ -228,6 +216,27 @@ class NetCdf4(Backend):
         assert isinstance(self.options, NetCdf4Options)
         bits = self.options.quantize
         return source if bits is None else BitRounded(source, bits)
+
+    def notes(self) -> tuple[str, ...]:
+        options = self.options
+        assert isinstance(options, NetCdf4Options)
+        usual = MATCHED_CHUNK_CACHE if self.settings == "matched" else self._usual_cache
+        size, w0 = options.chunk_cache, options.chunk_cache_w0
+        cache = ChunkCacheSettings(
+            usual.nbytes if size is None else int(size),
+            options.chunk_cache_slots or usual.slots,
+            usual.preemption if w0 is None else w0,
+        )
+        more = "" if self.settings == "matched" else ", more where a chunk is larger"
+        return ("reads return new arrays", f"chunk cache of each variable: {cache}{more}")
+
+
+class NetCdf4Inspection(InspectionOfHdf5):
+    """Inspection of netCDF-4 files with netCDF4-python."""
+
+    def __init__(self, netcdf4: Any, usual_cache: ChunkCacheSettings) -> None:
+        self._netcdf4 = netcdf4
+        self._usual_cache = usual_cache
 
     def describe(self, path: str) -> StoredAs:
         from pffbench.backends.libnetcdf import filters_of, is_filled
@@ -246,18 +255,8 @@ class NetCdf4(Backend):
                 },
             )
 
-    def notes(self) -> tuple[str, ...]:
-        options = self.options
-        assert isinstance(options, NetCdf4Options)
-        usual = MATCHED_CHUNK_CACHE if self.settings == "matched" else self._usual_cache
-        size, w0 = options.chunk_cache, options.chunk_cache_w0
-        cache = ChunkCacheSettings(
-            usual.nbytes if size is None else int(size),
-            options.chunk_cache_slots or usual.slots,
-            usual.preemption if w0 is None else w0,
-        )
-        more = "" if self.settings == "matched" else ", more where a chunk is larger"
-        return ("reads return new arrays", f"chunk cache of each variable: {cache}{more}")
+    def default_chunk_cache(self) -> ChunkCacheSettings:
+        return self._usual_cache
 
 
 @cache
@@ -288,11 +287,5 @@ def _rounding(variable: Any) -> dict[str, str]:
     """Return the number of mantissa bits kept, if a variable is rounded."""
     told = variable.quantization()
     return {} if told is None else {"rounded": f"{told[1]} to {told[0]} bits"}
-
-
-
-
-
-
 
 

@@ -22,7 +22,7 @@ from pffbench.backends.base import (
     Cuts,
     Store,
 )
-from pffbench.backends.inspection import StoredAs, Touched
+from pffbench.backends.inspection import Inspection, StoredAs, Touched
 from pffbench.backends.raw.layout import Copy, Runs, bytes_of, write_runs
 from pffbench.case import Options, Parameters
 from pffbench.parallel.agreement import together
@@ -61,13 +61,21 @@ class Npy(Backend):
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return NpyStore(path, comm)
 
+    @property
+    def inspection(self) -> NpyInspection:
+        return NpyInspection()
+
+    def notes(self) -> tuple[str, ...]:
+        return ("no chunks: each array is in one piece", "each write opens and closes the file")
+
+
+class NpyInspection(Inspection):
+    """What the first file says of itself; files without chunks need no more."""
+
     def describe(self, path: str) -> StoredAs:
         with open(os.path.join(path, min(os.listdir(path))), "rb") as file:
             major, minor = np.lib.format.read_magic(file)
         return StoredAs(fill="never", more={"format": f"{major}.{minor}"})
-
-    def notes(self) -> tuple[str, ...]:
-        return ("no chunks: each array is in one piece", "each write opens and closes the file")
 
 
 class NpyStore(Store):

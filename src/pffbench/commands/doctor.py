@@ -55,12 +55,12 @@ def _without_mpi4py(scratch: str | None, error: Exception) -> int:
 
 
 def _wrongly_launched(scratch: str | None, error: UserError) -> int:
-    from pffbench.doctor import mpi_stack as launcher
+    from pffbench.doctor import mpi_stack
     from pffbench.doctor.local import examine_alone
 
     found = examine_alone(scratch, "not looked at, since MPI would not find the other processes")
     remedy = "start with srun --mpi=pmix, or with the mpiexec of Open MPI"
-    return _tell([*found, Finding(launcher.LAUNCHER, "problem", str(error), remedy)])
+    return _tell([*found, Finding(mpi_stack.LAUNCHER, "problem", str(error), remedy)])
 
 
 def _tell(found: list[Finding]) -> int:

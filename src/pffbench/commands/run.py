@@ -9,6 +9,7 @@ import os
 import resource
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
@@ -20,6 +21,7 @@ from pffbench.parallel.launcher import (
     speaks_for_all,
     start_mpi,
 )
+from pffbench.run.options import RunOptions
 from pffbench.text import one_line
 from pffbench.units import Size
 
@@ -38,10 +40,10 @@ def main(arguments: argparse.Namespace) -> int:
     """Run an experiment on all ranks; collective. Return the exit status."""
     _check_addresses()
     with StopSignals() as stop:
-        return _run(arguments, stop)
+        return _run(RunOptions.of_arguments(arguments), stop)
 
 
-def _run(arguments: argparse.Namespace, stop: StopSignals) -> int:
+def _run(options: RunOptions, stop: StopSignals) -> int:
     gc.disable()  # objects of the start stay, and would be searched repeatedly; see Runner.run
     comm = start_mpi()
     faulthandler.enable()  # a crash in a library reports the Python stack
@@ -51,7 +53,7 @@ def _run(arguments: argparse.Namespace, stop: StopSignals) -> int:
 
         status = VALID
         try:
-            for one in _one_after_another(comm, arguments):
+            for one in _one_after_another(comm, options):
                 guard.session = session = Session.prepare(comm, one, stop)
                 ended = session.run()
                 if ended == INTERRUPTED:
@@ -64,23 +66,21 @@ def _run(arguments: argparse.Namespace, stop: StopSignals) -> int:
         return leave_last(comm, status)
 
 
-def _one_after_another(
-    comm: MPI.Intracomm, arguments: argparse.Namespace
-) -> Iterator[argparse.Namespace]:
-    """Yield the arguments of each run: one, or one per experiment of a folder; collective.
+def _one_after_another(comm: MPI.Intracomm, options: RunOptions) -> Iterator[RunOptions]:
+    """Yield the options of each run: one, or one per experiment of a folder; collective.
 
     Raises
     ------
     UserError
         On every rank, when an experiment of a folder is wrong; nothing has been created then.
     """
-    if arguments.experiment is None:
-        yield arguments
+    if options.experiment is None:
+        yield options
         return
     told: tuple[list[tuple[str, str]] | None, UserError | None] = (None, None)
     if comm.rank == 0:
         try:
-            told = (_runs_of(arguments, comm.size), None)
+            told = (_runs_of(options, comm.size), None)
         except UserError as error:
             told = (None, error)
     runs, refusal = comm.bcast(told)
@@ -89,30 +89,29 @@ def _one_after_another(
     for number, (experiment, out) in enumerate(runs or (), start=1):
         if comm.rank == 0:
             print(f"experiment {number} of {len(runs)}: {experiment}", flush=True)
-        yield argparse.Namespace(**vars(arguments) | {"experiment": experiment, "out": out})
+        yield replace(options, experiment=experiment, out=out)
     if runs is None:
-        yield arguments
+        yield options
 
 
-def _runs_of(arguments: argparse.Namespace, ranks: int) -> list[tuple[str, str]] | None:
+def _runs_of(options: RunOptions, ranks: int) -> list[tuple[str, str]] | None:
     """Return the experiments of a folder and their results directory; None where it is a file."""
     from pathlib import Path
 
-    folder = Path(arguments.experiment)
-    if not folder.is_dir():
+    if options.experiment is None or not (folder := Path(options.experiment)).is_dir():
         return None
     from datetime import UTC, datetime
 
     from pffbench.experiment.check import make_plan
     from pffbench.experiment.load import experiment_files, load_experiment
 
-    if arguments.resume:
+    if options.resume:
         raise UserError("--resume goes on with the experiment of the run; it takes no other")
-    files = experiment_files(arguments.experiment)
+    files = experiment_files(options.experiment)
     for file in files:
-        make_plan(load_experiment(file, arguments.overrides), ranks)
+        make_plan(load_experiment(file, options.overrides), ranks)
     name = f"{folder.resolve().name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
-    out = Path(arguments.out or Path("pffbench-results", name))
+    out = Path(options.out or Path("pffbench-results", name))
     return [(file, str(out / Path(file).stem)) for file in files]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pffbench.data import random as hashing
+from pffbench.data import random
 from pffbench.data.base import DTYPES, Source, check_dtype
 from pffbench.data.verify import Mismatch, verify
 from pffbench.errors import UserError
@@ -97,7 +97,7 @@ def seed_of_repetition(seed: int, repetition: int) -> int:
     Data differ from repetition to repetition, so that leftovers of an earlier one, in memory or in
     a file, cannot pass for the data to be read.
     """
-    return hashing.stream(seed, repetition)
+    return random.stream(seed, repetition)
 
 
 class Sources:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pffbench.data import random as hashing
+from pffbench.data import random
 from pffbench.data.base import Array, check_out
 from pffbench.data.random import Keyed, Words, check_box
 
@@ -68,7 +68,7 @@ class ValueNoise:
     Parameters
     ----------
     state : int
-        Seed of the field: a `hashing.stream`.
+        Seed of the field: a `random.stream`.
     cell : int
         Distance of the lattice points in elements.
     amplitude : float
@@ -141,9 +141,9 @@ def hash_points(state: int, z: Any, y: Any, x: Any) -> npt.NDArray[np.uint64]:
     """Hash points with whole coordinates, 0 <= coordinate < 2**21; arrays are broadcast."""
     bits = np.uint64(_COORDINATE_BITS)
     words: npt.NDArray[np.uint64] = np.asarray((((z << bits) | y) << bits) | x)
-    words = words * np.uint64(hashing.GOLDEN)
+    words = words * np.uint64(random.GOLDEN)
     words += np.uint64(state)
-    return hashing.mix_array(words)
+    return random.mix_array(words)
 
 
 #: Waves lie within +-1024, and the field within +-2**21, before it is scaled down.
@@ -209,7 +209,7 @@ class Smooth:
     def _wave(self, array: int, axis: int, which: int, index: npt.NDArray[np.int64]) -> Vector:
         """Evaluate one wave at global indices along an axis, which are overwritten."""
         prime = _PRIMES[which]
-        key = hashing.stream(self._seed, array, axis, which)
+        key = random.stream(self._seed, array, axis, which)
         index *= prime // 5000 + key % (prime // 1000 - prime // 5000)
         index += key >> 32
         index %= prime

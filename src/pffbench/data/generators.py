@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pffbench.data import random as hashing
+from pffbench.data import random
 from pffbench.data.base import Array, Source, check_out
 from pffbench.data.random import Keyed, Words, check_box
 
@@ -138,7 +138,7 @@ class Constant:
     def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
         self.dtype = dtype
         self._range = 120 if dtype.itemsize == 1 else 30000
-        self._offset = hashing.stream(seed) % self._range
+        self._offset = random.stream(seed) % self._range
 
     def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
         """Fill a box of a logical array; see `pffbench.data.base.Source`."""

@@ -30,7 +30,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pffbench.data import random as hashing
 from pffbench.data.base import Array, check_out
 
 MASK = 2**64 - 1
@@ -283,7 +282,7 @@ class Keyed(ABC):
         self._word: np.dtype[Any] = np.dtype(f"u{word}")
         self._bits = 8 * word
         self._width = _BLOCK_BYTES // word
-        hashes = hashing.counters(hashing.stream(seed), self._width)
+        hashes = counters(stream(seed), self._width)
         self._table: Words = (hashes >> np.uint64(64 - self._bits)).astype(self._word)
         self._scratch: Words = np.empty(self._width, dtype=self._word)
         self._values_memory: bytearray | None = None
@@ -336,7 +335,7 @@ class Keyed(ABC):
         tiling = Tiling.of(start, box.shape, shape, self._width)
         if box.size == 0:
             return
-        state = hashing.stream(self._seed, array)
+        state = stream(self._seed, array)
         for piece in tiling.pieces():
             rows = tiling.view(box, piece)
             columns = tiling.columns(self._table, piece)
@@ -353,11 +352,11 @@ class Keyed(ABC):
 
     def _keys(self, segments: npt.NDArray[np.uint64], state: int) -> tuple[Words, Words]:
         """Multiplier (odd) and addend of each segment, shape (leading, groups, 1)."""
-        segments *= np.uint64(hashing.GOLDEN)
+        segments *= np.uint64(GOLDEN)
         segments += np.uint64(state)
-        keys = hashing.mix_array(segments)[..., np.newaxis]
+        keys = mix_array(segments)[..., np.newaxis]
         if self._bits == 64:
-            addends = hashing.mix_array(keys + np.uint64(hashing.GOLDEN))
+            addends = mix_array(keys + np.uint64(GOLDEN))
             return keys | np.uint64(1), addends
         halves = (keys >> np.uint64(32)).astype(self._word)
         return halves | np.uint32(1), keys.astype(self._word)

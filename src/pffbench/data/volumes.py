@@ -29,7 +29,6 @@ _PART = 32 * 1024
 WIDTH = 16 * 1024
 
 
-
 @dataclass(frozen=True, slots=True)
 class Part:
     """The same rows and columns of consecutive planes.

@@ -14,18 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pffbench.backends.registry import backend_class, backend_names, missing_library
-from pffbench.doctor import backends, libraries, spack
-from pffbench.doctor import io_test as trial
-from pffbench.doctor import libraries as python
-from pffbench.doctor import local as alone
-from pffbench.doctor import machine as clock
-from pffbench.doctor import machine as environment
-from pffbench.doctor import machine as node
-from pffbench.doctor import mpi_stack as hdf5
-from pffbench.doctor import mpi_stack as launcher
-from pffbench.doctor import mpi_stack as mpi
-from pffbench.doctor import scratch as directory
-from pffbench.doctor import scratch as place
+from pffbench.doctor import backends, io_test, libraries, local, machine, mpi_stack, scratch, spack
 from pffbench.doctor.backends import absent_libraries
 from pffbench.doctor.finding import Finding, as_text, looked_at
 from pffbench.doctor.libraries import Library, import_libraries
@@ -120,18 +109,18 @@ class Examination:
     def run(self) -> list[Finding]:
         """Run all checks; collective. The findings are complete on rank 0 only."""
         self._together(libraries.LIBRARIES, self._look_around)
-        self._on_root(launcher.LAUNCHER, self._judge_launcher)
+        self._on_root(mpi_stack.LAUNCHER, self._judge_launcher)
         with ExitStack() as held:
-            scratch = self._make_scratch(held)
-            self._on_root(directory.TOPIC, self._judge_directory)
-            if scratch is not None:
-                self._try_backends(scratch)
-                self._on_root(mpi.MPI_TOPIC, lambda: _look_at_mpi_io(scratch))
-                self._on_root(directory.TOPIC, lambda: [alone.judge_cache_at(scratch)])
+            made = self._make_scratch(held)
+            self._on_root(scratch.TOPIC, self._judge_directory)
+            if made is not None:
+                self._try_backends(made)
+                self._on_root(mpi_stack.MPI_TOPIC, lambda: _look_at_mpi_io(made))
+                self._on_root(scratch.TOPIC, lambda: [local.judge_cache_at(made)])
             sleeping_barrier(self._team.comm)
-            self.found += looked_at(directory.TOPIC, lambda: _closed(held))
-        self._on_root(environment.ENVIRONMENT, lambda: environment.judge_environment(os.environ))
-        self._together(clock.CLOCK, self._measure_floor)
+            self.found += looked_at(scratch.TOPIC, lambda: _closed(held))
+        self._on_root(machine.ENVIRONMENT, lambda: machine.judge_environment(os.environ))
+        self._together(machine.CLOCK, self._measure_floor)
         return self.found
 
     def _together(self, topic: str, look: Callable[[], Iterable[Finding]]) -> None:
@@ -156,40 +145,41 @@ class Examination:
         self._broken = set(failing).union(*(view.absent for view in views))
         if not self._team.is_root:
             return []
-        found = looked_at(python.PYTHON, alone.look_at_python)
+        found = looked_at(libraries.PYTHON, local.look_at_python)
         found += looked_at(spack.TOPIC, spack.look_at_spack)
         for library in here.libraries.values():
             found.append(libraries.judge_library(library, failing.get(library.name, {})))
-        found += looked_at(libraries.LIBRARIES, alone.look_at_optional)
-        found += looked_at(hdf5.HDF5_TOPIC, lambda: _look_at_hdf5(here))
+        found += looked_at(libraries.LIBRARIES, local.look_at_optional)
+        found += looked_at(mpi_stack.HDF5_TOPIC, lambda: _look_at_hdf5(here))
         found += looked_at(backends.TOPIC, lambda: backends.look_at_backends(self._broken))
-        found += looked_at(mpi.MPI_TOPIC, lambda: mpi.judge_library(here.libraries["mpi4py"].facts))
-        found += looked_at(node.NODE, lambda: _judge_nodes(views, self._team))
+        mpi4py = here.libraries["mpi4py"]
+        found += looked_at(mpi_stack.MPI_TOPIC, lambda: mpi_stack.judge_library(mpi4py.facts))
+        found += looked_at(machine.NODE, lambda: _judge_nodes(views, self._team))
         return found
 
     def _judge_launcher(self) -> Iterator[Finding]:
         vendor = _vendor()
-        yield launcher.judge_launcher(launcher_size(os.environ), self._team.size, vendor)
-        yield from launcher.look_at_slurm(vendor)
+        yield mpi_stack.judge_launcher(launcher_size(os.environ), self._team.size, vendor)
+        yield from mpi_stack.look_at_slurm(vendor)
 
     def _judge_directory(self) -> Iterator[Finding]:
-        return alone.look_at_parent(self._given, self._team.topology.node_count)
+        return local.look_at_parent(self._given, self._team.topology.node_count)
 
     def _make_scratch(self, held: ExitStack) -> Scratch | None:
         """Create a directory on rank 0 and check that all nodes see it; collective."""
         here: Scratch | UserError | OSError | None = None
         if self._team.is_root:
             try:
-                here = held.enter_context(place.own_directory(self._given))
+                here = held.enter_context(scratch.own_directory(self._given))
             except (UserError, OSError) as error:
                 here = error
         sleeping_barrier(self._team.comm)
         made: Scratch | UserError | OSError = self._team.comm.bcast(here)
         if not isinstance(made, Scratch):
-            self.found.append(directory.judge_refusal(made))
+            self.found.append(scratch.judge_refusal(made))
             return None
         blind = self._blind_hosts(made)
-        self.found += directory.judge_sight(blind, self._team.topology.hosts[0])
+        self.found += scratch.judge_sight(blind, self._team.topology.hosts[0])
         return None if blind else made
 
     def _blind_hosts(self, scratch: Scratch) -> list[str]:
@@ -205,20 +195,20 @@ class Examination:
         with Watch(scratch if self._team.is_root else None) as watch:
             for name in backend_names():
                 attempt = partial(self._try_backend, name, scratch.directory, watch)
-                self._together(trial.TOPIC, attempt)
+                self._together(io_test.TOPIC, attempt)
 
     def _try_backend(self, name: str, directory: str, watch: Watch) -> Iterator[Finding]:
         with AgreedStep(self._team.comm, f"loading the backend {name}"):
             kind = backend_class(name)
         lacks = any(self._team.comm.allgather(missing_library(kind) is not None))
         if self._broken.isdisjoint(kind.libraries) and not lacks:
-            yield from trial.try_backend(self._team, kind, directory, watch, self._text_with)
+            yield from io_test.try_backend(self._team, kind, directory, watch, self._text_with)
 
     def _text_with(self, last: Finding) -> str:
         return as_text([*self.found, last])
 
     def _measure_floor(self) -> list[Finding]:
-        return [clock.judge_floor(measure_floor(self._team.comm), self._team.size)]
+        return [machine.judge_floor(measure_floor(self._team.comm), self._team.size)]
 
 
 def _look_at_hdf5(here: RankView) -> Iterator[Finding]:
@@ -226,13 +216,13 @@ def _look_at_hdf5(here: RankView) -> Iterator[Finding]:
         name: [str(path) for path in paths] if isinstance(paths, list) else []
         for name, paths in loaded_libraries().items()
     }
-    return hdf5.look_at_hdf5(here.libraries.get("h5py"), here.libraries.get("netCDF4"), copies)
+    return mpi_stack.look_at_hdf5(here.libraries.get("h5py"), here.libraries.get("netCDF4"), copies)
 
 
 def _look_at_mpi_io(scratch: Scratch) -> Iterator[Finding]:
     from mpi4py import MPI
 
-    return mpi.judge_mpi_io(mpi_io_facts(MPI.COMM_SELF, scratch.directory))
+    return mpi_stack.judge_mpi_io(mpi_io_facts(MPI.COMM_SELF, scratch.directory))
 
 
 def _judge_nodes(views: list[RankView], team: Team) -> Iterator[Finding]:
@@ -240,12 +230,12 @@ def _judge_nodes(views: list[RankView], team: Team) -> Iterator[Finding]:
     for members in ranks_by_node(views, team.topology):
         leader = members[0]
         if leader.node is not None:
-            judged = node.judge_node(leader.node, len(members), leader.memory_limit)
+            judged = machine.judge_node(leader.node, len(members), leader.memory_limit)
             per_node += [(leader.host, finding) for finding in judged]
         cpus = len(set().union(*(member.cpus for member in members)))
-        shared = mpi.judge_cores(len(members), cpus, os.environ, _vendor(), leader.host)
+        shared = mpi_stack.judge_cores(len(members), cpus, os.environ, _vendor(), leader.host)
         per_node += [(leader.host, finding) for finding in shared]
-    return node.by_node(per_node)
+    return machine.by_node(per_node)
 
 
 def _vendor() -> str:

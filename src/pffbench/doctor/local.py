@@ -8,16 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from pffbench.doctor import backends, libraries, spack
-from pffbench.doctor import io_test as trial
-from pffbench.doctor import libraries as python
-from pffbench.doctor import libraries as unloaded
-from pffbench.doctor import machine as environment
-from pffbench.doctor import machine as node
-from pffbench.doctor import mpi_stack as launcher
-from pffbench.doctor import mpi_stack as mpi
-from pffbench.doctor import scratch as directory
-from pffbench.doctor import scratch as place
+from pffbench.doctor import backends, io_test, libraries, machine, mpi_stack, scratch, spack
 from pffbench.doctor.finding import Finding, looked_at
 from pffbench.errors import UserError
 from pffbench.provenance.binding import rank_facts
@@ -27,7 +18,7 @@ from pffbench.storage.filesystem import FileSystem, filesystem, same_filesystem
 from pffbench.storage.scratch import Scratch, scratch_parent
 
 
-def examine_alone(given: str | None, reason: str = unloaded.NOT_LOOKED_AT) -> list[Finding]:
+def examine_alone(given: str | None, reason: str = libraries.NOT_LOOKED_AT) -> list[Finding]:
     """Run all checks that need no MPI.
 
     Parameters
@@ -37,30 +28,30 @@ def examine_alone(given: str | None, reason: str = unloaded.NOT_LOOKED_AT) -> li
     reason : str
         Why MPI is not checked.
     """
-    found = looked_at(python.PYTHON, look_at_python)
+    found = looked_at(libraries.PYTHON, look_at_python)
     found += looked_at(spack.TOPIC, spack.look_at_spack)
-    found += looked_at(libraries.LIBRARIES, unloaded.look_at_unloaded)
+    found += looked_at(libraries.LIBRARIES, libraries.look_at_unloaded)
     found += looked_at(libraries.LIBRARIES, look_at_optional)
     found += looked_at(
         backends.TOPIC, lambda: backends.look_at_backends(backends.absent_libraries())
     )
-    found.append(Finding(mpi.MPI_TOPIC, "unknown", f"library, MPI-IO and launcher: {reason}"))
-    found += looked_at(launcher.LAUNCHER, lambda: launcher.look_at_slurm(None))
-    found.append(Finding(trial.TOPIC, "unknown", reason))
-    found += looked_at(directory.TOPIC, lambda: look_at_parent(given, nodes=1))
-    found += looked_at(directory.TOPIC, lambda: _try_eviction(given))
-    found += looked_at(node.NODE, _look_at_node)
-    found += looked_at(environment.ENVIRONMENT, lambda: environment.judge_environment(os.environ))
+    found.append(Finding(mpi_stack.MPI_TOPIC, "unknown", f"library, MPI-IO and launcher: {reason}"))
+    found += looked_at(mpi_stack.LAUNCHER, lambda: mpi_stack.look_at_slurm(None))
+    found.append(Finding(io_test.TOPIC, "unknown", reason))
+    found += looked_at(scratch.TOPIC, lambda: look_at_parent(given, nodes=1))
+    found += looked_at(scratch.TOPIC, lambda: _try_eviction(given))
+    found += looked_at(machine.NODE, _look_at_node)
+    found += looked_at(machine.ENVIRONMENT, lambda: machine.judge_environment(os.environ))
     return found
 
 
 def look_at_python() -> Iterator[Finding]:
     """Check Python and pffbench."""
     version = (sys.version_info.major, sys.version_info.minor, sys.version_info.micro)
-    yield python.judge_python(version, sys.executable or platform.python_implementation())
+    yield libraries.judge_python(version, sys.executable or platform.python_implementation())
     facts = software_facts([])["pffbench"]
     assert isinstance(facts, dict)
-    yield from python.judge_pffbench(facts)
+    yield from libraries.judge_pffbench(facts)
 
 
 def look_at_optional() -> Iterator[Finding]:
@@ -74,24 +65,24 @@ def look_at_parent(given: str | None, nodes: int) -> Iterator[Finding]:
     """Check the file system of the scratch parent, which need not exist yet."""
     parent, _ = scratch_parent(given)
     there: FileSystem = filesystem(parent)
-    yield from directory.judge_filesystem(there, nodes)
-    yield from directory.judge_results(same_filesystem(str(Path.cwd()), parent))
+    yield from scratch.judge_filesystem(there, nodes)
+    yield from scratch.judge_results(same_filesystem(str(Path.cwd()), parent))
 
 
-def judge_cache_at(scratch: Scratch) -> Finding:
+def judge_cache_at(made: Scratch) -> Finding:
     """Test whether the page cache can be dropped in a directory of our own."""
-    there = filesystem(scratch.directory)
-    return directory.judge_eviction(place.part_kept_in_cache(scratch), there.in_memory)
+    there = filesystem(made.directory)
+    return scratch.judge_eviction(scratch.part_kept_in_cache(made), there.in_memory)
 
 
 def _try_eviction(given: str | None) -> Iterator[Finding]:
     try:
-        with place.own_directory(given) as scratch:
-            yield judge_cache_at(scratch)
+        with scratch.own_directory(given) as made:
+            yield judge_cache_at(made)
     except UserError as error:
-        yield directory.judge_refusal(error)
+        yield scratch.judge_refusal(error)
 
 
 def _look_at_node() -> Iterator[Finding]:
     limit = rank_facts()["memory_limit_bytes"]
-    return node.judge_node(host_facts(), 0, limit if isinstance(limit, int) else None)
+    return machine.judge_node(host_facts(), 0, limit if isinstance(limit, int) else None)

@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from pffbench.data.files import FileSource
 
 
-
-
-
-
-
-
-
-
-
-
 #: Lowest and highest level of the codecs that have levels.
 LEVELS = {"gzip": (0, 9), "zstd": (1, 22), "blosc": (0, 9)}
 
@@ -211,8 +201,6 @@ def _beyond(p: Parameters) -> str | None:
         if p.layout != "file_per_process" and way not in can.transfers:
             return f"backend {p.backend} cannot do transfer {way} (it can: {_list(can.transfers)})"
     return beyond_codecs(p, can)
-
-
 
 
 class _Files:

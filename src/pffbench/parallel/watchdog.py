@@ -37,9 +37,8 @@ class Watchdog:
     ----------
     team : Team
         The ranks.
-    limit : str
-        How long a step may take, in the words of the command line; ``none`` to disable the
-        watchdog.
+    limit : float, optional
+        Maximum duration of a step in seconds, for the message; infinite to disable the watchdog.
     scratch : str
         The directory that is written to; when it is full, a step in ``writing`` without progress
         counts as hung long before the limit. Empty: not checked.
@@ -53,13 +52,14 @@ class Watchdog:
     def __init__(
         self,
         team: Team,
-        limit: str,
+        limit: float | None,
         scratch: str = "",
         writing: Sequence[str] = (),
         results: str = "",
     ) -> None:
         self._team = team
-        self._limit = limit
+        self._limit = "auto" if limit is None else f"{limit:g} s"
+        self._enabled = limit != math.inf
         self._places = {"scratch": scratch, "writing": writing, "results": results}
         self._seconds = math.inf
         self._holder: RankLease | None = None
@@ -71,7 +71,7 @@ class Watchdog:
         self.between_steps: Callable[[], None] | None = None
 
     def __enter__(self) -> Watchdog:
-        if self._limit == "none":
+        if not self._enabled:
             return self
         file = self._opened()
         if file < 0:

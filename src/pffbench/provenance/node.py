@@ -106,31 +106,3 @@ def _chosen(text: str | None) -> str | None:
     return match[1] if match else text
 
 
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-

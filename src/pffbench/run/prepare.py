@@ -5,7 +5,6 @@ No other rank imports this module, nor the modules that read and check an experi
 
 from __future__ import annotations
 
-import argparse
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +19,7 @@ from pffbench.experiment.plan import AvailableSpace, Plan, check_room
 from pffbench.parallel.topology import Team
 from pffbench.provenance.mpiio import longest_path
 from pffbench.record.lock import RunLock
+from pffbench.run.options import RunOptions
 from pffbench.run.resume import Resumed, refuse_other_cases, resumed
 from pffbench.run.runner import repetition_directory
 from pffbench.run.spec import RunSpec
@@ -35,14 +35,14 @@ _PATH_MAX = 4095
 
 
 def prepare_run(
-    arguments: argparse.Namespace, team: Team, allowance: Allowance, lock: RunLock
+    options: RunOptions, team: Team, allowance: Allowance, lock: RunLock
 ) -> RunSpec:
     """Check the requested run for every possible error.
 
     Parameters
     ----------
-    arguments : argparse.Namespace
-        The command line of `pffbench run`.
+    options : RunOptions
+        Options of the run.
     team : Team
         The ranks; nothing here is collective.
     allowance : Allowance
@@ -56,22 +56,22 @@ def prepare_run(
         The request has an error; nothing has been created.
     """
     stage: Stage
-    before = _before(arguments, team, lock)
+    before = _before(options, team, lock)
     if before is None:
-        loaded = load_experiment(arguments.experiment, arguments.overrides)
+        loaded = load_experiment(options.experiment, options.overrides)
         run_id = f"{loaded.experiment.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
-        out, stage = _out(arguments.out, run_id), arguments.stage or "all"
+        out, stage = _out(options.out, run_id), options.stage or "all"
         if stage == "read":
             raise UserError("--stage read reads what another job wrote: add --resume DIR")
     else:
-        loaded = from_data(before.record.experiment, f"{arguments.resume}/run.json")
-        run_id, out = before.record.run_id, str(Path(arguments.resume).absolute())
+        loaded = from_data(before.record.experiment, f"{before.directory}/run.json")
+        run_id, out = before.record.run_id, str(Path(before.directory).absolute())
         stage = before.stage
     plan = make_plan(loaded, team.size)
     if before is not None:
-        refuse_other_cases(arguments.resume, before.record, plan)
+        refuse_other_cases(before.directory, before.record, plan)
     _check_stage(plan, stage)
-    parent, own = _parent(arguments.scratch, before, plan, stage, allowance)
+    parent, own = _parent(options.scratch, before, plan, stage, allowance)
     check_paths(plan, parent, run_id)
     check_open_files(plan, allowance)
     check_addresses(plan, allowance)
@@ -87,17 +87,17 @@ def prepare_run(
         before is not None,
         frozenset() if before is None else before.done(blocks),
         frozenset() if before is None else before.kept,
-        arguments.other_hosts,
+        options,
     )
 
 
-def _before(arguments: argparse.Namespace, team: Team, lock: RunLock) -> Resumed | None:
+def _before(options: RunOptions, team: Team, lock: RunLock) -> Resumed | None:
     """Return the run to resume, if any."""
-    if not arguments.resume:
+    if not options.resume:
         return None
-    if arguments.experiment or arguments.overrides:
+    if options.experiment or options.overrides:
         raise UserError("--resume goes on with the experiment of the run; it takes no other")
-    return resumed(arguments.resume, team, arguments.stage, lock)
+    return resumed(options.resume, team, options.stage, lock)
 
 
 def _parent(

@@ -97,8 +97,8 @@ def _gone_on_with(spec: RunSpec, now: RunRecord, progress: Progress) -> RunRecor
     if differences := list(changed_software(before, now)):
         raise UserError(f"{here}: not the same run: {'; '.join(differences)}")
     if spec.stage != "read" and (other := moved(before, now)):
-        (before.remarks if spec.other_hosts else before.reasons).append(other)
-        progress.message(other if spec.other_hosts else f"INVALID: {other}")
+        (before.remarks if spec.options.other_hosts else before.reasons).append(other)
+        progress.message(other if spec.options.other_hosts else f"INVALID: {other}")
     if other := other_commit(before, now):
         before.remarks.append(other)
     before.resumed.append(now.started)

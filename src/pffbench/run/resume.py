@@ -26,6 +26,8 @@ class Resumed:
 
     Parameters
     ----------
+    directory : str
+        The results directory.
     record : RunRecord
         Contents of `run.json`.
     stage : {"all", "write", "read"}
@@ -34,6 +36,7 @@ class Resumed:
         The completed repetitions.
     """
 
+    directory: str
     record: RunRecord
     stage: Stage
     whole: CompletedRepetitions
@@ -94,7 +97,7 @@ def resumed(directory: str, team: Team, asked: Stage | None, lock: RunLock) -> R
     if differences:
         raise UserError(f"--resume {directory}: not the same run: {'; '.join(differences)}")
     record.stage = stage
-    return Resumed(record, stage, complete)
+    return Resumed(directory, record, stage, complete)
 
 
 def _stage(directory: str, record: RunRecord, asked: Stage | None) -> Stage:

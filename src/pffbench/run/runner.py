@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -14,9 +16,9 @@ from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.data import Sources, seed_of_repetition
 from pffbench.errors import ResultsLostError, UserError
-from pffbench.experiment.plan import Plan, copies_of_file, cost_of
+from pffbench.experiment.plan import copies_of_file, cost_of
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError, sleeping_barrier
-from pffbench.parallel.batch_job import StopSignals
+from pffbench.parallel.batch_job import StopSignals, seconds_left
 from pffbench.parallel.clock import PhaseClock, collector_off, measure_floor, objects_kept
 from pffbench.parallel.collectives import any_of
 from pffbench.parallel.machine import LoadMeter
@@ -25,7 +27,7 @@ from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
 from pffbench.record.gather import Conditions, gather
 from pffbench.run.order import ordered_block
-from pffbench.run.spec import BlockSpec, RunOptions
+from pffbench.run.spec import BlockSpec, RunSpec
 from pffbench.storage.durability import Settled, Settler
 from pffbench.storage.filesystem import require_room
 from pffbench.storage.scratch import Scratch
@@ -100,30 +102,26 @@ class Runner:
     ----------
     team : Team
         The ranks.
-    plan : Plan
-        Plan of the run.
+    spec : RunSpec
+        Specification of the run.
     scratch : Scratch
         Directory of the files.
     recorder : Recorder or None
         Recorder on rank 0; None on the other ranks.
-    rules : RunOptions
-        Options of the run.
     watchdog : Watchdog
         Receives the current step of the ranks.
-    done : set of (str, int)
-        Repetitions that a resumed run has completed; the same on all ranks.
     stop : StopSignals
         Reports whether the run has been asked to end.
     """
 
     team: Team
-    plan: Plan
+    spec: RunSpec
     scratch: Scratch
     recorder: Recorder | None
-    rules: RunOptions
     watchdog: Watchdog
-    done: frozenset[tuple[str, int]] = frozenset()
     stop: StopSignals = field(default_factory=StopSignals)
+    #: Seconds that the run may take from the first block on.
+    _seconds: float | None = field(init=False)
     _failed: set[str] = field(default_factory=set)
     _inspected: set[str] = field(default_factory=set)
     _pace: Pace = field(default_factory=Pace)
@@ -140,7 +138,7 @@ class Runner:
     abandoned: list[Store] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        experiment, leader = self.plan.experiment, self.team.is_leader
+        experiment, leader = self.spec.plan.experiment, self.team.is_leader
         self._meter = Meter(io=experiment.counters)
         self._load = LoadMeter() if leader else None
         limit = float(experiment.settle)
@@ -154,27 +152,28 @@ class Runner:
         if self.recorder is not None:
             from pffbench.run.schedule import Schedule  # needed on rank 0 only
 
-            schedule = Schedule(self.plan, self.recorder)
-        experiment = self.plan.experiment
+            schedule = Schedule(self.spec.plan, self.recorder)
+        experiment = self.spec.plan.experiment
         with objects_kept():
             following = self._told(None if schedule is None else schedule.first())
             begin = time.monotonic()
+            self._seconds = self._time_limit()
             for block in range(experiment.blocks):
                 if not following.cases:
                     return True
-                cases = [self.plan.cases[i] for i in following.cases]
-                reads = {self.plan.cases[i].id: n for i, n in following.reads.items()}
+                cases = [self.spec.plan.cases[i] for i in following.cases]
+                reads = {self.spec.plan.cases[i].id: n for i, n in following.reads.items()}
                 if experiment.order == "balanced":
                     cases = list(ordered_block(cases, block, experiment.seed))
                 for position, case in enumerate(cases):
-                    if case.id in self._failed or (case.id, block) in self.done:
+                    if case.id in self._failed or (case.id, block) in self.spec.done:
                         continue
                     late = self._out_of_time(case, time.monotonic() - begin)
                     if self._any(self.stop.asked or late):
                         return False
                     with self._pace.of(case):
                         self._repetition(case, block, position, reads[case.id])
-                    if self._failed and self.rules.fail_fast:
+                    if self._failed and self.spec.options.fail_fast:
                         return True
                 self._measure_floor()
                 passed = time.monotonic() - begin
@@ -203,11 +202,16 @@ class Runner:
         if self.recorder is not None:
             self.recorder.note_floor(floor)
 
+    def _time_limit(self) -> float | None:
+        """Return the limit asked for, or the time left to the batch job; None without one."""
+        asked = self.spec.options.max_time
+        return seconds_left(os.environ) if asked is None else asked
+
     def _out_of_time(self, case: Case, passed: float) -> bool:
         """Return whether a repetition would exceed the time left, by the clock of rank 0."""
-        if self.recorder is None or self.rules.seconds is None:
+        if self.recorder is None or self._seconds is None:
             return False
-        left, needed = self.rules.seconds - passed, self._pace.expected(case)
+        left, needed = self._seconds - passed, self._pace.expected(case)
         if left > needed:
             return False
         self.recorder.remark(
@@ -233,7 +237,7 @@ class Runner:
             conditions = self._conditions(settled, self._meter.since(before)[0])
             self.watchdog.step("cleaning")
             with AgreedStep(self.team.comm, "cleaning"):
-                if self.team.is_root and self.rules.stage != "write":
+                if self.team.is_root and self.spec.stage != "write":
                     self.scratch.remove(self.scratch.path(repetition.directory))
             self._inspected.add(case.id)
             self._record(repetition, block, position, started, peak.read(), conditions)
@@ -259,12 +263,12 @@ class Runner:
             backend = backend_class(p.backend)(case.options, p.settings)
             backend.load(p.codec)
             step.name = "data source"
-            seed = seed_of_repetition(self.plan.experiment.seed, block)
+            seed = seed_of_repetition(self.spec.plan.experiment.seed, block)
             source = self._sources.get(p.source, p.dtype, seed, p.file, p.variable)
             step.name = "room for the file"
             self._require_room(case)
             step.name = "scratch"
-            if self.team.is_root and self.rules.stage != "read":
+            if self.team.is_root and self.spec.stage != "read":
                 self.scratch.make_directory(directory)
         return Repetition(
             team=self.team,
@@ -275,10 +279,10 @@ class Runner:
             scratch=self.scratch,
             directory=directory,
             clock=PhaseClock(self.team.comm, meter=self._meter, watchdog=self.watchdog),
-            memory=int(self.plan.experiment.memory),
-            drop_hook=self.rules.drop_hook,
+            memory=int(self.spec.plan.experiment.memory),
+            drop_hook=self.spec.options.drop_hook,
             inspect=case.id not in self._inspected,
-            stage=self.rules.stage,
+            stage=self.spec.stage,
             room=self._room_of(case),
             reads=reads,
             peak=peak,
@@ -294,8 +298,8 @@ class Runner:
         """
         p = case.parameters
         shared = p.layout != "file_per_process"
-        if shared and backend_class(p.backend).needs_room and self.rules.stage != "read":
-            cost = self.plan.costs[case.id]
+        if shared and backend_class(p.backend).needs_room and self.spec.stage != "read":
+            cost = self.spec.plan.costs[case.id]
             asked = self.scratch.directory if self.team.is_root else None
             require_room(asked, cost.space, cost.space // copies_of_file(case))
 
@@ -309,9 +313,10 @@ class Runner:
 
     def _patience(self, case: Case) -> float:
         """Return the maximum seconds of a step; nearly the same on all ranks."""
-        if self.rules.hang_timeout is not None:
-            return self.rules.hang_timeout
-        return self._pace.patience(case, self.team.size, int(self.plan.experiment.memory))
+        limit = self.spec.options.hang_timeout
+        if limit is not None and math.isfinite(limit):
+            return limit
+        return self._pace.patience(case, self.team.size, int(self.spec.plan.experiment.memory))
 
     def _record(
         self,
@@ -357,7 +362,7 @@ class Runner:
             repetition.room.leave()  # a library may still use the memory
         sleeping_barrier(self.team.comm)
         # Files written by another job stay if this one fails before reading them.
-        if self.recorder is not None and (repetition is not None or self.rules.stage != "read"):
+        if self.recorder is not None and (repetition is not None or self.spec.stage != "read"):
             self._clean_up_after(case, block, self.recorder)
         sleeping_barrier(self.team.comm)
 

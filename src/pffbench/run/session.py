@@ -7,7 +7,6 @@ a rank delays all of them.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from pffbench.errors import (
     UserError,
 )
 from pffbench.parallel.agreement import sleeping_barrier
-from pffbench.parallel.batch_job import StopSignals, seconds_left
+from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.clock import Floor, measure_floor
 from pffbench.parallel.collectives import any_of, largest, made_by_root, on_root
 from pffbench.parallel.machine import memory_copy_rate
@@ -32,12 +31,12 @@ from pffbench.parallel.watchdog import Watchdog
 from pffbench.phases import UPDATE_PHASES, WRITE_PHASES
 from pffbench.provenance.collect import collect_provenance
 from pffbench.record.lock import RunLock
+from pffbench.run.options import RunOptions
 from pffbench.run.output import make_console
 from pffbench.run.resources import available_resources, seconds_since_start
 from pffbench.run.runner import Runner, repetition_directory
-from pffbench.run.spec import RunOptions, RunSpec
+from pffbench.run.spec import RunSpec
 from pffbench.storage.scratch import Scratch
-from pffbench.units import Duration
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -53,17 +52,14 @@ class Session:
     team: Team
     spec: RunSpec
     scratch: Scratch
-    rules: RunOptions
     progress: Progress | None
     recorder: Recorder | None
-    fom: bool
-    hang_timeout: str
     lock: RunLock
     stop: StopSignals
 
     @classmethod
     def prepare(
-        cls, comm: MPI.Intracomm, arguments: argparse.Namespace, stop: StopSignals
+        cls, comm: MPI.Intracomm, options: RunOptions, stop: StopSignals
     ) -> Session:
         """Check for all errors, then create the resources of the run; collective.
 
@@ -76,24 +72,24 @@ class Session:
         """
         lock = RunLock()
         try:
-            return cls._prepared(comm, arguments, lock, stop)
+            return cls._prepared(comm, options, lock, stop)
         except BaseException:
             lock.release()
             raise
 
     @classmethod
     def _prepared(
-        cls, comm: MPI.Intracomm, arguments: argparse.Namespace, lock: RunLock, stop: StopSignals
+        cls, comm: MPI.Intracomm, options: RunOptions, lock: RunLock, stop: StopSignals
     ) -> Session:
         started = seconds_since_start()
         team = Team.of(comm)
-        spec = _decided(team, arguments, lock)
+        spec = _decided(team, options, lock)
         if any_of(team.comm, stop.asked):
             raise StoppedError("a signal asked the run to end before it began; nothing was made")
         scratch = create_scratch(team, spec)
         try:
             floor = measure_floor(team.comm)
-            progress, recorder = _begun(team, spec, scratch, floor, started, arguments, lock)
+            progress, recorder = _begun(team, spec, scratch, floor, started, options, lock)
         except BaseException as error:
             # An error on a single rank ends the job before the others learn of it.
             if (team.is_root or not isinstance(error, UserError)) and not spec.kept:
@@ -103,11 +99,8 @@ class Session:
             team,
             spec,
             scratch,
-            _rules(arguments, spec),
             progress,
             recorder,
-            arguments.fom,
-            arguments.hang_timeout,
             lock,
             stop,
         )
@@ -125,18 +118,16 @@ class Session:
     def run(self) -> int:
         """Run the plan, remove the scratch directory, print the verdict; return the exit status."""
         places = (self.scratch.directory, (*WRITE_PHASES, *UPDATE_PHASES), self.spec.out)
-        with Watchdog(self.team, self.hang_timeout, *places) as watchdog:
+        with Watchdog(self.team, self.spec.options.hang_timeout, *places) as watchdog:
             self.stop.when_asked = watchdog.asked_to_end
             self._remark_on(watchdog)
             runner = Runner(
-                self.team,
-                self.spec.plan,
-                self.scratch,
-                self.recorder,
-                self.rules,
-                watchdog,
-                self.spec.done,
-                self.stop,
+                team=self.team,
+                spec=self.spec,
+                scratch=self.scratch,
+                recorder=self.recorder,
+                watchdog=watchdog,
+                stop=self.stop,
             )
             try:
                 complete = runner.run()
@@ -146,7 +137,7 @@ class Session:
         if self.recorder is not None:
             assert self.progress is not None
             self.progress.close()
-            if complete or self.rules.stage == "all":
+            if complete or self.spec.stage == "all":
                 self._destroy_scratch()
             self.recorder.finish(complete)
             status = self._tell(self.recorder)
@@ -162,7 +153,7 @@ class Session:
         if self.recorder is not None:
             assert self.progress is not None
             self.progress.close()
-            if self.rules.stage == "all":
+            if self.spec.stage == "all":
                 remove_scratch(self.scratch, self.spec)
             self.lock.release()
             place = self.recorder.directory
@@ -185,7 +176,7 @@ class Session:
     def _destroy_scratch(self) -> None:
         """Remove all files, unless another job is to read them."""
         assert self.recorder is not None
-        if self.rules.stage == "write":
+        if self.spec.stage == "write":
             return
         if left := remove_scratch(self.scratch, self.spec):
             self.recorder.remark(left)
@@ -202,7 +193,7 @@ class Session:
         # Wide enough for a table even if the width is unknown, such as in a log.
         console = make_console(force_terminal=watched, width=None if watched else 120)
         print_summary(summary, console)
-        if self.fom:
+        if self.spec.options.fom:
             print(fom.read_text(encoding="utf-8"), end="", flush=True)
         console.print(f"results: {recorder.directory}")
         record = recorder.run_record
@@ -219,14 +210,14 @@ class Session:
         return NOT_VALID if record.reasons else VALID
 
 
-def _decided(team: Team, arguments: argparse.Namespace, lock: RunLock) -> RunSpec:
+def _decided(team: Team, options: RunOptions, lock: RunLock) -> RunSpec:
     """Create the specification of the run on rank 0 and broadcast it; collective."""
     allowance = available_resources(team)
 
     def decide_on_root() -> RunSpec:
         from pffbench.run.prepare import prepare_run
 
-        return prepare_run(arguments, team, allowance, lock)
+        return prepare_run(options, team, allowance, lock)
 
     return on_root(team, decide_on_root)
 
@@ -237,13 +228,13 @@ def _begun(
     scratch: Scratch,
     floor: Floor,
     started: float,
-    arguments: argparse.Namespace,
+    options: RunOptions,
     lock: RunLock,
 ) -> tuple[Progress, Recorder] | tuple[None, None]:
     """Determine the topology, and have rank 0 create the record of the run; collective."""
     copy_rate = memory_copy_rate(team)
     facts = collect_provenance(
-        team, spec.plan, scratch.directory, personal=arguments.record_account
+        team, spec.plan, scratch.directory, personal=options.record_account
     )
     startup = {"seconds_to_main": largest(team.comm, started)}
 
@@ -265,20 +256,10 @@ def _begun(
             spec.stage,
         )
         blocks = spec.plan.experiment.blocks
-        progress = make_progress(arguments.progress, len(spec.plan.cases), blocks)
+        progress = make_progress(options.progress, len(spec.plan.cases), blocks)
         return progress, open_recorder(spec, record, team, floor, progress, lock)
 
     return made_by_root(team, make) or (None, None)
-
-
-def _rules(arguments: argparse.Namespace, spec: RunSpec) -> RunOptions:
-    return RunOptions(
-        arguments.fail_fast,
-        arguments.drop_hook,
-        spec.stage,
-        _seconds(arguments.max_time),
-        _hang_timeout(arguments.hang_timeout),
-    )
 
 
 def _leave_at_once(status: int) -> None:
@@ -290,18 +271,6 @@ def _leave_at_once(status: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
-
-
-def _seconds(max_time: str | None) -> float | None:
-    """Return the time limit of the run: the requested one, or the job's remaining time."""
-    if max_time is None:
-        return seconds_left(os.environ)
-    return None if max_time == "none" else Duration.parse(max_time)
-
-
-def _hang_timeout(text: str) -> float | None:
-    """Return the time limit of a step, None if it depends on the case."""
-    return None if text in ("auto", "none") else Duration.parse(text)
 
 
 def create_scratch(team: Team, spec: RunSpec) -> Scratch:

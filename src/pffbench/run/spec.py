@@ -1,15 +1,15 @@
-"""The specification of a run: options of the command line, decisions of rank 0, the next block."""
+"""The specification of a run and of its next block, decided on rank 0."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pffbench.case import Stage
 from pffbench.experiment.plan import Plan
+from pffbench.run.options import RunOptions
 
 if TYPE_CHECKING:
     from pffbench.record.samples import Repetitions
@@ -40,8 +40,8 @@ class RunSpec(msgspec.Struct, frozen=True):
         Completed repetitions, as case and number.
     kept : frozenset of (str, int)
         Repetitions whose files exist and are still needed.
-    other_hosts : bool
-        Whether a run may be resumed on other hosts than it began on.
+    options : RunOptions
+        Options of the command line.
     """
 
     plan: Plan
@@ -54,7 +54,7 @@ class RunSpec(msgspec.Struct, frozen=True):
     goes_on: bool
     done: Repetitions
     kept: Repetitions
-    other_hosts: bool
+    options: RunOptions
 
 
 class BlockSpec(msgspec.Struct, frozen=True):
@@ -70,28 +70,3 @@ class BlockSpec(msgspec.Struct, frozen=True):
 
     cases: tuple[int, ...]
     reads: Mapping[int, int]
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """Options of a run, in addition to its plan.
-
-    Parameters
-    ----------
-    fail_fast : bool
-        Stop at the first failed case, instead of continuing with the others.
-    drop_hook : str, optional
-        The site's command that drops the page cache of a node.
-    stage : {"all", "write", "read"}
-        The part of every repetition done by this job.
-    seconds : float, optional
-        Maximum duration of the run from now; None without a limit.
-    hang_timeout : float, optional
-        Maximum duration of a step before the run counts as hung; by the case when None.
-    """
-
-    fail_fast: bool = False
-    drop_hook: str | None = None
-    stage: Stage = "all"
-    seconds: float | None = None
-    hang_timeout: float | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from pffbench.phases import MOVING
+from pffbench.phases import MOVING, WAITING
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.labels import comparisons_apart
 from pffbench.summary.summary import (
@@ -28,7 +28,7 @@ _APART = 1.2
 #: fraction of the repetitions in which it is the same one, from which on it is reported.
 _IDLE, _USUALLY = 0.2, 0.6
 #: Phases checked for a slow rank: those that move data, and those that wait for devices.
-_WATCHED = (*MOVING, "close", "flush", "sync", "close_update", "flush_update", "sync_update")
+_WATCHED = (*MOVING, *WAITING)
 Part = Literal["case", "write", "update", "read"]
 #: Fraction of the raw speed beyond which raw transfers are no limit; less may be noise.
 _NO_LIMIT = 1.1

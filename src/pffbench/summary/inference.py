@@ -58,56 +58,6 @@ def planned_looks(most: int, fewest: int = LOOKS[0]) -> tuple[int, ...]:
     return (*(n for n in LOOKS if fewest <= n < most), most)
 
 
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 @dataclass(frozen=True)
 class ComparisonTable:
     """Ways that do the same work, and the pairs to be compared.
@@ -217,16 +167,6 @@ def decide(
     return family.decisions
 
 
-
-
-
-
-
-
-
-
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values adjusted for their number (Holm, 1979).
 
@@ -239,8 +179,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(order) - place) * p_values[i]))
         adjusted[i] = largest
     return adjusted
-
-
 
 
 @dataclass(frozen=True, slots=True)

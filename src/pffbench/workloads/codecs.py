@@ -113,7 +113,7 @@ def _count_stored(repetition: Repetition) -> None:
             if access.box.size == 0:
                 continue
             spec, path = access.spec, repetition.path(team.rank)
-            found = repetition.backend.stored_part(path, spec.name, access.box)
+            found = repetition.backend.inspection.stored_part(path, spec.name, access.box)
             if found is None:
                 continue
             repetition.observed.count("write", "stored_bytes", found.nbytes)

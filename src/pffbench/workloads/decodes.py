@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pffbench.backends import chunk_cache_model as chunkcache
+from pffbench.backends import chunk_cache_model
 from pffbench.backends.base import Array
 from pffbench.backends.chunk_cache_model import Chunking, StoredChunks
 from pffbench.parallel.decomposition import Box, Shape
@@ -48,7 +48,7 @@ class Decodes:
                 if chunking.compressed and chunking.foreseeable
             ]
             for chunking, boxes in calls:
-                work = chunkcache.writing(chunking, boxes)
+                work = chunk_cache_model.writing(chunking, boxes)
                 self._note("write", "encodes_expected", work.encodes)
                 self._note("write", "decodes_expected", work.decodes)
 
@@ -60,7 +60,7 @@ class Decodes:
                 return
             facts, usual = (
                 self.repetition.observed.facts,
-                self.repetition.backend.default_chunk_cache(),
+                self.repetition.backend.inspection.default_chunk_cache(),
             )
             first, _ = calls[0]
             if first.foreseeable:
@@ -69,7 +69,7 @@ class Decodes:
                 facts["chunk_cache_of_the_library"] = str(usual)
             self._compressed = all(chunking.compressed for chunking, _ in calls)
             if self._compressed and first.foreseeable:
-                self._expected = sum(chunkcache.reading(*call).decodes for call in calls)
+                self._expected = sum(chunk_cache_model.reading(*call).decodes for call in calls)
                 self._note("read", "decodes_expected", self._expected)
 
     def count(self) -> None:
@@ -121,7 +121,8 @@ class Decodes:
         if not self._moved or not (repetition.alone or repetition.team.is_root):
             return None
         path = repetition.read_path(repetition.reader_of)
-        found = [repetition.backend.stored_chunks(path, name) for name in self._moved]
+        inspection = repetition.backend.inspection
+        found = [inspection.stored_chunks(path, name) for name in self._moved]
         stored = [one for one in found if one is not None and one.count]
         sizes = [one.nbytes / one.count for one in stored]
         if not stored or max(sizes) > (1 + _TOLERANCE) * min(sizes):

@@ -120,7 +120,7 @@ def note_storage(anew: Repetition) -> None:
         ranks = range(anew.team.size if anew.alone else 1)
         anew.observed.disk = disk_usage([anew.path(rank) for rank in ranks])
         if anew.inspect:
-            anew.observed.stored_as = anew.backend.describe(anew.path(0))
+            anew.observed.stored_as = anew.backend.inspection.describe(anew.path(0))
 
 
 def _part(memory: Buffer, access: Access) -> Buffer:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pffbench.backends.base import Array
-from pffbench.data import random as hashing
+from pffbench.data import random
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.workloads.transfers import Access
 
@@ -125,7 +125,7 @@ def slice_indices(n: int, position: Position, count: int, seed: int) -> list[int
         Seed of the random ones; the same on every rank.
     """
     if position == "random":
-        drawn = hashing.counters(hashing.stream(seed, n), n).argsort(kind="stable")
+        drawn = random.counters(random.stream(seed, n), n).argsort(kind="stable")
         return [int(index) for index in drawn[:count]]
     first = 0 if position == "first" else (n - count) // 2
     return list(range(first, first + count))
@@ -152,7 +152,7 @@ def box_starts(shape: Shape, box: Shape, position: Position, count: int, seed: i
     if position == "middle":
         return [tuple(free // 2 for free in room)]
     return [
-        tuple(hashing.stream(seed, number, axis) % (free + 1) for axis, free in enumerate(room))
+        tuple(random.stream(seed, number, axis) % (free + 1) for axis, free in enumerate(room))
         for number in range(count)
     ]
 

@@ -425,4 +425,4 @@ def _inspect(repetition: Repetition) -> None:
     if repetition.inspect and repetition.workload.arrays(
         repetition.case.parameters, repetition.team.size, 0
     ):
-        repetition.observed.stored_as = repetition.backend.describe(repetition.path(0))
+        repetition.observed.stored_as = repetition.backend.inspection.describe(repetition.path(0))

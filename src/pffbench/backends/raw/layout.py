@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Buffer
-from pffbench.backends.inspection import StoredAs, Touched
+from pffbench.backends.inspection import Inspection, StoredAs, Touched
 from pffbench.case import Options
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.units import SmallSize
@@ -48,10 +48,17 @@ class RawOptions(Options, frozen=True, kw_only=True):
         several: dict[str, tuple[Order, ...]] = {"both": ("C", "F"), "three": ("C", "F", "M")}
         return several.get(self.order) or (cast(Order, self.order),)
 
-    def stored_as(self) -> StoredAs:
-        """Return how arrays lie in the file, if not in C order."""
-        more = {} if self.order == "C" else {"order": self.order}
-        return StoredAs(more=more | ({"header": str(self.header)} if self.header else {}))
+
+class RawInspection(Inspection):
+    """A raw file describes nothing: the options say how arrays lie in it, if not in C order."""
+
+    def __init__(self, options: RawOptions) -> None:
+        self._options = options
+
+    def describe(self, path: str) -> StoredAs:
+        order, header = self._options.order, self._options.header
+        more = {} if order == "C" else {"order": str(order)}
+        return StoredAs(more=more | ({"header": str(header)} if header else {}))
 
 
 @dataclass(frozen=True, slots=True)

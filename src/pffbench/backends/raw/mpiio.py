@@ -18,9 +18,10 @@ from pffbench.backends.base import (
     LazyArrays,
     Store,
 )
-from pffbench.backends.inspection import StoredAs, Touched
+from pffbench.backends.inspection import Touched
 from pffbench.backends.raw.layout import (
     Copy,
+    RawInspection,
     RawOptions,
     best_copy,
     copies_of,
@@ -89,8 +90,9 @@ class MpiIo(Backend):
 
         return MpiIoStore(path, comm, MPI.MODE_RDWR, self._options)
 
-    def describe(self, path: str) -> StoredAs:
-        return self._options.stored_as()
+    @property
+    def inspection(self) -> RawInspection:
+        return RawInspection(self._options)
 
     @property
     def _options(self) -> MpiIoOptions:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import Array, Backend, Buffer, Call, Cuts, LazyArrays, Store
-from pffbench.backends.inspection import StoredAs, Touched
+from pffbench.backends.inspection import Touched
 from pffbench.backends.raw.layout import (
     Copy,
+    RawInspection,
     RawOptions,
     Runs,
     best_copy,
@@ -77,8 +78,9 @@ class Posix(Backend):
     def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return PosixStore(path, os.open(path, os.O_RDWR), self._options)
 
-    def describe(self, path: str) -> StoredAs:
-        return self._options.stored_as()
+    @property
+    def inspection(self) -> RawInspection:
+        return RawInspection(self._options)
 
     @property
     def _options(self) -> RawOptions:

@@ -13,7 +13,7 @@ from typing import Any
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Cuts
 from pffbench.backends.chunk_cache_model import Chunking, StoredChunks
-from pffbench.backends.inspection import Touched, places, touched_chunks
+from pffbench.backends.inspection import Inspection, StoredAs, Touched, places, touched_chunks
 from pffbench.parallel.decomposition import Box, Shape, nearest_aligned
 
 
@@ -240,13 +240,6 @@ def chunking_of(array: Any) -> Chunking:
     )
 
 
-def chunks_on_disk(path: str, name: str) -> StoredChunks:
-    """Count the chunks of an array and the bytes of the files that hold them."""
-    held = [f for f in Path(path, name).rglob("*") if f.is_file() and f.name not in DESCRIPTIONS]
-    in_a_file = files_of(path, name).chunks_in_a_file
-    return StoredChunks(len(held) * in_a_file, sum(f.stat().st_size for f in held))
-
-
 def encoding(zarr_format: int, spec: ArraySpec) -> dict[str, Any]:
     """Return the arguments of ``create_array`` for the type and its byte order in the store."""
     if spec.byte_order == "native":
@@ -308,11 +301,30 @@ def codecs_of(metadata: Mapping[str, Any]) -> tuple[list[tuple[str, Json]], Shap
     return [codec for codec in named if codec[0] not in ("bytes", "transpose", "crc32c")], inner
 
 
-def part_of_zarr(path: str, name: str, box: Box) -> StoredChunks:
-    """Return the files that hold a box of an array; missing chunks count too."""
-    files = files_of(path, name)
-    sizes = [
-        file.stat().st_size if file.exists() else 0
-        for file in (Path(path, name, files.key(place)) for place in places(box, files.grid))
-    ]
-    return StoredChunks(len(sizes) * files.chunks_in_a_file, sum(sizes))
+class ZarrInspection(Inspection):
+    """Inspection of Zarr directory stores, through their metadata and files alone."""
+
+    def describe(self, path: str) -> StoredAs:
+        name = next(entry.name for entry in Path(path).iterdir() if entry.is_dir())
+        metadata, files = metadata_of(path, name), files_of(path, name)
+        more = {"format": str(metadata["zarr_format"])}
+        codecs, inside = codecs_of(metadata)
+        if inside is not None:
+            more["shards"] = "×".join(map(str, files.grid))
+        named = ", ".join(configured_name(*codec) for codec in codecs) or "none"
+        return StoredAs(chunks=files.chunks, codec=named, fill="never", more=more)
+
+    def stored_chunks(self, path: str, name: str) -> StoredChunks:
+        """Return the number of an array's chunks and the bytes of the files that hold them."""
+        found = (f for f in Path(path, name).rglob("*") if f.is_file())
+        sizes = [file.stat().st_size for file in found if file.name not in DESCRIPTIONS]
+        return StoredChunks(len(sizes) * files_of(path, name).chunks_in_a_file, sum(sizes))
+
+    def stored_part(self, path: str, name: str, box: Box) -> StoredChunks:
+        """Return the chunks of the files that hold a box; missing chunks count too."""
+        files = files_of(path, name)
+        sizes = [
+            file.stat().st_size if file.exists() else 0
+            for file in (Path(path, name, files.key(place)) for place in places(box, files.grid))
+        ]
+        return StoredChunks(len(sizes) * files.chunks_in_a_file, sum(sizes))

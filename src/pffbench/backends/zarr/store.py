@@ -13,24 +13,18 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pffbench.backends.array_spec import ArraySpec, Capabilities
-from pffbench.backends.base import Array, Backend, Buffer, Call, Cuts, LazyArrays, Store, StoredAs
-from pffbench.backends.chunk_cache_model import Chunking, StoredChunks
+from pffbench.backends.base import Array, Backend, Buffer, Call, Cuts, LazyArrays, Store
+from pffbench.backends.chunk_cache_model import Chunking
 from pffbench.backends.inspection import Touched, places
 from pffbench.backends.zarr.format import (
     COMPRESSORS,
     DESCRIPTIONS,
     SHUFFLES,
     ZARR_CODECS,
-    chunks_on_disk,
-    codecs_of,
-    configured_name,
-    files_of,
-    metadata_of,
-    part_of_zarr,
+    ZarrInspection,
     refuse_chunks,
     touched,
     usual_key,
@@ -291,18 +285,6 @@ class ZarrDirectory(Backend):
             return refuse_chunks(options.format, options.shards, specs, cuts)
         return refuse_chunks(2, None, specs, cuts)
 
-    def describe(self, path: str) -> StoredAs:
-        name = next(entry.name for entry in Path(path).iterdir() if entry.is_dir())
-        metadata, files = metadata_of(path, name), files_of(path, name)
-        more = {"format": str(metadata["zarr_format"])}
-        codecs, inside = codecs_of(metadata)
-        if inside is not None:
-            more["shards"] = "×".join(map(str, files.grid))
-        named = ", ".join(configured_name(*codec) for codec in codecs) or "none"
-        return StoredAs(chunks=files.chunks, codec=named, fill="never", more=more)
-
-    def stored_chunks(self, path: str, name: str) -> StoredChunks:
-        return chunks_on_disk(path, name)
-
-    def stored_part(self, path: str, name: str, box: Box) -> StoredChunks:
-        return part_of_zarr(path, name, box)
+    @property
+    def inspection(self) -> ZarrInspection:
+        return ZarrInspection()

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-
 Threads = Annotated[int, msgspec.Meta(ge=1, le=4096)]
 
 
@@ -147,7 +146,6 @@ def _context(options: TensorStoreOptions, settings: Settings) -> dict[str, Any]:
     return told
 
 
-
 #: Driver of each version of the format.
 DRIVERS = {2: "zarr", 3: "zarr3"}
 #: Files that mark a directory as a group, which TensorStore does not create.
@@ -232,8 +230,6 @@ def _compressors_3(spec: ArraySpec) -> list[Json]:
             "typesize": spec.itemsize,
         }
     return [{"name": spec.codec, "configuration": configuration}]
-
-
 
 
 class TensorStoreArray(DirectoryArray):

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-
 class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
     """Options of Zarr; every default is zarr-python's own.
 

@@ -1,8 +1,28 @@
-"""Options of the commands that read results directories, and of numbers in options."""
+"""Options of the commands beside `run`: of plans, and of results directories."""
 
 from __future__ import annotations
 
 import argparse
+
+from pffbench.run.options import add_experiment
+
+
+def add_plan(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pffbench plan`."""
+    add_experiment(parser)
+    parser.add_argument(
+        "--ranks",
+        type=ranks,
+        metavar="N",
+        help="number of ranks to plan for (default: the tasks of the Slurm job, else 1) "
+        "(example: --ranks 64)",
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="show all cases, even if there are more than 200 "
+        "(example: pffbench plan exp.yaml --all)",
+    )
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
@@ -16,33 +36,33 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--join",
         action="store_true",
-        help="take the runs as one, whose libraries need different environments, and write one "
-        "report of all their cases (example: --join results/zarr3 results/zarr2)",
+        help="write one report of all cases of several runs, such as those of libraries that need "
+        "different environments (example: --join results/zarr3 results/zarr2)",
     )
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help="where a joined report goes; beside the first run, with -joined behind its name, when "
-        "not given (example: --out results/both)",
+        help="directory of a joined report (default: that of the first run with -joined appended) "
+        "(example: --out results/both)",
     )
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
         "--fom",
         action="store_true",
-        help="only print the figures of merit, one line each, for ReFrame and Ramble; write "
-        "nothing (example: --fom results/first)",
+        help="print the figures of merit, one per line, for ReFrame and Ramble, and write nothing "
+        "(example: --fom results/first)",
     )
     shown.add_argument(
         "--published",
         action="store_true",
-        help="only print runs beside the published numbers of the study that they redo; write "
-        "nothing (example: --published results/first)",
+        help="print the results beside the published ones of the study that the run redoes, and "
+        "write nothing (example: --published results/first)",
     )
     shown.add_argument(
         "--published-csv",
         action="store_true",
-        help="only write the times into published-csv/ in the run's directory, in the layout of "
-        "the study's own files; of file-format-testing (example: --published-csv results/first)",
+        help="write only published-csv/ in the results directory: the times in the layout of the "
+        "study's own files; for file-format-testing (example: --published-csv results/first)",
     )
 
 
@@ -57,32 +77,32 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help="directory for compare.md, compare.csv and figures; only the terminal when not given "
+        help="directory for compare.md, compare.csv and figures (default: none are written) "
         "(example: --out results/before-after)",
     )
     parser.add_argument(
         "--fail-if-slower",
         type=percent,
         metavar="PERCENT",
-        help="pass (status 0) only when all totals are shown not to be slower by more than this; 1 "
-        "when one is slower, 2 when nothing is comparable, 4 when the repetitions are too few to "
-        "decide, 5 when raw transfers show that the machine changed (example: --fail-if-slower "
-        "5%%)",
+        help="gate for CI: exit status 0 if all totals are shown to be slower by at most this, 1 "
+        "if one is slower by more, 2 if nothing is comparable, 4 if the repetitions do not "
+        "decide, 5 if raw transfers show that the machine changed (example: --fail-if-slower 5%%)",
     )
     parser.add_argument(
         "--min-effect",
         type=percent,
         metavar="PERCENT",
         default="2%",
-        help="call no smaller difference faster or slower (2%%) (example: --min-effect 1%%)",
+        help="smallest difference that counts as faster or slower (default: 2%%) "
+        "(example: --min-effect 1%%)",
     )
     parser.add_argument(
         "--across",
         action="append",
         default=[],
         metavar="KEY",
-        help="let cases differ in this parameter, or option of a backend, because it is what is "
-        "compared; may be given several times (example: --across codec --across zarr.format)",
+        help="compare cases that differ in this parameter or option of a backend; may be given "
+        "several times (example: --across codec --across zarr.format)",
     )
 
 
@@ -98,20 +118,20 @@ def add_scaling(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help="directory for tables and figures, new, empty or of an earlier call; 'scaling' beside "
-        "the runs when not given (example: --out results/scaling)",
+        help="directory for tables and figures: new, empty or of an earlier call (default: "
+        "'scaling' beside the runs) (example: --out results/scaling)",
     )
     parser.add_argument(
         "--over",
         choices=("ranks", "nodes"),
-        help="what the sizes are; nodes where their number varies and each has as many ranks, else "
-        "ranks, when not given (example: --over ranks)",
+        help="unit of the job size (default: nodes if their number varies and each has as many "
+        "ranks as the others, else ranks) (example: --over ranks)",
     )
     parser.add_argument(
         "--predict",
         type=ranks,
         metavar="N",
-        help="ranks or nodes to predict the rate for; twice the largest number when not given "
+        help="number of ranks or nodes to predict the rate for (default: twice the largest) "
         "(example: --predict 64)",
     )
 
@@ -130,7 +150,7 @@ def add_recommend(parser: argparse.ArgumentParser) -> None:
         type=weight,
         default=(1.0, 1.0),
         metavar="WRITE:READ",
-        help="how often data are written and read in your work; 1:1 when not given "
+        help="how often your program writes and reads its data (default: 1:1) "
         "(example: --weight 1:0)",
     )
     how_often.add_argument(
@@ -138,7 +158,7 @@ def add_recommend(parser: argparse.ArgumentParser) -> None:
         type=reads,
         dest="weight",
         metavar="N",
-        help="how often data are read for each time that they are written (example: --reads 10)",
+        help="how many times your program reads what it has written once (example: --reads 10)",
     )
 
 
@@ -148,8 +168,8 @@ def add_import(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help="what the program wrote: JSON of IOR 4 (-O summaryFormat=JSON), CSV of h5bench "
-        "(CSV_FILE) (example: ior-posix.json ior-mpiio.json)",
+        help="output files: JSON of IOR 4 (-O summaryFormat=JSON) or CSV of h5bench (CSV_FILE) "
+        "(example: ior-posix.json ior-mpiio.json)",
     )
     parser.add_argument(
         "--from",

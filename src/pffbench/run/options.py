@@ -1,0 +1,192 @@
+"""Options of `pffbench run`: the arguments of its command line and the record made of them.
+
+An option is an argument in `add_arguments` and a field of `RunOptions` with its name. Light, since
+the command line imports it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from pffbench.errors import UserError
+from pffbench.units import Duration
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of a run, as given in the command line.
+
+    Parameters
+    ----------
+    experiment : str, optional
+        Path of the experiment; None for the built-in default.
+    overrides : tuple of str
+        Changes of the experiment, as ``KEY=VALUE``.
+    scratch : str, optional
+        Directory on the file system under test.
+    out, resume : str, optional
+        Results directory of a new run, or of the run to resume.
+    stage : {"write", "read"}, optional
+        The part of every repetition done by this job; None for all of it.
+    other_hosts : bool
+        Whether a run may be resumed on other hosts than it began on.
+    max_time : float, optional
+        Maximum duration of the run in seconds, infinite for no limit; None for the time left to
+        the batch job.
+    hang_timeout : float, optional
+        Maximum duration of a step in seconds, infinite for no limit; by the case when None.
+    fail_fast : bool
+        Stop at the first failed case, instead of continuing with the others.
+    drop_hook : str, optional
+        The site's command that drops the page cache of a node.
+    record_account : bool
+        Record account, user and directories of the batch job.
+    fom : bool
+        Print the figures of merit.
+    progress : {"auto", "bar", "plain", "none"}
+        Form of the progress report.
+    """
+
+    experiment: str | None
+    overrides: tuple[str, ...]
+    scratch: str | None
+    out: str | None
+    resume: str | None
+    stage: Literal["write", "read"] | None
+    other_hosts: bool
+    max_time: float | None
+    hang_timeout: float | None
+    fail_fast: bool
+    drop_hook: str | None
+    record_account: bool
+    fom: bool
+    progress: Literal["auto", "bar", "plain", "none"]
+
+    @classmethod
+    def of_arguments(cls, arguments: argparse.Namespace) -> RunOptions:
+        """Return the options of a parsed command line."""
+        given = {field.name: getattr(arguments, field.name) for field in fields(cls)}
+        return cls(**given | {"overrides": tuple(arguments.overrides)})
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `pffbench run`."""
+    add_experiment(parser)
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--out",
+        metavar="DIR",
+        help="new results directory (default: ./pffbench-results/NAME-DATE-PID) "
+        "(example: --out results/first)",
+    )
+    where.add_argument(
+        "--resume",
+        metavar="DIR",
+        help="resume the run in this results directory, with the same number of ranks and the "
+        "same software (example: --resume results/first)",
+    )
+    parser.add_argument(
+        "--stage",
+        choices=("write", "read"),
+        help="for cache: separate: only write and keep the files, or, with --resume, read what "
+        "another job wrote on other nodes (example: --resume results/first --stage read)",
+    )
+    parser.add_argument(
+        "--other-hosts",
+        action="store_true",
+        help="with --resume: allow other hosts than before, which is noted as a remark; otherwise "
+        "the run becomes INVALID (example: --resume results/first --other-hosts)",
+    )
+    parser.add_argument(
+        "--max-time",
+        type=_limit,
+        metavar="TIME",
+        help="start no repetition that would end after this time, and save; 'none' for no limit "
+        "(default: the time left to the Slurm job) (example: --max-time '20 min')",
+    )
+    parser.add_argument(
+        "--hang-timeout",
+        type=_hang_timeout,
+        metavar="TIME",
+        help="end the job and report where every rank is when a step of a repetition takes longer; "
+        "'none' for no limit (default: 10 min, and more for large or slow cases) "
+        "(example: --hang-timeout '5 min')",
+    )
+    parser.add_argument(
+        "--fail-fast",
+        action="store_true",
+        help="stop at the first case that fails (example: --fail-fast)",
+    )
+    parser.add_argument(
+        "--drop-hook",
+        metavar="COMMAND",
+        help="command that each node runs to drop its caches before reads with cache: dropped "
+        "(example: --drop-hook 'sudo /usr/local/sbin/drop-caches')",
+    )
+    parser.add_argument(
+        "--record-account",
+        action="store_true",
+        help="record account, user and directories of the batch job as well "
+        "(example: --record-account)",
+    )
+    parser.add_argument(
+        "--fom",
+        action="store_true",
+        help="print the figures of merit at the end, one per line, for ReFrame and Ramble; "
+        "fom.txt in the results directory holds them too (example: --fom)",
+    )
+    parser.add_argument(
+        "--progress",
+        choices=("auto", "bar", "plain", "none"),
+        default="auto",
+        help="form of the progress report; auto draws a bar on a terminal and prints plain lines "
+        "elsewhere (example: --progress plain)",
+    )
+
+
+def add_experiment(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that select an experiment and the file system."""
+    parser.add_argument(
+        "experiment",
+        nargs="?",
+        metavar="EXPERIMENT.yaml",
+        help="experiment file, or a folder of them to run one after another (default: the built-in "
+        "comparison) (example: configs/paper/2048x128.yaml)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="overrides",
+        help="change a key of the experiment, or of all its cases; may be given several times "
+        "(example: --set repetitions=3 --set cache=dropped --set zarr.format=2)",
+    )
+    parser.add_argument(
+        "--scratch",
+        metavar="DIR",
+        help="directory on the file system under test; files are created in a new directory below "
+        "it, which is removed at the end (default: $PFFBENCH_SCRATCH, $SCRATCH or "
+        "./pffbench-scratch) (example: --scratch /lustre/me)",
+    )
+
+
+def _hang_timeout(text: str) -> float:
+    """Convert a limit for a step: a time above 0, or none."""
+    limit = _limit(text)
+    if limit <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} must be above 0, or none for no limit")
+    return limit
+
+
+def _limit(text: str) -> float:
+    """Convert a time to seconds; none is infinite."""
+    if text == "none":
+        return math.inf
+    try:
+        return Duration.parse(text)
+    except UserError as error:
+        raise argparse.ArgumentTypeError(f"{error}, or none") from None
