@@ -45,6 +45,27 @@ def test_a_read_that_reads_nothing_is_invalid(tmp_path, size, layout):
     assert passed == []
 
 
+#: Further workloads, each with chunks of 64 KiB.
+WORKLOADS = {
+    "datasets": {"datasets": 4, "shape": [256, 256], "chunks": [64, 256], "layout": "own"},
+    "codecs": {"shape": [512, 256], "chunks": [64, 256]},
+    "slices": {"shape": [64, 64, 64], "chunks": [4, 64, 64], "axis": 0, "count": 8},
+    "updates": {"shape": [512, 256], "chunks": [64, 256], "change": "first_half"},
+    "chunk_cache": {"shape": [64, 256], "granules": 4, "chunks": [64, 256], "source": "integers"},
+}
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_read_that_reads_nothing_is_invalid_in_every_workload(tmp_path, workload):
+    done = run_experiment(
+        tmp_path, 2, repetitions=2, roofline=False, timeout=240,
+        env=planted(DATA, read="suppress", size=2**16),
+        cases=[{"workload": workload, "backend": ["hdf5", "zarr"], **WORKLOADS[workload]}],
+    )  # fmt: skip
+    assert done.status == 1, done.said
+    assert all(entry.get("invalid") for entry in done.record["cases"].values())
+
+
 def test_reads_within_a_cluster_that_read_nothing_are_invalid(tmp_path):
     """Reading is repeated after the first repetition: what the first read left does not help."""
     shape, chunks, smallest = SIZES["256 KiB"]

@@ -32,11 +32,10 @@ from pffbench.versioning.interface import (
     VersionStore,
     VersionWriter,
 )
-from pffbench.workloads.read_proof import POISON, watched_read
+from pffbench.workloads.read_proof import POISON
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.write_read import (
-    left_by_another_job,
-    remove_store,
+    run_stages,
     settle_cache_again,
     sync_store,
 )
@@ -51,18 +50,19 @@ def run_versions(repetition: Repetition) -> None:
     with repetition.step("keeper"):
         p = _parameters(repetition)
         keeper = p.keeper(p.storage, repetition.case.options)
-    written = (
-        left_by_another_job(repetition)
-        if repetition.stage == "read"
-        else _write(repetition, keeper)
-    )
-    if repetition.stage == "write":
-        return
-    with watched_read(repetition, written):
+    files: set[str] = set()
+
+    def settle(_: Repetition, written: set[str]) -> set[str]:
+        """Leave the cache to each target, which is read in a state of its own."""
+        files.update(written)
+        return written
+
+    def read() -> None:
         for target in _targets(p):
-            _prepare_cache(repetition, written, target)
+            _prepare_cache(repetition, files, target)
             _read(repetition, keeper, target)
-    remove_store(repetition)
+
+    run_stages(repetition, lambda: _write(repetition, keeper), read, settle=settle)
 
 
 def _parameters(repetition: Repetition) -> VersionsParameters:

@@ -23,15 +23,12 @@ from pffbench.workloads.base import (
     too_large_chunks,
 )
 from pffbench.workloads.decodes import Decodes, Unit, count, cut, granules_of, region_of, unit_shape
-from pffbench.workloads.read_proof import watched_read
 from pffbench.workloads.repack import note_storage, repack_by_library, repack_by_program
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import (
-    left_by_another_job,
     read_store,
-    remove_store,
-    settle_cache,
+    run_stages,
     write_store,
 )
 
@@ -352,24 +349,23 @@ def _check_repacking(p: ChunkCacheParameters, stored: Shape, ranks: int) -> str 
 def run_chunk_cache(repetition: Repetition) -> None:
     """Write granules, rewrite the store with other chunks, read it and count decodes; collective.
 
-    The stages are those of `write_read_cycle`, with ``repack`` between writing and reading. The
-    store that is read may differ from the written one, as may the transfer: it has a second
-    `Repetition`.
+    The store may be repacked after it has been written. The store that is read may differ from the
+    written one, as may the transfer: it has a second `Repetition`.
     """
     anew = _as_read(repetition)
-    if repetition.stage == "read":
-        written = left_by_another_job(anew)
-    else:
-        written = write_store(repetition, look=Decodes(repetition).after_writing)
-        if anew.label:
-            written = _repack(repetition, anew)
-    if repetition.stage == "write":
-        return
     decodes = Decodes(anew)
-    with watched_read(anew, settle_cache(anew, written)):
-        read_store(anew, look=decodes.after_reading)
-    decodes.count()
-    remove_store(anew)
+
+    def write() -> set[str]:
+        written = write_store(repetition, look=Decodes(repetition).after_writing)
+        return _repack(repetition, anew) if anew.label else written
+
+    run_stages(
+        repetition,
+        write,
+        lambda: read_store(anew, look=decodes.after_reading),
+        inspect=decodes.count,
+        reading=anew,
+    )
 
 
 def _as_read(repetition: Repetition) -> Repetition:

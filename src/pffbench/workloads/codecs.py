@@ -10,10 +10,8 @@ from pffbench.parallel.decomposition import Box, Shape, boundaries, process_grid
 from pffbench.workloads.hyperslab import Hyperslab, HyperslabParameters, global_shape
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.write_read import (
-    left_by_another_job,
     read_store,
-    remove_store,
-    settle_cache,
+    run_stages,
     write_store,
 )
 
@@ -78,16 +76,12 @@ class Codecs(Hyperslab):
         return super().check(p, ranks)
 
     def run(self, repetition: Repetition) -> None:
-        if repetition.stage == "read":
-            written = left_by_another_job(repetition)
-        else:
+        def write() -> set[str]:
             written = write_store(repetition)
             _count_stored(repetition)
-        if repetition.stage == "write":
-            return
-        settle_cache(repetition, written)
-        read_store(repetition)
-        remove_store(repetition)
+            return written
+
+        run_stages(repetition, write, lambda: read_store(repetition))
 
 
 def _unit(p: HyperslabParameters, ranks: int) -> Shape | None:

@@ -31,10 +31,8 @@ from pffbench.workloads.selections import (
 )
 from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import (
-    left_by_another_job,
     read_store,
-    remove_store,
-    settle_cache,
+    run_stages,
     write_store,
 )
 
@@ -159,21 +157,17 @@ class Slices(Workload):
         return min(step, longest) * row
 
     def run(self, repetition: Repetition) -> None:
-        """Run the phases of `write_read_cycle`, reading by another transfer if requested."""
+        """Run the stages, reading by another transfer if requested."""
         p = repetition.case.parameters
         transfer = p.transfer_of_reads
         as_read = replace(repetition.case, parameters=msgspec.structs.replace(p, transfer=transfer))
         reading = replace(repetition, case=as_read)
-        written = (
-            left_by_another_job(repetition)
-            if repetition.stage == "read"
-            else write_store(repetition)
+        run_stages(
+            repetition,
+            lambda: write_store(repetition),
+            lambda: read_store(reading, look=CountReadAmplification(reading)),
+            reading=reading,
         )
-        if repetition.stage == "write":
-            return
-        settle_cache(reading, written)
-        read_store(reading, look=CountReadAmplification(reading))
-        remove_store(reading)
 
     def check(self, parameters: SlicesParameters, ranks: int) -> str | None:
         p = parameters

@@ -33,7 +33,6 @@ from pffbench.workloads.base import (
     taking_part,
     too_large_chunks,
 )
-from pffbench.workloads.read_proof import watched_read
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import Mask, Selection, selected, selected_boxes
 from pffbench.workloads.transfers import Access, Round, turns
@@ -41,9 +40,8 @@ from pffbench.workloads.write_read import (
     count_owned,
     filled,
     finish_writing,
-    left_by_another_job,
     read_store,
-    remove_store,
+    run_stages,
     settle_cache,
     settle_cache_again,
     write_pieces,
@@ -273,15 +271,13 @@ def _part(p: UpdatesParameters, ranks: int, rank: int) -> Box:
 
 def run_updates(repetition: Repetition) -> None:
     """Write, change and read back; collective."""
-    written = left_by_another_job(repetition) if repetition.stage == "read" else _write(repetition)
-    if repetition.stage == "write":
-        return
     p, workload = _parameters(repetition), cast("Updates", repetition.workload)
     settle = settle_cache_again if p.cache == "dropped" else settle_cache
     merged = Merged(repetition.source, workload.changed(p, repetition.team.size))
-    with watched_read(repetition, settle(repetition, written)):
-        read_store(replace(repetition, workload=workload.afterwards(), source=merged))
-    remove_store(repetition)
+    changed = replace(repetition, workload=workload.afterwards(), source=merged)
+    run_stages(
+        repetition, lambda: _write(repetition), lambda: read_store(changed), settle=settle
+    )
 
 
 def _parameters(repetition: Repetition) -> UpdatesParameters:

@@ -181,12 +181,14 @@ def not_at_all(arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
     """Do nothing."""
 
 
+def nothing_more() -> None:
+    """Inspect nothing."""
+
+
 def write_read_cycle(
     repetition: Repetition, rounds: Rounds = all_at_once, sink: Sink = into_memory
 ) -> None:
     """Write everything, then read it back: one repetition of a case; collective.
-
-    In two stages, one job writes and leaves the files there, and another one reads them.
 
     Parameters
     ----------
@@ -197,20 +199,54 @@ def write_read_cycle(
     sink : callable
         Consumer of the data read, within the time of reading.
     """
-    written = (
-        left_by_another_job(repetition)
-        if repetition.stage == "read"
-        else write_store(repetition, rounds)
-    )
-    if repetition.stage == "write":
-        return
-    with watched_read(repetition, settle_cache(repetition, written)):
+
+    def read() -> None:
         for number in range(repetition.reads):
             if number:
                 forget_data(repetition)
             read_store(repetition, rounds, sink)
-    repetition.observed.reads = repetition.reads
-    remove_store(repetition)
+        repetition.observed.reads = repetition.reads
+
+    run_stages(repetition, lambda: write_store(repetition, rounds), read)
+
+
+def run_stages(
+    repetition: Repetition,
+    write: Callable[[], set[str]],
+    read: Callable[[], None],
+    *,
+    inspect: Callable[[], None] = nothing_more,
+    settle: Callable[[Repetition, set[str]], set[str]] = settle_cache,
+    reading: Repetition | None = None,
+) -> None:
+    """Run the stages of a repetition: write, settle the page cache, read, remove; collective.
+
+    In two stages, one job writes and leaves the files there, and another one reads them. Every
+    read is watched, so that one that does not read the files is noticed.
+
+    Parameters
+    ----------
+    repetition : Repetition
+        The repetition.
+    write : callable
+        Writes the store; returns the files that this rank wrote to.
+    read : callable
+        Reads it.
+    inspect : callable
+        Inspects the store after the reads, off the timer.
+    settle : callable
+        Establishes the state of the page cache; returns the files that this rank will read.
+    reading : Repetition, optional
+        The repetition as it is read, where its parameters or its store differ.
+    """
+    as_read = repetition if reading is None else reading
+    written = left_by_another_job(as_read) if repetition.stage == "read" else write()
+    if repetition.stage == "write":
+        return
+    with watched_read(as_read, settle(as_read, written)):
+        read()
+    inspect()
+    remove_store(as_read)
 
 
 def write_store(
