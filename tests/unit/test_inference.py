@@ -546,6 +546,24 @@ def test_the_interval_of_dependent_repetitions_holds_the_truth_nearly_as_often()
         assert held >= binom.ppf(0.001, draws, 0.93)
 
 
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_interval_of_an_undecided_ratio_holds_1(noise):
+    """A reader must not see an interval without 1 beside "not decided"."""
+    generator = np.random.default_rng(7)
+    undecided = 0
+    for blocks in (5, 6, 7, 9, 10, 13, 20, 33):
+        for _ in range(12):
+            times = drawn(noise, 4, blocks, generator) * [[1.0], [1.1], [1.25], [1.4]]
+            ways = {f"w{i}": by_block(values) for i, values in enumerate(times)}
+            table = ComparisonTable(ways, tuple(itertools.combinations(ways, 2)))
+            for design in (planned_looks(40), planned_looks(blocks, blocks)):
+                for found in decide([table], design).values():
+                    if not found.decided:
+                        undecided += 1
+                        assert found.ratio.low <= 1 <= found.ratio.high
+    assert undecided > 500
+
+
 def test_equal_is_seldom_said_of_ways_that_differ_by_the_margin():
     generator = np.random.default_rng(24)
     runs = 200

@@ -194,8 +194,8 @@ def test_a_load_that_grows_in_all_alike_hides_no_large_difference(tmp_path):
 def test_under_seven_repetitions_nothing_is_told_apart(tmp_path):
     for n in (2, 6):
         for line in told(tmp_path / str(n), hdf5=NOISE[:n], zarr=[9 * v for v in NOISE[:n]]):
-            assert "hdf5 or zarr is fastest, not decided (9.00 times (" in line
-            assert ("(0.00–∞)" in line) == (n == 2)
+            told_ = "9.00 times (too few repetitions for an interval)"
+            assert f"hdf5 or zarr is fastest, not decided ({told_})" in line
     for line in told(tmp_path / "7", hdf5=NOISE, zarr=[9 * v for v in NOISE]):
         assert "hdf5 is fastest; zarr takes 9.00 times" in line
 

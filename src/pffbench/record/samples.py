@@ -85,8 +85,8 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
 
 
 COLUMNS = Sample.__struct_fields__
-#: Columns of the tables of an earlier version; later columns have defaults.
-_EARLIER = COLUMNS[: COLUMNS.index("seconds")]
+#: Columns that every table has; those of earlier versions lack some of the others, from the end.
+_FEWEST = COLUMNS.index("seconds")
 
 
 def claim(directory: str) -> None:
@@ -162,7 +162,8 @@ def read_samples(path: str | Path, *, current: bool = False) -> list[Sample]:
     with io.TextIOWrapper(open_regular(path), encoding="utf-8", newline="") as file:
         try:
             header = tuple(next(csv.reader([file.readline(_LONGEST_LINE)]), ()))
-            if header != COLUMNS and (current or header != _EARLIER):
+            fewest = len(COLUMNS) if current else _FEWEST
+            if len(header) < fewest or header != COLUMNS[: len(header)]:
                 raise ValueError(f"{path} is not a table of samples of this version of pffbench")
             converters = converters[: len(header)]
             for text in _texts_of(file):

@@ -185,9 +185,13 @@ def contender_labels(summary: Summary) -> dict[str, str]:
 
 def _times(others: Sequence[Contender]) -> str:
     """Format one ratio with its interval; of several comparisons, the smallest and the largest."""
-    if len(others) == 1:
-        return f"{number(others[0].ratio.value)} times ({interval(others[0].ratio)})"
-    low, high = min(o.ratio.low for o in others), max(o.ratio.high for o in others)
+    ratios = [other.ratio for other in others]
+    bounded = all(r.low > 0 and math.isfinite(r.high) for r in ratios)
+    if len(ratios) == 1:
+        told = interval(ratios[0]) if bounded else "too few repetitions for an interval"
+        return f"{number(ratios[0].value)} times ({told})"
+    low = min(r.low if bounded else r.value for r in ratios)
+    high = max(r.high if bounded else r.value for r in ratios)
     return f"{number(low)}–{number(high)} times"
 
 

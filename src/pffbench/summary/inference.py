@@ -83,7 +83,9 @@ class Decision:
     ----------
     ratio : Ratio
         Time of the first over that of the second, over their common blocks. Its interval
-        covers the true ratio with 95 % at all looks together.
+        covers the true ratio with 95 % at all looks together. If the pair is undecided, it is
+        that of the test which did not decide, in view of all pairs: it is wider and contains 1,
+        and is infinite if the repetitions are too few for any claim.
     longer, shorter : bool
         Whether the first is shown to take longer, or less time, than the second, in view of all
         pairs and looks. The look that showed it decides, whatever the ratio over more blocks.
@@ -266,6 +268,7 @@ class _Family:
 
     def report_all(self) -> None:
         """Set the ratio of every pair to that over all its blocks; decisions are unchanged."""
+        open_level = self._alpha / max(1, self._left) / self._looks
         for pair in self._common:
             ratio_ = self._ratio(pair, None)
             if ratio_ is None:
@@ -273,8 +276,12 @@ class _Family:
             known = self.decisions.get(pair)
             if known is not None and known.decided:
                 self.decisions[pair] = replace(known, ratio=ratio_)
-            else:
-                self.decisions[pair] = Decision(ratio_, needed=self._needed(pair, ratio_))
+                continue
+            needed = self._needed(pair, ratio_)
+            wide = self._ratio(pair, None, open_level)
+            if ratio_.n < FEWEST or wide is None:
+                wide = replace(ratio_, low=0.0, high=math.inf)
+            self.decisions[pair] = Decision(wide, needed=needed)
 
     def _worth(
         self, pairs: Sequence[tuple[int, str, str]], n: int | None
@@ -293,12 +300,14 @@ class _Family:
         first = {way: [table.times[way][b] for b in sorted(table.times[way])[:n]] for way in named}
         return min(named, key=lambda way: float(np.median(first[way])))
 
-    def _ratio(self, pair: tuple[int, str, str], n: int | None) -> Ratio | None:
+    def _ratio(
+        self, pair: tuple[int, str, str], n: int | None, level: float | None = None
+    ) -> Ratio | None:
         one, other = self._values(pair, n)
         if not are_times(one, other):
             return None
         inflation = self._inflation(pair, n, min(one.size, other.size))
-        return ratio(one, other, self._alpha / self._looks, inflation)
+        return ratio(one, other, level or self._alpha / self._looks, inflation)
 
     def _values(self, pair: tuple[int, str, str], n: int | None) -> tuple[Values, Values]:
         i, a, b = pair
