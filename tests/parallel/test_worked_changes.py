@@ -72,13 +72,10 @@ def run_changed(directory, change, *told):
 
 def test_a_phase(tmp_path):
     done = run_changed(tmp_path, PHASE)
-    phases = [row["phase"] for row in done.rows if row["repetition"] == "1"]
+    phases = [row["phase"] for row in done.rows]
     assert phases.index("stat") == phases.index("sync") + 1
     with (done.out / "summary.csv").open() as file:
         assert any(",stat," in line for line in file)
-    # The total of writing has it.
-    seconds = {row["phase"]: float(row["seconds"]) for row in done.rows if row["repetition"] == "1"}
-    assert seconds["stat"] >= 0
     (line,) = [x for x in (done.out / "summary.md").read_text().splitlines() if "| case |" in x]
     assert "stat" in line
 
