@@ -104,7 +104,7 @@ def answer_notes(summary: Summary) -> list[str]:
         "case. Lines: 95 % interval of the ratio, for all looks at the results together; an arrow: "
         "it goes on.",
         f"Filled: decided. Circles: shown to be slower. Squares: equally fast, within {margin}, "
-        "which is the band. Hollow: not decided.",
+        "which is the band. Hollow: not decided; the line then allows for all comparisons too.",
     ]
     if short := sum(answer.too_short for answer in summary.answers):
         notes.append(
