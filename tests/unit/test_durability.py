@@ -90,3 +90,21 @@ def test_symbolic_links_are_not_followed(tree, tmp_path):
     (tree / "store" / "file link").symlink_to("/etc/passwd")
     assert disk_usage([str(tree / "store")]).files == 2
     assert disk_usage([str(tree / "store" / "link")]) == (0, 0, 0)
+
+
+def test_pages_that_nothing_writes_out_are_not_waited_for(tmp_path, monkeypatch):
+    from pffbench.storage import durability
+
+    monkeypatch.setattr(durability, "dirty_bytes", lambda: 2**30)
+    settled = durability.Settler(str(tmp_path), 30.0).settle()
+    assert settled.seconds < 10
+    assert settled.dirty_bytes == 2**30
+
+
+def test_pages_that_are_being_written_out_are_waited_for(tmp_path, monkeypatch):
+    from pffbench.storage import durability
+
+    left = iter(range(40, 0, -1))
+    monkeypatch.setattr(durability, "dirty_bytes", lambda: next(left) * 2**20)
+    settled = durability.Settler(str(tmp_path), 30.0).settle()
+    assert settled.dirty_bytes <= durability.QUIET

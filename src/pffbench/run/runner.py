@@ -29,7 +29,7 @@ from pffbench.record.gather import Conditions, gather
 from pffbench.run.order import ordered_block
 from pffbench.run.spec import BlockSpec, RunSpec
 from pffbench.storage.durability import Settled, Settler
-from pffbench.storage.filesystem import require_room
+from pffbench.storage.filesystem import filesystem, require_room
 from pffbench.storage.scratch import Scratch
 from pffbench.workloads.registry import workload
 from pffbench.workloads.repetition import Repetition, TransferBuffer
@@ -141,8 +141,9 @@ class Runner:
         experiment, leader = self.spec.plan.experiment, self.team.is_leader
         self._meter = Meter(io=experiment.counters)
         self._load = LoadMeter() if leader else None
-        limit = float(experiment.settle)
-        self._settler = Settler(self.scratch.directory, limit) if leader and limit else None
+        limit, directory = float(experiment.settle), self.scratch.directory
+        settles = leader and limit and not filesystem(directory).in_memory
+        self._settler = Settler(directory, limit) if settles else None
         if self.recorder is not None:
             self.watchdog.between_steps = self._note_stop
 

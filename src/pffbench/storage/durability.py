@@ -159,6 +159,8 @@ _MEMINFO = Path("/proc/meminfo")
 #: Bytes of dirty pages and pages under write-back that every idle machine has.
 QUIET = 8 * 2**20
 _POLL = 0.01
+#: Seconds without fewer dirty pages after which the rest is known to be of other file systems.
+_NO_PROGRESS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,16 +204,23 @@ class Settler:
         self._thread: threading.Thread | None = None
 
     def settle(self) -> Settled:
-        """Write the file system out and wait until little is dirty, or the limit has passed."""
+        """Write the file system out and wait until little is dirty, or the limit has passed.
+
+        Pages that nothing writes out, such as those of other file systems and of files that
+        programs share, are not waited for: the kernel may leave them for half a minute.
+        """
         begin = time.monotonic()
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=_syncfs, args=(self._directory,), daemon=True)
             self._thread.start()
         self._thread.join(self._limit)
-        dirty = dirty_bytes()
-        while dirty > QUIET and time.monotonic() - begin < self._limit:
+        dirty = least = dirty_bytes()
+        now = changed = time.monotonic()
+        while dirty > QUIET and now - begin < self._limit and now - changed < _NO_PROGRESS:
             time.sleep(_POLL)
-            dirty = dirty_bytes()
+            dirty, now = dirty_bytes(), time.monotonic()
+            if dirty < least or self._thread.is_alive():
+                least, changed = min(dirty, least), now
         return Settled(time.monotonic() - begin, dirty)
 
 
