@@ -108,3 +108,10 @@ def test_pages_that_are_being_written_out_are_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(durability, "dirty_bytes", lambda: next(left) * 2**20)
     settled = durability.Settler(str(tmp_path), 30.0).settle()
     assert settled.dirty_bytes <= durability.QUIET
+
+
+def test_a_file_system_in_memory_is_not_waited_for(monkeypatch):
+    from pffbench.storage import durability
+
+    monkeypatch.setattr(durability, "dirty_bytes", lambda: 2**30)
+    assert durability.Settler("/dev/shm", 30.0).settle() == durability.Settled()

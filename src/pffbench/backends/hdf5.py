@@ -27,7 +27,7 @@ from pffbench.backends.chunk_cache_model import (
     Chunking,
 )
 from pffbench.backends.hdf5_files import (
-    InspectionOfHdf5,
+    Hdf5FileInspection,
     chunking_of,
     h5repack,
     refuse_chunks,
@@ -211,8 +211,8 @@ class Hdf5(Backend):
         overwrite()
 
     @property
-    def inspection(self) -> Hdf5Inspection:
-        return Hdf5Inspection(self._h5py)
+    def inspection(self) -> H5pyInspection:
+        return H5pyInspection(self._h5py)
 
     @classmethod
     def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
@@ -223,7 +223,7 @@ class Hdf5(Backend):
         return (*metadata, f"chunk cache of each dataset: {self._chunk_cache()}")
 
 
-class Hdf5Inspection(InspectionOfHdf5):
+class H5pyInspection(Hdf5FileInspection):
     """Inspection of HDF5 files with h5py."""
 
     def __init__(self, h5py: Any) -> None:

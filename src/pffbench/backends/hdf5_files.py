@@ -273,7 +273,7 @@ def touched(dataset: Any, box: Box) -> Touched | None:
     return Copy(dataset.shape, itemsize, "C", begin).runs(box).touched()
 
 
-class InspectionOfHdf5(Inspection):
+class Hdf5FileInspection(Inspection):
     """Chunks in HDF5 files, whatever library wrote them."""
 
     def stored_chunks(self, path: str, name: str) -> StoredChunks | None:

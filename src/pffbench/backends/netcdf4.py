@@ -14,7 +14,7 @@ from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import MPI_CALL_LIMIT, Backend, Cuts, Store, StoredAs
 from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE, ChunkCacheSettings
 from pffbench.backends.hdf5_files import (
-    InspectionOfHdf5,
+    Hdf5FileInspection,
     h5repack,
     refuse_chunks,
     superblock_version,
@@ -231,7 +231,7 @@ class NetCdf4(Backend):
         return ("reads return new arrays", f"chunk cache of each variable: {cache}{more}")
 
 
-class NetCdf4Inspection(InspectionOfHdf5):
+class NetCdf4Inspection(Hdf5FileInspection):
     """Inspection of netCDF-4 files with netCDF4-python."""
 
     def __init__(self, netcdf4: Any, usual_cache: ChunkCacheSettings) -> None:

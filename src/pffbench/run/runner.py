@@ -29,7 +29,7 @@ from pffbench.record.gather import Conditions, gather
 from pffbench.run.order import ordered_block
 from pffbench.run.spec import BlockSpec, RunSpec
 from pffbench.storage.durability import Settled, Settler
-from pffbench.storage.filesystem import filesystem, require_room
+from pffbench.storage.filesystem import require_room
 from pffbench.storage.scratch import Scratch
 from pffbench.workloads.registry import workload
 from pffbench.workloads.repetition import Repetition, TransferBuffer
@@ -142,8 +142,7 @@ class Runner:
         self._meter = Meter(io=experiment.counters)
         self._load = LoadMeter() if leader else None
         limit, directory = float(experiment.settle), self.scratch.directory
-        settles = leader and limit and not filesystem(directory).in_memory
-        self._settler = Settler(directory, limit) if settles else None
+        self._settler = Settler(directory, limit) if leader and limit else None
         if self.recorder is not None:
             self.watchdog.between_steps = self._note_stop
 

@@ -15,8 +15,11 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+
+from pffbench.storage.filesystem import filesystem
 
 _BLOCK_BYTES = 512  # the unit of st_blocks, whatever the file system's block size is
 
@@ -203,12 +206,24 @@ class Settler:
         self._limit = limit
         self._thread: threading.Thread | None = None
 
+    @cached_property
+    def _in_memory(self) -> bool:
+        return filesystem(self._directory).in_memory
+
     def settle(self) -> Settled:
         """Write the file system out and wait until little is dirty, or the limit has passed.
 
         Pages that nothing writes out, such as those of other file systems and of files that
-        programs share, are not waited for: the kernel may leave them for half a minute.
+        programs share, are not waited for: the kernel may leave them for half a minute. A file
+        system in memory has no device to wait for.
+
+        Raises
+        ------
+        OSError
+            The directory cannot be reached.
         """
+        if self._in_memory:
+            return Settled()
         begin = time.monotonic()
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=_syncfs, args=(self._directory,), daemon=True)
@@ -219,8 +234,8 @@ class Settler:
         while dirty > QUIET and now - begin < self._limit and now - changed < _NO_PROGRESS:
             time.sleep(_POLL)
             dirty, now = dirty_bytes(), time.monotonic()
-            if dirty < least or self._thread.is_alive():
-                least, changed = min(dirty, least), now
+            if dirty < least:
+                least, changed = dirty, now
         return Settled(time.monotonic() - begin, dirty)
 
 

@@ -187,12 +187,12 @@ def _times(others: Sequence[Contender]) -> str:
     """Format one ratio with its interval; of several comparisons, the smallest and the largest."""
     ratios = [other.ratio for other in others]
     bounded = all(r.low > 0 and math.isfinite(r.high) for r in ratios)
+    if not bounded:
+        medians = "–".join(dict.fromkeys(number(f(r.value for r in ratios)) for f in (min, max)))
+        return f"{medians} times (too few repetitions for an interval)"
     if len(ratios) == 1:
-        told = interval(ratios[0]) if bounded else "too few repetitions for an interval"
-        return f"{number(ratios[0].value)} times ({told})"
-    low = min(r.low if bounded else r.value for r in ratios)
-    high = max(r.high if bounded else r.value for r in ratios)
-    return f"{number(low)}–{number(high)} times"
+        return f"{number(ratios[0].value)} times ({interval(ratios[0])})"
+    return f"{number(min(r.low for r in ratios))}–{number(max(r.high for r in ratios))} times"
 
 
 def interval(ratio: Ratio) -> str:

@@ -209,5 +209,5 @@ def too_large_chunks(parameters: Parameters, shape: Shape) -> str | None:
         return None
     inner = shape[len(shape) - len(chunks) :]
     if any(c > n for c, n in zip(chunks, inner, strict=True)):
-        return f"chunks {list(chunks)} are larger than the array {list(inner)}"
+        return f"chunks {list(chunks)} are larger than the array {list(inner)}; make them smaller"
     return None
