@@ -31,7 +31,7 @@ _ORIGINS = {
 _NAMED = 4
 #: Above this number, missing repetitions are not reported.
 _MANY = 1000
-#: Fraction of disturbed repetitions from which on they are reported.
+#: Fraction of disturbed blocks, or repetitions, from which on they are reported.
 _OFTEN = 0.2
 
 
@@ -95,7 +95,7 @@ def _duration(record: RunRecord) -> str:
     if record.finished is None or record.resumed:
         return ""
     seconds = _seconds_between(record.started, record.finished)
-    return "" if seconds is None else f", {_rounded(seconds)}"
+    return "" if seconds is None else f", {rounded_duration(seconds)}"
 
 
 def _seconds_between(begin: str, end: str) -> float | None:
@@ -105,7 +105,8 @@ def _seconds_between(begin: str, end: str) -> float | None:
         return None
 
 
-def _rounded(seconds: float) -> str:
+def rounded_duration(seconds: float) -> str:
+    """Format a duration in seconds, minutes or hours."""
     if seconds < 90:
         return f"{max(seconds, 1):.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -295,19 +296,19 @@ def _minutes_for(summary: Summary, open_: Sequence[tuple[Answer, Contender]]) ->
         for name in (answer.case, *other.open_cases):
             missing[name] = max(missing.get(name, 0), other.needed - known.get(name, 0))
     seconds = passed / done * sum(max(0, n) for n in missing.values())
-    return f" ({_rounded(seconds)} more)"
+    return f" ({rounded_duration(seconds)} more)"
 
 
 def cautions(summary: Summary) -> list[str]:
     """Return the caveats of the verdict, each with a remedy."""
     if not summary.answers:
-        return []
+        return [*_busy(summary)]
     return [
         *(f"warning: {text}" for text in absent(summary)),
         *_too_short(summary),
         *_read_warnings(summary),
-        *_busy(summary),
         *_unsettled(summary),
+        *_busy(summary),
     ]
 
 
@@ -350,16 +351,13 @@ def _read_warnings(summary: Summary) -> Iterator[str]:
 
 def _busy(summary: Summary) -> Iterator[str]:
     load = summary.load
-    if load.repetitions and load.busy > _OFTEN * load.repetitions:
-        yield (
-            f"BUSY: others used {load.busy_others:.0%} of the processors in {load.busy} of "
-            f"{load.repetitions} repetitions; run again on a machine at rest, or exclusively"
-        )
-    if load.repetitions and load.stolen > _OFTEN * load.repetitions:
-        yield (
-            f"BUSY: the host took {load.steal:.0%} of the processors in {load.stolen} of "
-            f"{load.repetitions} repetitions; run again on another host, or at another time"
-        )
+    for number, part, who, remedy in (
+        (load.busy, load.busy_others, "others", "on a machine at rest, or exclusively"),
+        (load.stolen, load.steal, "the host of this machine", "on another host, or later"),
+    ):
+        if number > _OFTEN * load.blocks:
+            of = f"{number} of {load.blocks} blocks" if load.blocks > 1 else "the only block"
+            yield f"BUSY: {who} used {part:.0%} of the processors in {of}; run again {remedy}"
 
 
 def _unsettled(summary: Summary) -> Iterator[str]:
