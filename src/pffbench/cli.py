@@ -17,6 +17,7 @@ from pffbench import __version__
 from pffbench.cli_options import (
     add_compare,
     add_import,
+    add_json,
     add_plan,
     add_recommend,
     add_report,
@@ -53,7 +54,7 @@ _SHORT_HELP = f"""\
     mpiexec -n 4 pffbench run        on 4 ranks (srun -n 64 in a Slurm job)
   pffbench plan EXPERIMENT.yaml    what an experiment would do, and its cost
   pffbench report RUN              tables, figures and a page of a finished run
-  pffbench recommend RUN           the format and settings to use, with a program
+  pffbench recommend RUN           the format to use, and a program
     pffbench compare BASE NEW        which of two runs is faster
   pffbench doctor                  what works here, and remedies for the rest
 
@@ -254,6 +255,7 @@ def _add_doctor(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="directory on the file system under test (example: --scratch /lustre/me)",
     )
+    add_json(parser)
 
 
 def _add_clean(parser: argparse.ArgumentParser) -> None:

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from pffbench.run.options import RunOptions
-from pffbench.summary.conclusions import rounded_duration
 from pffbench.summary.summary import Summary
+from pffbench.units import duration_text
 
 #: Number of ranks in an example is that of the processors, in these limits.
 _FEWEST, _MOST = 2, 64
@@ -51,7 +51,7 @@ def next_steps(summary: Summary, directory: str, seconds: float) -> Iterator[str
     seconds : float
         Duration of this start of the run.
     """
-    yield f"took {rounded_duration(seconds)}; next:"
+    yield f"took {duration_text(seconds)}; next:"
     run = shlex.quote(directory)
     steps = [("report", run, "tables, figures and a page")]
     if summary.answers:

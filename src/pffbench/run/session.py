@@ -197,7 +197,7 @@ class Session:
         fom = write_fom(summary, recorder.directory)
         watched = on_terminal(os.environ)
         # Wide enough for a table even if the width is unknown, such as in a log.
-        console = make_console(force_terminal=watched, width=None if watched else 120)
+        console = make_console(120, force_terminal=watched)
         print_summary(summary, console)
         if self.spec.options.fom:
             print(fom.read_text(encoding="utf-8"), end="", flush=True)

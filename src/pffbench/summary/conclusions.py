@@ -14,6 +14,7 @@ from pffbench.summary.headline import Answer, ComparisonKey, Contender
 from pffbench.summary.labels import comparisons_apart, parameters_apart
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.summary import CaseSummary, Summary
+from pffbench.units import duration_text
 
 _VERBS = {"write_total": "Writing", "update_total": "Updating", "read_total": "Reading"}
 #: End of writing, by the durability that the experiment requests.
@@ -95,7 +96,7 @@ def _duration(record: RunRecord) -> str:
     if record.finished is None or record.resumed:
         return ""
     seconds = _seconds_between(record.started, record.finished)
-    return "" if seconds is None else f", {rounded_duration(seconds)}"
+    return "" if seconds is None else f", {duration_text(seconds)}"
 
 
 def _seconds_between(begin: str, end: str) -> float | None:
@@ -103,13 +104,6 @@ def _seconds_between(begin: str, end: str) -> float | None:
         return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
     except (TypeError, ValueError):
         return None
-
-
-def rounded_duration(seconds: float) -> str:
-    """Format a duration in seconds, minutes or hours."""
-    if seconds < 90:
-        return f"{max(seconds, 1):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def subject(summary: Summary, total: str) -> str:
@@ -296,7 +290,7 @@ def _minutes_for(summary: Summary, open_: Sequence[tuple[Answer, Contender]]) ->
         for name in (answer.case, *other.open_cases):
             missing[name] = max(missing.get(name, 0), other.needed - known.get(name, 0))
     seconds = passed / done * sum(max(0, n) for n in missing.values())
-    return f" ({rounded_duration(seconds)} more)"
+    return f" ({duration_text(seconds)} more)"
 
 
 def cautions(summary: Summary) -> list[str]:
