@@ -64,9 +64,9 @@ class NetCdf4Options(Options, frozen=True, kw_only=True):
         private to each variable. The library finds the length of an unlimited dimension by visiting
         all variables of the file at each access.
     enddef : {"explicit", "implicit"}
-        End of define mode. ``explicit``: define mode is ended when all variables of a phase are defined, so that the
-        phase holds their creation in the file. ``implicit``: it is left to the library, which
-        creates them at the first access to data, as in a program that never calls ``nc_enddef``.
+        End of define mode. ``explicit``: when all variables of a phase are defined, so that the
+        phase holds their creation in the file. ``implicit``: left to the library, which creates
+        them at the first access to data, as in a program that never calls ``nc_enddef``.
     """
 
     fill: bool | None = None
