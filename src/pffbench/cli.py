@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import keyword
 import os
 import sys
@@ -43,7 +42,7 @@ _COMMANDS = {
     "clean": "list the files that killed runs left in a scratch directory; --remove removes them",
     "backends": "list the backends and their capabilities",
     "workloads": "list the workloads and their parameters",
-    "schema": "print the JSON Schema of an experiment",
+    "schema": "print the JSON Schema of an experiment, or of results.json",
 }
 
 _PURPOSE = "Compares parallel HDF5, parallel netCDF4 and Zarr with raw MPI-IO and POSIX."
@@ -186,20 +185,24 @@ class Parser(argparse.ArgumentParser):
             if isinstance(action.choices, dict):
                 parsers += action.choices.values()
         known = [name for parser in parsers for name in parser._option_string_actions]
-        near = difflib.get_close_matches(given.split()[0].partition("=")[0], known, n=1)
-        return f"; did you mean {near[0]!r}?" if near else ""
+        return _near(given.split()[0].partition("=")[0], known)
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         """Refuse an unknown command or choice, with the one that was probably meant."""
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            near = difflib.get_close_matches(str(value), list(map(str, action.choices or ())), n=1)
-            if not near:
-                raise
-            raise argparse.ArgumentError(
-                action, f"{error.message}; did you mean {near[0]!r}?"
-            ) from None
+            if hint := _near(str(value), list(map(str, action.choices or ()))):
+                raise argparse.ArgumentError(action, f"{error.message}{hint}") from None
+            raise
+
+
+def _near(word: str, known: Sequence[str]) -> str:
+    """Return the question whether another word was meant; empty if none is similar."""
+    from difflib import get_close_matches  # ranks import this module, and make no such errors
+
+    near = get_close_matches(word, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def make_parser(command: str | None = None) -> argparse.ArgumentParser:
@@ -241,6 +244,7 @@ def _options() -> dict[str, Callable[[argparse.ArgumentParser], None]]:
         "scaling": add_scaling,
         "recommend": add_recommend,
         "import": add_import,
+        "schema": _add_schema,
     }
 
 
@@ -275,4 +279,15 @@ def _add_clean(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="include files that a job with --stage write left for another one to read "
         "(example: --remove --kept)",
+    )
+
+
+def _add_schema(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "document",
+        nargs="?",
+        choices=("experiment", "results"),
+        default="experiment",
+        metavar="DOCUMENT",
+        help="experiment (the default) or results, which is results.json (example: results)",
     )
