@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import psutil
 
-from pffbench.provenance.binding import SYS, kernel_number, kernel_text
+from pffbench.proc import SYS, kernel_number, kernel_text
 from pffbench.provenance.facts import Facts
 
 _CPU = SYS / "devices/system/cpu"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import stat
 import threading
 import time
@@ -19,6 +18,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from pffbench.proc import PROC, labelled_bytes
 from pffbench.storage.filesystem import filesystem
 
 _BLOCK_BYTES = 512  # the unit of st_blocks, whatever the file system's block size is
@@ -158,7 +158,6 @@ def _regular_files_in(directory: str) -> Iterator[tuple[str, os.stat_result]]:
                     yield entry.path, entry.stat(follow_symlinks=False)
 
 
-_MEMINFO = Path("/proc/meminfo")
 #: Bytes of dirty pages and pages under write-back that every idle machine has.
 QUIET = 8 * 2**20
 _POLL = 0.01
@@ -180,11 +179,6 @@ class Settled:
 
     seconds: float = 0.0
     dirty_bytes: int = 0
-
-    @property
-    def quiet(self) -> bool:
-        """Whether little is left to write."""
-        return self.dirty_bytes <= QUIET
 
 
 class Settler:
@@ -251,11 +245,6 @@ def _syncfs(directory: str) -> None:
         os.close(descriptor)
 
 
-def dirty_bytes(meminfo: Path = _MEMINFO) -> int:
+def dirty_bytes(meminfo: Path = PROC / "meminfo") -> int:
     """Return this node's bytes that are dirty or under write-back; 0 where none are reported."""
-    try:
-        text = meminfo.read_text()
-    except OSError:
-        return 0
-    found = re.findall(r"^(?:Dirty|Writeback|NFS_Unstable):\s*(\d+) kB$", text, re.MULTILINE)
-    return 1024 * sum(map(int, found))
+    return sum(labelled_bytes(meminfo, "Dirty", "Writeback", "NFS_Unstable").values())
