@@ -22,18 +22,9 @@ from pffbench.units import Size
 TOPIC = "Scratch"
 
 _PARALLEL = {
-    "lustre",
-    "gpfs",
-    "beegfs",
-    "ceph",
-    "wekafs",
-    "panfs",
-    "pvfs2",
-    "orangefs",
-    "daos",
-    "dvs",
-}
-_PARALLEL |= {"moosefs", "glusterfs", "ceph-fuse", "juicefs", "quobyte"}
+    "lustre", "gpfs", "beegfs", "ceph", "wekafs", "panfs", "pvfs2", "orangefs", "daos", "dvs",
+    "moosefs", "glusterfs", "ceph-fuse", "juicefs", "quobyte",
+}  # fmt: skip
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "sshfs"}
 _NETWORK |= {"s3fs", "mountpoint-s3", "gcsfuse", "rclone", "blobfuse", "blobfuse2"}
 _LITTLE_SPACE = Size(2**30)

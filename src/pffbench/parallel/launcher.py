@@ -23,21 +23,14 @@ if TYPE_CHECKING:
 # srun, and the ranks inherit that step's variables in addition to those of their own launcher.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "PALS_SIZE", "FLUX_JOB_SIZE")
 _LOCAL_SIZES = (
-    "OMPI_COMM_WORLD_LOCAL_SIZE",
-    "MV2_COMM_WORLD_LOCAL_SIZE",
-    "MPI_LOCALNRANKS",
-    "PMI_LOCAL_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE",
     "PALS_LOCAL_SIZE",
-)
+)  # fmt: skip
 # The variable in which each launcher gives a process its number.
 _RANKS = (
-    "OMPI_COMM_WORLD_RANK",
-    "MV2_COMM_WORLD_RANK",
-    "PMI_RANK",
-    "PALS_RANKID",
-    "FLUX_TASK_RANK",
+    "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PALS_RANKID", "FLUX_TASK_RANK",
     "SLURM_PROCID",
-)
+)  # fmt: skip
 _SLURM_SIZE = "SLURM_STEP_NUM_TASKS"
 # Variables that srun --mpi=pmix and --mpi=pmi2 set: without any of them a process cannot find the
 # others.

@@ -15,13 +15,9 @@ from pffbench.proc import PROC, labelled_bytes
 #: page touched through a memory map counts as a fault, a major one where it had to be read.
 USAGE = ("cpu_seconds", "minor_faults", "major_faults")
 IO = (
-    "read_bytes",
-    "written_bytes",
-    "read_calls",
-    "write_calls",
-    "device_read_bytes",
+    "read_bytes", "written_bytes", "read_calls", "write_calls", "device_read_bytes",
     "device_written_bytes",
-)
+)  # fmt: skip
 COUNTERS = (*USAGE, *IO)
 Reading = tuple[float, ...]
 _FILE = "/proc/self/io"

@@ -12,7 +12,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -53,7 +53,7 @@ def sync_files(paths: Iterable[str]) -> None:
     OSError
         A file cannot be opened, or the device reported an error.
     """
-    _sync_each(paths, os.O_RDONLY)
+    with_each(paths, os.fsync)
 
 
 def sync_directories(paths: Iterable[str]) -> None:
@@ -64,7 +64,7 @@ def sync_directories(paths: Iterable[str]) -> None:
     OSError
         A path is not a directory, cannot be opened, or the device reported an error.
     """
-    _sync_each(paths, os.O_RDONLY | os.O_DIRECTORY)
+    with_each(paths, os.fsync, os.O_DIRECTORY)
 
 
 def directories_of(files: Iterable[str], root: str) -> list[str]:
@@ -129,11 +129,12 @@ def disk_usage(paths: Iterable[str]) -> DiskUsage:
     return DiskUsage(stored, apparent, files)
 
 
-def _sync_each(paths: Iterable[str], flags: int) -> None:
+def with_each(paths: Iterable[str], act: Callable[[int], object], flags: int = 0) -> None:
+    """Open one path after the other for reading, pass the descriptor on, and close it."""
     for path in paths:
-        fd = os.open(path, flags | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
         try:
-            os.fsync(fd)
+            act(fd)
         finally:
             os.close(fd)
 
