@@ -224,13 +224,7 @@ class Smooth(SeededSource):
         total //= np.int32(len(index))
         return total
 
-    def _rows(
-        self,
-        out: Array,
-        wave: Vector,
-        amplitude: Vector,
-        carrier: Vector,
-    ) -> None:
+    def _rows(self, out: Array, wave: Vector, amplitude: Vector, carrier: Vector) -> None:
         """Fill rows, shape (rows, columns), from the wave and one pair of numbers per row."""
         field = self._scratch[: out.size].reshape(out.shape)
         np.multiply(wave, amplitude[:, np.newaxis], out=field)
