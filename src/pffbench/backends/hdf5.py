@@ -150,8 +150,6 @@ class Hdf5(Hdf5Format):
 
     def _access(self, comm: MPI.Intracomm | None) -> Any:
         """Return a file access property list; h5py.File cannot set all its properties."""
-        from mpi4py import MPI
-
         options = self.options
         assert isinstance(options, Hdf5Options)
         h5p, h5f = self._h5py.h5p, self._h5py.h5f
@@ -167,6 +165,8 @@ class Hdf5(Hdf5Format):
             if options.file_locking is not None:
                 access.set_file_locking(options.file_locking, True)
             return access
+        from mpi4py import MPI
+
         access.set_fapl_mpio(comm, MPI.Info.Create())
         if self._collective_metadata:
             from pffbench.backends.libhdf5 import set_collective_metadata

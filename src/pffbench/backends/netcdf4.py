@@ -186,9 +186,9 @@ class NetCdf4(Hdf5Format):
     def _store(
         self, path: str, mode: Literal["r", "w", "r+"], comm: MPI.Intracomm | None, **told: Any
     ) -> Store:
-        from mpi4py import MPI
-
         if comm is not None:
+            from mpi4py import MPI
+
             told.update(parallel=True, comm=comm, info=MPI.INFO_NULL)
         dataset = self._netcdf4.Dataset(path, mode, **told)
         assert isinstance(self.options, NetCdf4Options)

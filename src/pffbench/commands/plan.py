@@ -48,8 +48,10 @@ def main(arguments: argparse.Namespace) -> int:
 def _print(plan: Plan, console: Console, most: int | None, scratch: str | None) -> None:
     console.print(_table(plan, most))
     for name, reason in plan.left_out[:most]:
-        console.print(one_line(f"left out: {name}: {reason}"))
-    for line in (*_not_shown(plan, most), *_totals(plan, scratch)):
+        why = "see the end" if plan.is_limit(reason) else reason
+        console.print(one_line(f"left out: {name}: {why}"))
+    limits = (f"limited: {one_line(text)}" for text in plan.limits)
+    for line in (*_not_shown(plan, most), *_totals(plan, scratch), *limits):
         console.print(line)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pffbench.parallel.single import mpi_of
 from pffbench.parallel.topology import Team
 from pffbench.proc import PROC, kernel_text
 
@@ -114,8 +115,7 @@ def memory_copy_rate(team: Team, rounds: int = 5) -> float:
     than ranks each copies when it has a core, and the sum of the rates that they reach alone is
     many times the bandwidth of the memory.
     """
-    from mpi4py import MPI
-
+    constants = mpi_of(team.comm)
     on_node, cores = int(team.node.size), os.cpu_count() or 1
     copied = min(_COPIED, _COPIED_ON_A_NODE // on_node, _COPIED_ON_A_CORE * cores // on_node)
     source = np.ones(copied, dtype=np.uint8)
@@ -127,5 +127,5 @@ def memory_copy_rate(team: Team, rounds: int = 5) -> float:
         np.copyto(target, source)
         team.comm.Barrier()  # also before the next round
         seconds[place] = time.perf_counter() - begin
-    team.comm.Allreduce(MPI.IN_PLACE, seconds, op=MPI.MAX)
+    team.comm.Allreduce(constants.IN_PLACE, seconds, op=constants.MAX)
     return float(team.comm.allreduce(copied) / np.median(seconds))

@@ -7,14 +7,19 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pffbench.parallel.single import lack_of_mpi
 from pffbench.provenance.facts import Facts
 from pffbench.provenance.mpiio import mpi_io_facts
 from pffbench.provenance.slurm import slurm_facts
 from pffbench.provenance.software import software_facts
 from pffbench.provenance.spack import find_environment, spack_facts
 from pffbench.storage.filesystem import filesystem
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
 
 _PREFIXES = (
     "SLURM_", "SLURMD_", "PBS_", "FLUX_",  # batch systems
@@ -64,11 +69,15 @@ def environment_facts(environ: Mapping[str, str], *, personal: bool = False) -> 
     }
 
 
-def job_facts(libraries: Iterable[str], scratch: str, *, personal: bool) -> dict[str, Any]:
+def job_facts(
+    comm: MPI.Intracomm, libraries: Iterable[str], scratch: str, *, personal: bool
+) -> dict[str, Any]:
     """Find what is the same for all ranks and hosts of a job; rank 0 asks.
 
     Parameters
     ----------
+    comm : mpi4py.MPI.Intracomm
+        All ranks, which may be one without MPI; nothing here is collective.
     libraries : iterable of str
         Import names of what the cases use.
     scratch : str
@@ -76,14 +85,21 @@ def job_facts(libraries: Iterable[str], scratch: str, *, personal: bool) -> dict
     personal : bool
         Whether account and user of the batch job are kept.
     """
-    from mpi4py import MPI
-
     used = ["mpi4py", "h5py", *libraries]  # h5py writes ranks.h5 in every run
     return {
         "software": software_facts(dict.fromkeys(used)),
-        "mpi_io": mpi_io_facts(MPI.COMM_SELF, scratch),
+        "mpi_io": _mpi_io(comm, scratch),
         "filesystem": vars(filesystem(scratch)),
         "environment": environment_facts(os.environ, personal=personal),
         "slurm": slurm_facts(os.environ, personal=personal),
         "spack": spack_facts(find_environment(os.environ, Path(sys.prefix))),
     }
+
+
+def _mpi_io(comm: MPI.Intracomm, scratch: str) -> Facts:
+    """Identify the MPI-IO of a run; ``missing`` says why a run of one process has no MPI."""
+    if missing := lack_of_mpi(comm):
+        return {"missing": missing}
+    from mpi4py import MPI
+
+    return mpi_io_facts(MPI.COMM_SELF, scratch)

@@ -80,7 +80,13 @@ def validity(summary: Summary) -> str:
     plural = "s" if max(counts) > 1 else ""
     cases = f"{len(counts)} cases" if len(counts) > 1 else "1 case"
     each = " each" if len(counts) > 1 else ""
-    return f"{text}; {cases}, {number} repetition{plural}{each}{_duration(record)}"
+    alone = "; one process without MPI" if without_mpi(record) else ""
+    return f"{text}; {cases}, {number} repetition{plural}{each}{_duration(record)}{alone}"
+
+
+def without_mpi(record: RunRecord) -> bool:
+    """Whether a run was one process that had no MPI library."""
+    return "missing" in (record.provenance.get("mpi_io") or {})
 
 
 def _without_verdict(record: RunRecord) -> str:
@@ -300,9 +306,11 @@ def _minutes_for(summary: Summary, open_: Sequence[tuple[Answer, Contender]]) ->
 
 def cautions(summary: Summary) -> list[str]:
     """Return the caveats of the verdict, each with a remedy."""
+    limits = [f"limited: {text}" for text in summary.record.limits]
     if not summary.answers:
-        return []
+        return limits
     return [
+        *limits,
         *(f"warning: {text}" for text in absent(summary)),
         *_too_short(summary),
         *_read_warnings(summary),
