@@ -14,7 +14,8 @@ CASE = {"workload": "hyperslab", "shape_per_rank": [4, 8], "backend": "hdf5", "d
 PHASE = {
     "phases.py": (
         '    Phase("reopen", "update",',
-        '    Phase("stat", "write", "files", "asking for the size"),\n    Phase("reopen", "update",',
+        '    Phase("stat", "write", "files", "asking for the size"),\n'
+        '    Phase("reopen", "update",',
     ),
     "workloads/write_read.py": (
         '    with repetition.step("inspection"):\n        _inspect(repetition)\n',
