@@ -40,7 +40,7 @@ lint: ## check style (ruff), types (mypy) and the directions of imports
 	@setup/run lint-imports --no-cache
 
 site: ## build the documentation into .build/site; a warning, such as of a dead link, is an error
-	@NO_MKDOCS_2_WARNING=1 setup/run mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 setup/run mkdocs build --strict
 
 lock: ## refresh the pinned versions
 	@setup/lock
