@@ -192,7 +192,7 @@ def test_backends_and_workloads_are_told_with_their_options():
     backends = pffbench_cli("backends").stdout
     for name in ("hdf5", "netcdf4", "zarr", "mpiio", "posix", "null"):
         assert re.search(rf"^{name}: ", backends, re.MULTILINE)
-    assert re.search(r"hdf5\.alignment .*default none", backends)
+    assert re.search(r"hdf5\.alignment: .*default none.*\n +Objects of at least", backends)
     workloads = pffbench_cli("workloads").stdout
     assert re.search(r"^datasets: ", workloads, re.MULTILINE)
     assert re.search(r"^hyperslab: ", workloads, re.MULTILINE)
