@@ -93,7 +93,8 @@ def pffbench(name, *arguments, cwd, ranks=None, without=(), mpi=True, env=None):
     changes = {
         "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": None,
         "VIRTUAL_ENV": None, "MPI4PY_LIBMPI": None if mpi else "/nonexistent/libmpi.so",
-        "PYTHONNOUSERSITE": "1", **(env or {}),
+        # What is compiled stays in the environment: without it each process compiles it anew.
+        "PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": None, **(env or {}),
     }  # fmt: skip
     done = subprocess.run(
         [str(part) for part in (*launcher, *program, *arguments)], capture_output=True, text=True,
