@@ -11,11 +11,11 @@ from pffbench.errors import UserError
 from pffbench.regular_files import make_own_directory, replacing
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench_analysis.published.matchers.file_format_testing import (
+    FORMATS,
     alternative_of,
     datasets_of_a_rank,
     variant_of,
 )
-from pffbench_analysis.published.matchers.file_format_testing_reasons import FORMATS
 from pffbench_analysis.report import slug
 
 _DIRECTORY = "published-csv"
