@@ -8,7 +8,7 @@ nothing is lost and nothing takes effect.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 #: Controls of C0 and C1 except tab and newline, marks that change the direction of text, separators
@@ -66,6 +66,26 @@ def escape_markdown(text: str) -> str:
 def markdown_row(cells: Iterable[str]) -> str:
     """Return a row of a Markdown table that shows these texts."""
     return f"| {' | '.join(map(_inline, cells))} |"
+
+
+def markdown_table(
+    headings: Iterable[str], rows: Iterable[Iterable[str]], words: Collection[str] | None = None
+) -> Iterator[str]:
+    """Yield the lines of a Markdown table that shows these texts.
+
+    Parameters
+    ----------
+    headings : iterable of str
+        Names of the columns.
+    rows : iterable of iterable of str
+        Cells.
+    words : collection of str, optional
+        Columns of words, which stand to the left; the others hold numbers. By default all.
+    """
+    names = list(headings)
+    yield markdown_row(names)
+    yield markdown_row("---" if words is None or name in words else "---:" for name in names)
+    yield from map(markdown_row, rows)
 
 
 def _inline(text: str) -> str:

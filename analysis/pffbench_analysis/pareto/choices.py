@@ -70,9 +70,8 @@ def choices(kind: DataKind) -> tuple[Choice, ...]:
 
 def barred(record: RunRecord) -> str:
     """Return the reason why a run allows no recommendation; empty if it does."""
-    if record.valid is False or record.reasons:
-        reason = record.reasons[0] if record.reasons else "see run.json"
-        return f"nothing is recommended: the run is INVALID: {reason}"
+    if record.objection:
+        return f"nothing is recommended: the run is INVALID: {record.objection}"
     if record.valid is None:
         return "nothing is recommended: the run has no verdict, so nobody has verified its data"
     return ""

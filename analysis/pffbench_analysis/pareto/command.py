@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import csv
-import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pffbench.regular_files import make_own_directory, replacing, write_replacing
+from pffbench.regular_files import make_own_directory, write_replacing
 from pffbench.summary.summary import Summary
+from pffbench_analysis.derived_files import known, row_of, slug, write_csv
 from pffbench_analysis.pareto.advice import markdown
 from pffbench_analysis.pareto.figure import draw_kind
-from pffbench_analysis.pareto.front import standings
-from pffbench_analysis.pareto.points import DIRECTIONS, DataKind, Speed, kinds_of
+from pffbench_analysis.pareto.front import FrontPosition, standings
+from pffbench_analysis.pareto.points import (
+    DIRECTIONS,
+    CompressionPoint,
+    DataKind,
+    Direction,
+    Speed,
+    kinds_of,
+)
 from pffbench_analysis.saving import save
 
 if TYPE_CHECKING:
@@ -22,14 +30,53 @@ if TYPE_CHECKING:
 
 _MIB = 2**20
 _NAME = "pareto"
-COLUMNS = (
-    "kind", "ranks", "case", "way", "backend", "codec", "ratio", "stored_bytes", "direction",
-    "bytes", "repetitions", "median_s", "low_s", "high_s",
-    "rate_mib_s", "rate_low_mib_s", "rate_high_mib_s",
-    "stored_rate_mib_s", "stored_rate_low_mib_s", "stored_rate_high_mib_s",
-    "rate_per_rank_mib_s", "stored_rate_per_rank_mib_s", "below_resolution",
-    "standing", "due_to", "standing_both",
-)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A point in one direction, with its standing."""
+
+    kind: DataKind
+    point: CompressionPoint
+    direction: Direction
+    speed: Speed
+    own: FrontPosition
+    both: FrontPosition
+
+    def rate(self, bound: int, *, stored: bool = False, per: int = 1) -> float | None:
+        """Return MiB/s: the median (0) or a bound of its interval (1, 2)."""
+        rate = self.speed.rate(stored=stored)
+        return None if rate is None else known(rate[bound] / _MIB / per)
+
+
+COLUMNS: Mapping[str, Callable[[_Row], object]] = {
+    "kind": attrgetter("kind.name"),
+    "ranks": attrgetter("kind.ranks"),
+    "case": attrgetter("point.candidate.case.sample.case"),
+    "way": attrgetter("point.name"),
+    "backend": attrgetter("point.backend"),
+    "codec": attrgetter("point.codec"),
+    "ratio": attrgetter("point.ratio"),
+    "stored_bytes": lambda row: round(row.point.stored),
+    "direction": attrgetter("direction"),
+    "bytes": attrgetter("speed.nbytes"),
+    "repetitions": attrgetter("speed.seconds.n"),
+    "median_s": attrgetter("speed.seconds.median"),
+    "low_s": lambda row: known(row.speed.seconds.low),
+    "high_s": lambda row: known(row.speed.seconds.high),
+    "rate_mib_s": lambda row: row.rate(0),
+    "rate_low_mib_s": lambda row: row.rate(1),
+    "rate_high_mib_s": lambda row: row.rate(2),
+    "stored_rate_mib_s": lambda row: row.rate(0, stored=True),
+    "stored_rate_low_mib_s": lambda row: row.rate(1, stored=True),
+    "stored_rate_high_mib_s": lambda row: row.rate(2, stored=True),
+    "rate_per_rank_mib_s": lambda row: row.rate(0, per=row.kind.ranks),
+    "stored_rate_per_rank_mib_s": lambda row: row.rate(0, stored=True, per=row.kind.ranks),
+    "below_resolution": attrgetter("speed.below_resolution"),
+    "standing": attrgetter("own.standing.value"),
+    "due_to": lambda row: "" if row.own.by is None else row.kind.points[row.own.by].name,
+    "standing_both": attrgetter("both.standing.value"),
+}
 
 
 def write_pareto(summary: Summary, directory: str | Path) -> Iterator[Path]:
@@ -56,10 +103,8 @@ def write_pareto(summary: Summary, directory: str | Path) -> Iterator[Path]:
         return
     lines = markdown(kinds, summary, directory)
     write_replacing(place / f"{_NAME}.md", "\n".join(lines) + "\n")
-    with replacing(place / f"{_NAME}.csv") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(row for kind in kinds for row in rows_of(kind))
+    rows = (row for kind in kinds for row in rows_of(kind))
+    write_csv(place / f"{_NAME}.csv", COLUMNS, rows)
     yield from (place / f"{_NAME}.md", place / f"{_NAME}.csv")
     for name, kind in zip(file_names(kinds), kinds, strict=True):
         yield from save(draw_kind(kind, summary), plots / name, links=False)
@@ -67,9 +112,6 @@ def write_pareto(summary: Summary, directory: str | Path) -> Iterator[Path]:
 
 def file_names(kinds: Sequence[DataKind]) -> list[str]:
     """Name the figures by their kinds of data, numbered where names are equal."""
-    # The report's module imports this one.
-    from pffbench_analysis.report import slug
-
     stems = [slug(f"{_NAME}-{kind.name}") for kind in kinds]
     return [s if stems.count(s) == 1 else f"{s}-{i}" for i, s in enumerate(stems, start=1)]
 
@@ -82,52 +124,11 @@ def pareto_frame(kinds: Sequence[DataKind]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def rows_of(kind: DataKind) -> Iterator[dict[str, Any]]:
+def rows_of(kind: DataKind) -> Iterator[dict[str, object]]:
     """Yield a row for each point and direction that was measured."""
     both = standings(kind.points, DIRECTIONS, kind.work.design)
     for direction in DIRECTIONS:
         placed = standings(kind.points, (direction,), kind.work.design)
         for point, own, joint in zip(kind.points, placed, both, strict=True):
-            speed = point.speed(direction)
-            if speed is None:
-                continue
-            yield {
-                "kind": kind.name,
-                "ranks": kind.ranks,
-                "case": point.candidate.case.sample.case,
-                "way": point.name,
-                "backend": point.backend,
-                "codec": point.codec,
-                "ratio": point.ratio,
-                "stored_bytes": round(point.stored),
-                "direction": direction,
-                **_numbers(speed, kind.ranks),
-                "standing": own.standing.value,
-                "due_to": "" if own.by is None else kind.points[own.by].name,
-                "standing_both": joint.standing.value,
-            }
-
-
-def _numbers(speed: Speed, ranks: int) -> dict[str, Any]:
-    s = speed.seconds
-    found: dict[str, Any] = {
-        "bytes": speed.nbytes,
-        "repetitions": s.n,
-        "median_s": s.median,
-        "low_s": _known(s.low),
-        "high_s": _known(s.high),
-        "below_resolution": str(speed.below_resolution).lower(),
-    }
-    for name, stored in (("rate", False), ("stored_rate", True)):
-        middle, low, high = speed.rate(stored=stored) or (math.nan,) * 3
-        found |= {
-            f"{name}_mib_s": _known(middle / _MIB),
-            f"{name}_low_mib_s": _known(low / _MIB),
-            f"{name}_high_mib_s": _known(high / _MIB),
-            f"{name}_per_rank_mib_s": _known(middle / ranks / _MIB),
-        }
-    return found
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+            if (speed := point.speed(direction)) is not None:
+                yield row_of(COLUMNS, _Row(kind, point, direction, speed, own, joint))

@@ -146,9 +146,8 @@ def alarms(runs: Sequence[Run]) -> list[str]:
     texts = []
     for run in runs:
         name, record = run.directory.name, run.record
-        if record.valid is False or record.reasons:
-            reason = record.reasons[0] if record.reasons else "see run.json"
-            texts.append(f"INVALID: {name}: {reason}")
+        if record.objection:
+            texts.append(f"INVALID: {name}: {record.objection}")
         if record.status != "finished":
             texts.append(f"{name} is not finished ({record.status}): repetitions are missing")
     return texts

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from pffbench.errors import UserError
+from pffbench.commands import needing_analysis
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the recommendation of runs. Return the exit status."""
-    try:
+    with needing_analysis("recommend"):
         from pffbench_analysis.recommend import Weights, recommend
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"recommend needs {error.name}, which is not installed: pip install "
-            "'pffbench[analysis]'"
-        ) from None
     write, read = arguments.weight
     for line in recommend(arguments.runs, Weights(write, read)):
         print(line)
