@@ -32,12 +32,26 @@ def writing(directory: str | Path) -> Iterator[None]:
         raise UserError(f"{where} cannot be written: {error.strerror}") from None
 
 
-def write_csv(path: Path, columns: Iterable[str], rows: Iterable[Mapping[str, object]]) -> None:
-    """Write a table: truth values in small letters, nothing where a number is missing."""
+def write_csv(
+    path: Path, rows: Iterable[Mapping[str, object]], columns: Iterable[str] | None = None
+) -> None:
+    """Write a table: truth values in small letters, nothing where a number is missing.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    rows : iterable of mapping
+        Values by column.
+    columns : iterable of str, optional
+        Names of the columns; by default those of the rows.
+    """
+    table = list(rows)
+    names = list(columns or dict.fromkeys(name for row in table for name in row))
     with replacing(path) as file:
-        writer = csv.DictWriter(file, list(columns), restval="", lineterminator="\n")
+        writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
         writer.writeheader()
-        writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+        writer.writerows({name: _cell(value) for name, value in row.items()} for row in table)
 
 
 def row_of(columns: Mapping[str, Callable[[Any], object]], item: Any) -> dict[str, object]:

@@ -95,7 +95,7 @@ def _short(difference: Difference) -> str:
 def write_tables(comparisons: Sequence[Comparison], path: Path) -> None:
     """Write a row for each case and phase of each comparison, including unmatched cases."""
     names = ["base", "new", *_CSV_COLUMNS]
-    write_csv(path, names, (row for found in comparisons for row in _rows(found)))
+    write_csv(path, (row for found in comparisons for row in _rows(found)), names)
 
 
 def _rows(found: Comparison) -> Iterator[dict[str, object]]:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from operator import attrgetter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pffbench.regular_files import make_own_directory, write_replacing
 from pffbench.summary.summary import Summary
-from pffbench_analysis.derived_files import known, row_of, slug, write_csv
+from pffbench_analysis.derived_files import known, slug, write_csv
 from pffbench_analysis.pareto.advice import markdown
 from pffbench_analysis.pareto.figure import draw_kind
-from pffbench_analysis.pareto.front import FrontPosition, standings
-from pffbench_analysis.pareto.points import (
-    DIRECTIONS,
-    CompressionPoint,
-    DataKind,
-    Direction,
-    Speed,
-    kinds_of,
-)
+from pffbench_analysis.pareto.front import standings
+from pffbench_analysis.pareto.points import DIRECTIONS, DataKind, Speed, kinds_of
 from pffbench_analysis.saving import save
 
 if TYPE_CHECKING:
@@ -30,53 +22,6 @@ if TYPE_CHECKING:
 
 _MIB = 2**20
 _NAME = "pareto"
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A point in one direction, with its standing."""
-
-    kind: DataKind
-    point: CompressionPoint
-    direction: Direction
-    speed: Speed
-    own: FrontPosition
-    both: FrontPosition
-
-    def rate(self, bound: int, *, stored: bool = False, per: int = 1) -> float | None:
-        """Return MiB/s: the median (0) or a bound of its interval (1, 2)."""
-        rate = self.speed.rate(stored=stored)
-        return None if rate is None else known(rate[bound] / _MIB / per)
-
-
-COLUMNS: Mapping[str, Callable[[_Row], object]] = {
-    "kind": attrgetter("kind.name"),
-    "ranks": attrgetter("kind.ranks"),
-    "case": attrgetter("point.candidate.case.sample.case"),
-    "way": attrgetter("point.name"),
-    "backend": attrgetter("point.backend"),
-    "codec": attrgetter("point.codec"),
-    "ratio": attrgetter("point.ratio"),
-    "stored_bytes": lambda row: round(row.point.stored),
-    "direction": attrgetter("direction"),
-    "bytes": attrgetter("speed.nbytes"),
-    "repetitions": attrgetter("speed.seconds.n"),
-    "median_s": attrgetter("speed.seconds.median"),
-    "low_s": lambda row: known(row.speed.seconds.low),
-    "high_s": lambda row: known(row.speed.seconds.high),
-    "rate_mib_s": lambda row: row.rate(0),
-    "rate_low_mib_s": lambda row: row.rate(1),
-    "rate_high_mib_s": lambda row: row.rate(2),
-    "stored_rate_mib_s": lambda row: row.rate(0, stored=True),
-    "stored_rate_low_mib_s": lambda row: row.rate(1, stored=True),
-    "stored_rate_high_mib_s": lambda row: row.rate(2, stored=True),
-    "rate_per_rank_mib_s": lambda row: row.rate(0, per=row.kind.ranks),
-    "stored_rate_per_rank_mib_s": lambda row: row.rate(0, stored=True, per=row.kind.ranks),
-    "below_resolution": attrgetter("speed.below_resolution"),
-    "standing": attrgetter("own.standing.value"),
-    "due_to": lambda row: "" if row.own.by is None else row.kind.points[row.own.by].name,
-    "standing_both": attrgetter("both.standing.value"),
-}
 
 
 def write_pareto(summary: Summary, directory: str | Path) -> Iterator[Path]:
@@ -103,8 +48,7 @@ def write_pareto(summary: Summary, directory: str | Path) -> Iterator[Path]:
         return
     lines = markdown(kinds, summary, directory)
     write_replacing(place / f"{_NAME}.md", "\n".join(lines) + "\n")
-    rows = (row for kind in kinds for row in rows_of(kind))
-    write_csv(place / f"{_NAME}.csv", COLUMNS, rows)
+    write_csv(place / f"{_NAME}.csv", (row for kind in kinds for row in rows_of(kind)))
     yield from (place / f"{_NAME}.md", place / f"{_NAME}.csv")
     for name, kind in zip(file_names(kinds), kinds, strict=True):
         yield from save(draw_kind(kind, summary), plots / name, links=False)
@@ -120,8 +64,7 @@ def pareto_frame(kinds: Sequence[DataKind]) -> pd.DataFrame:
     """Return the points of some kinds of data as a frame, with the columns of `pareto.csv`."""
     import pandas as pd
 
-    rows = [row for kind in kinds for row in rows_of(kind)]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame([row for kind in kinds for row in rows_of(kind)])
 
 
 def rows_of(kind: DataKind) -> Iterator[dict[str, object]]:
@@ -130,5 +73,42 @@ def rows_of(kind: DataKind) -> Iterator[dict[str, object]]:
     for direction in DIRECTIONS:
         placed = standings(kind.points, (direction,), kind.work.design)
         for point, own, joint in zip(kind.points, placed, both, strict=True):
-            if (speed := point.speed(direction)) is not None:
-                yield row_of(COLUMNS, _Row(kind, point, direction, speed, own, joint))
+            speed = point.speed(direction)
+            if speed is None:
+                continue
+            s, rates = speed.seconds, [_mib(speed, stored=stored) for stored in (False, True)]
+            yield {
+                "kind": kind.name,
+                "ranks": kind.ranks,
+                "case": point.candidate.case.sample.case,
+                "way": point.name,
+                "backend": point.backend,
+                "codec": point.codec,
+                "ratio": point.ratio,
+                "stored_bytes": round(point.stored),
+                "direction": direction,
+                "bytes": speed.nbytes,
+                "repetitions": s.n,
+                "median_s": s.median,
+                "low_s": known(s.low),
+                "high_s": known(s.high),
+                **dict(zip(_RATES, [*rates[0], *rates[1]], strict=True)),
+                "rate_per_rank_mib_s": _share(rates[0][0], kind.ranks),
+                "stored_rate_per_rank_mib_s": _share(rates[1][0], kind.ranks),
+                "below_resolution": speed.below_resolution,
+                "standing": own.standing.value,
+                "due_to": "" if own.by is None else kind.points[own.by].name,
+                "standing_both": joint.standing.value,
+            }
+
+
+_RATES = [f"{of}rate{bound}_mib_s" for of in ("", "stored_") for bound in ("", "_low", "_high")]
+
+
+def _mib(speed: Speed, *, stored: bool) -> list[float | None]:
+    """Return MiB/s, the median and its bounds; None where there is no number."""
+    return [known(value / _MIB) for value in speed.rate(stored=stored) or (math.nan,) * 3]
+
+
+def _share(rate: float | None, ranks: int) -> float | None:
+    return None if rate is None else rate / ranks

@@ -44,7 +44,7 @@ def write_numbers(found: SideBySide, path: Path) -> None:
     """Write a row for each number with a counterpart; without any, all published numbers."""
     orders = {id(match): order for order in found.orders for match in order.matches}
     rows = [_row(match, orders.get(id(match))) for match in found.matches]
-    write_csv(path, _CSV_COLUMNS, rows or map(_published, found.values))
+    write_csv(path, rows or map(_published, found.values), _CSV_COLUMNS)
 
 
 def _published(value: PublishedValue) -> dict[str, Any]:
