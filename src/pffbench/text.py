@@ -92,6 +92,11 @@ def _inline(text: str) -> str:
     return _MARKDOWN.sub(lambda match: f"\\{match[0]}", one_line(text).replace("<", "&lt;"))
 
 
+def value_text(value: object) -> str:
+    """Return the value of a parameter as text; of a shape such as ``621×4991×2600``."""
+    return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
 def escaped(value: Any) -> Any:
     """Return plain data with `escape_controls` applied to all text in it, keys included."""
     if isinstance(value, str):

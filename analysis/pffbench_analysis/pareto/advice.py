@@ -13,8 +13,8 @@ from pffbench_analysis.pareto.front import FrontPosition, standings
 from pffbench_analysis.pareto.points import DIRECTIONS, CompressionPoint, DataKind, Direction, Speed
 from pffbench_analysis.recommend.advice import Advice, WorkAdvice
 from pffbench_analysis.recommend.bounds import doubts, untested
+from pffbench_analysis.recommend.candidates import READING, WRITING
 from pffbench_analysis.recommend.judge import judge
-from pffbench_analysis.recommend.purposes import READING, WRITING
 
 _MIB = 2**20
 #: Number of ways that are named individually.

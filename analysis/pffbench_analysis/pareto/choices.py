@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from pffbench.record.run_json import RunRecord
 from pffbench_analysis.pareto.points import CompressionPoint, DataKind
-from pffbench_analysis.recommend.candidates import Candidate
+from pffbench_analysis.recommend.candidates import READING, WRITING, Candidate, Purpose
 from pffbench_analysis.recommend.judge import Recommendation, judge
-from pffbench_analysis.recommend.purposes import READING, WRITING, Purpose
 
 BOTH = Purpose("writing and reading once", {"write_total": 1.0, "read_total": 1.0})
 SMALLEST, WRITTEN, READ, BALANCED = (

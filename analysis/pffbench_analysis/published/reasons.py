@@ -93,11 +93,6 @@ def listed(values: Iterable[object], none: str = "not recorded") -> str:
     return "; ".join(dict.fromkeys(map(str, values))) or none
 
 
-def shape_text(shape: Iterable[int]) -> str:
-    """Return a shape as ``621×4991×2600``."""
-    return "×".join(map(str, shape))
-
-
 def _machine(provenance: Mapping[str, Any]) -> str:
     host = (provenance.get("hosts") or [{}])[0]
     memory = host.get("memory_bytes")

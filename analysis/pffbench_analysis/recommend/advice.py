@@ -8,9 +8,8 @@ from pathlib import Path
 from pffbench.errors import UserError
 from pffbench.summary.headline import Design
 from pffbench.summary.summary import Summary, summarise
-from pffbench_analysis.recommend.candidates import Candidate, Work, works
+from pffbench_analysis.recommend.candidates import Candidate, Weights, Work, purposes, works
 from pffbench_analysis.recommend.judge import Recommendation, judge
-from pffbench_analysis.recommend.purposes import Weights, purposes
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The measured ways of doing the same work, including layouts."""
+"""The measured ways of doing the same work, including layouts, and the purposes of a user."""
 
 from __future__ import annotations
 
@@ -12,8 +12,62 @@ from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Parameters
 from pffbench.summary.headline import Design
 from pffbench.summary.summary import CaseSummary, Summary
+from pffbench.text import value_text
 from pffbench.workloads.registry import workload, workload_names
-from pffbench_analysis.recommend.purposes import Purpose
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How often data are written and read.
+
+    Parameters
+    ----------
+    write, read : float
+        Not negative; not both zero.
+    """
+
+    write: float = 1.0
+    read: float = 1.0
+
+    def __str__(self) -> str:
+        return f"{self.write:g} × writing + {self.read:g} × reading"
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """A quantity to minimise: a weighted sum of the totals of phases.
+
+    Parameters
+    ----------
+    name : str
+        Readable name.
+    parts : dict of str to float
+        Weight of each total; weights of zero are left out.
+    """
+
+    name: str
+    parts: Mapping[str, float]
+
+    @property
+    def reads(self) -> bool:
+        """Whether reading is a part of it."""
+        return "read_total" in self.parts
+
+    @property
+    def writes(self) -> bool:
+        """Whether writing is a part of it."""
+        return "write_total" in self.parts
+
+
+WRITING = Purpose("writing", {"write_total": 1.0})
+READING = Purpose("reading", {"read_total": 1.0})
+
+
+def purposes(weights: Weights) -> tuple[Purpose, ...]:
+    """Return writing, reading and their weighted sum, the sum last."""
+    told = {"write_total": weights.write, "read_total": weights.read}
+    both = Purpose(str(weights), {phase: w for phase, w in told.items() if w})
+    return (WRITING, READING, both)
 
 
 @dataclass(frozen=True)
@@ -51,7 +105,7 @@ class Candidate:
             "transfer": "" if alone else _transfer(p),
             "settings": f"settings {p['settings']}",
             **self._storage(),
-            **{key: f"{key} {_text(value)}" for key, value in self.own_options.items()},
+            **{key: f"{key} {value_text(value)}" for key, value in self.own_options.items()},
         }
 
     @property
@@ -64,13 +118,13 @@ class Candidate:
         if self.stored is None:
             p = self.parameters
             return {
-                "chunks": f"chunks {_text(p.get('chunks', 'auto'))}",
+                "chunks": f"chunks {value_text(p.get('chunks', 'auto'))}",
                 "codec": f"codec {p.get('codec', 'auto')}",
             }
         chunks, codec = self.stored["chunks"], self.stored["codec"]
         shards = self.stored.get("more", {}).get("shards")
         return {
-            "chunks": "contiguous" if chunks is None else f"chunks {_text(chunks)}",
+            "chunks": "contiguous" if chunks is None else f"chunks {value_text(chunks)}",
             "shards": f"shards {shards}" if shards else "",
             "codec": "no compression" if codec == "none" else f"codec {codec}",
         }
@@ -158,7 +212,7 @@ def works(summary: Summary) -> list[Work]:
     found: dict[str, list[Candidate]] = defaultdict(list)
     common: dict[str, dict[str, Any]] = {}
     for case in summary.cases:
-        entry = summary.record.cases[case.sample.case]
+        entry = summary.entry(case)
         if entry.get("raw") or case.invalid or not case.nbytes:
             continue
         ways = _ways(entry["parameters"].get("workload", ""))
@@ -177,7 +231,3 @@ def _ways(name: str) -> frozenset[str]:
     """Return the parameters in which ways of doing the same work may differ."""
     known = workload(name).parameters_type if name in workload_names() else Parameters
     return known.ways | {"layout"}
-
-
-def _text(value: Any) -> str:
-    return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -12,10 +12,9 @@ from pffbench.summary.rank_test import Ratio
 from pffbench.units import Size
 from pffbench_analysis.recommend.advice import Advice, WorkAdvice, advise
 from pffbench_analysis.recommend.bounds import doubts, untested
-from pffbench_analysis.recommend.candidates import Candidate, Work
+from pffbench_analysis.recommend.candidates import Candidate, Weights, Work
 from pffbench_analysis.recommend.code import NoCodeError, code_for
 from pffbench_analysis.recommend.judge import RankedWay, Recommendation
-from pffbench_analysis.recommend.purposes import Weights
 
 #: Largest number of ways listed individually; the table of a large sweep would hide the answer.
 _MOST_WAYS = 8

@@ -9,8 +9,9 @@ from typing import Any
 from pffbench.backends.inspection import touched_chunks
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.summary.summary import AMPLIFICATIONS, CaseSummary, Summary, amplification
+from pffbench.text import value_text
 from pffbench_analysis.published.counterparts import Match, PublishedValue
-from pffbench_analysis.published.reasons import Reason, listed, reasons_of, shape_text, when
+from pffbench_analysis.published.reasons import Reason, listed, reasons_of, when
 from pffbench_analysis.published.values import published_values
 
 FORMATS = {"hdf5": "HDF5", "memmap": "memmap"}
@@ -51,7 +52,7 @@ class ChunkingVsMemmap:
         }
         found = []
         for case in summary.cases:
-            entry = summary.record.cases[case.sample.case]
+            entry = summary.entry(case)
             p = entry["parameters"]
             if not _does_the_work(entry):
                 continue
@@ -64,15 +65,15 @@ class ChunkingVsMemmap:
         """Return the differences between study and run, with the bytes that the run moved."""
         matches = self.matches(summary, published_values(_STUDY))
         cases = [match.case for match in matches]
-        entries = [summary.record.cases[case.sample.case] for case in cases]
-        shapes = sorted({shape_text(entry["parameters"]["shape"]) for entry in entries})
+        entries = [summary.entry(case) for case in cases]
+        shapes = sorted({value_text(entry["parameters"]["shape"]) for entry in entries})
         orders = sorted({o["destination"] for e in entries if "destination" in (o := e["options"])})
         moved = (_moved(case, entry) for case, entry in zip(cases, entries, strict=True))
         stored = (case.stored_as for case in cases if case.sample.backend == "hdf5")
         nothing = "not counted (counters: true counts)"
         rows = {
             "moved": when(True, moved=listed(filter(None, moved), nothing)),
-            "size": when(shapes != [shape_text(_SHAPE)], shapes=", ".join(shapes)),
+            "size": when(shapes != [value_text(_SHAPE)], shapes=", ".join(shapes)),
             "destination": when(orders and orders != ["C"], orders=" and ".join(orders)),
             "chunks": when(True, stored=listed(stored, "no HDF5 case")),
         }
@@ -117,7 +118,7 @@ def _match(value: PublishedValue, case: CaseSummary, p: Mapping[str, Any], slice
     told = [p["layout"], p["settings"], p["cache"]]
     if (p["read_transfer"] or p["transfer"]) == "collective":
         told.append("collective reads")
-    shape = "×".join(map(str, p["shape"]))
+    shape = value_text(p["shape"])
     apart = [word for word in case.variant.split() if not word.startswith("read_transfer=")]
     words = [value.parameters["format"], slice_, *apart]
     return Match(

@@ -69,15 +69,15 @@ class FileFormatTesting:
         """
         index = _index(values)
         cases = [
-            (case, _parameters(summary, case))
+            (case, summary.entry(case)["parameters"])
             for case in summary.cases
-            if not case.raw and _is_alike(_parameters(summary, case))
+            if not case.raw and _is_alike(summary.entry(case)["parameters"])
         ]
         stand_ins = _stand_ins(((case.sample.arrays, _shape(p)) for case, p in cases), index)
         found = []
         for case, parameters in cases:
             place = stand_ins.get((case.sample.arrays, _shape(parameters)))
-            entry = summary.record.cases[case.sample.case]
+            entry = summary.entry(case)
             for phase, operation in _OPERATIONS.items():
                 key = (FORMATS[case.sample.backend], operation, place, _shape(parameters))
                 if place is not None and key in index and phase in case.phases:
@@ -302,7 +302,7 @@ def _with_nearest(matches: Sequence[Match], summary: Summary) -> list[Match]:
     """
     distance: dict[str, int] = {}
     for match in matches:
-        p = _parameters(summary, match.case)
+        p = summary.entry(match.case)["parameters"]
         if (p["layout"], p["settings"]) == ("file_per_process", "defaults"):
             distance[match.variant] = sum(p.get(k, _USUAL[k]) != v for k, v in _THERE.items())
     nearest = min(distance, key=distance.__getitem__, default=None)
@@ -315,11 +315,6 @@ def _scale(match: Match) -> int:
 
 def _shape(parameters: Mapping[str, Any]) -> str:
     return "x".join(map(str, parameters["shape"]))
-
-
-def _parameters(summary: Summary, case: CaseSummary) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = summary.record.cases[case.sample.case]["parameters"]
-    return found
 
 
 def _apart(

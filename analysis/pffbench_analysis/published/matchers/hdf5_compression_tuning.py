@@ -41,7 +41,7 @@ class Hdf5CompressionTuning:
         index = _index(values)
         found = []
         for case in summary.cases:
-            entry = summary.record.cases[case.sample.case]
+            entry = summary.entry(case)
             p, options = entry["parameters"], entry.get("options", {})
             if case.raw or not _is_alike(p):
                 continue

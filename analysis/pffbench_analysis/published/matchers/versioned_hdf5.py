@@ -82,7 +82,7 @@ class VersionedHdf5Matcher:
         by_subject = _by_subject(values)
         found: list[Match] = []
         plain: dict[Subject, tuple[CaseSummary, Mapping[str, Any]]] = {}
-        cases = [(c, p) for c in summary.cases if _is_alike(p := _parameters(summary, c))]
+        cases = [(c, p) for c in summary.cases if _is_alike(p := summary.entry(c)["parameters"])]
         for case, p in cases:
             if p["keep"] == "last":
                 plain[_key(p)] = case, p
@@ -163,11 +163,6 @@ def _by_subject(values: Sequence[PublishedValue]) -> dict[Subject, list[Publishe
 
 def _only(values: Sequence[PublishedValue], quantity: str, statistic: str = "") -> PublishedValue:
     return next(v for v in values if v.quantity == quantity and statistic in v.statistic)
-
-
-def _parameters(summary: Summary, case: CaseSummary) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = summary.record.cases[case.sample.case]["parameters"]
-    return found
 
 
 def _is_alike(p: Mapping[str, Any]) -> bool:
@@ -346,7 +341,7 @@ def _ratio(
 def _with(summary: Summary, **wanted: str) -> Iterator[tuple[CaseSummary, Mapping[str, Any]]]:
     """Yield the cases with versions that have these parameters."""
     for case in summary.cases:
-        p = _parameters(summary, case)
+        p = summary.entry(case)["parameters"]
         if p.get("workload") == "versions" and all(p.get(k) == v for k, v in wanted.items()):
             yield case, p
 

@@ -11,10 +11,11 @@ from typing import Any
 
 from pffbench.summary.statistics import spread
 from pffbench.summary.summary import CaseSummary, Summary, compression_ratio
+from pffbench.text import value_text
 from pffbench.workloads.base import DEFAULT_LEVELS
 from pffbench_analysis.published.counterparts import Match, PublishedValue
 from pffbench_analysis.published.curves import Curves, PublishedAxis, curves_over
-from pffbench_analysis.published.reasons import Reason, reasons_of, shape_text, when
+from pffbench_analysis.published.reasons import Reason, reasons_of, when
 
 _STUDY = "zarr-benchmarks"
 #: Shape and bytes of the study's volumes of uint16.
@@ -158,13 +159,13 @@ class ZarrBenchmarks:
         """Return the differences between study and run."""
         record = summary.record
         cases = [case for case in summary.cases if not case.raw]
-        parameters = [record.cases[case.sample.case]["parameters"] for case in cases]
-        shapes = sorted({shape_text(p.get("shape") or ()) for p in parameters})
-        chunks = {shape_text(c) for p in parameters if isinstance(c := p.get("chunks"), list)}
+        parameters = [summary.entry(case)["parameters"] for case in cases]
+        shapes = sorted({value_text(p.get("shape") or ()) for p in parameters})
+        chunks = {value_text(c) for p in parameters if isinstance(c := p.get("chunks"), list)}
         durability = sorted({str(p.get("durability")) for p in parameters})
         cache = sorted({case.cache for case in cases if case.cache})
         host = (record.provenance.get("hosts") or [{}])[0]
-        smaller = shapes != [shape_text(_SHAPE)]
+        smaller = shapes != [value_text(_SHAPE)]
         apart = ", but for those of another environment (zarr-python 2), which came after"
         rows = {
             "computed": when(any(p.get("source") != "file" for p in parameters)),
@@ -246,7 +247,7 @@ def _pairs(index: Index) -> dict[str, dict[str, list[tuple[PublishedValue, Publi
 def _alike(summary: Summary) -> Iterator[_Beside]:
     """Yield the cases that compress one of the volumes in cubic chunks."""
     for case in summary.cases:
-        entry = summary.record.cases[case.sample.case]
+        entry = summary.entry(case)
         p, options = entry["parameters"], entry.get("options") or {}
         known = p.get("workload") == "codecs" and case.sample.backend in _NAMES
         if case.raw or not known or _dataset(p) is None:
