@@ -72,7 +72,7 @@ def _small(summary: Summary) -> Iterator[str]:
 
 def untested(advice: Advice, one: WorkAdvice) -> Iterator[str]:
     """Yield the choices that the answers for a work do not cover."""
-    candidates = one.work.candidates
+    candidates = one.work.tested
     record = advice.summary.record
     kinds = {name: backend_class(name) for name in backend_names()}
     # Of two series of a library, one that cannot run here is no other format to try.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Parameters
+from pffbench.errors import UserError
 from pffbench.summary.headline import Design
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.text import value_text
@@ -93,6 +94,11 @@ class Candidate:
     def backend(self) -> str:
         """Name of the backend."""
         return self.case.sample.backend
+
+    @property
+    def layout(self) -> str:
+        """Its layout."""
+        return str(self.parameters["layout"])
 
     @property
     def words(self) -> dict[str, str]:
@@ -179,11 +185,14 @@ class Work:
         The ways.
     design : Design
         Plan of their repetitions.
+    tested : tuple of Candidate
+        All measured ways of the same data, also those of other layouts or that were not asked for.
     """
 
     parameters: Mapping[str, Any]
     candidates: tuple[Candidate, ...]
     design: Design
+    tested: tuple[Candidate, ...]
 
     def short(self, candidate: Candidate) -> str:
         """Name a way by the words that distinguish it from the others."""
@@ -204,10 +213,72 @@ def _transfer(parameters: Mapping[str, Any]) -> str:
     return f"{writing} transfer, {reading} reads"
 
 
-def works(summary: Summary) -> list[Work]:
+@dataclass(frozen=True)
+class Filters:
+    """The ways that a user can take.
+
+    Parameters
+    ----------
+    layouts, formats, transfers : tuple of str
+        Allowed values; empty for all. Two or more layouts are compared with each other.
+    one_file : bool
+        Only ways that make a single file.
+    """
+
+    layouts: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
+    transfers: tuple[str, ...] = ()
+    one_file: bool = False
+
+    def allow(self, candidate: Candidate) -> bool:
+        """Whether a way is among them."""
+        p = candidate.parameters
+        alone = p["layout"] == "file_per_process"
+        return (
+            (not self.layouts or p["layout"] in self.layouts)
+            and (not self.formats or candidate.backend in self.formats)
+            # Of a file that one rank has alone there is no transfer.
+            and (not self.transfers or alone or p["transfer"] in self.transfers)
+            and not (self.one_file and (alone or candidate.case.disk_files != 1))
+        )
+
+    def check(self, candidates: Sequence[Candidate]) -> None:
+        """Refuse what no way of a run has.
+
+        Raises
+        ------
+        UserError
+            An option names no value of the run, or they leave no way.
+        """
+        kinds = {
+            "layout": (self.layouts, {c.parameters["layout"] for c in candidates}),
+            "format": (self.formats, {c.backend for c in candidates}),
+            "transfer": (self.transfers, {c.parameters["transfer"] for c in candidates}),
+        }
+        for option, (wanted, there) in kinds.items():
+            for name in wanted:
+                if name not in there:
+                    raise UserError(
+                        f"--{option} {name}: the run has {', '.join(sorted(there)) or 'none'}"
+                    )
+        if candidates and not any(map(self.allow, candidates)):
+            given = [f"--{key} {name}" for key, (names, _) in kinds.items() for name in names]
+            named = " ".join([*given, *["--one-file"] * self.one_file])
+            raise UserError(f"{named}: no way of the run is left; give fewer of these")
+
+
+def works(summary: Summary, filters: Filters | None = None) -> list[Work]:
     """Collect the candidates of a run, by work.
 
     Raw bytes are left out: they are no format that other programs can read.
+
+    Parameters
+    ----------
+    summary : Summary
+        The run.
+    filters : Filters, optional
+        The ways to take. With filters each layout is a work of its own, since it answers another
+        question, unless they name several; without filters all layouts are one work.
     """
     found: dict[str, list[Candidate]] = defaultdict(list)
     common: dict[str, dict[str, Any]] = {}
@@ -224,7 +295,22 @@ def works(summary: Summary) -> list[Work]:
         )
         found[key].append(candidate)
     design = Design.of_experiment(summary.record.experiment)
-    return [Work(common[key], tuple(candidates), design) for key, candidates in found.items()]
+    if filters is not None:
+        filters.check([candidate for tested in found.values() for candidate in tested])
+    return [
+        Work(common[key], tuple(candidates), design, tuple(tested))
+        for key, tested in found.items()
+        for candidates in _by_layout(tested, filters)
+    ]
+
+
+def _by_layout(tested: Sequence[Candidate], filters: Filters | None) -> list[list[Candidate]]:
+    if filters is None:
+        return [list(tested)]
+    found: dict[str, list[Candidate]] = defaultdict(list)
+    for candidate in filter(filters.allow, tested):
+        found["" if len(filters.layouts) > 1 else candidate.parameters["layout"]].append(candidate)
+    return list(found.values())
 
 
 def _ways(name: str) -> frozenset[str]:
