@@ -146,6 +146,7 @@ def _as_data(run: PlannedRun) -> dict[str, Any]:
             for case in plan.cases
         ],
         "left_out": [{"case": name, "reason": reason} for name, reason in plan.left_out],
+        "limits": plan.limits,
         "blocks": plan.experiment.blocks,
         "written_bytes": run.written,
         "peak_bytes": run.peak,
@@ -160,8 +161,10 @@ def _print(run: PlannedRun, console: Console, most: int | None) -> None:
     for line in _cases(run.plan, console, run.plan.cases[:most]):
         console.print(line)
     for name, reason in run.plan.left_out[:most]:
-        console.print(one_line(f"left out: {name.rpartition('.')[0]}: {reason}"))
-    for text in (*_not_shown(run.plan, most), *_totals(run)):
+        why = "see the end" if run.plan.is_limit(reason) else reason
+        console.print(one_line(f"left out: {name.rpartition('.')[0]}: {why}"))
+    limits = (f"limited: {text}" for text in run.plan.limits)
+    for text in (*_not_shown(run.plan, most), *_totals(run), *limits):
         console.print(one_line(text))
 
 

@@ -19,6 +19,7 @@ from pffbench.backends.base import StoredAs
 from pffbench.case import Case
 from pffbench.parallel.machine import MachineLoad
 from pffbench.parallel.process_counters import COUNTERS, IO
+from pffbench.parallel.single import mpi_of
 from pffbench.parallel.topology import Team
 from pffbench.phases import READ_PHASES
 from pffbench.storage.durability import DiskUsage, Settled
@@ -288,11 +289,9 @@ def gather(
 
 def _job_seconds(team: Team, parts: Sequence[tuple[float, ...]]) -> Matrix | None:
     """Add up on rank 0, for each phase, the slowest rank of each batch; collective."""
-    from mpi4py import MPI
-
     here = np.array([second for phase in parts for second in phase], dtype=np.float64)
     slowest = np.empty_like(here) if team.is_root else None
-    team.comm.Reduce(here, slowest, op=MPI.MAX, root=0)
+    team.comm.Reduce(here, slowest, op=mpi_of(team.comm).MAX, root=0)
     if slowest is None:
         return None
     begins = np.cumsum([0, *(len(phase) for phase in parts[:-1])])

@@ -277,9 +277,10 @@ def _begun(
         blocks = spec.plan.experiment.blocks
         style = "none" if options.json else options.progress
         progress = make_progress(style, len(spec.plan.cases), blocks)
+        recorder = open_recorder(spec, record, team, floor, progress, lock)
         if team.size == 1:
             progress.message(more_ranks(options, os.environ, available_processors()))
-        return progress, open_recorder(spec, record, team, floor, progress, lock)
+        return progress, recorder
 
     return made_by_root(team, make) or (None, None)
 

@@ -65,8 +65,7 @@ def absent(summary: Summary) -> list[str]:
 def validity(summary: Summary) -> str:
     """Return the validity of the run in a line that begins with the verdict and a colon."""
     record = summary.record
-    if record.reasons or record.valid is False:
-        reason = record.reasons[0] if record.reasons else "see run.json"
+    if reason := record.objection:
         more = len(record.reasons) - 1
         also = f" (and {more} more reason{'s' if more > 1 else ''})" if more > 0 else ""
         return f"INVALID: {reason}{also}"
@@ -81,7 +80,13 @@ def validity(summary: Summary) -> str:
     plural = "s" if max(counts) > 1 else ""
     cases = f"{len(counts)} cases" if len(counts) > 1 else "1 case"
     each = " each" if len(counts) > 1 else ""
-    return f"{text}; {cases}, {number} repetition{plural}{each}{_duration(record)}"
+    alone = "; one process without MPI" if without_mpi(record) else ""
+    return f"{text}; {cases}, {number} repetition{plural}{each}{_duration(record)}{alone}"
+
+
+def without_mpi(record: RunRecord) -> bool:
+    """Whether a run was one process that had no MPI library."""
+    return "missing" in (record.provenance.get("mpi_io") or {})
 
 
 def _without_verdict(record: RunRecord) -> str:
@@ -295,9 +300,11 @@ def _minutes_for(summary: Summary, open_: Sequence[tuple[Answer, Contender]]) ->
 
 def cautions(summary: Summary) -> list[str]:
     """Return the caveats of the verdict, each with a remedy."""
+    limits = [f"limited: {text}" for text in summary.record.limits]
     if not summary.answers:
-        return [*_busy(summary)]
+        return [*limits, *_busy(summary)]
     return [
+        *limits,
         *(f"warning: {text}" for text in absent(summary)),
         *_too_short(summary),
         *_read_warnings(summary),
