@@ -5,10 +5,6 @@ from __future__ import annotations
 import csv
 import re
 
-import pytest
-
-pytest.importorskip("matplotlib")
-
 from drawn_codecs import a_codecs_run
 from drawn_runs import a_case, a_run
 from launch import REPOSITORY

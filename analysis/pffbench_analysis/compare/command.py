@@ -15,8 +15,8 @@ from pffbench_analysis.compare.forest import forest
 from pffbench_analysis.compare.judge import compare_runs
 from pffbench_analysis.compare.sentences import gate
 from pffbench_analysis.compare.verdict_table import print_comparison, write_csv, write_markdown
+from pffbench_analysis.picture import save
 from pffbench_analysis.runs import Run
-from pffbench_analysis.saving import save
 
 
 def compare(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pffbench.errors import UserError
 from pffbench.regular_files import read_regular
-from pffbench_analysis.report import save
+from pffbench_analysis.picture import save
 from pffbench_analysis.scaling.figures import figures
 from pffbench_analysis.scaling.points import Over
 from pffbench_analysis.scaling.sentences import summary_lines

@@ -30,7 +30,8 @@ REQUIRED = ("mpi4py", "numpy", "h5py", "netCDF4", "zarr", "numcodecs")
 
 #: Optional libraries, by the name of their distribution.
 OPTIONAL = (
-    "hdf5plugin", "icechunk", "matplotlib", "pandas", "pnetcdf", "tensorstore", "versioned-hdf5",
+    "hdf5plugin", "icechunk", "pandas", "pnetcdf", "tensorstore", "versioned-hdf5",
+    "vl-convert-python",
 )  # fmt: skip
 
 
