@@ -106,7 +106,7 @@ def test_a_cause_keeps_the_consequences_that_it_came_with():
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_no_line_is_longer_than_the_terminal(width):
-    long = Finding("A", "ok", "word " * 60 + "/a" * 100, "a remedy " * 30, consequences=("x " * 99,))
+    long = Finding("A", "ok", "word " * 60 + "/a" * 99, "remedy " * 30, consequences=("x " * 99,))
     abilities = [Ability("tensorstore", layout, ("independent",)) for layout in backends.LAYOUTS]
     shown = lines(long, width=width, abilities=abilities)
     assert max(map(len, shown)) <= width
