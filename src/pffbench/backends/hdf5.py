@@ -52,7 +52,7 @@ class Hdf5Options(Options, frozen=True, kw_only=True):
     chunk_cache : Size, optional
         Bytes of the raw data chunk cache of each dataset (``H5Pset_cache``).
     chunk_cache_slots : int, optional
-        Slots of the same cache.
+        Number of slots in the hash table of the same cache.
     chunk_cache_w0 : float, optional
         Eviction: 0 the least recently used chunk first, 1 chunks wholly read or written first.
     alignment : Size, optional

@@ -51,7 +51,7 @@ class NetCdf4Options(Options, frozen=True, kw_only=True):
         default is 16 MiB (4.9), and up to 64 MiB where a chunk is larger; ``matched`` gives all
         libraries that have one 1 MiB.
     chunk_cache_slots : int, optional
-        Slots of the same cache.
+        Number of slots in the hash table of the same cache.
     chunk_cache_w0 : float, optional
         Eviction: 0 the least recently used chunk first, 1 chunks wholly read or written first.
     alignment : Size, optional
@@ -64,9 +64,9 @@ class NetCdf4Options(Options, frozen=True, kw_only=True):
         private to each variable. The library finds the length of an unlimited dimension by visiting
         all variables of the file at each access.
     enddef : {"explicit", "implicit"}
-        ``explicit``: define mode is ended when all variables of a phase are defined, so that the
-        phase holds their creation in the file. ``implicit``: it is left to the library, which
-        creates them at the first access to data, as in a program that never calls ``nc_enddef``.
+        End of define mode. ``explicit``: when all variables of a phase are defined, so that the
+        phase holds their creation in the file. ``implicit``: left to the library, which creates
+        them at the first access to data, as in a program that never calls ``nc_enddef``.
     """
 
     fill: bool | None = None

@@ -17,7 +17,7 @@ PIP_REMEDIES = {
     "h5py": "HDF5_MPI=ON pip install --no-binary=h5py h5py on a parallel HDF5",
     "netCDF4": "pip install --no-binary=netCDF4 netCDF4 on a parallel netCDF-C",
 }
-_OTHER_REMEDIES = "conda-forge's mpi builds (conda/environment.yml), the site's modules, or Spack"
+_OTHER_REMEDIES = "conda-forge's mpi builds (environment.yml), the site's modules, or Spack"
 
 
 def built_for_mpi(package: str) -> bool | None:

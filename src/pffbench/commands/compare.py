@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from pffbench.errors import UserError
+from pffbench.commands import needing_analysis
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Compare runs, print the verdict and the written files. Return the exit status."""
-    try:
+    with needing_analysis("compare"):
         from pffbench_analysis.compare import compare
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"compare needs {error.name}, which is not installed: pip install 'pffbench[analysis]'"
-        ) from None
     status, _ = compare(
         arguments.base,
         arguments.new,

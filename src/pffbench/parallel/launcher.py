@@ -66,6 +66,17 @@ def launcher_size(environ: Mapping[str, str]) -> tuple[int, str] | None:
     return None
 
 
+def is_launched(environ: Mapping[str, str]) -> bool:
+    """Whether a launcher started this process, with one rank or more.
+
+    A shell or a batch script in a Slurm allocation is not launched; a task of `srun` is.
+    """
+    names = [name for name in _RANKS if name != "SLURM_PROCID"]
+    return launcher_size(environ) is not None or any(
+        name in environ for name in (*names, "PMIX_RANK", "ALPS_APP_PE")
+    )
+
+
 def ranks_on_node(environ: Mapping[str, str]) -> int | None:
     """Find how many ranks the launcher started on this node; None when it does not report it."""
     for name in _LOCAL_SIZES:

@@ -33,6 +33,8 @@ class MachineLoad:
     cpu_pressure, io_pressure : float
         Part of the interval in which some process waited for a processor or for a device, 0 to 1
         (pressure stall information of the kernel).
+    capacity : float
+        Seconds of all processors of the node together in the interval.
     """
 
     load: float = 0.0
@@ -40,6 +42,7 @@ class MachineLoad:
     steal: float = 0.0
     cpu_pressure: float = 0.0
     io_pressure: float = 0.0
+    capacity: float = 0.0
 
 
 class LoadMeter:
@@ -76,6 +79,7 @@ class LoadMeter:
             steal=steal / total if total else 0.0,
             cpu_pressure=cpu,
             io_pressure=io,
+            capacity=seconds * (os.cpu_count() or 1),
         )
 
     def _read(self) -> tuple[float, tuple[int, ...], tuple[float, float]]:
