@@ -201,16 +201,6 @@ def add_recommend(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add the option that prints the answer for programs."""
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print the answer as JSON, for programs; docs/results.md has its keys "
-        "(example: --json)",
-    )
-
-
 def add_import(parser: argparse.ArgumentParser) -> None:
     """Add the options of `pffbench import`."""
     parser.add_argument(

@@ -11,12 +11,12 @@ def main(arguments: argparse.Namespace) -> int:
     """Compare runs, print the verdict and the written files. Return the exit status."""
     with needing_analysis("compare"):
         from pffbench_analysis.compare import compare
-    status, _ = compare(
-        arguments.base,
-        arguments.new,
-        out=arguments.out,
-        across=arguments.across,
-        smallest=arguments.min_effect,
-        allowed=arguments.fail_if_slower,
-    )
+        status, _ = compare(
+            arguments.base,
+            arguments.new,
+            out=arguments.out,
+            across=arguments.across,
+            smallest=arguments.min_effect,
+            allowed=arguments.fail_if_slower,
+        )
     return status
