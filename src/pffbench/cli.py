@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import keyword
 import os
 import sys
@@ -186,6 +185,8 @@ class Parser(argparse.ArgumentParser):
             if isinstance(action.choices, dict):
                 parsers += action.choices.values()
         known = [name for parser in parsers for name in parser._option_string_actions]
+        import difflib  # ranks of a run have no use for it
+
         near = difflib.get_close_matches(given.split()[0].partition("=")[0], known, n=1)
         return f"; did you mean {near[0]!r}?" if near else ""
 
@@ -194,6 +195,8 @@ class Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
+            import difflib
+
             near = difflib.get_close_matches(str(value), list(map(str, action.choices or ())), n=1)
             if not near:
                 raise
