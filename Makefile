@@ -22,7 +22,7 @@ env: ## make the environment in .venv, or find that it is ready
 	@setup/bootstrap
 
 bench: ## compare the formats on one process for each core, four at most, or RANKS=4; ARGS="…" go to pffbench
-	@setup/run bash -c 'exec "$$PFFBENCH_MPIEXEC" -n "$$0" python -m pffbench "$$@"' $(RANKS) $(ARGS)
+	@setup/run bash -c 'exec "$$PFFBENCH_MPIEXEC" -n "$$0" python -m pffbench run "$$@"' $(RANKS) $(ARGS)
 
 study: ## redo a published study, its numbers beside; STUDY=file-format-testing RANKS=4 ARGS="…"
 	@ZARR2=$(ZARR2) setup/study "$(STUDY)" $(RANKS) $(ARGS)

@@ -23,6 +23,16 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
         help="show all cases, even if there are more than 200 "
         "(example: pffbench plan exp.yaml --all)",
     )
+    add_json(parser)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option of commands whose result programs read."""
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON document instead of text (example: --json)",
+    )
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:

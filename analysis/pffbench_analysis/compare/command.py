@@ -11,12 +11,10 @@ from rich.console import Console
 from pffbench.errors import UserError
 from pffbench.run.output import make_console
 from pffbench_analysis.compare.comparison import SMALLEST_EFFECT, Comparison
-from pffbench_analysis.compare.forest import forest
 from pffbench_analysis.compare.judge import compare_runs
 from pffbench_analysis.compare.sentences import gate
 from pffbench_analysis.compare.verdict_table import print_comparison, write_csv, write_markdown
 from pffbench_analysis.runs import Run
-from pffbench_analysis.saving import save
 
 
 def compare(
@@ -86,6 +84,10 @@ def _written(
     found: Sequence[Comparison], gates: Sequence[str], out: Path, allowed: float | None
 ) -> list[Path]:
     """Write tables and figures, replacing those of an earlier call."""
+    # What draws is needed for files only; the verdict on the terminal is there without it.
+    from pffbench_analysis.compare.forest import forest
+    from pffbench_analysis.saving import save
+
     drawn = [forest(comparison, allowed) for comparison in found]
     names = ["compare" if len(found) == 1 else f"compare-{n}" for n in range(1, len(found) + 1)]
     try:

@@ -11,16 +11,17 @@ def main(arguments: argparse.Namespace) -> int:
     """Compare runs, print the verdict and the written files. Return the exit status."""
     try:
         from pffbench_analysis.compare import compare
-    except ModuleNotFoundError as error:
+
+        status, _ = compare(
+            arguments.base,
+            arguments.new,
+            out=arguments.out,
+            across=arguments.across,
+            smallest=arguments.min_effect,
+            allowed=arguments.fail_if_slower,
+        )
+    except ModuleNotFoundError as error:  # of the figures that --out asks for
         raise UserError(
             f"compare needs {error.name}, which is not installed: pip install 'pffbench[analysis]'"
         ) from None
-    status, _ = compare(
-        arguments.base,
-        arguments.new,
-        out=arguments.out,
-        across=arguments.across,
-        smallest=arguments.min_effect,
-        allowed=arguments.fail_if_slower,
-    )
     return status

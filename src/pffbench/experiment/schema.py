@@ -12,6 +12,8 @@ from pffbench.docstrings import field_descriptions, first_line
 from pffbench.units import Duration, Size
 from pffbench.workloads.registry import workload, workload_names
 
+#: Repetitions after which a run with ``repetitions: auto`` evaluates its results first.
+FIRST_LOOK = 10
 NonNegative = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 #: Studies whose published numbers `pffbench_analysis` has; each has a table of this name there.
 StudyName = Literal[
