@@ -1,8 +1,10 @@
 """Commands in the documents are accepted, experiments can be planned, terms are explained."""
 
 import argparse
+import os
 import re
 import shlex
+import subprocess
 from typing import get_args
 
 import pytest
@@ -70,6 +72,26 @@ def test_every_command_is_accepted(page, command):
     for word in words:
         if word.startswith("configs/") and "*" not in word and "$" not in word:
             assert (REPOSITORY / word).exists(), word
+
+
+JOBS = sorted({
+    line.partition(" #")[0].strip()
+    for text in PAGES.values()
+    for line in re.findall(r"^(?:    )?(jobs/submit .*)$", text, re.MULTILINE)
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("command", JOBS)
+def test_every_job_can_be_submitted(command, tmp_path):
+    words = shlex.split(command)
+    if "--dry-run" not in words:
+        words.insert(1, "--dry-run")
+    words[0] = str(REPOSITORY / words[0])
+    environment = {**os.environ, "PFFBENCH_OUT": str(tmp_path), "PFFBENCH_SITE": "generic"}
+    done = subprocess.run(words, cwd=REPOSITORY, env=environment, capture_output=True, text=True,
+                          check=False, timeout=60)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "sbatch --parsable" in done.stdout
 
 
 @pytest.mark.parametrize(("page", "text"), EXPERIMENTS)
