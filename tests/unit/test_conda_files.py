@@ -1,4 +1,4 @@
-"""The conda environment and recipe: the project's dependencies, in builds that share files between ranks."""
+"""The conda environment and recipe: the dependencies, in builds that share files between ranks."""
 
 import re
 import tomllib
@@ -47,7 +47,8 @@ def test_the_recipe_has_every_dependency_with_the_same_limits():
     assert {name: version for name, (version, _) in run.items()} == required()
     host = of_recipe("host")
     built_with = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["build-system"]
-    assert [spec.replace(" ", "") for spec in host if "setuptools" in spec] == built_with["requires"]
+    specs = [spec.replace(" ", "") for spec in host if "setuptools" in spec]
+    assert specs == built_with["requires"]
     assert RECIPE["context"]["version"] == __version__
     assert RECIPE["about"]["license"] == PROJECT["license"]
     assert (REPOSITORY / "conda" / "recipe" / RECIPE["source"]["path"] / "pyproject.toml").is_file()

@@ -65,8 +65,7 @@ def absent(summary: Summary) -> list[str]:
 def validity(summary: Summary) -> str:
     """Return the validity of the run in a line that begins with the verdict and a colon."""
     record = summary.record
-    if record.reasons or record.valid is False:
-        reason = record.reasons[0] if record.reasons else "see run.json"
+    if reason := record.objection:
         more = len(record.reasons) - 1
         also = f" (and {more} more reason{'s' if more > 1 else ''})" if more > 0 else ""
         return f"INVALID: {reason}{also}"

@@ -30,7 +30,7 @@ from pffbench.summary.conclusions import cautions, verdict_lines
 from pffbench.summary.csv_columns import CSV_COLUMNS
 from pffbench.summary.phases import PhaseSummary
 from pffbench.summary.summary import CaseSummary, Summary
-from pffbench.text import escape_markdown, markdown_row, one_line
+from pffbench.text import escape_markdown, markdown_table, one_line
 
 _MIB = 2**20
 
@@ -62,9 +62,11 @@ def _markdown(summary: Summary) -> Iterable[str]:
     for cases in summary.groups.values():
         yield from ("", f"## {escape_markdown(title(cases, summary))}", "")
         columns = columns_of(cases)
-        yield markdown_row(c.heading for c in columns)
-        yield markdown_row("---" if c.is_text else "---:" for c in columns)
-        yield from (markdown_row(c.cell(case) for c in columns) for case in ordered(cases))
+        yield from markdown_table(
+            [c.heading for c in columns],
+            ([c.cell(case) for c in columns] for case in ordered(cases)),
+            [c.heading for c in columns if c.is_text],
+        )
         yield ""
         lines = (*stored_lines(cases), *invalid_lines(cases))
         yield from (f"- {escape_markdown(text)}" for text in lines)
@@ -88,11 +90,11 @@ def _nodes(record: RunRecord) -> str:
 
 def _phase_table(cases: Sequence[CaseSummary]) -> Iterable[str]:
     names = list(dict.fromkeys(name for case in cases for name in case.phases))
-    yield markdown_row(["case", *names])
-    yield markdown_row(["---", *("---:" for _ in names)])
-    for case in cases:
-        cells = (_with_interval(case.phases.get(name)) for name in names)
-        yield markdown_row([case.sample.case, *cells])
+    rows = (
+        [case.sample.case, *(_with_interval(case.phases.get(name)) for name in names)]
+        for case in cases
+    )
+    return markdown_table(["case", *names], rows, ["case"])
 
 
 def _with_interval(found: PhaseSummary | None) -> str:
