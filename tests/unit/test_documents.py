@@ -119,9 +119,9 @@ def test_the_glossary_explains_the_words_of_experiments_and_tables():
          "VALID", "INVALID", "BUSY", "not decided", "is fastest", "equally fast", "unproved",
          "interval", "margin", "imbalance", "durability", "warm-up"}  # fmt: skip
     glossary = PAGES["glossary.md"]
-    marked = {w for m in re.findall(r"\*\*([^*]+)\*\*|`([^`]+)`", glossary) for w in m if w}
-    explained = {word.partition(" (")[0] for word in marked}
-    assert words - explained == set()
+    terms = re.findall(r"^\| \*\*([^*]+)\*\* \| [^|]{10,} \|$", glossary, re.MULTILINE)
+    assert words - set(terms) == set()
+    assert len(terms) == len(set(terms))
 
 
 def test_the_readme_is_short():
