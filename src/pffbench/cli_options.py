@@ -23,6 +23,16 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
         help="show all cases, even if there are more than 200 "
         "(example: pffbench plan exp.yaml --all)",
     )
+    add_json(parser)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option of commands whose result programs read."""
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON document instead of text (example: --json)",
+    )
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
@@ -207,16 +217,6 @@ def add_recommend(parser: argparse.ArgumentParser) -> None:
         "(example: --one-file)",
     )
     add_json(parser)
-
-
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add the option that prints the answer for programs."""
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print the answer as JSON, for programs; docs/results.md has its keys "
-        "(example: --json)",
-    )
 
 
 def add_import(parser: argparse.ArgumentParser) -> None:

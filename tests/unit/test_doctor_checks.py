@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from pffbench.backends import shared_files
 from pffbench.backends.array_spec import Capabilities
 from pffbench.doctor import backends, libraries
 from pffbench.doctor import finding as report
@@ -209,8 +210,8 @@ def test_libraries_are_judged_by_their_binaries_where_they_may_not_be_loaded(
 def test_binaries_are_searched_for_what_only_a_parallel_build_has(tmp_path):
     (tmp_path / "a.so").write_bytes(b"\0" * 100)
     (tmp_path / "b.so").write_bytes(b"\0" * 100 + b"H5Pset_fapl_mpio\0")
-    assert unloaded.mentions([tmp_path / "a.so", tmp_path / "b.so"], b"H5Pset_fapl_mpio")
-    assert not unloaded.mentions([tmp_path / "a.so"], b"H5Pset_fapl_mpio")
+    assert shared_files.mentions([tmp_path / "a.so", tmp_path / "b.so"], b"H5Pset_fapl_mpio")
+    assert not shared_files.mentions([tmp_path / "a.so"], b"H5Pset_fapl_mpio")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from pffbench.errors import UserError
-from pffbench.run.output import make_console
+from pffbench.run.output import make_console, print_json
 from pffbench_analysis.compare.comparison import SMALLEST_EFFECT, Comparison
 from pffbench_analysis.compare.judge import compare_runs
 from pffbench_analysis.compare.sentences import gate
@@ -20,8 +20,11 @@ from pffbench_analysis.compare.verdict_table import (
     write_markdown,
     write_tables,
 )
-from pffbench_analysis.derived_files import json_text, writing
+from pffbench_analysis.derived_files import writing
 from pffbench_analysis.runs import Run
+
+#: Version of what `--json` prints; a higher one changed or removed a key.
+_JSON_VERSION = 1
 
 
 def compare(
@@ -75,7 +78,6 @@ def compare(
     one = Run.load(base)
     found = [compare_runs(one, Run.load(other), across, smallest) for other in new]
     status, gates = (0, []) if allowed is None else gate(found, allowed)
-    terminal = console or make_console()
     files = [] if out is None else _written(found, gates, Path(out), allowed)
     if as_json:
         data = {
@@ -85,8 +87,9 @@ def compare(
             "comparisons": [comparison_data(comparison) for comparison in found],
             "files": [str(path) for path in files],
         }
-        terminal.out(json_text("compare", data), highlight=False)
+        print_json({"format": "pffbench compare", "version": _JSON_VERSION, **data})
         return status, found
+    terminal = console or make_console()
     for comparison in found:
         print_comparison(comparison, terminal, rows or RowChoice())
     for line in (*files, *gates):
@@ -105,7 +108,7 @@ def _written(
     found: Sequence[Comparison], gates: Sequence[str], out: Path, allowed: float | None
 ) -> list[Path]:
     """Write tables and figures, replacing those of an earlier call."""
-    # Only drawing needs the libraries that draw.
+    # What draws is needed for files only; the verdict on the terminal is there without it.
     from pffbench_analysis.compare.forest import forest
     from pffbench_analysis.saving import save
 

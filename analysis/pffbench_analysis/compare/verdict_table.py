@@ -16,7 +16,7 @@ from pffbench.regular_files import write_replacing
 from pffbench.text import escape_markdown, markdown_table
 from pffbench_analysis.compare.comparison import Comparison, Pair, Verdict
 from pffbench_analysis.compare.sentences import heading, reasons, seconds, verdict_lines
-from pffbench_analysis.derived_files import known, row_of, write_csv
+from pffbench_analysis.derived_files import row_of, write_csv
 from pffbench_analysis.runs import Difference
 
 _HEADINGS = ("case", "phase", "base", "new", "×base", "95 % interval", "verdict")
@@ -154,21 +154,14 @@ def _rows(found: Comparison) -> Iterator[dict[str, object]]:
 
 
 def comparison_data(found: Comparison) -> dict[str, Any]:
-    """Return a comparison as plain data, for `--json`; `docs/results.md` has its keys."""
+    """Return a comparison as plain data, for `--json`; `docs/compare.md` has its keys."""
     pairs = (*found.overall, *found.pairs)
     return {
         "base": {"directory": str(found.base.directory), "run_id": found.base.record.run_id},
         "new": {"directory": str(found.new.directory), "run_id": found.new.record.run_id},
         "sentences": verdict_lines(found),
         "machine_changed": any(pair.told for pair in found.overall if pair.case.control),
-        "rows": [
-            {
-                name: known(value) if isinstance(value, float) else value
-                for name, value in row_of(_CSV_COLUMNS, pair).items()
-            }
-            | {"control": pair.case.control}
-            for pair in pairs
-        ],
+        "rows": [row_of(_CSV_COLUMNS, pair) | {"control": pair.case.control} for pair in pairs],
         "only_base": [{"case": c.case, "reason": c.reason} for c in found.only_base],
         "only_new": [{"case": c.case, "reason": c.reason} for c in found.only_new],
         "versions": [_difference_data(d) for d in found.versions],

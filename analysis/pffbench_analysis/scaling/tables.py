@@ -134,7 +134,7 @@ def _curve(one: Fitted) -> dict[str, Any]:
         "law": None if chosen is None else chosen.law.name,
         "reason": one.fits.reason,
         "verdict": verdict(one),
-        # The chosen law has wider intervals here than among those tried: see docs/results.md.
+        # The chosen law has wider intervals here than among those tried: see docs/scaling.md.
         "held_out": [] if chosen is None else [_prediction(p) for p in chosen.held_out],
         "predictions": [] if chosen is None else [_prediction(p) for p in chosen.predictions],
         "tried": [_fit(fit) for fit in one.fits.tried],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -70,7 +69,7 @@ def _print_published(runs: Sequence[str], *, join: bool) -> None:
     from pffbench_analysis.published.terminal import print_side_by_side
     from pffbench_analysis.runs import readable, readable_joined
 
-    console = make_console(width=None if sys.stdout.isatty() else _WIDTH)
+    console = make_console(_WIDTH)
     summaries = (
         {", ".join(runs): readable_joined(runs)} if join else {run: readable(run) for run in runs}
     )

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module, metadata
-from importlib.machinery import PathFinder
-from pathlib import Path
 
+from pffbench.backends.shared_files import built_for_mpi
 from pffbench.doctor.finding import MAKE_ENV, Finding
 from pffbench.provenance.facts import Fact
 from pffbench.provenance.software import software_facts
@@ -187,9 +186,6 @@ def judge_pffbench(facts: Mapping[str, Fact]) -> Iterator[Finding]:
 
 NOT_LOOKED_AT = "not looked at with --no-mpi"
 
-#: Byte sequences that the compiled modules contain only when they were built for parallel I/O.
-_TRACES = {"h5py": b"H5Pset_fapl_mpio", "netCDF4": b"mpi4py.MPI"}
-
 
 def judge_unloaded(name: str, version: str | None, parallel: bool | None) -> Finding:
     """Report a library that was not imported.
@@ -218,20 +214,5 @@ def judge_unloaded(name: str, version: str | None, parallel: bool | None) -> Fin
 def look_at_unloaded(names: Iterable[str] = REQUIRED) -> Iterator[Finding]:
     """Check libraries without importing them."""
     for name in names:
-        trace = _TRACES.get(name)
-        files = extension_modules(name)
-        parallel = None if trace is None or not files else mentions(files, trace)
-        yield judge_unloaded(name, installed_version(name), parallel)
+        yield judge_unloaded(name, installed_version(name), built_for_mpi(name))
     yield Finding(LIBRARIES, "unknown", f"whether they load and share one HDF5: {NOT_LOOKED_AT}")
-
-
-def extension_modules(name: str) -> list[Path]:
-    """List the compiled modules of a top-level package without importing it."""
-    spec = PathFinder.find_spec(name)
-    roots = [] if spec is None else spec.submodule_search_locations or []
-    return sorted(file for root in roots for file in Path(root).rglob("*.so"))
-
-
-def mentions(files: Iterable[Path], trace: bytes) -> bool:
-    """Whether any of some files contains a sequence of bytes."""
-    return any(trace in file.read_bytes() for file in files)

@@ -107,6 +107,8 @@ class RunRecord:
         Which time of a phase is the job's.
     stops : list of str
         Reasons why cases stopped early; ``stopped_after`` of a case is its repetition count.
+    limits : list of str
+        Cases left out because of the libraries that are installed, with the reason and remedies.
     """
 
     run_id: str
@@ -138,6 +140,7 @@ class RunRecord:
     experiment_digest: str | None = None
     clock: str = "own"
     stops: list[str] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
 
     @property
     def last_written(self) -> dict[str, str]:
@@ -426,6 +429,7 @@ class RunEntry(msgspec.Struct):
     experiment_digest: str | None = None
     clock: Literal["own", "synced"] = "own"
     stops: list[str] = []
+    limits: list[str] = []
 
 
 def check_layout(data: object) -> None:

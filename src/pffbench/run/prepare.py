@@ -16,6 +16,7 @@ from pffbench.experiment.check import make_plan
 from pffbench.experiment.limits import Allowance, check_addresses, check_open_files
 from pffbench.experiment.load import from_data, load_experiment
 from pffbench.experiment.plan import AvailableSpace, Plan, check_room
+from pffbench.parallel.single import lack_of_mpi
 from pffbench.parallel.topology import Team
 from pffbench.provenance.mpiio import longest_path
 from pffbench.record.lock import RunLock
@@ -67,7 +68,7 @@ def prepare_run(
         loaded = from_data(before.record.experiment, f"{before.directory}/run.json")
         run_id, out = before.record.run_id, str(Path(before.directory).absolute())
         stage = before.stage
-    plan = make_plan(loaded, team.size)
+    plan = make_plan(loaded, team.size, lack_of_mpi(team.comm))
     if before is not None:
         refuse_other_cases(before.directory, before.record, plan)
     _check_stage(plan, stage)
