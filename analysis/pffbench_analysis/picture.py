@@ -21,7 +21,7 @@ from pffbench_analysis.style import INK as DARK
 SUFFIXES = (".png", ".svg", ".pdf")
 _WIDTH, _MARGIN, _GAP, _LINE = 900, 10, 26, 17
 #: Pixels of a character of 12 pixels, and of a panel without its labels.
-_CHARACTER, _BODY = 6.3, 170
+_CHARACTER, _BODY = 6.3, 150
 
 
 @dataclass(frozen=True)
@@ -165,25 +165,58 @@ class Picture:
 
     def _drawn(self, y: float) -> tuple[float, list[str]]:
         """Draw the panels from a height on; return where they end."""
-        longest = max(map(len, self.names), default=0) * _CHARACTER
+        wide = max(map(len, self.names), default=0) * _CHARACTER
+        rows = [_rows_of(panel.spec) for panel in self.panels]
+        # Only the first of panels with the same rows names them.
+        once = bool(rows) and rows[0] is not None and all(one == rows[0] for one in rows)
         columns = max(1, min(self.columns, len(self.panels)))
-        while columns > 1 and _column(columns) < longest + _BODY:
+        while columns > 1 and _widths(columns, wide, once=once)[-1] < wide * (not once) + _BODY:
             columns -= 1
+        widths = _widths(columns, wide, once=once)
         parts = []
         for start in range(0, len(self.panels), columns):
             row = self.panels[start : start + columns]
-            heads = [textwrap.wrap(plain(p.heading), _column(columns) // 7) for p in row]
+            heads = [
+                textwrap.wrap(plain(panel.heading), max(8, width // 7))
+                for panel, width in zip(row, widths, strict=False)
+            ]
             top = y + _LINE * max(map(len, heads))
-            ends = [top]
+            ends, x = [top], float(_MARGIN)
             for i, (panel, lines) in enumerate(zip(row, heads, strict=True)):
-                x = _MARGIN + i * (_column(columns) + _GAP)
                 for number, line in enumerate(lines, start=1):
                     parts.append(_text(x, y + _LINE * number, line, size=13, weight="bold"))
-                text, height = _svg_of(panel.spec, _column(columns), x, top + 4)
+                spec = _without_names(panel.spec) if once and i else panel.spec
+                text, height = _svg_of(spec, widths[i], x, top + 4)
                 parts.append(text)
                 ends.append(top + 4 + height)
+                x += widths[i] + _GAP
             y = max(ends) + _LINE / 2
         return y, parts
+
+
+def _widths(columns: int, names: float, *, once: bool) -> list[int]:
+    """Return the widths of panels side by side, of which all or only the first has names."""
+    room = _WIDTH - 2 * _MARGIN - (columns - 1) * _GAP
+    if not once:
+        return [room // columns] * columns
+    each = int((room - names) // columns)
+    return [room - (columns - 1) * each, *[each] * (columns - 1)]
+
+
+def _rows_of(spec: Spec) -> list[str] | None:
+    """Return the rows of a panel; None where its vertical axis is a quantity."""
+    channels = (layer["encoding"].get("y", {}) for layer in spec["layer"])
+    return next((y["scale"]["domain"] for y in channels if y.get("field") == "row"), None)
+
+
+def _without_names(spec: Spec) -> Spec:
+    """Return a panel whose rows have no names."""
+    layers = []
+    for layer in spec["layer"]:
+        y = layer["encoding"].get("y", {})
+        hidden = {"y": y | {"axis": None}} if y.get("field") == "row" else {}
+        layers.append(layer | {"encoding": layer["encoding"] | hidden})
+    return spec | {"layer": layers}
 
 
 def converter() -> Any:
@@ -235,10 +268,6 @@ def remove(path: Path) -> None:
     """Remove the files of a figure, given without a suffix."""
     for suffix in SUFFIXES:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-
-
-def _column(columns: int) -> int:
-    return (_WIDTH - 2 * _MARGIN - (columns - 1) * _GAP) // columns
 
 
 def _svg_of(spec: Spec, width: int, x: float, y: float) -> tuple[str, float]:

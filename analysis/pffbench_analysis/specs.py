@@ -40,6 +40,8 @@ _LOOKS = {
 ROW = 25
 #: How a round number is written on an axis.
 _NUMBER = ",~r"
+#: Of a logarithmic axis only numbers that are written have a line.
+_WHERE_NAMED = {"condition": {"test": "datum.label", "value": 0.13}, "value": 0}
 
 
 def panel(layers: Sequence[Spec], height: int | str, description: str = "", top: int = 4) -> Spec:
@@ -100,7 +102,7 @@ def number_axis(title: str | None, scale: Spec | str, **axis: Any) -> Spec:
         "type": "quantitative",
         "title": title,
         "scale": scale,
-        "axis": {"tickCount": 6, "format": _NUMBER, **axis},
+        "axis": {"tickCount": 6, "format": _NUMBER, "gridOpacity": _WHERE_NAMED, **axis},
     }
 
 

@@ -29,3 +29,7 @@ class StoppedError(UserError):
 
 class ImpossibleCaseError(UserError):
     """A case that the backend cannot run; an experiment may skip such cases."""
+
+
+class UnsupportedCaseError(ImpossibleCaseError):
+    """A case that the backend can run, but not with the libraries that are installed."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +12,94 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from pffbench.regular_files import replacing, write_replacing
-from pffbench.text import escape_markdown, markdown_row
+from pffbench.regular_files import write_replacing
+from pffbench.text import escape_markdown, markdown_table
 from pffbench_analysis.compare.comparison import Comparison, Pair, Verdict
 from pffbench_analysis.compare.sentences import heading, reasons, seconds, verdict_lines
+from pffbench_analysis.derived_files import row_of, write_csv
 from pffbench_analysis.runs import Difference
 
 _HEADINGS = ("case", "phase", "base", "new", "×base", "95 % interval", "verdict")
 _STYLES = {Verdict.SLOWER: "red", Verdict.FASTER: "green", Verdict.SAME: "dim"}
-_CSV_COLUMNS = (
-    "base", "new", "case", "new_case", "backend", "workload", "layout", "transfer", "settings",
-    "phase", "base_repetitions", "new_repetitions", "base_median_s", "new_median_s", "ratio",
-    "ratio_low", "ratio_high", "upper", "smallest_shown", "p", "adjusted_p", "verdict", "reason",
-)  # fmt: skip
+#: Columns of `compare.csv` after those of the two runs.
+_CSV_COLUMNS: Mapping[str, Callable[[Pair], object]] = {
+    "case": lambda pair: pair.case.base or pair.case.label,
+    "new_case": attrgetter("case.new"),
+    "backend": attrgetter("case.backend"),
+    "workload": attrgetter("case.workload"),
+    "layout": attrgetter("case.layout"),
+    "transfer": attrgetter("case.transfer"),
+    "settings": attrgetter("case.settings"),
+    "phase": attrgetter("phase"),
+    "base_repetitions": attrgetter("base.n"),
+    "new_repetitions": attrgetter("new.n"),
+    "base_median_s": attrgetter("base.median"),
+    "new_median_s": attrgetter("new.median"),
+    "ratio": attrgetter("ratio"),
+    "ratio_low": attrgetter("low"),
+    "ratio_high": attrgetter("high"),
+    "upper": attrgetter("estimate.upper"),
+    "smallest_shown": attrgetter("estimate.shown"),
+    "p": attrgetter("estimate.p"),
+    "adjusted_p": attrgetter("adjusted_p"),
+    "verdict": attrgetter("verdict"),
+    "reason": attrgetter("reason"),
+}
 #: Largest width of a fact, such as the options of a mount.
 _LONGEST = 200
 
 
-def print_comparison(found: Comparison, console: Console) -> None:
+@dataclass(frozen=True)
+class RowChoice:
+    """The rows of the table on a terminal, and their order.
+
+    Parameters
+    ----------
+    all_rows : bool
+        Whether to show totals without a difference too.
+    only : {"slower", "faster"}, optional
+        Show rows with this verdict alone.
+    sort : {"ratio", "case", "time"}, optional
+        The order: the slowest first, by name, or the longest time of the base first; by default
+        that of the run.
+    """
+
+    all_rows: bool = False
+    only: str | None = None
+    sort: str | None = None
+
+    def of(self, found: Comparison) -> list[Pair]:
+        """Return the rows of a comparison."""
+        pairs = [*found.overall, *found.shown()]
+        if self.only:
+            pairs = [pair for pair in pairs if pair.verdict == self.only]
+        elif not self.all_rows:
+            pairs = [pair for pair in pairs if pair.told]
+        return sorted(pairs, key=_ORDERS[self.sort]) if self.sort else pairs
+
+    def hidden(self, found: Comparison) -> str:
+        """Return how many rows are not shown, as a sentence; empty if none."""
+        total, shown = len([*found.overall, *found.shown()]), len(self.of(found))
+        if total == shown:
+            return ""
+        if self.only:
+            return f"{total - shown} rows that are not {self.only} are not shown"
+        return f"{total - shown} rows without a difference are not shown; --all shows them"
+
+
+_ORDERS: Mapping[str, Callable[[Pair], Any]] = {
+    "ratio": lambda pair: -pair.ratio,
+    "case": lambda pair: (pair.case.label, pair.phase),
+    "time": lambda pair: -pair.base.median,
+}
+
+
+def print_comparison(found: Comparison, console: Console, rows: RowChoice) -> None:
     """Print the verdict and the tables."""
     console.print(heading(found), style="bold", markup=False, highlight=False, soft_wrap=True)
     for line in verdict_lines(found):
         console.print(f"• {line}", markup=False, highlight=False)
-    shown = [*found.overall, *found.shown()]
+    shown = rows.of(found)
     if shown:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for name in _HEADINGS:
@@ -42,7 +107,7 @@ def print_comparison(found: Comparison, console: Console) -> None:
         for pair in shown:
             table.add_row(*_cells(pair), style=_STYLES[pair.verdict])
         console.print(table, markup=False)
-    for line in _endings(found):
+    for line in filter(None, [rows.hidden(found), *_endings(found)]):
         console.print(line, markup=False, highlight=False)
     console.print()
 
@@ -54,8 +119,8 @@ def _cells(pair: Pair) -> list[str]:
     return [
         pair.case.label,
         pair.phase,
-        seconds(pair.base_median),
-        seconds(pair.new_median),
+        seconds(pair.base.median),
+        seconds(pair.new.median),
         f"{pair.ratio:.3f}",
         f"{pair.low:.3f}–{pair.high:.3f}",
         f"{pair.verdict}: {pair.doubt}" if pair.doubt else str(pair.verdict),
@@ -65,7 +130,7 @@ def _cells(pair: Pair) -> list[str]:
 def _endings(found: Comparison) -> Iterator[str]:
     for reason, count in reasons(found):
         yield f"not comparable ({count}): {reason}"
-    for difference in (*found.differences, *found.stored):
+    for difference in (*found.other_differences, *found.stored):
         yield f"differs: {_short(difference)}"
 
 
@@ -74,51 +139,38 @@ def _short(difference: Difference) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 2]} …"
 
 
-def write_csv(comparisons: Sequence[Comparison], path: Path) -> None:
+def write_tables(comparisons: Sequence[Comparison], path: Path) -> None:
     """Write a row for each case and phase of each comparison, including unmatched cases."""
-    with replacing(path) as file:
-        writer = csv.DictWriter(file, _CSV_COLUMNS, restval="", lineterminator="\n")
-        writer.writeheader()
-        for found in comparisons:
-            writer.writerows(_rows(found))
+    names = ["base", "new", *_CSV_COLUMNS]
+    write_csv(path, (row for found in comparisons for row in _rows(found)), names)
 
 
-def _rows(found: Comparison) -> Iterator[dict[str, Any]]:
-    runs = {"base": str(found.base.directory), "new": str(found.new.directory)}
-    for pair in (*found.overall, *found.pairs):
-        case = pair.case
-        yield runs | {
-            "case": case.base or case.label,
-            "new_case": case.new,
-            "backend": case.backend,
-            "workload": case.workload,
-            "layout": case.layout,
-            "transfer": case.transfer,
-            "settings": case.settings,
-            "phase": pair.phase,
-            "base_repetitions": pair.base_n,
-            "new_repetitions": pair.new_n,
-            "base_median_s": _number(pair.base_median),
-            "new_median_s": _number(pair.new_median),
-            "ratio": _number(pair.ratio),
-            "ratio_low": _number(pair.low),
-            "ratio_high": _number(pair.high),
-            "upper": _number(pair.upper),
-            "smallest_shown": _number(pair.shown),
-            "p": _number(pair.p),
-            "adjusted_p": _number(pair.adjusted_p),
-            "verdict": str(pair.verdict),
-            "reason": pair.reason,
-        }
-    refused = str(Verdict.NOT_COMPARABLE)
-    for lone in found.only_base:
-        yield runs | {"case": lone.case, "verdict": refused, "reason": lone.reason}
-    for lone in found.only_new:
-        yield runs | {"new_case": lone.case, "verdict": refused, "reason": lone.reason}
+def _rows(found: Comparison) -> Iterator[dict[str, object]]:
+    runs: dict[str, object] = {"base": found.base.directory, "new": found.new.directory}
+    yield from (runs | row_of(_CSV_COLUMNS, pair) for pair in (*found.overall, *found.pairs))
+    refused = {"verdict": Verdict.NOT_COMPARABLE}
+    yield from (runs | refused | {"case": c.case, "reason": c.reason} for c in found.only_base)
+    yield from (runs | refused | {"new_case": c.case, "reason": c.reason} for c in found.only_new)
 
 
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else repr(value)
+def comparison_data(found: Comparison) -> dict[str, Any]:
+    """Return a comparison as plain data, for `--json`; `docs/compare.md` has its keys."""
+    pairs = (*found.overall, *found.pairs)
+    return {
+        "base": {"directory": str(found.base.directory), "run_id": found.base.record.run_id},
+        "new": {"directory": str(found.new.directory), "run_id": found.new.record.run_id},
+        "sentences": verdict_lines(found),
+        "machine_changed": any(pair.told for pair in found.overall if pair.case.control),
+        "rows": [row_of(_CSV_COLUMNS, pair) | {"control": pair.case.control} for pair in pairs],
+        "only_base": [{"case": c.case, "reason": c.reason} for c in found.only_base],
+        "only_new": [{"case": c.case, "reason": c.reason} for c in found.only_new],
+        "versions": [_difference_data(d) for d in found.versions],
+        "differences": [_difference_data(d) for d in (*found.other_differences, *found.stored)],
+    }
+
+
+def _difference_data(found: Difference) -> dict[str, str]:
+    return {"fact": found.key, "base": found.a, "new": found.b}
 
 
 def write_markdown(
@@ -154,26 +206,17 @@ def _section(found: Comparison, figure: str) -> Iterator[str]:
         yield from ("", f"![Ratios of the medians with their intervals]({figure})")
     shown = [*found.overall, *found.shown()]
     if shown:
-        yield from ("", *_table(_HEADINGS, (_cells(pair) for pair in shown)))
-    lone = [(c.label, w, c.reason) for w, cases in _sides(found) for c in cases]
+        yield from ("", *markdown_table(_HEADINGS, map(_cells, shown)))
+    sides = (("base", found.only_base), ("new", found.only_new))
+    lone = [(c.label, which, c.reason) for which, cases in sides for c in cases]
     counted = [(f"{count} cases × phases", "both", reason) for reason, count in reasons(found)]
     if lone or counted:
         yield from ("", "### Not comparable", "")
-        yield from _table(("what", "run", "reason"), [*counted, *lone])
+        yield from markdown_table(("what", "run", "reason"), [*counted, *lone])
     rows = [(d.key, d.a[:_LONGEST], d.b[:_LONGEST]) for d in (*found.differences, *found.stored)]
     yield from ("", "### What else differs", "")
     if rows:
         yield from ("A difference in time may be due to any of these.", "")
-        yield from _table(("fact", "base", "new"), rows)
+        yield from markdown_table(("fact", "base", "new"), rows)
     else:
         yield "Nothing that is recorded."
-
-
-def _sides(found: Comparison) -> tuple[tuple[str, Any], tuple[str, Any]]:
-    return ("base", found.only_base), ("new", found.only_new)
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(headings)} |"
-    yield f"|{' --- |' * len(headings)}"
-    yield from map(markdown_row, rows)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pffbench.summary.summary import Summary
 from pffbench_analysis.picture import remove, save
-from pffbench_analysis.published.comparison_tables import write_csv, write_markdown
+from pffbench_analysis.published.comparison_tables import write_markdown, write_numbers
 from pffbench_analysis.published.curves import Curves, DrawsCurves
 from pffbench_analysis.published.curvesfigure import draw_curves
 from pffbench_analysis.published.figure import draw_published
@@ -53,7 +53,7 @@ def write_published(summary: Summary, directory: str | Path) -> Iterator[Path]:
             remove(place.with_name(name))
     drawn = [f"{name}.png" for name, figure in figures.items() if figure is not None]
     write_markdown(found, drawn, place.with_suffix(".md"))
-    write_csv(found, place.with_suffix(".csv"))
+    write_numbers(found, place.with_suffix(".csv"))
     yield from (place.with_suffix(".md"), place.with_suffix(".csv"))
 
 

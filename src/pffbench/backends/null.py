@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -58,10 +59,8 @@ class Null(Backend):
 
     def __init__(self, options: Options, settings: Settings) -> None:
         super().__init__(options, settings)
-        from mpi4py import MPI
-
         assert isinstance(options, NullOptions)
-        self._faults = Faults(options, int(MPI.COMM_WORLD.rank))
+        self._faults = Faults(options, _rank())
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         self._faults("create")
@@ -74,6 +73,12 @@ class Null(Backend):
     def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
         self._faults("reopen")
         return NullStore(self._faults)
+
+
+def _rank() -> int:
+    """Return the number of this rank; a process without MPI is the only one."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    return 0 if mpi is None else int(mpi.COMM_WORLD.rank)
 
 
 class Faults:

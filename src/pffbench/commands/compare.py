@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import argparse
 
-from pffbench.errors import UserError
+from pffbench.commands import needing_analysis
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Compare runs, print the verdict and the written files. Return the exit status."""
-    try:
-        from pffbench_analysis.compare import compare
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"compare needs {error.name}, which is not installed: pip install 'pffbench[analysis]'"
-        ) from None
-    status, _ = compare(
-        arguments.base,
-        arguments.new,
-        out=arguments.out,
-        across=arguments.across,
-        smallest=arguments.min_effect,
-        allowed=arguments.fail_if_slower,
-    )
+    with needing_analysis("compare"):
+        from pffbench_analysis.compare import RowChoice, compare
+
+        status, _ = compare(
+            arguments.base,
+            arguments.new,
+            out=arguments.out,
+            across=arguments.across,
+            smallest=arguments.min_effect,
+            allowed=arguments.fail_if_slower,
+            rows=RowChoice(arguments.all, arguments.only, arguments.sort),
+            as_json=arguments.json,
+        )
     return status

@@ -19,8 +19,9 @@ from pffbench.parallel.launcher import (
     leave_last,
     refuse_launch,
     speaks_for_all,
-    start_mpi,
+    start_ranks,
 )
+from pffbench.parallel.single import lack_of_mpi
 from pffbench.run.options import RunOptions
 from pffbench.text import one_line
 from pffbench.units import Size
@@ -45,7 +46,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _run(options: RunOptions, stop: StopSignals) -> int:
     gc.disable()  # objects of the start stay, and would be searched repeatedly; see Runner.run
-    comm = start_mpi()
+    comm = start_ranks()
     faulthandler.enable()  # a crash in a library reports the Python stack
     check_launcher(comm.size)
     with _abort_on_error(comm) as guard:
@@ -80,21 +81,21 @@ def _one_after_another(comm: MPI.Intracomm, options: RunOptions) -> Iterator[Run
     told: tuple[list[tuple[str, str]] | None, UserError | None] = (None, None)
     if comm.rank == 0:
         try:
-            told = (_runs_of(options, comm.size), None)
+            told = (_runs_of(options, comm), None)
         except UserError as error:
             told = (None, error)
     runs, refusal = comm.bcast(told)
     if refusal is not None:
         raise refusal
     for number, (experiment, out) in enumerate(runs or (), start=1):
-        if comm.rank == 0:
+        if comm.rank == 0 and not options.json:
             print(f"experiment {number} of {len(runs)}: {experiment}", flush=True)
         yield replace(options, experiment=experiment, out=out)
     if runs is None:
         yield options
 
 
-def _runs_of(options: RunOptions, ranks: int) -> list[tuple[str, str]] | None:
+def _runs_of(options: RunOptions, comm: MPI.Intracomm) -> list[tuple[str, str]] | None:
     """Return the experiments of a folder and their results directory; None where it is a file."""
     from pathlib import Path
 
@@ -109,7 +110,7 @@ def _runs_of(options: RunOptions, ranks: int) -> list[tuple[str, str]] | None:
         raise UserError("--resume goes on with the experiment of the run; it takes no other")
     files = experiment_files(options.experiment)
     for file in files:
-        make_plan(load_experiment(file, options.overrides), ranks)
+        make_plan(load_experiment(file, options.overrides), comm.size, lack_of_mpi(comm))
     name = f"{folder.resolve().name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
     out = Path(options.out or Path("pffbench-results", name))
     return [(file, str(out / Path(file).stem)) for file in files]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,16 +10,18 @@ import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import Array, Backend, Store, what_was_read
-from pffbench.doctor.finding import MAKE_ENV, Finding
-from pffbench.doctor.time_limit import Watch
+from pffbench.doctor.finding import Finding
+from pffbench.doctor.scratch import limited
 from pffbench.parallel.agreement import AgreedStep, PhaseFailedError
 from pffbench.parallel.decomposition import Box
 from pffbench.parallel.topology import Team
+from pffbench.parallel.watchdog import Watchdog
+from pffbench.storage.scratch import Scratch
 
 TOPIC = "Parallel I/O"
 _ROWS, _COLUMNS = 64, 32
 #: Far more than a few KiB take anywhere, also where ranks compete for cores.
-_SECONDS = 120.0
+SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,14 @@ _WAYS = (
 )
 
 
+@dataclass(frozen=True)
+class Trial:
+    """The result of testing a backend: findings, and the transfers that work without a codec."""
+
+    findings: Sequence[Finding]
+    worked: frozenset[str]
+
+
 def ways_of(can: Capabilities) -> list[Way]:
     """List the transfer modes for a shared file that a backend declares."""
     if "shared" not in can.layouts or not can.keeps_data:
@@ -48,10 +58,10 @@ def ways_of(can: Capabilities) -> list[Way]:
 def try_backend(
     team: Team,
     kind: type[Backend],
-    directory: str,
-    watch: Watch,
+    scratch: Scratch,
+    watchdog: Watchdog,
     text_with: Callable[[Finding], str],
-) -> Iterator[Finding]:
+) -> Trial:
     """Test all transfer modes of a backend for a shared file; collective, equal on all ranks.
 
     Parameters
@@ -60,28 +70,30 @@ def try_backend(
         The ranks.
     kind : type of Backend
         A backend whose libraries can be imported.
-    directory : str
+    scratch : Scratch
         Directory for the files; its creator removes it.
-    watch : Watch
+    watchdog : Watchdog
         Ends the job when a call never returns.
     text_with : callable
         Formats the findings of rank 0 so far, followed by a last one.
     """
-    worked = []
+    worked: list[Way] = []
+    found: list[Finding] = []
     for number, way in enumerate(ways_of(kind.capabilities)):
-        path = f"{directory}/{kind.name}-{number}{kind.suffix}"
+        path = scratch.path(f"{kind.name}-{number}{kind.suffix}")
         stuck = _never_returned(kind.summary, way, team.size)
-        with watch.limit(_SECONDS, text_with(stuck) if team.is_root else ""):
+        with limited(watchdog, scratch, SECONDS, text_with(stuck) if team.is_root else None):
             try:
                 with AgreedStep(team.comm, "import"):
                     backend = kind(kind.options_type(), "matched")
                 round_trip(team, backend, path, way)
             except PhaseFailedError as error:
-                yield judge_failure(kind.summary, way, str(error))
+                found.append(judge_failure(kind.summary, way, str(error)))
             else:
-                worked.append(way.name)
+                worked.append(way)
     if worked:
-        yield judge_success(kind.summary, worked, team.size)
+        found.append(judge_success(kind.summary, [way.name for way in worked], team.size))
+    return Trial(found, frozenset(way.transfer for way in worked if way.codec == "none"))
 
 
 def judge_success(summary: str, worked: list[str], ranks: int) -> Finding:
@@ -98,7 +110,7 @@ def judge_failure(summary: str, way: Way, error: str) -> Finding:
         remedy = "leave compression out of shared files"
         return Finding(TOPIC, "warning", text, remedy)
     remedy = "try another --scratch, or another MPI-IO (Open MPI: OMPI_MCA_io=romio321 or ompio)"
-    return Finding(TOPIC, "problem", text, f"{remedy}; {MAKE_ENV}")
+    return Finding(TOPIC, "problem", text, remedy)
 
 
 def round_trip(team: Team, backend: Backend, path: str, way: Way) -> None:
@@ -200,7 +212,7 @@ def _array(arrays: Mapping[str, Array], spec: ArraySpec) -> Array:
 
 def _never_returned(summary: str, way: Way, ranks: int) -> Finding:
     text = (
-        f"{summary}: {way.name} transfer by {ranks} ranks did not end within {_SECONDS:g} s: some "
+        f"{summary}: {way.name} transfer by {ranks} ranks did not end within {SECONDS:g} s: some "
         "rank waits in a collective call for others"
     )
     remedy = "try another --scratch (one that all nodes share), fewer ranks, or another MPI-IO"

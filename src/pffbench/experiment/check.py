@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,9 +14,10 @@ import msgspec
 
 from pffbench.backends.array_spec import Capabilities
 from pffbench.backends.registry import backend_class, missing_library
+from pffbench.backends.shared_files import built_for_mpi, serial_library
 from pffbench.case import Case, Parameters
 from pffbench.data import file_source
-from pffbench.errors import ImpossibleCaseError, UserError
+from pffbench.errors import ImpossibleCaseError, UnsupportedCaseError, UserError
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.plan import Contents, Cost, Plan, contents_of, cost_of, of_arrays
 from pffbench.experiment.schema import Experiment
@@ -79,8 +81,17 @@ _STAGED_REPETITIONS = 10
 _REMEMBERED = 1024
 
 
-def make_plan(loaded: LoadedExperiment, ranks: int) -> Plan:
+def make_plan(loaded: LoadedExperiment, ranks: int, no_mpi: str | None = None) -> Plan:
     """Check all cases for a number of ranks.
+
+    Parameters
+    ----------
+    loaded : LoadedExperiment
+        The experiment with all its cases.
+    ranks : int
+        Number of ranks.
+    no_mpi : str, optional
+        Why the run has no MPI; without a reason it has.
 
     Raises
     ------
@@ -89,11 +100,12 @@ def make_plan(loaded: LoadedExperiment, ranks: int) -> Plan:
     """
     cases: list[Case] = []
     left_out: list[tuple[str, str]] = []
+    unsupported: Counter[tuple[str, str]] = Counter()
     costs: dict[str, Cost] = {}
     memory = int(loaded.experiment.memory)
     with ExitStack() as stack:
         files = _Files(stack)
-        checker = _Checker(ranks)
+        checker = _Checker(ranks, no_mpi)
         for where, raw in loaded.cases:
             try:
                 case = _with_source(raw, where, files)
@@ -101,7 +113,10 @@ def make_plan(loaded: LoadedExperiment, ranks: int) -> Plan:
             except ImpossibleCaseError as error:
                 if loaded.experiment.impossible == "refuse" and not raw.roofline:
                     raise
-                left_out.append((raw.id, str(error).removeprefix(f"{where}: ")))
+                reason = str(error).removeprefix(f"{where}: ")
+                left_out.append((raw.id, reason))
+                if isinstance(error, UnsupportedCaseError):
+                    unsupported[raw.parameters.backend, reason] += 1
             else:
                 cases.append(case)
                 costs[case.id] = cost_of(case, ranks, memory, contents)
@@ -111,7 +126,11 @@ def make_plan(loaded: LoadedExperiment, ranks: int) -> Plan:
             f"because: {left_out[0][1]}"
         )
     experiment = _with_repetitions(loaded.experiment, cases)
-    return Plan(experiment, ranks, tuple(_together(cases)), tuple(left_out), costs)
+    limits = tuple(
+        f"{count} case{'s' * (count > 1)} of {backend} left out: {reason}"
+        for (backend, reason), count in unsupported.items()
+    )
+    return Plan(experiment, ranks, tuple(_together(cases)), tuple(left_out), costs, limits)
 
 
 def _with_repetitions(experiment: Experiment, cases: Iterable[Case]) -> Experiment:
@@ -147,8 +166,9 @@ def check_case(case: Case, ranks: int, where: str) -> None:
 class _Checker:
     """Checks cases; results that do not depend on options are computed once."""
 
-    def __init__(self, ranks: int) -> None:
+    def __init__(self, ranks: int, no_mpi: str | None = None) -> None:
         self._ranks = ranks
+        self._no_mpi = no_mpi
         self._stored = lru_cache(maxsize=_REMEMBERED)(self._look_at)
         self._possible = lru_cache(maxsize=_REMEMBERED)(self._look_at_arrays)
         self._lacking = cache(_lacking)
@@ -179,10 +199,23 @@ class _Checker:
         if reason := _beyond(p):
             raise ImpossibleCaseError(reason)
         if reason := self._lacking(p.backend):
-            raise ImpossibleCaseError(f"backend {p.backend} {reason}")
+            raise UnsupportedCaseError(f"backend {p.backend} {reason}")
+        if reason := self._unshared(p):
+            raise UnsupportedCaseError(reason)
         if reason := workload(p.workload).refuse(p, backend_class(p.backend)):
             raise ImpossibleCaseError(reason)
         return contents
+
+
+    def _unshared(self, p: Parameters) -> str | None:
+        """Return why the libraries here cannot open the files of a case, or None."""
+        kind = backend_class(p.backend)
+        by_mpi_io = kind.opens_by_mpi_io(p)
+        if by_mpi_io and (reason := serial_library(kind)):
+            return reason
+        if self._no_mpi is not None and (by_mpi_io or any(map(built_for_mpi, kind.libraries))):
+            return f"backend {p.backend} needs MPI, and this process has none ({self._no_mpi})"
+        return None
 
 
 def _lacking(backend: str) -> str | None:

@@ -239,6 +239,9 @@ class Plan(msgspec.Struct, frozen=True):
         Names of the cases that are impossible and may be skipped, each with the reason.
     costs : dict of str to Cost
         Cost of one repetition of each case, by its name.
+    limits : tuple of str
+        The cases that are left out because of the libraries that are installed: for each backend
+        and reason their number, the reason and the remedies.
     """
 
     experiment: Experiment
@@ -246,3 +249,8 @@ class Plan(msgspec.Struct, frozen=True):
     cases: tuple[Case, ...]
     left_out: tuple[tuple[str, str], ...]
     costs: Mapping[str, Cost]
+    limits: tuple[str, ...] = ()
+
+    def is_limit(self, reason: str) -> bool:
+        """Whether a case is left out for this reason because of the installed libraries."""
+        return any(text.endswith(f": {reason}") for text in self.limits)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
 import numpy as np
 
+from pffbench.parallel.single import mpi_of
+
 if TYPE_CHECKING:
     from mpi4py import MPI
 
@@ -61,14 +63,14 @@ class Agreement:
     __slots__ = ("_begin_reducing", "_comm", "_lowest", "_no_one", "_reduce")
 
     def __init__(self, comm: MPI.Intracomm) -> None:
-        from mpi4py import MPI  # here, so that planning a run never loads MPI
-
+        constants = mpi_of(comm)
         self._comm = comm
         self._no_one = comm.size
         #: The lowest rank that failed. It is reduced in place: where no rank has failed it holds
         #: afterwards the value that the next query needs.
         self._lowest = np.array(comm.size, dtype=np.int64)
-        how = MPI.IN_PLACE, (self._lowest, 1, MPI.INT64_T), MPI.MIN
+        reduced = (self._lowest, 1, constants.INT64_T)
+        how = constants.IN_PLACE, reduced, constants.MIN
         self._reduce = partial(comm.Allreduce, *how)
         self._begin_reducing = partial(comm.Iallreduce, *how)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pffbench.errors import UserError
 from pffbench.parallel.agreement import sleeping_barrier
+from pffbench.parallel.single import mpi_of
 from pffbench.parallel.topology import Team
 
 if TYPE_CHECKING:
@@ -22,17 +23,13 @@ N = TypeVar("N", int, float)
 
 def largest(comm: MPI.Intracomm, here: N) -> N:
     """Return the largest number of any rank; collective, equal on all."""
-    from mpi4py import MPI
-
-    found: N = comm.allreduce(here, op=MPI.MAX)
+    found: N = comm.allreduce(here, op=mpi_of(comm).MAX)
     return found
 
 
 def smallest(comm: MPI.Intracomm, here: N) -> N:
     """Return the smallest number of any rank; collective, equal on all."""
-    from mpi4py import MPI
-
-    found: N = comm.allreduce(here, op=MPI.MIN)
+    found: N = comm.allreduce(here, op=mpi_of(comm).MIN)
     return found
 
 

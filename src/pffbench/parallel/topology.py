@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+from pffbench.parallel.single import mpi_of
+
 if TYPE_CHECKING:
     from mpi4py import MPI
 
@@ -87,9 +89,7 @@ class Team:
     @classmethod
     def of(cls, comm: MPI.Intracomm) -> Team:
         """Find which ranks share a node; collective."""
-        from mpi4py import MPI
-
-        node = comm.Split_type(MPI.COMM_TYPE_SHARED, key=comm.rank)
+        node = comm.Split_type(mpi_of(comm).COMM_TYPE_SHARED, key=comm.rank)
         leader = node.bcast(comm.rank, root=0)
         placed = comm.allgather((socket.gethostname(), leader))
         numbers = {lead: i for i, lead in enumerate(sorted({lead for _, lead in placed}))}

@@ -54,7 +54,7 @@ def collect_provenance(
 
     return {
         "import_seconds": imported,
-        **job_facts(libraries, scratch, personal=personal),
+        **job_facts(team.comm, libraries, scratch, personal=personal),
         "ranks": ranks,
         "hosts": [facts for facts in hosts if facts is not None],
     }

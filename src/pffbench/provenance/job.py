@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pffbench.parallel.single import lack_of_mpi
 from pffbench.provenance.facts import Facts
 from pffbench.provenance.mpiio import mpi_io_facts
 from pffbench.provenance.slurm import slurm_facts
@@ -17,71 +18,26 @@ from pffbench.provenance.spack import find_environment, spack_facts
 from pffbench.storage.filesystem import filesystem
 
 if TYPE_CHECKING:
-    pass
+    from mpi4py import MPI
 
 
 _PREFIXES = (
-    "SLURM_",
-    "SLURMD_",
-    "PBS_",
-    "FLUX_",  # batch systems
-    "OMPI_",
-    "OPAL_",
-    "PMIX_",
-    "PMI_",
-    "PRTE_",
-    "MPICH_",
-    "MPIR_CVAR_",
-    "HYDRA_",
-    "I_MPI_",
-    "MV2_",
-    "PALS_",
-    "FI_",
-    "UCX_",
-    "ROMIO_",
-    "CRAY_",  # MPI and its networks
-    "HDF5_",
-    "H5",
-    "NETCDF_",
-    "NC_",
-    "PNETCDF_",
-    "ZARR_",
-    "BLOSC_",
-    "TENSORSTORE_",  # formats
-    "LUSTRE_",
-    "LLAPI_",
-    "LIBLUSTREAPI_",
-    "GPFS_",
-    "BEEGFS_",
-    "DARSHAN_",  # storage
-    "OMP_",
-    "OPENBLAS_",
-    "MKL_",
-    "KMP_",
-    "GOMP_",  # threads
-    "PFFBENCH_",
-    "SPACK_",
-    "PYTHON",
-    "MALLOC_",
-)
-
-
+    "SLURM_", "SLURMD_", "PBS_", "FLUX_",  # batch systems
+    "OMPI_", "OPAL_", "PMIX_", "PMI_", "PRTE_", "MPICH_", "MPIR_CVAR_", "HYDRA_", "I_MPI_", "MV2_",
+    "PALS_", "FI_", "UCX_", "ROMIO_", "CRAY_",  # MPI and its networks
+    "HDF5_", "H5", "NETCDF_", "NC_", "PNETCDF_", "ZARR_", "BLOSC_", "TENSORSTORE_",  # formats
+    "LUSTRE_", "LLAPI_", "LIBLUSTREAPI_", "GPFS_", "BEEGFS_", "DARSHAN_",  # storage
+    "OMP_", "OPENBLAS_", "MKL_", "KMP_", "GOMP_",  # threads
+    "PFFBENCH_", "SPACK_", "PYTHON", "MALLOC_",
+)  # fmt: skip
 _NAMES = {"LOADEDMODULES", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_PRELOAD", "LD_LIBRARY_PATH"}
-
-
 # What launchers tell their ranks about sockets, sessions and job numbers matters to nobody later.
 _NOISE = re.compile(
     "OMPI_MCA_orte_|OMPI_FILE_|PMIX_(SERVER|DSTORE|NAMESPACE|ID$|SECURITY|SYSTEM|BFROP|GDS)"
     "|SLURM_(SRUN_COMM|STEP_LAUNCHER|LAUNCH_NODE|PMIX|TASK_PID|WORKING_CLUSTER|PRIO_PROCESS)"
 )
-
-
 _SECRET = re.compile("TOKEN|KEY|PASSW|SECRET|COOKIE|CREDENTIAL|JWT", re.IGNORECASE)
-
-
 _HIDDEN = "<hidden>"
-
-
 # Who ran it and on whose account. Batch systems also tell directories, which name the same.
 _PERSONAL = re.compile(
     "(SLURM|SLURMD|PBS|PBS_O|FLUX)_([A-Z_]*_)?"
@@ -113,11 +69,15 @@ def environment_facts(environ: Mapping[str, str], *, personal: bool = False) -> 
     }
 
 
-def job_facts(libraries: Iterable[str], scratch: str, *, personal: bool) -> dict[str, Any]:
+def job_facts(
+    comm: MPI.Intracomm, libraries: Iterable[str], scratch: str, *, personal: bool
+) -> dict[str, Any]:
     """Find what is the same for all ranks and hosts of a job; rank 0 asks.
 
     Parameters
     ----------
+    comm : mpi4py.MPI.Intracomm
+        All ranks, which may be one without MPI; nothing here is collective.
     libraries : iterable of str
         Import names of what the cases use.
     scratch : str
@@ -125,14 +85,21 @@ def job_facts(libraries: Iterable[str], scratch: str, *, personal: bool) -> dict
     personal : bool
         Whether account and user of the batch job are kept.
     """
-    from mpi4py import MPI
-
     used = ["mpi4py", "h5py", *libraries]  # h5py writes ranks.h5 in every run
     return {
         "software": software_facts(dict.fromkeys(used)),
-        "mpi_io": mpi_io_facts(MPI.COMM_SELF, scratch),
+        "mpi_io": _mpi_io(comm, scratch),
         "filesystem": vars(filesystem(scratch)),
         "environment": environment_facts(os.environ, personal=personal),
         "slurm": slurm_facts(os.environ, personal=personal),
         "spack": spack_facts(find_environment(os.environ, Path(sys.prefix))),
     }
+
+
+def _mpi_io(comm: MPI.Intracomm, scratch: str) -> Facts:
+    """Identify the MPI-IO of a run; ``missing`` says why a run of one process has no MPI."""
+    if missing := lack_of_mpi(comm):
+        return {"missing": missing}
+    from mpi4py import MPI
+
+    return mpi_io_facts(MPI.COMM_SELF, scratch)

@@ -75,6 +75,8 @@ def longest_path(environ: Mapping[str, str], ranks: int) -> int | None:
     int or None
         None if only the system limits paths.
     """
+    if "mpi4py.MPI" not in sys.modules:  # the only process of a run without MPI
+        return None
     vendor, _ = _mpi().get_vendor()
     if vendor != "Open MPI" or environ.get(_REQUEST, "").startswith("romio"):
         return None

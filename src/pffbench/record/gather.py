@@ -7,11 +7,10 @@ from more than a few others and rank 0 receives little more than one report.
 from __future__ import annotations
 
 import math
-import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from pffbench.backends.base import StoredAs
 from pffbench.case import Case
 from pffbench.parallel.machine import MachineLoad
 from pffbench.parallel.process_counters import COUNTERS, IO
+from pffbench.parallel.single import mpi_of
 from pffbench.parallel.topology import Team
 from pffbench.phases import READ_PHASES
 from pffbench.storage.durability import DiskUsage, Settled
@@ -82,6 +82,7 @@ class Conditions:
             load.steal,
             load.cpu_pressure,
             load.io_pressure,
+            load.capacity,
             self.cpu_seconds,
         )
 
@@ -113,16 +114,21 @@ class Machine:
     io_pressure: float = 0.0
 
     @classmethod
-    def of(cls, numbers: Matrix, nodes: Sequence[int], seconds: float, cores: int) -> Machine:
-        """Reduce the ranks' numbers, shape (ranks, numbers), to the worst of each."""
+    def of(cls, numbers: Matrix, nodes: Sequence[int]) -> Machine:
+        """Reduce the ranks' numbers, shape (ranks, numbers), to the worst of each.
+
+        What others used is what all used less the processor time of this node's ranks, both in
+        the same interval.
+        """
         worst = numbers.max(axis=0)
         cpu: dict[int, float] = defaultdict(float)
         busy: dict[int, float] = defaultdict(float)
+        capacity: dict[int, float] = defaultdict(float)
         for node, row in zip(nodes, numbers, strict=True):
             cpu[node] += float(row[-1])
             busy[node] = max(busy[node], float(row[3]))
-        capacity = max(seconds * cores, 1e-9)
-        others = max(busy[node] - cpu[node] / capacity for node in busy)
+            capacity[node] = max(capacity[node], float(row[-2]), 1e-9)
+        others = max(busy[node] - cpu[node] / capacity[node] for node in busy)
         return cls(
             float(worst[0]),
             int(worst[1]),
@@ -250,7 +256,6 @@ def gather(
     each = np.array([observed.reads if phase in READ_PHASES else 1 for phase in phases])
     by_kind /= each[:, np.newaxis]
     verified, kernel, device = everywhere[:, 1:4].sum(axis=0)
-    seconds = (datetime.now(UTC) - started).total_seconds()
     return GatheredRepetition(
         case=repetition.case,
         number=number,
@@ -266,9 +271,7 @@ def gather(
         cpu=by_kind[4],
         faults=by_kind[5],
         peak_memory=everywhere[:, 0].astype(np.int64),
-        machine=Machine.of(
-            everywhere[:, 4:first], team.topology.nodes, seconds, os.cpu_count() or 1
-        ),
+        machine=Machine.of(everywhere[:, 4:first], team.topology.nodes),
         mismatches=told.all_mismatches,
         verified_bytes=int(verified),
         cache=observed.cache,
@@ -286,11 +289,9 @@ def gather(
 
 def _job_seconds(team: Team, parts: Sequence[tuple[float, ...]]) -> Matrix | None:
     """Add up on rank 0, for each phase, the slowest rank of each batch; collective."""
-    from mpi4py import MPI
-
     here = np.array([second for phase in parts for second in phase], dtype=np.float64)
     slowest = np.empty_like(here) if team.is_root else None
-    team.comm.Reduce(here, slowest, op=MPI.MAX, root=0)
+    team.comm.Reduce(here, slowest, op=mpi_of(team.comm).MAX, root=0)
     if slowest is None:
         return None
     begins = np.cumsum([0, *(len(phase) for phase in parts[:-1])])

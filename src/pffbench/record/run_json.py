@@ -20,7 +20,7 @@ import msgspec
 
 from pffbench.case import PLAIN_NAME, ExperimentName
 from pffbench.errors import UserError
-from pffbench.regular_files import read_regular, write_replacing
+from pffbench.regular_files import read_regular, similar_path, write_replacing
 from pffbench.text import escaped, json_needs_escaping, one_line
 
 #: Version of the layout of a results directory; readers reject unknown versions.
@@ -107,6 +107,8 @@ class RunRecord:
         Which time of a phase is the job's.
     stops : list of str
         Reasons why cases stopped early; ``stopped_after`` of a case is its repetition count.
+    limits : list of str
+        Cases left out because of the libraries that are installed, with the reason and remedies.
     """
 
     run_id: str
@@ -138,6 +140,7 @@ class RunRecord:
     experiment_digest: str | None = None
     clock: str = "own"
     stops: list[str] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
 
     @property
     def last_written(self) -> dict[str, str]:
@@ -145,6 +148,13 @@ class RunRecord:
         if self.stage == "all":
             return {}
         return {name: _last_written(entry["parameters"]) for name, entry in self.cases.items()}
+
+    @property
+    def objection(self) -> str:
+        """The reason why the run is not valid; empty where none is known."""
+        if self.valid is False or self.reasons:
+            return self.reasons[0] if self.reasons else "see run.json"
+        return ""
 
     def save(self, directory: str | Path) -> None:
         """Replace `run.json` atomically: either the old or the new record remains."""
@@ -166,7 +176,10 @@ class RunRecord:
         try:
             data = _decoded(read_regular(path, LARGEST))
         except FileNotFoundError:
-            why = "it holds no run.json" if path.parent.is_dir() else "there is no such directory"
+            why = "it holds no run.json"
+            if not path.parent.is_dir():
+                hint = one_line(similar_path(directory, directory=True))
+                why = f"there is no such directory{hint}"
             raise ValueError(f"{directory} is no results directory: {why}") from None
         except OSError as error:
             raise ValueError(
@@ -419,6 +432,7 @@ class RunEntry(msgspec.Struct):
     experiment_digest: str | None = None
     clock: Literal["own", "synced"] = "own"
     stops: list[str] = []
+    limits: list[str] = []
 
 
 def check_layout(data: object) -> None:

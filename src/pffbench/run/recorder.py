@@ -67,6 +67,7 @@ def new_record(
         experiment_file=experiment_file,
         cases={case.id: _case_entry(case, plan, there) for case in plan.cases},
         left_out=[{"case": name, "reason": reason} for name, reason in plan.left_out],
+        limits=list(plan.limits),
         scratch=scratch,
         topology={
             "hosts": topology.hosts,

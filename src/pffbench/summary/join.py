@@ -116,6 +116,8 @@ def _record(runs: Sequence[tuple[str | Path, Summary]]) -> RunRecord:
         imported=" and ".join(imported) or None,
         cases={name: e for _, record in reversed(records) for name, e in record.cases.items()},
         left_out=[entry for _, record in records for entry in record.left_out],
+        # What one environment lacks another one may have measured.
+        limits=[text for text in first.limits if all(text in r.limits for _, r in records)],
         status=unfinished[0] if unfinished else first.status,
         valid=False if False in verdicts else None if None in verdicts else True,
         reasons=[f"{name}: {text}" for name, record in records for text in record.reasons],

