@@ -20,6 +20,7 @@ PIP_REMEDIES = {
 _OTHER_REMEDIES = "conda-forge's mpi builds (environment.yml), the site's modules, or Spack"
 
 
+@cache
 def built_for_mpi(package: str) -> bool | None:
     """Return whether a package was built for parallel I/O; None if that cannot be determined."""
     trace = _TRACES.get(package)
