@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help env bench study test perf lint lock clean
+.PHONY: help env bench study test perf lint site lock clean
 
 # MPI processes of `make bench` and `make study`: as many as cores, four at most.
 RANKS ?= $(shell setup/ranks)
@@ -22,7 +22,7 @@ env: ## make the environment in .venv, or find that it is ready
 	@setup/bootstrap
 
 bench: ## compare the formats on one process for each core, four at most, or RANKS=4; ARGS="…" go to pffbench
-	@setup/run bash -c 'exec "$$PFFBENCH_MPIEXEC" -n "$$0" python -m pffbench "$$@"' $(RANKS) $(ARGS)
+	@setup/run bash -c 'exec "$$PFFBENCH_MPIEXEC" -n "$$0" python -m pffbench run "$$@"' $(RANKS) $(ARGS)
 
 study: ## redo a published study, its numbers beside; STUDY=file-format-testing RANKS=4 ARGS="…"
 	@ZARR2=$(ZARR2) setup/study "$(STUDY)" $(RANKS) $(ARGS)
@@ -38,6 +38,9 @@ lint: ## check style (ruff), types (mypy) and the directions of imports
 	@setup/run ruff check
 	@setup/run mypy
 	@setup/run lint-imports --no-cache
+
+site: ## build the documentation into .build/site; a warning, such as of a dead link, is an error
+	@NO_MKDOCS_2_WARNING=1 setup/run mkdocs build --strict
 
 lock: ## refresh the pinned versions
 	@setup/lock

@@ -13,6 +13,7 @@ import numpy as np
 from pffbench.phases import MOVING, TOTALS, in_order
 from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Spread
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
+from pffbench.text import value_text
 
 _MIB = 2**20
 
@@ -200,10 +201,6 @@ def label(case: CaseSummary) -> str:
     return " ".join(word for word in (s.backend, settings, s.transfer, case.variant) if word)
 
 
-def _word(value: object) -> str:
-    return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
 def differences(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """Return for each comparison the parameters in which it differs from another.
 
@@ -212,7 +209,7 @@ def differences(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, 
     groups : dict of str to dict
         For each comparison the parameters that its cases have in common.
     """
-    words = {name: {k: _word(v) for k, v in common.items()} for name, common in groups.items()}
+    words = {name: {k: value_text(v) for k, v in common.items()} for name, common in groups.items()}
     keys = dict.fromkeys(key for common in words.values() for key in common)
     telling = [key for key in keys if len({common.get(key) for common in words.values()}) > 1]
     return {

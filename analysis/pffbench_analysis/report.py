@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,8 +12,7 @@ from matplotlib.figure import Figure
 from pffbench.errors import UserError
 from pffbench.regular_files import make_own_directory
 from pffbench.summary.export import write_fom, write_summary
-from pffbench.summary.join import joined
-from pffbench.summary.summary import Summary, summarise
+from pffbench.summary.summary import Summary
 from pffbench_analysis.answer import answer_notes, answer_panels, margin_of
 from pffbench_analysis.captions import (
     alarms,
@@ -25,20 +23,17 @@ from pffbench_analysis.captions import (
     stamp,
 )
 from pffbench_analysis.charts import charts, differences
+from pffbench_analysis.derived_files import slug, writing
 from pffbench_analysis.figures import draw
 from pffbench_analysis.forest import draw_answer
 from pffbench_analysis.framing import Words
 from pffbench_analysis.page import write_page
 from pffbench_analysis.pareto.command import write_pareto
 from pffbench_analysis.published.writing import write_published
+from pffbench_analysis.runs import readable, readable_joined
 from pffbench_analysis.saving import Drawing, save, save_all
 
-__all__ = [
-    "drawings", "figures", "file_names", "readable", "readable_joined", "report", "report_joined",
-    "save", "slug",
-]  # fmt: skip
-
-_LONGEST_NAME = 100
+__all__ = ["drawings", "figures", "file_names", "report", "report_joined", "save"]
 
 
 def report(runs: Sequence[str | Path]) -> Iterator[Path]:
@@ -56,11 +51,8 @@ def report(runs: Sequence[str | Path]) -> Iterator[Path]:
     """
     summaries = [(Path(run), readable(run)) for run in runs]
     for directory, summary in summaries:
-        try:
+        with writing(directory):
             yield from _report(directory, summary)
-        except OSError as error:
-            where = error.filename or directory
-            raise UserError(f"{where} cannot be written: {error.strerror}") from None
 
 
 def report_joined(runs: Sequence[str | Path], directory: str | Path) -> Iterator[Path]:
@@ -88,35 +80,9 @@ def report_joined(runs: Sequence[str | Path], directory: str | Path) -> Iterator
     place = Path(directory)
     if (place / "run.json").exists():
         raise UserError(f"{place} holds a run; give a joined report a directory of its own (--out)")
-    try:
+    with writing(place):
         place.mkdir(parents=True, exist_ok=True)
         yield from _report(place, summary)
-    except OSError as error:
-        raise UserError(f"{error.filename or place} cannot be written: {error.strerror}") from None
-
-
-def readable_joined(runs: Sequence[str | Path]) -> Summary:
-    """Summarise runs that belong together as one; raises as `report_joined` does."""
-    return joined([(run, readable(run)) for run in runs])
-
-
-def readable(run: str | Path) -> Summary:
-    """Summarise a run.
-
-    Raises
-    ------
-    UserError
-        The directory holds no run, not one of this version, or one without any result.
-    """
-    try:
-        summary = summarise(run)
-    except ValueError as error:
-        raise UserError(str(error)) from None
-    except (TypeError, KeyError) as error:  # the version fits, the content does not
-        raise UserError(f"{run} holds what pffbench did not write: {error}") from None
-    if not summary.groups:
-        raise UserError(f"{run} holds no repetition that counts: it ended before the first one did")
-    return summary
 
 
 def _report(directory: Path, summary: Summary) -> Iterator[Path]:
@@ -199,8 +165,3 @@ def file_names(summary: Summary) -> dict[str, str]:
         names[group] = slug("-".join([*stem, *(f"{key}-{value}" for key, value in own.items())]))
     taken = list(names.values())
     return {g: n if taken.count(n) == 1 else f"{n}-{g[-8:]}" for g, n in names.items()}
-
-
-def slug(text: str) -> str:
-    """Return text as part of a file name."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text.replace("×", "x"))[:_LONGEST_NAME].strip("-.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 #: Placeholder for a fact that only the other run has recorded.
 ABSENT = "–"
+_EMPTY = "holds no repetition that counts: it ended before the first one did"
 
 
 class EmptyRunError(UserError):
@@ -70,9 +71,7 @@ class Run:
             raise UserError(str(error)) from None
         samples = rows[_complete(rows, record)].reset_index(drop=True)
         if samples["warmup"].all():
-            raise EmptyRunError(
-                f"{path} holds no repetition that counts: it ended before the first one did"
-            )
+            raise EmptyRunError(f"{path} {_EMPTY}")
         return cls(path, record, samples)
 
     def summary(self) -> Summary:
@@ -115,6 +114,32 @@ class Run:
     def nodes(self) -> int:
         """Number of nodes; 1 if not recorded."""
         return len(set(self.record.topology.get("nodes", [0])))
+
+
+def readable(run: str | Path) -> Summary:
+    """Summarise a run.
+
+    Raises
+    ------
+    UserError
+        The directory holds no run, not one of this version, or one without any result.
+    """
+    from pffbench.summary.summary import summarise
+
+    try:
+        summary = summarise(run)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    if not summary.groups:
+        raise EmptyRunError(f"{run} {_EMPTY}")
+    return summary
+
+
+def readable_joined(runs: Sequence[str | Path]) -> Summary:
+    """Summarise runs that belong together as one (see `pffbench.summary.join`)."""
+    from pffbench.summary.join import joined
+
+    return joined([(run, readable(run)) for run in runs])
 
 
 @dataclass(frozen=True)

@@ -57,28 +57,35 @@ class Parameters(
     Parameters
     ----------
     backend : str
-        Name of the backend.
+        Name of the backend: the format and the library that writes it.
     layout : {"shared", "own", "file_per_process"}
-        One array cut over the ranks; each rank's own arrays in one file; or a file for each rank.
+        Where arrays lie. ``shared``: one array cut over the ranks. ``own``: one file in which each
+        rank has its own arrays. ``file_per_process``: a file for each rank.
     transfer : {"independent", "collective"}
-        How ranks move data in a file that they share.
+        How ranks move data in a file that they share: by calls of their own, or all together.
     settings : {"matched", "defaults"}
-        ``matched``: equal work for all (same chunks, no fill, no compression unless a codec is
-        named). ``defaults``: each library as a user gets it out of the box.
+        How alike the libraries are made. ``matched``: equal work for all (same chunks, no fill, no
+        compression unless a codec is named). ``defaults``: each library as it comes.
     dtype : str, optional
         Element type; ``float32``, ``uint16`` of volumes (image, dense, sparse), or that of the file
         with ``source: file``.
     source : str
-        Source of the data, one of `pffbench.data.SOURCES`.
-    file, variable : str, optional
-        With ``source: file``: the user's file and the variable in it.
+        Data that are written: ``uniform`` (incompressible), ``integers``, ``constant``, ``smooth``,
+        ``cris`` (spectra of a sounder, hardly compressible), the volumes ``image`` (as tomography
+        makes them), ``dense`` and ``sparse`` (labels), or ``file``, which is your own data.
+    file : str, optional
+        With ``source: file``: your HDF5, netCDF, Zarr or .npy file; ``package:NAME/PATH`` is a file
+        of an installed Python package.
+    variable : str, optional
+        With ``source: file``: the variable in the file.
     chunks : {"auto", "block", "contiguous"} or list of int
-        ``block``: one chunk is one rank's part. ``auto``: ``block`` in ``matched``, the library's
-        choice in ``defaults``.
+        Chunk shape. ``block``: one chunk is one rank's part. ``contiguous``: no chunks. ``auto``:
+        ``block`` in ``matched``, the library's choice in ``defaults``.
     codec : {"auto", "none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc"}
-        ``auto``: none in ``matched``, the library's choice in ``defaults``.
+        Compression of the chunks. ``auto``: none in ``matched``, the library's choice in
+        ``defaults``.
     level : int, optional
-        Level of the codec; 4 for gzip, 3 for zstd, 5 for blosc when not given.
+        Level of the codec: 4 for gzip, 3 for zstd, 5 for blosc when not given.
     compressor : {"blosclz", "lz4", "lz4hc", "zlib", "zstd"}, optional
         Compressor inside Blosc; lz4 when not given.
     shuffle : {"none", "byte", "bit"}, optional
@@ -87,9 +94,11 @@ class Parameters(
         End of writing: close; with a library flush before it; with the bytes and directories on the
         device after it.
     cache : {"warm", "shifted", "dropped", "separate", "copied"}
-        State of the page cache before reading; with ``separate`` one job writes and another
-        one, on other nodes, reads (``--stage``); with ``copied`` a copy under another name is
-        read, which studies take for cold and is not: the resident part is measured.
+        State of the page cache before reading. ``warm``: what was written is still in memory.
+        ``shifted``: a rank reads what a rank on another node wrote. ``dropped``: the pages were
+        evicted. ``separate``: one job writes and another one, on other nodes, reads (``--stage``).
+        ``copied``: a copy under another name is read, which studies take for cold and is not; the
+        resident part is measured.
     """
 
     backend: str
@@ -124,8 +133,9 @@ class Parameters(
 
     @property
     def transfer_of_reads(self) -> Transfer:
-        """How ranks read in a file that they share; a workload may let it differ from writing."""
-        return self.transfer
+        """How ranks read in a file that they share; some workloads let it differ from writing."""
+        reading: Transfer | None = getattr(self, "read_transfer", None)
+        return reading or self.transfer
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import keyword
 import os
 import sys
@@ -16,13 +17,14 @@ from pffbench import __version__
 from pffbench.cli_options import (
     add_compare,
     add_import,
+    add_json,
     add_plan,
     add_recommend,
     add_report,
     add_scaling,
 )
 from pffbench.errors import NOT_VALID, VALID, UserError
-from pffbench.parallel.launcher import speaks_for_all
+from pffbench.parallel.launcher import is_launched, speaks_for_all
 from pffbench.run.options import add_arguments as add_run
 from pffbench.run.output import best_effort_output, status_after
 from pffbench.text import one_line
@@ -30,7 +32,7 @@ from pffbench.text import one_line
 #: Exit status of a program that Ctrl-C ended, as shells report it.
 _INTERRUPTED = 130
 _COMMANDS = {
-    "run": "run an experiment on all ranks (the default command)",
+    "run": "run an experiment on all ranks; without a name, the built-in one",
     "plan": "print the cases of an experiment and their cost; write nothing",
     "doctor": "check the software and this machine, and name remedies",
     "report": "rebuild summary, tables and plots of results directories",
@@ -44,12 +46,31 @@ _COMMANDS = {
     "schema": "print the JSON Schema of an experiment",
 }
 
-_OVERVIEW = """\
-Compares parallel HDF5, parallel netCDF4 and Zarr, beside raw MPI-IO and POSIX.
+_PURPOSE = "Compares parallel HDF5, parallel netCDF4 and Zarr with raw MPI-IO and POSIX."
+_SHORT_HELP = f"""\
+{_PURPOSE}
 
-  mpiexec -n 4 python -m pffbench                  the default comparison
+  pffbench run                     compare the formats here; about two minutes
+    mpiexec -n 4 pffbench run        on 4 ranks (srun -n 64 in a Slurm job)
+  pffbench plan EXPERIMENT.yaml    what an experiment would do, and its cost
+  pffbench report RUN              tables, figures and a page of a finished run
+  pffbench recommend RUN           the format to use, and a program
+    pffbench compare BASE NEW        which of two runs is faster
+  pffbench doctor                  what works here, and remedies for the rest
+
+RUN is the results directory that a run names at its end. All commands:
+pffbench --help. Under a launcher (mpiexec, srun) "python -m pffbench" without
+a command is "run".
+"""
+_OVERVIEW = f"""\
+{_PURPOSE}
+
+  mpiexec -n 4 python -m pffbench run              the built-in comparison
   srun -n 64 python -m pffbench run exp.yaml       an experiment, inside an allocation
   pffbench plan exp.yaml --ranks 64                what it would do
+
+Without a command, the program runs the built-in comparison under a launcher
+(mpiexec, srun), and prints a short help elsewhere.
 """
 _STATUSES = """\
 exit status:
@@ -64,8 +85,8 @@ exit status:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the program and leave with its exit status; `pffbench --help` lists them."""
-    given = _with_command(list(sys.argv[1:] if arguments is None else arguments))
-    of_run = given[0] == "run" and not {"-h", "--help"} & set(given)
+    given = with_command(list(sys.argv[1:] if arguments is None else arguments))
+    of_run = given[:1] == ["run"] and not {"-h", "--help"} & set(given)
     with best_effort_output(of_run=of_run) as output:
         try:
             status = _done(given)
@@ -76,6 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _done(given: Sequence[str]) -> int:
     """Run a command and return its exit status."""
+    if not given:
+        print(_SHORT_HELP, end="")
+        return VALID
     parsed = make_parser(given[0]).parse_args(given)
     module = f"{parsed.command}_" if keyword.iskeyword(parsed.command) else parsed.command
     try:
@@ -128,11 +152,19 @@ def reading(parsed: argparse.Namespace) -> AbstractContextManager[None]:
     return readable(*filter(None, [given.get("base"), *runs]))
 
 
-def _with_command(arguments: list[str]) -> list[str]:
-    """Insert the default command before arguments that name none."""
-    if arguments and (arguments[0] in _COMMANDS or arguments[0] in ("-h", "--help", "--version")):
+def with_command(arguments: list[str]) -> list[str]:
+    """Insert the command where none is named: `run`, unless it is wrong.
+
+    The program alone is `run` under a launcher, and stays without a command elsewhere.
+    """
+    if not arguments:
+        return ["run"] if is_launched(os.environ) else []
+    first = arguments[0]
+    if first in _COMMANDS or first in ("-h", "--help", "--version"):
         return arguments
-    return ["run", *arguments]
+    if first.startswith("-") or Path(first).suffix or "/" in first or Path(first).exists():
+        return ["run", *arguments]  # options of a run, or its experiment
+    return arguments
 
 
 class Parser(argparse.ArgumentParser):
@@ -142,7 +174,32 @@ class Parser(argparse.ArgumentParser):
         """Report the error in the command line, once, and end."""
         if not speaks_for_all(os.environ):
             sys.exit(VALID)  # the status of the reporting process is the job's
-        super().error(message)
+        super().error(f"{message}{self._meant(message)}")
+
+    def _meant(self, message: str) -> str:
+        """Return the option that was probably meant instead of an unknown one; often nothing."""
+        head, _, given = message.partition("unrecognized arguments: ")
+        if head or not given.startswith("-"):
+            return ""
+        parsers = [self]
+        for action in self._actions:
+            if isinstance(action.choices, dict):
+                parsers += action.choices.values()
+        known = [name for parser in parsers for name in parser._option_string_actions]
+        near = difflib.get_close_matches(given.split()[0].partition("=")[0], known, n=1)
+        return f"; did you mean {near[0]!r}?" if near else ""
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """Refuse an unknown command or choice, with the one that was probably meant."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            near = difflib.get_close_matches(str(value), list(map(str, action.choices or ())), n=1)
+            if not near:
+                raise
+            raise argparse.ArgumentError(
+                action, f"{error.message}; did you mean {near[0]!r}?"
+            ) from None
 
 
 def make_parser(command: str | None = None) -> argparse.ArgumentParser:
@@ -198,6 +255,7 @@ def _add_doctor(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="directory on the file system under test (example: --scratch /lustre/me)",
     )
+    add_json(parser)
 
 
 def _add_clean(parser: argparse.ArgumentParser) -> None:

@@ -23,6 +23,16 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
         help="show all cases, even if there are more than 200 "
         "(example: pffbench plan exp.yaml --all)",
     )
+    add_json(parser)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option of commands whose result programs read."""
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON document instead of text (example: --json)",
+    )
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
@@ -160,6 +170,35 @@ def add_recommend(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many times your program reads what it has written once (example: --reads 10)",
     )
+    parser.add_argument(
+        "--layout",
+        action="append",
+        default=[],
+        choices=("shared", "own", "file_per_process"),
+        help="only ways of this layout; several are compared with each other: one file or many? "
+        "(default: each layout by itself) (example: --layout shared --layout file_per_process)",
+    )
+    parser.add_argument(
+        "--format",
+        action="append",
+        default=[],
+        metavar="BACKEND",
+        help="only ways of this backend; may be given several times (example: --format hdf5)",
+    )
+    parser.add_argument(
+        "--transfer",
+        action="append",
+        default=[],
+        choices=("independent", "collective"),
+        help="only ways that write by this transfer (example: --transfer collective)",
+    )
+    parser.add_argument(
+        "--one-file",
+        action="store_true",
+        help="only ways that make a single file: neither a file for each process nor a directory "
+        "(example: --one-file)",
+    )
+    add_json(parser)
 
 
 def add_import(parser: argparse.ArgumentParser) -> None:

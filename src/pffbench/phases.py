@@ -24,34 +24,49 @@ class Phase(NamedTuple):
     does : {"files", "arrays", "data", "device"}
         Its work: opens or closes files or removes them, defines or opens arrays, moves data, or
         waits until data are on the device.
+    meaning : str
+        What is timed; the reference of the documentation has it.
     """
 
     name: str
     part: Part | None
     does: Literal["files", "arrays", "data", "device"]
+    meaning: str
 
 
 PHASES = (
-    Phase("create", "write", "files"),
-    Phase("define", "write", "arrays"),
-    Phase("write", "write", "data"),
-    Phase("commit", "write", "files"),
-    Phase("flush", "write", "device"),
-    Phase("close", "write", "device"),
-    Phase("sync", "write", "device"),
-    Phase("reopen", "update", "files"),
-    Phase("reopen_array", "update", "arrays"),
-    Phase("extend", "update", "arrays"),
-    Phase("update", "update", "data"),
-    Phase("flush_update", "update", "device"),
-    Phase("close_update", "update", "device"),
-    Phase("sync_update", "update", "device"),
-    Phase("open", "read", "files"),
-    Phase("open_array", "read", "arrays"),
-    Phase("read", "read", "data"),
-    Phase("close_read", "read", "files"),
+    Phase(
+        "create", "write", "files",
+        "making the store: the file, or the root of the Zarr hierarchy",
+    ),
+    Phase("define", "write", "arrays", "making the arrays in it, with their metadata"),
+    Phase("write", "write", "data", "moving the array data into the library"),
+    Phase("commit", "write", "files", "workload `versions`: making what is staged a version"),
+    Phase(
+        "flush", "write", "device",
+        "the library's flush; only with durability `flush` or `sync`, and in `versions`",
+    ),
+    Phase("close", "write", "device", "closing the store; HDF5 and netCDF still write here"),
+    Phase(
+        "sync", "write", "device",
+        "files and directories to the device; only with durability `sync`",
+    ),
+    Phase("reopen", "update", "files", "workload `updates`: opening the closed store to change it"),
+    Phase(
+        "reopen_array", "update", "arrays",
+        "workload `updates`: opening its arrays to change them",
+    ),
+    Phase("extend", "update", "arrays", "workload `updates`: making arrays longer"),
+    Phase("update", "update", "data", "workload `updates`: writing what is changed or appended"),
+    Phase("flush_update", "update", "device", "workload `updates`: as `flush`, after the changes"),
+    Phase("close_update", "update", "device", "workload `updates`: as `close`, after the changes"),
+    Phase("sync_update", "update", "device", "workload `updates`: as `sync`, after the changes"),
+    Phase("open", "read", "files", "opening the store to read"),
+    Phase("open_array", "read", "arrays", "opening its arrays"),
+    Phase("read", "read", "data", "moving the data into memory"),
+    Phase("close_read", "read", "files", "closing the store after reading"),
     # Ends a repetition: one without it was cut short.
-    Phase("remove", None, "files"),
+    Phase("remove", None, "files", "deleting the files"),
 )
 
 

@@ -8,7 +8,7 @@ nothing is lost and nothing takes effect.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 #: Controls of C0 and C1 except tab and newline, marks that change the direction of text, separators
@@ -68,8 +68,33 @@ def markdown_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(map(_inline, cells))} |"
 
 
+def markdown_table(
+    headings: Iterable[str], rows: Iterable[Iterable[str]], words: Collection[str] | None = None
+) -> Iterator[str]:
+    """Yield the lines of a Markdown table that shows these texts.
+
+    Parameters
+    ----------
+    headings : iterable of str
+        Names of the columns.
+    rows : iterable of iterable of str
+        Cells.
+    words : collection of str, optional
+        Columns of words, which stand to the left; the others hold numbers. By default all.
+    """
+    names = list(headings)
+    yield markdown_row(names)
+    yield markdown_row("---" if words is None or name in words else "---:" for name in names)
+    yield from map(markdown_row, rows)
+
+
 def _inline(text: str) -> str:
     return _MARKDOWN.sub(lambda match: f"\\{match[0]}", one_line(text).replace("<", "&lt;"))
+
+
+def value_text(value: object) -> str:
+    """Return the value of a parameter as text; of a shape such as ``621×4991×2600``."""
+    return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def escaped(value: Any) -> Any:

@@ -97,6 +97,13 @@ class Duration(float):
         return cls(float(number * _MILLISECONDS[unit] / 1000))
 
 
+def duration_text(seconds: float) -> str:
+    """Format a duration in whole seconds, minutes or hours, rounded."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 def _split(
     value: object, what: str, units: Mapping[str, int], example: str
 ) -> tuple[Fraction, str]:

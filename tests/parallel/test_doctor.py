@@ -129,20 +129,25 @@ import sys
 from mpi4py import MPI
 from pffbench.backends.null import Null, NullOptions
 from pffbench.doctor.io_test import Way, round_trip
-from pffbench.doctor.time_limit import Watch
+from pffbench.doctor.scratch import last_command, limited
 from pffbench.parallel.agreement import PhaseFailedError
 from pffbench.parallel.topology import Team
+from pffbench.parallel.watchdog import Watchdog
 from pffbench.storage.scratch import Scratch
 
 team = Team.of(MPI.COMM_WORLD)
 backend = Null(NullOptions({options}), "matched")
-scratch = Scratch.create(".", "trial") if team.is_root else None
-with Watch(scratch) as watch, watch.limit({seconds}, "told"):
+scratch = team.comm.bcast(Scratch.create(".", "trial") if team.is_root else None)
+at_end = last_command(scratch) if team.is_root else ()
+with (
+    Watchdog(team, {seconds}, at_end=at_end) as watchdog,
+    limited(watchdog, scratch, {seconds}, "told" if team.is_root else None),
+):
     try:
         round_trip(team, backend, "nowhere", Way("collective", "collective"))
     except PhaseFailedError as error:
         sys.stdout.write(f"rank {{team.rank}}: {{error}}\\n")
-if scratch is not None:
+if team.is_root:
     scratch.destroy()
 """
 
@@ -176,7 +181,7 @@ from pffbench.backends.hdf5 import Hdf5
 from pffbench.cli import main
 from pffbench.doctor import io_test as trial
 
-trial._SECONDS = 3
+trial.SECONDS = 3
 if MPI.COMM_WORLD.rank == 1:
     Hdf5.create = lambda *_: time.sleep(300)
 main(["doctor"])

@@ -149,7 +149,7 @@ def stored(tmp_path_factory):
         results = a_run(parent / f"{name}-results", [entry_of(told)], repetitions=6)
         place = parent / name
         place.mkdir()
-        (place / "program.py").write_text(printed_code(recommend([results])))
+        (place / "program.py").write_text(printed_code(recommend([results]).lines()))
         places.append(place)
     done = run([PROGRAMS / "run_all.py", *places], ranks=RANKS, timeout=600)
     assert done.status == 0, done.said
@@ -187,7 +187,7 @@ def test_what_no_library_offers_is_said_instead_of_code(tmp_path):
 def test_unlimited_dimensions_are_not_written_into_a_program(tmp_path):
     name, entry = entry_of({"backend": "netcdf4", **BLOCK})
     entry["options"]["dimensions"] = "unlimited_shared"
-    text = "\n".join(recommend([a_run(tmp_path, [(name, entry)], repetitions=6)]))
+    text = "\n".join(recommend([a_run(tmp_path, [(name, entry)], repetitions=6)]).lines())
     assert "```" not in text
     assert "netcdf4.dimensions: fixed is what to take" in " ".join(text.split())
 
@@ -196,6 +196,6 @@ def test_numbers_in_run_json_cannot_become_other_code(tmp_path):
     name, entry = entry_of({"backend": "hdf5", **BLOCK})
     entry["parameters"]["dtype"] = 'float32"); import os; os.abort(); ("'
     results = a_run(tmp_path, [(name, entry)], repetitions=6)
-    text = "\n".join(recommend([results]))
+    text = "\n".join(recommend([results]).lines())
     assert "```" not in text
     assert "of another pffbench" in text

@@ -13,8 +13,9 @@ pytestmark = pytest.mark.parallel
 CASE = {"workload": "hyperslab", "shape_per_rank": [4, 8], "backend": "hdf5", "durability": "sync"}
 PHASE = {
     "phases.py": (
-        '    Phase("sync", "write", "device"),\n',
-        '    Phase("sync", "write", "device"),\n    Phase("stat", "write", "files"),\n',
+        '    Phase("reopen", "update",',
+        '    Phase("stat", "write", "files", "asking for the size"),\n'
+        '    Phase("reopen", "update",',
     ),
     "workloads/write_read.py": (
         '    with repetition.step("inspection"):\n        _inspect(repetition)\n',

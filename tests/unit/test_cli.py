@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from launch import REPOSITORY, entries_below, environment, pffbench_cli, run
+from pffbench.cli import with_command
 
 HEAVY = ("mpi4py.MPI", "h5py", "netCDF4", "zarr", "pandas", "matplotlib")
 
@@ -51,6 +52,74 @@ def test_every_flag_has_help_with_an_example(command):
     for part in parts:
         if not part.startswith("-h"):
             assert "example:" in " ".join(part.split()), part
+
+
+#: Variables of launchers, which the shell of the tests may have too.
+NO_LAUNCHER = dict.fromkeys(
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_SIZE", "PMI_RANK", "PMIX_RANK",
+     "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+)  # fmt: skip
+
+
+def test_the_program_alone_says_what_people_do_with_it(tmp_path):
+    done = pffbench_cli(cwd=tmp_path, env=NO_LAUNCHER)
+    assert (done.status, done.stderr) == (0, "")
+    for command in ("run", "plan", "report", "recommend", "compare", "doctor"):
+        assert f"pffbench {command} " in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert entries_below(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("launcher", "expected"),
+    [
+        ({}, []),
+        ({"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0",
+          "SLURM_STEP_ID": "4294967291"}, []),  # a batch script
+        ({"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "64"}, ["run"]),
+        ({"OMPI_COMM_WORLD_SIZE": "1"}, ["run"]),
+        ({"PMI_SIZE": "4", "PMI_RANK": "0"}, ["run"]),
+        ({"PMIX_RANK": "0"}, ["run"]),
+        ({"ALPS_APP_PE": "3"}, ["run"]),
+    ],
+)  # fmt: skip
+def test_under_a_launcher_the_program_alone_runs(monkeypatch, launcher, expected):
+    for name in NO_LAUNCHER:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in launcher.items():
+        monkeypatch.setenv(name, value)
+    assert with_command([]) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["exp.yaml"], ["run", "exp.yaml"]),
+        (["--set", "seed=2"], ["run", "--set", "seed=2"]),
+        (["some/folder"], ["run", "some/folder"]),
+        (["plan"], ["plan"]),
+        (["rnu"], ["rnu"]),
+    ],
+)
+def test_an_experiment_or_options_alone_are_those_of_a_run(arguments, expected):
+    assert with_command(arguments) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["rn"], "run"),
+        (["recomend", "results"], "recommend"),
+        (["plan", "--rank-s", "3"], "--ranks"),
+        (["run", "--scrach", "/tmp"], "--scratch"),
+        (["run", "--progress", "plane"], "plain"),
+    ],
+)
+def test_what_was_probably_meant_is_named(arguments, meant, tmp_path):
+    done = pffbench_cli(*arguments, cwd=tmp_path)
+    assert done.status == 2
+    assert f"did you mean {meant!r}?" in done.stderr
+    assert entries_below(tmp_path) == []
 
 
 def test_an_unknown_flag_is_refused_with_the_usage():
@@ -192,7 +261,7 @@ def test_backends_and_workloads_are_told_with_their_options():
     backends = pffbench_cli("backends").stdout
     for name in ("hdf5", "netcdf4", "zarr", "mpiio", "posix", "null"):
         assert re.search(rf"^{name}: ", backends, re.MULTILINE)
-    assert re.search(r"hdf5\.alignment .*default none", backends)
+    assert re.search(r"hdf5\.alignment: .*default none.*\n +Objects of at least", backends)
     workloads = pffbench_cli("workloads").stdout
     assert re.search(r"^datasets: ", workloads, re.MULTILINE)
     assert re.search(r"^hyperslab: ", workloads, re.MULTILINE)

@@ -11,7 +11,7 @@ from launch import REPOSITORY, pffbench_cli
 from pffbench.summary.export import fom_lines
 from pffbench.summary.summary import summarise
 
-DOCUMENT = (REPOSITORY / "docs" / "results.md").read_text()
+DOCUMENT = (REPOSITORY / "docs" / "other-programs.md").read_text()
 
 
 def lines_of(run):
@@ -21,9 +21,9 @@ def lines_of(run):
 
 
 def documented(name):
-    """Return an expression as docs/results.md has it, in the code of a harness."""
+    """Return an expression as docs/other-programs.md has it, in the code of a harness."""
     found = re.findall(rf"{name}r'([^']+)'", DOCUMENT)
-    assert found, f"docs/results.md shows no {name}"
+    assert found, f"docs/other-programs.md shows no {name}"
     return found
 
 

@@ -34,7 +34,7 @@ from pffbench_analysis.pareto import (
 from pffbench_analysis.pareto.advice import headline, markdown
 from pffbench_analysis.pareto.choices import choices
 from pffbench_analysis.pareto.figure import draw_kind
-from pffbench_analysis.pareto.separation import shown_faster
+from pffbench_analysis.pareto.front import shown_faster
 from pffbench_analysis.report import report
 
 MIB = 2**20

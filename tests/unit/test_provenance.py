@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import pffbench
-from pffbench.provenance.binding import as_ranges, memory_limit, rank_facts
+from pffbench.proc import number_ranges
+from pffbench.provenance.binding import memory_limit, rank_facts
 from pffbench.provenance.job import environment_facts
 from pffbench.provenance.node import host_facts
 from pffbench.provenance.software import checkout_facts, software_facts, spack_hash
@@ -40,7 +41,7 @@ def test_rank_facts_are_those_of_this_process():
     assert facts["host"] == socket.gethostname()
     assert facts["pid"] == os.getpid()
     assert facts["cpus"] == len(os.sched_getaffinity(0))
-    assert facts["affinity"] == as_ranges(os.sched_getaffinity(0))
+    assert facts["affinity"] == number_ranges(os.sched_getaffinity(0))
 
 
 def test_binding_shows(tmp_path):
@@ -70,7 +71,7 @@ def test_host_facts():
 @pytest.mark.parametrize(("numbers", "expected"), [
     (set(), ""), ({5}, "5"), ({0, 1, 2, 3, 8, 10, 11}, "0-3,8,10-11")])
 def test_ranges(numbers, expected):
-    assert as_ranges(numbers) == expected
+    assert number_ranges(numbers) == expected
 
 
 def test_the_tightest_limit_above_a_process_counts_version_2(tmp_path):

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import io
+import json
+import re
+
 import numpy as np
 import pytest
+from rich.console import Console
 
 from drawn_runs import FLOOR, PHASES, a_case, a_run, a_sample
 from launch import pffbench_cli
 from pffbench.cli import make_parser
+from pffbench.commands.recommend import print_markdown
 from pffbench.errors import UserError
 from pffbench.record.samples import SamplesLog
 from pffbench.summary.rank_test import FEWEST
 
 pytest.importorskip("pandas")
 
-from pffbench_analysis.recommend import Weights, advise, recommend
+from pffbench_analysis.recommend import Filters, Weights, advise, recommend
 
-CASES = [a_case("hdf5"), a_case("netcdf4"), a_case("zarr", layout="own"), a_case("mpiio")]
+CASES = [a_case("hdf5"), a_case("netcdf4"), a_case("zarr"), a_case("mpiio")]
 
 
 def timed_run(directory, seconds, cases=CASES, repetitions=8, **record):
@@ -89,14 +95,14 @@ def test_weights_decide_between_fast_writing_and_fast_reading(tmp_path):
     for told, backend in (("1:0", "hdf5"), ("1:1", "hdf5"), ("1:10", "netcdf4")):
         done = pffbench_cli("recommend", run, "--weight", told)
         assert done.status == 0, done.said
-        assert f"**Take {backend}, one shared array" in done.stdout, told
+        assert f"- **Take** {backend}, one shared array" in done.stdout, told
     assert pffbench_cli("recommend", run, "--reads", "10").stdout == done.stdout
 
 
 def test_raw_bytes_are_never_recommended(tmp_path):
     run = timed_run(tmp_path, noisy(np.random.default_rng(3), dict.fromkeys(
         ("hdf5", "netcdf4", "zarr"), (1.0, 1.0)) | {"mpiio": (0.1, 0.1)}))  # fmt: skip
-    assert "mpiio" not in "\n".join(recommend([run]))
+    assert "mpiio" not in "\n".join(recommend([run]).lines())
 
 
 @pytest.mark.parametrize(
@@ -115,9 +121,9 @@ def test_runs_that_nothing_follows_from_are_refused(tmp_path, record, reason):
     assert reason in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     good = timed_run(tmp_path / "good", noisy(np.random.default_rng(4), factors))
-    lines = recommend([bad, good])
+    lines = recommend([bad, good]).lines()
     assert reason in lines[0]
-    assert any(line.startswith("**Take") for line in lines)
+    assert any(line.startswith("- **Take**") for line in lines)
 
 
 def test_few_repetitions_and_short_phases_claim_nothing(tmp_path):
@@ -126,9 +132,10 @@ def test_few_repetitions_and_short_phases_claim_nothing(tmp_path):
         seconds = noisy(np.random.default_rng(5), factors, repetitions=few)
         run = timed_run(tmp_path / str(few), seconds, repetitions=few)
         assert all(not answer.slower for answer in answers(run))
-        text = "\n".join(recommend([run]))
-        assert "Writing: hdf5, one shared array has the smallest median" in text
-        assert "2 other way(s) are not told from it" in text
+        text = "\n".join(recommend([run]).lines())
+        assert "Writing: hdf5 has the smallest median" in text
+        assert "**As good here:** none is shown to be; not decided: netcdf4 (" in text
+        assert "**Avoid:** none is shown to be slower." in text
         assert "is fastest" not in text
     short = timed_run(
         tmp_path / "short",
@@ -148,11 +155,11 @@ def test_what_bounds_an_answer_is_told(tmp_path):
         noisy(np.random.default_rng(6), factors),
         provenance={"filesystem": {"type": "tmpfs", "in_memory": True}},
     )
-    text = "\n".join(recommend([run]))
+    text = "\n".join(recommend([run]).lines())
     for told in (
         "the files were in memory (tmpfs)",
         "came from the page cache",
-        "layouts file_per_process",
+        "layouts own, file_per_process",
         "transfers collective",
         "formats tensorstore",
         "settings defaults",
@@ -168,10 +175,10 @@ def test_several_runs_are_answered_apart_and_compared(tmp_path):
     for name, factor in (("small", 1.0), ("large", 3.0)):
         factors = {"hdf5": (factor, factor), "netcdf4": (2.0, 2.0), "zarr": (4, 4), "mpiio": (1, 1)}
         runs.append(timed_run(tmp_path / name, noisy(np.random.default_rng(7), factors)))
-    text = "\n".join(recommend(runs))
-    assert text.count("**Take hdf5") == text.count("**Take netcdf4") == 1
+    text = "\n".join(recommend(runs).lines())
+    assert text.count("**Take** hdf5") == text.count("**Take** netcdf4") == 1
     assert "The runs do not recommend the same" in text
-    assert "All runs recommend the same: hdf5" in "\n".join(recommend([runs[0], runs[0]]))
+    assert "All runs recommend the same: hdf5" in "\n".join(recommend([runs[0], runs[0]]).lines())
 
 
 @pytest.mark.parametrize("told", ["2", "1:2:3", "0:0", "-1:1", "a:b", "1:inf", "nan:1"])
@@ -195,3 +202,87 @@ def test_reading_by_another_transfer_is_a_way_of_doing_the_same_work(tmp_path):
     (work,) = advise(timed_run(tmp_path, seconds, cases)).works
     fastest = work.answers[1].first.candidate
     assert "collective transfer, independent reads" in fastest.label
+
+
+LAYOUTS = [
+    a_case("hdf5"), a_case("zarr"), a_case("hdf5", "collective"),
+    a_case("hdf5", layout="file_per_process"), a_case("mpiio"),
+]  # fmt: skip
+
+
+def a_run_of_layouts(directory):
+    """Make a run in which a file for each process is fastest, and Zarr slowest."""
+    seconds = {}
+    for name, entry in LAYOUTS:
+        p = entry["parameters"]
+        took = 0.5 if p["layout"] == "file_per_process" else 4.0 if p["backend"] == "zarr" else 1.0
+        seconds[name] = [np.full(8, took)] * 2
+    return timed_run(directory, seconds, LAYOUTS)
+
+
+def test_the_first_lines_are_the_choice_and_what_to_avoid(tmp_path):
+    lines = recommend([a_run_of_layouts(tmp_path)]).lines()
+    first = [line for line in lines if line.startswith("- **")]
+    assert lines.index(first[-1]) < lines.index("### Because")
+    assert first[0].startswith("- **Take** hdf5, one shared array")
+    assert first[1].startswith("- **As good here:** hdf5, collective transfer (1.00 times as long")
+    assert first[2].startswith("- **Avoid:** zarr, independent transfer (4.00 times as long")
+
+
+def test_a_layout_is_another_question_unless_several_are_named(tmp_path):
+    run = a_run_of_layouts(tmp_path)
+    shared, alone = advise(run).works
+    assert shared.choice.layout == "shared"
+    assert alone.choice.layout == "file_per_process"
+    assert "layouts own" in "\n".join(recommend([run]).lines())
+    named = Filters(layouts=("shared", "file_per_process"))
+    (both,) = advise(run, filters=named).works
+    assert both.choice.layout == "file_per_process"
+    assert [p.candidate.layout for p in both.answers[0].slower] == ["shared"] * 3
+
+
+def test_only_ways_that_pass_the_filters_are_compared(tmp_path):
+    run = a_run_of_layouts(tmp_path)
+    for given, labels in (
+        (["--one-file", "--format", "hdf5"], {"hdf5": 2}),
+        (["--layout", "shared", "--transfer", "independent"], {"hdf5": 1, "zarr": 1}),
+    ):
+        done = pffbench_cli("recommend", run, "--json", *given)
+        assert done.status == 0, done.said
+        (work,) = json.loads(done.stdout)["runs"][0]["works"]
+        ways = [way["label"].split(",")[0] for way in work["answers"][0]["ways"]]
+        assert {name: ways.count(name) for name in set(ways)} == labels
+    for given, told in (
+        (["--format", "netcdf4"], "--format netcdf4: the run has hdf5, zarr"),
+        (["--format", "zarr", "--layout", "file_per_process"], "no way of the run is left"),
+    ):
+        done = pffbench_cli("recommend", run, *given)
+        assert done.status == 2
+        assert told in done.stderr
+
+
+def test_json_has_the_content_of_the_text(tmp_path):
+    run = a_run_of_layouts(tmp_path)
+    told = json.loads(pffbench_cli("recommend", run, "--json").stdout)
+    assert (told["command"], told["format_version"]) == ("recommend", 1)
+    text = "\n".join(recommend([run]).lines()).replace("**", "")
+    for work in told["runs"][0]["works"]:
+        for sentence in (*work["sentences"], *work["doubts"], *work["not_tested"]):
+            assert sentence in text
+        assert work["no_program"] in text
+        assert work["take"] in {way["case"] for way in work["answers"][0]["ways"]}
+    slower = told["runs"][0]["works"][0]["answers"][0]["ways"][-1]
+    assert slower["standing"] == "slower"
+    assert slower["times_as_long"]["value"] == pytest.approx(4)
+
+
+def test_on_a_terminal_no_mark_of_markdown_is_left(tmp_path):
+    out = io.StringIO()
+    console = Console(file=out, width=60, force_terminal=True, color_system=None)
+    print_markdown(recommend([a_run_of_layouts(tmp_path)]).lines(), console)
+    shown = out.getvalue()
+    assert "**" not in shown
+    assert "```" not in shown
+    assert "# " not in re.sub(r".*import|.*# yours|  .*#.*", "", shown)
+    assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines())) <= 60 + 2
+    assert "• Take hdf5, one shared array" in shown

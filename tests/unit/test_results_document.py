@@ -1,4 +1,4 @@
-"""`docs/results.md` tells of every column of every table that a run and its report leave."""
+"""The documents tell of every column of the tables that a run and its report leave."""
 
 from __future__ import annotations
 
@@ -12,35 +12,30 @@ pytest.importorskip("matplotlib")
 from drawn_codecs import a_codecs_run
 from drawn_runs import a_case, a_run
 from launch import REPOSITORY
+from pffbench.docstrings import field_descriptions
 from pffbench.record.counters import COLUMNS as COUNTERS
+from pffbench.record.counters import Counted
 from pffbench.record.samples import COLUMNS as SAMPLES
+from pffbench.record.samples import Sample
+from pffbench.summary.csv_columns import CSV_COLUMNS
 from pffbench_analysis.page.tables import MARKS
 from pffbench_analysis.pareto.command import write_pareto
 from pffbench_analysis.published.writing import write_published
-from pffbench_analysis.report import readable, report
-
-DOCUMENT = (REPOSITORY / "docs" / "results.md").read_text(encoding="utf-8")
+from pffbench_analysis.report import readable
 
 
-def section(heading):
-    return re.split(r"^## ", DOCUMENT.split(f"\n## {heading}\n")[1], flags=re.MULTILINE)[0]
+def document(name):
+    return (REPOSITORY / "docs" / name).read_text(encoding="utf-8")
 
 
-def first_cells(heading, title):
-    """Return the first cells of the table of a section that begins with a title."""
-    table = section(heading).split(f"\n| {title}")[1].split("\n\n")[0]
+def first_cells(name, title):
+    """Return the first cells of the table of a document that begins with a title."""
+    table = document(name).split(f"\n| {title}")[1].split("\n\n")[0]
     return [line.split("|")[1] for line in table.splitlines()[2:]]
 
 
-def documented(heading, title="column", known=()):
-    """Return the names in these cells; ``a`` to ``b`` are all that the file has between."""
-    found = []
-    for cell in first_cells(heading, title):
-        names = re.findall(r"`([^`]+)`", cell)
-        if " to " in cell:
-            names = known[known.index(names[0]) : known.index(names[1]) + 1]
-        found += names
-    return found
+def names(cells):
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
 
 
 def columns_of(path):
@@ -48,25 +43,23 @@ def columns_of(path):
         return next(csv.reader(file))
 
 
-def test_samples():
-    assert documented("`samples.csv`") == list(SAMPLES)
+def test_every_column_of_the_samples_is_explained():
+    assert list(field_descriptions(Sample)) == list(SAMPLES)
 
 
-def test_summary(tmp_path):
-    run = a_run(tmp_path / "run", [a_case("hdf5"), a_case("zarr")])
-    list(report([run]))
-    columns = columns_of(run / "summary.csv")
-    assert documented("`summary.csv`", known=columns) == columns
+def test_every_column_of_the_counters_is_explained():
+    assert list(field_descriptions(Counted)) == list(COUNTERS)
+
+
+def test_every_column_of_the_summary_is_explained_in_a_sentence():
+    unexplained = [c.name for c in CSV_COLUMNS if not c.meaning.endswith(".")]
+    assert unexplained == []
 
 
 def test_the_codes_of_warnings():
-    assert documented("`summary.csv`", "code ") == list(MARKS)
+    assert names(first_cells("results.md", "code ")) == list(MARKS)
     for code, (letter, _) in MARKS.items():
-        assert f"| `{code}` | {letter} |" in section("`summary.csv`")
-
-
-def test_counters():
-    assert [name for name in COUNTERS if f"`{name}`" not in section("`counters.csv`")] == []
+        assert f"| `{code}` | {letter} |" in document("results.md")
 
 
 def test_pareto(tmp_path):
@@ -76,8 +69,7 @@ def test_pareto(tmp_path):
     columns = columns_of(run / "pareto.csv")
     # `stored_rate_mib_s` and its bounds: these have no names there.
     bounds = ["stored_rate_low_mib_s", "stored_rate_high_mib_s"]
-    told = section("Compression against speed")
-    assert [name for name in columns if f"`{name}`" not in told] == bounds
+    assert [name for name in columns if f"`{name}`" not in document("compression.md")] == bounds
 
 
 def test_published(tmp_path):
@@ -85,5 +77,4 @@ def test_published(tmp_path):
     case = a_case("hdf5", workload="datasets", **parameters)
     run = a_run(tmp_path / "run", [case], experiment={"study": "file-format-testing"})
     list(write_published(readable(run), run))
-    columns = columns_of(run / "published.csv")
-    assert documented("Published numbers", "column of", known=columns) == columns
+    assert names(first_cells("published.md", "column of")) == columns_of(run / "published.csv")

@@ -22,7 +22,7 @@ RECIPES = sorted((REPO / "packages").glob("*/package.py"))
 ENVIRONMENT = yaml.safe_load((ROOT / "spack.yaml").read_text())["spack"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: Extras that are no part of the program.
-FOR_DEVELOPERS = {"test", "lint"}
+FOR_DEVELOPERS = {"test", "lint", "docs"}
 #: Extras of packages that Spack has no recipe of.
 NOT_IN_SPACK = {"versioned-hdf5", "versions", "zarrs"}
 

@@ -13,7 +13,8 @@ from pffbench.run.output import make_console
 from pffbench_analysis.compare.comparison import SMALLEST_EFFECT, Comparison
 from pffbench_analysis.compare.judge import compare_runs
 from pffbench_analysis.compare.sentences import gate
-from pffbench_analysis.compare.verdict_table import print_comparison, write_csv, write_markdown
+from pffbench_analysis.compare.verdict_table import print_comparison, write_markdown, write_tables
+from pffbench_analysis.derived_files import writing
 from pffbench_analysis.runs import Run
 
 
@@ -90,7 +91,7 @@ def _written(
 
     drawn = [forest(comparison, allowed) for comparison in found]
     names = ["compare" if len(found) == 1 else f"compare-{n}" for n in range(1, len(found) + 1)]
-    try:
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         figures = [
             file
@@ -99,8 +100,6 @@ def _written(
             for file in save(figure, out / name)
         ]
         shown = [f"{n}.png" if d is not None else "" for n, d in zip(names, drawn, strict=True)]
-        write_csv(found, out / "compare.csv")
+        write_tables(found, out / "compare.csv")
         write_markdown(found, gates, shown, out / "compare.md")
-    except OSError as error:
-        raise UserError(f"{error.filename or out} cannot be written: {error.strerror}") from None
     return [out / "compare.md", out / "compare.csv", *figures]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pffbench.phases import TOTALS
-from pffbench_analysis.compare.estimate import RatioEstimate
+from pffbench_analysis.compare.estimate import NOTHING, UNKNOWN, MeasuredPhase, RatioEstimate
 from pffbench_analysis.runs import Difference, Run
 
 #: Smallest relative difference for a verdict: smaller ones seldom reproduce on another day.
@@ -67,18 +67,12 @@ class Pair:
         The verdict.
     reason : str
         Reason why it is not comparable, or no difference is shown; empty otherwise.
-    base_n, new_n : int
-        Numbers of counted repetitions.
-    base_median, new_median : float
-        Seconds; NaN where there are none.
-    ratio, low, high : float
-        New over base median seconds (above 1: slower) and its 95 % interval.
-    p : float
-        See `RatioEstimate`.
+    base, new : MeasuredPhase
+        The counted repetitions, which may be none.
     adjusted_p : float
         The p-value adjusted for the number of pairs of its family (Holm, 1979).
-    estimate : RatioEstimate or None
-        Estimate of the ratio; None without one.
+    estimate : RatioEstimate
+        The ratio of new over base seconds (above 1: slower); NaN without one.
     too_few : bool
         Whether it is not comparable for no other reason than too few repetitions.
     """
@@ -87,17 +81,26 @@ class Pair:
     phase: str
     verdict: Verdict
     reason: str = ""
-    base_n: int = 0
-    new_n: int = 0
-    base_median: float = math.nan
-    new_median: float = math.nan
-    ratio: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    p: float = math.nan
+    base: MeasuredPhase = NOTHING
+    new: MeasuredPhase = NOTHING
     adjusted_p: float = math.nan
-    estimate: RatioEstimate | None = None
+    estimate: RatioEstimate = UNKNOWN
     too_few: bool = False
+
+    @property
+    def ratio(self) -> float:
+        """New over base median seconds."""
+        return self.estimate.ratio
+
+    @property
+    def low(self) -> float:
+        """Lower bound of the 95 % interval of the ratio."""
+        return self.estimate.low
+
+    @property
+    def high(self) -> float:
+        """Upper bound of the 95 % interval of the ratio."""
+        return self.estimate.high
 
     @property
     def is_total(self) -> bool:
@@ -119,24 +122,13 @@ class Pair:
         """Whether a difference is shown."""
         return self.verdict in (Verdict.FASTER, Verdict.SLOWER)
 
-    @property
-    def upper(self) -> float:
-        """Upper bound of the ratio that holds with 95 %; NaN without an estimate."""
-        return math.nan if self.estimate is None else self.estimate.upper
-
-    @property
-    def shown(self) -> float:
-        """Smallest ratio that the repetitions detect; NaN without an estimate."""
-        return math.nan if self.estimate is None else self.estimate.shown
-
     def slower_than(self, limit: float) -> bool:
         """Whether it is shown to be slower by more than a limit, in view of all of its family."""
-        lower = math.nan if self.estimate is None else self.estimate.lower
-        return self.verdict is Verdict.SLOWER and lower > 1 + limit
+        return self.verdict is Verdict.SLOWER and self.estimate.lower > 1 + limit
 
     def within(self, limit: float) -> bool:
         """Whether it is shown not to be slower by more than a limit."""
-        return self.upper <= 1 + limit
+        return self.estimate.upper <= 1 + limit
 
     def changed(self, limit: float) -> bool:
         """Whether it is shown to differ by more than a limit, in either direction."""

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from pffbench.summary.dependence import variance_inflation
-from pffbench.summary.inference import holm
 from pffbench.summary.rank_test import (
     ALPHA,
-    FEWEST,
     Times,
     Values,
     ratio,
@@ -18,6 +18,39 @@ from pffbench.summary.rank_test import (
     smallest_ratio,
     unit_error,
 )
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredPhase:
+    """One phase, or sum of phases, of a case over the counted repetitions.
+
+    Parameters
+    ----------
+    seconds : array of float64
+        Job time of each repetition.
+    repetitions : tuple of int
+        Their numbers.
+    size : dict of str to int
+        Ranks, nodes, bytes and arrays.
+    """
+
+    seconds: Values
+    repetitions: tuple[int, ...]
+    size: Mapping[str, int]
+
+    @property
+    def n(self) -> int:
+        """Number of repetitions."""
+        return self.seconds.size
+
+    @property
+    def median(self) -> float:
+        """Median seconds; NaN without repetitions."""
+        return float(np.median(self.seconds)) if self.n else math.nan
+
+
+#: A phase that was not measured.
+NOTHING = MeasuredPhase(np.empty(0), (), {})
 
 
 @dataclass(frozen=True)
@@ -76,6 +109,11 @@ class RatioEstimate:
         return repetitions_for(abs(distance), self.unit, level) if distance else None
 
 
+_NAN = math.nan
+#: Without a ratio.
+UNKNOWN = RatioEstimate(_NAN, _NAN, _NAN, _NAN, _NAN, _NAN, _NAN, _NAN, 0)
+
+
 def estimate(
     base: Values,
     new: Values,
@@ -127,6 +165,3 @@ def dependence(
         )
         for tables in runs
     )
-
-
-__all__ = ["ALPHA", "FEWEST", "RatioEstimate", "Values", "dependence", "estimate", "holm"]

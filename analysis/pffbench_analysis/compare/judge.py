@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from pffbench.summary.inference import holm
 from pffbench.summary.labels import stored_as
+from pffbench.summary.rank_test import ALPHA, FEWEST, Values
 from pffbench_analysis.compare.comparison import (
     RAW,
     SMALLEST_EFFECT,
@@ -19,11 +21,10 @@ from pffbench_analysis.compare.comparison import (
     Pair,
     Verdict,
 )
-from pffbench_analysis.compare.estimate import ALPHA, FEWEST, Values, dependence, estimate, holm
+from pffbench_analysis.compare.estimate import MeasuredPhase, dependence, estimate
 from pffbench_analysis.compare.matching import match, only_raw
 from pffbench_analysis.compare.measured import (
     Measured,
-    MeasuredPhase,
     measured,
     obstacle,
     too_few,
@@ -74,34 +75,16 @@ def _pairs(cases: Sequence[CaseName], base: Measured, new: Measured) -> list[Pai
     against = "; ".join([*unfit(base), *unfit(new)])
     found = []
     for case in cases:
-        one, other = base.phases.get(case.base, {}), new.phases.get(case.new, {})
-        for phase in dict.fromkeys([*one, *other]):
+        phases = {**base.phases.get(case.base, {}), **new.phases.get(case.new, {})}
+        for phase in phases:
+            one, other = base.phase(case.base, phase), new.phase(case.new, phase)
             reason = against or obstacle(phase, (case.base, case.new), base, new)
-            both = one.get(phase), other.get(phase)
-            few = "" if reason else too_few(*both)
-            pair = _pair(case, phase, *both, reason or few)
-            found.append(replace(pair, too_few=bool(few)))
+            few = "" if reason else too_few(one, other)
+            refused = Verdict.NOT_COMPARABLE
+            found.append(
+                Pair(case, phase, refused, reason or few, one, other, too_few=bool(few))
+            )
     return found
-
-
-def _pair(
-    case: CaseName,
-    phase: str,
-    one: MeasuredPhase | None,
-    other: MeasuredPhase | None,
-    reason: str = "",
-) -> Pair:
-    def of(there: MeasuredPhase | None) -> tuple[int, float]:
-        return (0, math.nan) if there is None else (there.seconds.size, there.median)
-
-    (base_n, base_median), (new_n, new_median) = of(one), of(other)
-    verdict = Verdict.NOT_COMPARABLE
-    return Pair(case, phase, verdict, reason, base_n, new_n, base_median, new_median)
-
-
-def _seconds(pair: Pair, base: Measured, new: Measured) -> tuple[Values, Values]:
-    one, other = base.phases[pair.case.base], new.phases[pair.case.new]
-    return one[pair.phase].seconds, other[pair.phase].seconds
 
 
 def _judged_apart(
@@ -119,44 +102,30 @@ def _judged_apart(
         if not pair.reason:
             families[pair.is_total, pair.case.control].append(place)
     for places in families.values():
-        seconds = [_seconds(pairs[i], base, new) for i in places]
-        judged = _judged([pairs[i] for i in places], seconds, smallest, base, new)
+        judged = _judged([pairs[i] for i in places], smallest, base, new)
         for place, pair in zip(places, judged, strict=True):
             found[place] = pair
     return found
 
 
 def _judged(
-    pairs: Sequence[Pair],
-    seconds: Sequence[tuple[Values, Values]],
-    smallest: float,
-    base: Measured,
-    new: Measured,
+    pairs: Sequence[Pair], smallest: float, base: Measured, new: Measured
 ) -> list[Pair]:
     """Judge each pair, in view of their number."""
     tables = [base.tables, new.tables]
     inflations = {
         n: (dependence(tables, n), dependence(tables, n, cautious=False))
-        for n in {min(a.size, b.size) for a, b in seconds}
+        for n in {min(pair.base.n, pair.new.n) for pair in pairs}
     }
     estimates = []
-    for a, b in seconds:
-        now, later = inflations[min(a.size, b.size)]
-        estimates.append(estimate(a, b, now, len(pairs), later))
+    for pair in pairs:
+        now, later = inflations[min(pair.base.n, pair.new.n)]
+        estimates.append(estimate(pair.base.seconds, pair.new.seconds, now, len(pairs), later))
     adjusted = holm([found.p for found in estimates])
-    numbers = [
-        replace(
-            pair,
-            ratio=e.ratio,
-            low=e.low,
-            high=e.high,
-            p=e.p,
-            adjusted_p=q,
-            estimate=e,
-        )
+    return [
+        _verdict(replace(pair, estimate=e, adjusted_p=q), len(pairs), smallest)
         for pair, e, q in zip(pairs, estimates, adjusted, strict=True)
     ]
-    return [_verdict(pair, len(pairs), smallest) for pair in numbers]
 
 
 def _verdict(pair: Pair, number: int, smallest: float) -> Pair:
@@ -183,23 +152,19 @@ def _overall(
     for pair in judged:
         if pair.is_total and (name := _stands_for(pair.case, base.run)):
             groups[name, pair.phase].append(pair.case)
-    families: dict[bool, list[tuple[Pair, tuple[Values, Values]]]] = defaultdict(list)
+    families: dict[bool, list[Pair]] = defaultdict(list)
     for (name, phase), cases in groups.items():
         one = _mean([base.phases[case.base][phase] for case in cases])
         other = _mean([new.phases[case.new][phase] for case in cases])
         if name != RAW and len(cases) == 1:
             continue  # its reason is already given
-        if min(one.seconds.size, other.seconds.size) < FEWEST:
+        if min(one.n, other.n) < FEWEST:
             continue  # the cases have too few blocks in common
         label = f"{name}, {len(cases)} case{'' if len(cases) == 1 else 's'}"
         stands = CaseName("", "", label, cases[0].backend, control=name == RAW)
-        both = (one.seconds, other.seconds)
-        families[name == RAW].append((_pair(stands, phase, one, other), both))
-    found: list[Pair] = []
-    for _, members in sorted(families.items()):
-        pairs, seconds = zip(*members, strict=True)
-        found += _judged(pairs, seconds, smallest, base, new)
-    return tuple(found)
+        families[name == RAW].append(Pair(stands, phase, Verdict.SAME, "", one, other))
+    found = (_judged(pairs, smallest, base, new) for _, pairs in sorted(families.items()))
+    return tuple(pair for pairs in found for pair in pairs)
 
 
 def _stands_for(case: CaseName, run: Run) -> str:

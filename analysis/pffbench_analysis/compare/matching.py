@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pffbench.errors import UserError
+from pffbench.text import value_text
 from pffbench_analysis.compare.comparison import CaseName, Lone
 from pffbench_analysis.runs import ABSENT, Run
 
@@ -77,11 +78,8 @@ def _told(run: Run) -> dict[str, _Told]:
 
 
 def _texts(values: Mapping[str, Any], prefix: str = "") -> _Told:
-    return {f"{prefix}{key}": _text(value) for key, value in values.items() if value is not None}
-
-
-def _text(value: Any) -> str:
-    return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    given = {key: value for key, value in values.items() if value is not None}
+    return {f"{prefix}{key}": value_text(value) for key, value in given.items()}
 
 
 def _check(across: Sequence[str], cases: Iterable[_Told]) -> None:

@@ -12,7 +12,8 @@ import numpy as np
 from pffbench.parallel.clock import RESOLUTION
 from pffbench.phases import TOTALS
 from pffbench.summary.headline import takes_part
-from pffbench_analysis.compare.estimate import FEWEST, Values
+from pffbench.summary.rank_test import FEWEST
+from pffbench_analysis.compare.estimate import NOTHING, MeasuredPhase
 from pffbench_analysis.runs import Run
 
 if TYPE_CHECKING:
@@ -22,30 +23,6 @@ if TYPE_CHECKING:
 _READING = frozenset({*TOTALS["read_total"], "read_total"})
 #: Quantities that must be equal in both runs for equal work.
 _SIZE = ("ranks", "nodes", "bytes", "arrays")
-
-
-@dataclass(frozen=True, eq=False)
-class MeasuredPhase:
-    """One phase, or sum of phases, of a case over the counted repetitions.
-
-    Parameters
-    ----------
-    seconds : array of float64
-        Job time of each repetition.
-    repetitions : tuple of int
-        Their numbers.
-    size : dict of str to int
-        Ranks, nodes, bytes and arrays.
-    """
-
-    seconds: Values
-    repetitions: tuple[int, ...]
-    size: Mapping[str, int]
-
-    @property
-    def median(self) -> float:
-        """Median seconds."""
-        return float(np.median(self.seconds))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +51,10 @@ class Measured:
     unproved: frozenset[str]
     resolution: float
     invalid: frozenset[str] = frozenset()
+
+    def phase(self, case: str, phase: str) -> MeasuredPhase:
+        """Return the repetitions of a case in a phase, which may be none."""
+        return self.phases.get(case, {}).get(phase, NOTHING)
 
     @property
     def tables(self) -> list[dict[str, dict[int, float]]]:
@@ -137,8 +118,7 @@ def unfit(side: Measured) -> Iterator[str]:
     if record.status != "finished":
         yield f"the {side.which} run is not finished ({record.status})"
     elif record.valid is not True and not (record.imported and not record.reasons):
-        reason = record.reasons[0] if record.reasons else "see its run.json"
-        yield f"the {side.which} run is not valid: {reason}"
+        yield f"the {side.which} run is not valid: {record.objection or 'see its run.json'}"
 
 
 def obstacle(phase: str, case: tuple[str, str], base: Measured, new: Measured) -> str:
@@ -158,10 +138,9 @@ def obstacle(phase: str, case: tuple[str, str], base: Measured, new: Measured) -
     sides = [(base, case[0]), (new, case[1])]
     if wrong := [side.which for side, name in sides if name in side.invalid]:
         return f"failed, or read wrong data, in the {' and the '.join(wrong)} run"
-    found = [side.phases.get(name, {}).get(phase) for side, name in sides]
-    one, other = found
-    if one is None or other is None:
-        lacking = base if one is None else new
+    one, other = (side.phase(name, phase) for side, name in sides)
+    if not one.n or not other.n:
+        lacking = new if one.n else base
         return f"the {lacking.which} run has no finished repetition with it"
     unequal = [k for k in _SIZE if one.size[k] != other.size[k]]
     if unequal:
@@ -177,9 +156,8 @@ def obstacle(phase: str, case: tuple[str, str], base: Measured, new: Measured) -
     return f"below resolution in the {' and the '.join(short)} run" if short else ""
 
 
-def too_few(base: MeasuredPhase | None, new: MeasuredPhase | None) -> str:
+def too_few(base: MeasuredPhase, new: MeasuredPhase) -> str:
     """Return why a case has too few repetitions in a phase; empty if it has enough."""
-    n, m = (0 if there is None else there.seconds.size for there in (base, new))
-    if min(n, m) >= FEWEST:
+    if min(base.n, new.n) >= FEWEST:
         return ""
-    return f"too few repetitions: {n} and {m}, {FEWEST} of each are needed"
+    return f"too few repetitions: {base.n} and {new.n}, {FEWEST} of each are needed"

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pffbench.errors import INCONCLUSIVE, MACHINE_CHANGED, NOT_VALID, VALID, WRONG_INPUT
+from pffbench.summary.rank_test import ALPHA, FEWEST
 from pffbench_analysis.compare.comparison import RAW, Comparison, Pair, Verdict
-from pffbench_analysis.compare.estimate import ALPHA, FEWEST
 
 #: Largest number of items of a kind in a sentence.
 _NAMED = 5
@@ -77,7 +77,7 @@ def ratio(pair: Pair) -> str:
     """Format a ratio of times, with the interval."""
     return (
         f"{pair.ratio:#.3g} times as long (95 % interval {pair.low:#.3g}–{pair.high:#.3g}; "
-        f"{seconds(pair.base_median)} → {seconds(pair.new_median)})"
+        f"{seconds(pair.base.median)} → {seconds(pair.new.median)})"
     )
 
 
@@ -118,7 +118,7 @@ def machine(found: Comparison) -> str:
 
 
 def _power(found: Comparison) -> str:
-    shown = sorted(pair.shown for pair in found.gated or found.comparable)
+    shown = sorted(pair.estimate.shown for pair in found.gated or found.comparable)
     middle = shown[len(shown) // 2]
     if math.isinf(middle):
         return (
@@ -230,14 +230,14 @@ def _too_few(few: Sequence[Pair]) -> str:
     are = "1 total has" if len(few) == 1 else f"{len(few)} totals have"
     return (
         f"{are} too few repetitions to show anything, such as {first.case.label}: {first.phase} "
-        f"({first.base_n} and {first.new_n}); at least {FEWEST} of each run are needed"
+        f"({first.base.n} and {first.new.n}); at least {FEWEST} of each run are needed"
     )
 
 
 def _undecided(found: Comparison, open_: Sequence[Pair], limit: float) -> str:
     """State the power of these repetitions, and the number that would decide."""
-    worst = max(open_, key=lambda pair: (pair.upper, pair.ratio))
-    shown = max(pair.shown for pair in open_)
+    worst = max(open_, key=lambda pair: (pair.estimate.upper, pair.ratio))
+    shown = max(pair.estimate.shown for pair in open_)
     could = (
         "So few repetitions show no slowdown, however large"
         if math.isinf(shown)
@@ -257,5 +257,5 @@ _MANY = 1000
 
 def _needed(pair: Pair, limit: float) -> int:
     """Return the repetitions of each run that would show a ratio to be below or above a limit."""
-    needed = None if pair.estimate is None else pair.estimate.repetitions_for(1 + limit)
-    return _MANY + 1 if needed is None else max(min(pair.base_n, pair.new_n) + 1, needed)
+    needed = pair.estimate.repetitions_for(1 + limit)
+    return _MANY + 1 if needed is None else max(min(pair.base.n, pair.new.n) + 1, needed)

@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
-import csv
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from pffbench.regular_files import replacing, write_replacing
-from pffbench.text import escape_markdown, markdown_row
+from pffbench.regular_files import write_replacing
+from pffbench.text import escape_markdown, markdown_table
 from pffbench_analysis.compare.comparison import Comparison, Pair, Verdict
 from pffbench_analysis.compare.sentences import heading, reasons, seconds, verdict_lines
+from pffbench_analysis.derived_files import row_of, write_csv
 from pffbench_analysis.runs import Difference
 
 _HEADINGS = ("case", "phase", "base", "new", "×base", "95 % interval", "verdict")
 _STYLES = {Verdict.SLOWER: "red", Verdict.FASTER: "green", Verdict.SAME: "dim"}
-_CSV_COLUMNS = (
-    "base", "new", "case", "new_case", "backend", "workload", "layout", "transfer", "settings",
-    "phase", "base_repetitions", "new_repetitions", "base_median_s", "new_median_s", "ratio",
-    "ratio_low", "ratio_high", "upper", "smallest_shown", "p", "adjusted_p", "verdict", "reason",
-)  # fmt: skip
+#: Columns of `compare.csv` after those of the two runs.
+_CSV_COLUMNS: Mapping[str, Callable[[Pair], object]] = {
+    "case": lambda pair: pair.case.base or pair.case.label,
+    "new_case": attrgetter("case.new"),
+    "backend": attrgetter("case.backend"),
+    "workload": attrgetter("case.workload"),
+    "layout": attrgetter("case.layout"),
+    "transfer": attrgetter("case.transfer"),
+    "settings": attrgetter("case.settings"),
+    "phase": attrgetter("phase"),
+    "base_repetitions": attrgetter("base.n"),
+    "new_repetitions": attrgetter("new.n"),
+    "base_median_s": attrgetter("base.median"),
+    "new_median_s": attrgetter("new.median"),
+    "ratio": attrgetter("ratio"),
+    "ratio_low": attrgetter("low"),
+    "ratio_high": attrgetter("high"),
+    "upper": attrgetter("estimate.upper"),
+    "smallest_shown": attrgetter("estimate.shown"),
+    "p": attrgetter("estimate.p"),
+    "adjusted_p": attrgetter("adjusted_p"),
+    "verdict": attrgetter("verdict"),
+    "reason": attrgetter("reason"),
+}
 #: Largest width of a fact, such as the options of a mount.
 _LONGEST = 200
 
@@ -54,8 +72,8 @@ def _cells(pair: Pair) -> list[str]:
     return [
         pair.case.label,
         pair.phase,
-        seconds(pair.base_median),
-        seconds(pair.new_median),
+        seconds(pair.base.median),
+        seconds(pair.new.median),
         f"{pair.ratio:.3f}",
         f"{pair.low:.3f}–{pair.high:.3f}",
         f"{pair.verdict}: {pair.doubt}" if pair.doubt else str(pair.verdict),
@@ -74,51 +92,18 @@ def _short(difference: Difference) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 2]} …"
 
 
-def write_csv(comparisons: Sequence[Comparison], path: Path) -> None:
+def write_tables(comparisons: Sequence[Comparison], path: Path) -> None:
     """Write a row for each case and phase of each comparison, including unmatched cases."""
-    with replacing(path) as file:
-        writer = csv.DictWriter(file, _CSV_COLUMNS, restval="", lineterminator="\n")
-        writer.writeheader()
-        for found in comparisons:
-            writer.writerows(_rows(found))
+    names = ["base", "new", *_CSV_COLUMNS]
+    write_csv(path, (row for found in comparisons for row in _rows(found)), names)
 
 
-def _rows(found: Comparison) -> Iterator[dict[str, Any]]:
-    runs = {"base": str(found.base.directory), "new": str(found.new.directory)}
-    for pair in (*found.overall, *found.pairs):
-        case = pair.case
-        yield runs | {
-            "case": case.base or case.label,
-            "new_case": case.new,
-            "backend": case.backend,
-            "workload": case.workload,
-            "layout": case.layout,
-            "transfer": case.transfer,
-            "settings": case.settings,
-            "phase": pair.phase,
-            "base_repetitions": pair.base_n,
-            "new_repetitions": pair.new_n,
-            "base_median_s": _number(pair.base_median),
-            "new_median_s": _number(pair.new_median),
-            "ratio": _number(pair.ratio),
-            "ratio_low": _number(pair.low),
-            "ratio_high": _number(pair.high),
-            "upper": _number(pair.upper),
-            "smallest_shown": _number(pair.shown),
-            "p": _number(pair.p),
-            "adjusted_p": _number(pair.adjusted_p),
-            "verdict": str(pair.verdict),
-            "reason": pair.reason,
-        }
-    refused = str(Verdict.NOT_COMPARABLE)
-    for lone in found.only_base:
-        yield runs | {"case": lone.case, "verdict": refused, "reason": lone.reason}
-    for lone in found.only_new:
-        yield runs | {"new_case": lone.case, "verdict": refused, "reason": lone.reason}
-
-
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else repr(value)
+def _rows(found: Comparison) -> Iterator[dict[str, object]]:
+    runs: dict[str, object] = {"base": found.base.directory, "new": found.new.directory}
+    yield from (runs | row_of(_CSV_COLUMNS, pair) for pair in (*found.overall, *found.pairs))
+    refused = {"verdict": Verdict.NOT_COMPARABLE}
+    yield from (runs | refused | {"case": c.case, "reason": c.reason} for c in found.only_base)
+    yield from (runs | refused | {"new_case": c.case, "reason": c.reason} for c in found.only_new)
 
 
 def write_markdown(
@@ -154,26 +139,17 @@ def _section(found: Comparison, figure: str) -> Iterator[str]:
         yield from ("", f"![Ratios of the medians with their intervals]({figure})")
     shown = [*found.overall, *found.shown()]
     if shown:
-        yield from ("", *_table(_HEADINGS, (_cells(pair) for pair in shown)))
-    lone = [(c.label, w, c.reason) for w, cases in _sides(found) for c in cases]
+        yield from ("", *markdown_table(_HEADINGS, map(_cells, shown)))
+    sides = (("base", found.only_base), ("new", found.only_new))
+    lone = [(c.label, which, c.reason) for which, cases in sides for c in cases]
     counted = [(f"{count} cases × phases", "both", reason) for reason, count in reasons(found)]
     if lone or counted:
         yield from ("", "### Not comparable", "")
-        yield from _table(("what", "run", "reason"), [*counted, *lone])
+        yield from markdown_table(("what", "run", "reason"), [*counted, *lone])
     rows = [(d.key, d.a[:_LONGEST], d.b[:_LONGEST]) for d in (*found.differences, *found.stored)]
     yield from ("", "### What else differs", "")
     if rows:
         yield from ("A difference in time may be due to any of these.", "")
-        yield from _table(("fact", "base", "new"), rows)
+        yield from markdown_table(("fact", "base", "new"), rows)
     else:
         yield "Nothing that is recorded."
-
-
-def _sides(found: Comparison) -> tuple[tuple[str, Any], tuple[str, Any]]:
-    return ("base", found.only_base), ("new", found.only_new)
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(headings)} |"
-    yield f"|{' --- |' * len(headings)}"
-    yield from map(markdown_row, rows)

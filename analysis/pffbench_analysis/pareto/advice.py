@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pffbench.summary.summary import Summary
-from pffbench.text import escape_markdown, markdown_row
+from pffbench.text import escape_markdown, markdown_table
 from pffbench_analysis.pareto.choices import BALANCED, RULE, Choice, barred, choices
 from pffbench_analysis.pareto.front import FrontPosition, standings
 from pffbench_analysis.pareto.points import DIRECTIONS, CompressionPoint, DataKind, Direction, Speed
 from pffbench_analysis.recommend.advice import Advice, WorkAdvice
 from pffbench_analysis.recommend.bounds import doubts, untested
+from pffbench_analysis.recommend.candidates import READING, WRITING
 from pffbench_analysis.recommend.judge import judge
-from pffbench_analysis.recommend.purposes import READING, WRITING
 
 _MIB = 2**20
 #: Number of ways that are named individually.
@@ -184,10 +184,10 @@ def markdown(kinds: Sequence[DataKind], summary: Summary, directory: str | Path)
     for kind in kinds:
         yield from ("", f"## {escape_markdown(kind.name)}, {ranks_of(kind)}", "")
         if not why:
-            yield from _table(CHOICE_HEADINGS, choice_rows(kind))
+            yield from markdown_table(CHOICE_HEADINGS, choice_rows(kind))
             yield ""
         yield from (escape_markdown(front_line(kind)), "")
-        yield from _table(*all_points(kind))
+        yield from markdown_table(*all_points(kind))
         yield ""
         yield from (f"- {escape_markdown(text)}" for text in limits(kind, summary, directory))
     yield from ("", "## How to read it", "")
@@ -208,9 +208,3 @@ def all_points(kind: DataKind) -> tuple[tuple[str, ...], list[list[str]]]:
         marks = [placed.standing.value for placed in (written, read, joint)]
         rows.append([point.name, ratio, write_rate, marks[0], read_rate, marks[1], marks[2]])
     return headings, rows
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(headings)} |"
-    yield f"| {' | '.join('---' for _ in headings)} |"
-    yield from map(markdown_row, rows)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from pffbench.record.run_json import RunRecord
 from pffbench_analysis.pareto.points import CompressionPoint, DataKind
-from pffbench_analysis.recommend.candidates import Candidate
+from pffbench_analysis.recommend.candidates import READING, WRITING, Candidate, Purpose
 from pffbench_analysis.recommend.judge import Recommendation, judge
-from pffbench_analysis.recommend.purposes import READING, WRITING, Purpose
 
 BOTH = Purpose("writing and reading once", {"write_total": 1.0, "read_total": 1.0})
 SMALLEST, WRITTEN, READ, BALANCED = (
@@ -70,9 +69,8 @@ def choices(kind: DataKind) -> tuple[Choice, ...]:
 
 def barred(record: RunRecord) -> str:
     """Return the reason why a run allows no recommendation; empty if it does."""
-    if record.valid is False or record.reasons:
-        reason = record.reasons[0] if record.reasons else "see run.json"
-        return f"nothing is recommended: the run is INVALID: {reason}"
+    if record.objection:
+        return f"nothing is recommended: the run is INVALID: {record.objection}"
     if record.valid is None:
         return "nothing is recommended: the run has no verdict, so nobody has verified its data"
     return ""

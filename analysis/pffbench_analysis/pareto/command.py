@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pffbench.regular_files import make_own_directory, replacing, write_replacing
+from pffbench.regular_files import make_own_directory, write_replacing
 from pffbench.summary.summary import Summary
+from pffbench_analysis.derived_files import known, slug, write_csv
 from pffbench_analysis.pareto.advice import markdown
 from pffbench_analysis.pareto.figure import draw_kind
 from pffbench_analysis.pareto.front import standings
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
 
 _MIB = 2**20
 _NAME = "pareto"
-COLUMNS = (
-    "kind", "ranks", "case", "way", "backend", "codec", "ratio", "stored_bytes", "direction",
-    "bytes", "repetitions", "median_s", "low_s", "high_s",
-    "rate_mib_s", "rate_low_mib_s", "rate_high_mib_s",
-    "stored_rate_mib_s", "stored_rate_low_mib_s", "stored_rate_high_mib_s",
-    "rate_per_rank_mib_s", "stored_rate_per_rank_mib_s", "below_resolution",
-    "standing", "due_to", "standing_both",
-)  # fmt: skip
 
 
 def write_pareto(summary: Summary, directory: str | Path) -> Iterator[Path]:
@@ -56,10 +48,7 @@ def write_pareto(summary: Summary, directory: str | Path) -> Iterator[Path]:
         return
     lines = markdown(kinds, summary, directory)
     write_replacing(place / f"{_NAME}.md", "\n".join(lines) + "\n")
-    with replacing(place / f"{_NAME}.csv") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(row for kind in kinds for row in rows_of(kind))
+    write_csv(place / f"{_NAME}.csv", (row for kind in kinds for row in rows_of(kind)))
     yield from (place / f"{_NAME}.md", place / f"{_NAME}.csv")
     for name, kind in zip(file_names(kinds), kinds, strict=True):
         yield from save(draw_kind(kind, summary), plots / name, links=False)
@@ -67,9 +56,6 @@ def write_pareto(summary: Summary, directory: str | Path) -> Iterator[Path]:
 
 def file_names(kinds: Sequence[DataKind]) -> list[str]:
     """Name the figures by their kinds of data, numbered where names are equal."""
-    # The report's module imports this one.
-    from pffbench_analysis.report import slug
-
     stems = [slug(f"{_NAME}-{kind.name}") for kind in kinds]
     return [s if stems.count(s) == 1 else f"{s}-{i}" for i, s in enumerate(stems, start=1)]
 
@@ -78,11 +64,10 @@ def pareto_frame(kinds: Sequence[DataKind]) -> pd.DataFrame:
     """Return the points of some kinds of data as a frame, with the columns of `pareto.csv`."""
     import pandas as pd
 
-    rows = [row for kind in kinds for row in rows_of(kind)]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame([row for kind in kinds for row in rows_of(kind)])
 
 
-def rows_of(kind: DataKind) -> Iterator[dict[str, Any]]:
+def rows_of(kind: DataKind) -> Iterator[dict[str, object]]:
     """Yield a row for each point and direction that was measured."""
     both = standings(kind.points, DIRECTIONS, kind.work.design)
     for direction in DIRECTIONS:
@@ -91,6 +76,7 @@ def rows_of(kind: DataKind) -> Iterator[dict[str, Any]]:
             speed = point.speed(direction)
             if speed is None:
                 continue
+            s, rates = speed.seconds, [_mib(speed, stored=stored) for stored in (False, True)]
             yield {
                 "kind": kind.name,
                 "ranks": kind.ranks,
@@ -101,33 +87,28 @@ def rows_of(kind: DataKind) -> Iterator[dict[str, Any]]:
                 "ratio": point.ratio,
                 "stored_bytes": round(point.stored),
                 "direction": direction,
-                **_numbers(speed, kind.ranks),
+                "bytes": speed.nbytes,
+                "repetitions": s.n,
+                "median_s": s.median,
+                "low_s": known(s.low),
+                "high_s": known(s.high),
+                **dict(zip(_RATES, [*rates[0], *rates[1]], strict=True)),
+                "rate_per_rank_mib_s": _share(rates[0][0], kind.ranks),
+                "stored_rate_per_rank_mib_s": _share(rates[1][0], kind.ranks),
+                "below_resolution": speed.below_resolution,
                 "standing": own.standing.value,
                 "due_to": "" if own.by is None else kind.points[own.by].name,
                 "standing_both": joint.standing.value,
             }
 
 
-def _numbers(speed: Speed, ranks: int) -> dict[str, Any]:
-    s = speed.seconds
-    found: dict[str, Any] = {
-        "bytes": speed.nbytes,
-        "repetitions": s.n,
-        "median_s": s.median,
-        "low_s": _known(s.low),
-        "high_s": _known(s.high),
-        "below_resolution": str(speed.below_resolution).lower(),
-    }
-    for name, stored in (("rate", False), ("stored_rate", True)):
-        middle, low, high = speed.rate(stored=stored) or (math.nan,) * 3
-        found |= {
-            f"{name}_mib_s": _known(middle / _MIB),
-            f"{name}_low_mib_s": _known(low / _MIB),
-            f"{name}_high_mib_s": _known(high / _MIB),
-            f"{name}_per_rank_mib_s": _known(middle / ranks / _MIB),
-        }
-    return found
+_RATES = [f"{of}rate{bound}_mib_s" for of in ("", "stored_") for bound in ("", "_low", "_high")]
 
 
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _mib(speed: Speed, *, stored: bool) -> list[float | None]:
+    """Return MiB/s, the median and its bounds; None where there is no number."""
+    return [known(value / _MIB) for value in speed.rate(stored=stored) or (math.nan,) * 3]
+
+
+def _share(rate: float | None, ranks: int) -> float | None:
+    return None if rate is None else rate / ranks

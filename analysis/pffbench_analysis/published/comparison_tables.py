@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pffbench.regular_files import replacing, write_replacing
-from pffbench.text import escape_markdown, markdown_row
+from pffbench.regular_files import write_replacing
+from pffbench.text import escape_markdown, markdown_table
+from pffbench_analysis.derived_files import write_csv
 from pffbench_analysis.published.counterparts import Match, PublishedValue
 from pffbench_analysis.published.order import Order
 from pffbench_analysis.published.sidebyside import SideBySide
@@ -41,16 +40,11 @@ _HOW_TO_READ = (
 )
 
 
-def write_csv(found: SideBySide, path: Path) -> None:
+def write_numbers(found: SideBySide, path: Path) -> None:
     """Write a row for each number with a counterpart; without any, all published numbers."""
     orders = {id(match): order for order in found.orders for match in order.matches}
-    with replacing(path) as file:
-        writer = csv.DictWriter(file, _CSV_COLUMNS, restval="", lineterminator="\n")
-        writer.writeheader()
-        if found.matches:
-            writer.writerows(_row(match, orders.get(id(match))) for match in found.matches)
-        else:
-            writer.writerows(_published(value) for value in found.values)
+    rows = [_row(match, orders.get(id(match))) for match in found.matches]
+    write_csv(path, rows or map(_published, found.values), _CSV_COLUMNS)
 
 
 def _published(value: PublishedValue) -> dict[str, Any]:
@@ -61,12 +55,12 @@ def _published(value: PublishedValue) -> dict[str, Any]:
         "alternative": p.get("format") or p.get("library") or p.get("file", ""),
         "quantity": value.quantity,
         "unit": value.unit,
-        "published": _number(value.value),
-        "published_low": _number(value.low),
-        "published_high": _number(value.high),
-        "published_sd": _number(value.sd),
+        "published": value.value,
+        "published_low": value.low,
+        "published_high": value.high,
+        "published_sd": value.sd,
         "published_alike": value.alike,
-        "approximate": str(value.approximate).lower(),
+        "approximate": value.approximate,
         "reading": value.reading,
         "statistic": value.statistic,
         "source": value.source,
@@ -82,19 +76,19 @@ def _row(match: Match, order: Order | None) -> dict[str, Any]:
     row = _published(match.published) | {
         "subject": match.subject,
         "variant": match.variant,
-        "nearest": str(match.nearest).lower(),
+        "nearest": match.nearest,
         "operation": match.operation,
         "alternative": match.alternative,
         "published_as": match.published_as,
         "case": match.case.sample.case,
         "phase": match.phase.phase,
         "repetitions": match.phase.seconds.n,
-        "here": _number(match.here),
-        "here_low": _number(low),
-        "here_high": _number(high),
-        "ratio": _number(match.ratio),
-        "ratio_low": _number(low / known),
-        "ratio_high": _number(high / known),
+        "here": match.here,
+        "here_low": low,
+        "here_high": high,
+        "ratio": match.ratio,
+        "ratio_low": low / known,
+        "ratio_high": high / known,
         "warning_codes": " ".join(caveat.code for caveat in match.phase.warnings),
     }
     if order is not None:
@@ -105,10 +99,6 @@ def _row(match: Match, order: Order | None) -> dict[str, Any]:
             "pairs_undecided": order.undecided,
         }
     return row
-
-
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else repr(value)
 
 
 def write_markdown(found: SideBySide, figures: Sequence[str], path: Path) -> None:
@@ -134,20 +124,14 @@ def _markdown(found: SideBySide, figures: Sequence[str]) -> Iterator[str]:
         yield from ("", f"![Published numbers and those measured here]({figure})")
     if found.matches:
         yield from ("", "## Numbers", "", _HOW_TO_READ[0], "")
-        yield from _table(HEADINGS, map(cells, found.matches))
+        yield from markdown_table(HEADINGS, map(cells, found.matches))
         yield from ("", "## Orders", "", _HOW_TO_READ[1], "")
-        yield from _table(ORDER_HEADINGS, map(order_cells, found.orders))
+        yield from markdown_table(ORDER_HEADINGS, map(order_cells, found.orders))
         yield from ("", "## Why they may differ", "")
         rows = ((r.about, r.there, r.here, r.bears_on) for r in found.reasons)
-        yield from _table(("what", "there", "here", "bears on"), rows)
+        yield from markdown_table(("what", "there", "here", "bears on"), rows)
         sources = dict.fromkeys(f"{m.published.source} ({m.published.url})" for m in found.matches)
         yield from ("", f"Published numbers: {'; '.join(sources)}.")
     if found.claims:
         yield from ("", "## The study's text and its own numbers", "")
         yield from (f"- {escape_markdown(line)}" for line in found.claims)
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(headings)} |"
-    yield f"|{' --- |' * len(headings)}"
-    yield from map(markdown_row, rows)

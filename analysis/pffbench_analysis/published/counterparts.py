@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pffbench.summary.statistics import Spread
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
+from pffbench_analysis.published.reasons import Reason
 
 
 @dataclass(frozen=True)
@@ -151,26 +152,6 @@ class Match:
         if self.measured:
             return False
         return any(caveat.code == "below_resolution" for caveat in self.phase.warnings)
-
-
-@dataclass(frozen=True)
-class Reason:
-    """A difference between study and run that may affect numbers.
-
-    Parameters
-    ----------
-    about : str
-        Subject of the difference.
-    there, here : str
-        As the study had it, and as the run has it.
-    bears_on : str
-        Affected numbers, and the direction where known.
-    """
-
-    about: str
-    there: str
-    here: str
-    bears_on: str
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from statistics import mean
 from pffbench.errors import UserError
 from pffbench.regular_files import make_own_directory, replacing
 from pffbench.summary.summary import CaseSummary, Summary
+from pffbench_analysis.derived_files import slug
 from pffbench_analysis.published.matchers.file_format_testing import (
+    FORMATS,
     alternative_of,
     datasets_of_a_rank,
     variant_of,
 )
-from pffbench_analysis.published.matchers.file_format_testing_reasons import FORMATS
-from pffbench_analysis.report import slug
 
 _DIRECTORY = "published-csv"
 #: Columns of study 1 after the format, and their phases.

@@ -8,9 +8,10 @@ from itertools import combinations
 
 from pffbench.summary.rank_test import Ratio, ratio_of_times
 from pffbench.summary.summary import Summary
-from pffbench_analysis.published.counterparts import Match, PublishedValue, Reason, Study
+from pffbench_analysis.published.counterparts import Match, PublishedValue, Study
 from pffbench_analysis.published.matchers import matcher_of
 from pffbench_analysis.published.order import Correlation, Order, OrderedPair
+from pffbench_analysis.published.reasons import Reason
 from pffbench_analysis.published.values import STUDIES, published_values
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pffbench.summary.summary import Summary
-from pffbench_analysis.published.comparison_tables import write_csv, write_markdown
+from pffbench_analysis.published.comparison_tables import write_markdown, write_numbers
 from pffbench_analysis.published.curves import Curves, DrawsCurves
 from pffbench_analysis.published.curvesfigure import draw_curves
 from pffbench_analysis.published.figure import draw_published
@@ -54,7 +54,7 @@ def write_published(summary: Summary, directory: str | Path) -> Iterator[Path]:
                 place.with_name(name + suffix).unlink(missing_ok=True)
     drawn = [f"{name}.png" for name, figure in figures.items() if figure is not None]
     write_markdown(found, drawn, place.with_suffix(".md"))
-    write_csv(found, place.with_suffix(".csv"))
+    write_numbers(found, place.with_suffix(".csv"))
     yield from (place.with_suffix(".md"), place.with_suffix(".csv"))
 
 

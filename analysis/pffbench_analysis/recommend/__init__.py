@@ -1,7 +1,7 @@
 """Recommendation of format and settings from a run, with effect, confidence and code."""
 
 from pffbench_analysis.recommend.advice import Advice, advise
-from pffbench_analysis.recommend.purposes import Weights
-from pffbench_analysis.recommend.text import recommend
+from pffbench_analysis.recommend.candidates import Filters, Weights
+from pffbench_analysis.recommend.text import Recommended, recommend
 
-__all__ = ["Advice", "Weights", "advise", "recommend"]
+__all__ = ["Advice", "Filters", "Recommended", "Weights", "advise", "recommend"]

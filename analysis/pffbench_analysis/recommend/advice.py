@@ -7,10 +7,17 @@ from pathlib import Path
 
 from pffbench.errors import UserError
 from pffbench.summary.headline import Design
-from pffbench.summary.summary import Summary, summarise
-from pffbench_analysis.recommend.candidates import Candidate, Work, works
+from pffbench.summary.summary import Summary
+from pffbench_analysis.recommend.candidates import (
+    Candidate,
+    Filters,
+    Weights,
+    Work,
+    purposes,
+    works,
+)
 from pffbench_analysis.recommend.judge import Recommendation, judge
-from pffbench_analysis.recommend.purposes import Weights, purposes
+from pffbench_analysis.runs import readable
 
 
 @dataclass(frozen=True)
@@ -31,8 +38,13 @@ class WorkAdvice:
     @property
     def choice(self) -> Candidate | None:
         """The recommended way: the first one for the sum, else for writing, else for reading."""
+        return None if self.answer is None else self.answer.first.candidate
+
+    @property
+    def answer(self) -> Recommendation | None:
+        """The answer that the recommended way comes from."""
         writing, reading, both = self.answers
-        return next((a.first.candidate for a in (both, writing, reading) if a.placed), None)
+        return next((answer for answer in (both, writing, reading) if answer.placed), None)
 
 
 @dataclass(frozen=True)
@@ -54,24 +66,31 @@ class Advice:
     works: tuple[WorkAdvice, ...]
 
 
-def advise(directory: str | Path, weights: Weights | None = None) -> Advice:
+def advise(
+    directory: str | Path, weights: Weights | None = None, filters: Filters | None = None
+) -> Advice:
     """Read a run and return its recommendation.
+
+    Parameters
+    ----------
+    directory : str or Path
+        Results directory.
+    weights : Weights, optional
+        How often data are written and read; by default once each.
+    filters : Filters, optional
+        The ways to choose from; by default all of each layout.
 
     Raises
     ------
     UserError
-        The directory holds no run of this version, or one that allows no conclusion.
+        The directory holds no run of this version, or one that allows no conclusion, or none of
+        these ways.
     """
     path = Path(directory)
-    try:
-        summary = summarise(path)
-    except ValueError as error:
-        raise UserError(str(error)) from None
-    except (TypeError, KeyError) as error:  # the version fits, the content does not
-        raise UserError(f"{path} holds what pffbench did not write: {error}") from None
+    summary = readable(path)
     _refuse(path, summary)
     wanted = purposes(weights or Weights())
-    there = works(summary)
+    there = works(summary, filters or Filters())
     # All questions about a run at once, so that its claims are one family.
     questions = [(work.candidates, purpose) for work in there for purpose in wanted]
     answers = judge(questions, Design.of_experiment(summary.record.experiment))
@@ -89,9 +108,8 @@ def advise(directory: str | Path, weights: Weights | None = None) -> Advice:
 def _refuse(path: Path, summary: Summary) -> None:
     """Refuse a run whose numbers may be wrong."""
     record = summary.record
-    if record.reasons or record.valid is False:
-        reason = record.reasons[0] if record.reasons else "see its run.json"
-        raise UserError(f"{path} recommends nothing: the run is INVALID: {reason}")
+    if record.objection:
+        raise UserError(f"{path} recommends nothing: the run is INVALID: {record.objection}")
     if record.valid is None:
         state = "it is not finished" if record.status != "finished" else "no verdict was given"
         raise UserError(f"{path} recommends nothing: {state}, so nobody has verified what was read")

@@ -7,6 +7,7 @@ from typing import Any
 
 from pffbench.backends.registry import backend_class, backend_names, missing_library
 from pffbench.summary.summary import Summary
+from pffbench.text import value_text
 from pffbench.units import Size
 from pffbench_analysis.recommend.advice import Advice, WorkAdvice
 from pffbench_analysis.recommend.candidates import Candidate
@@ -71,7 +72,7 @@ def _small(summary: Summary) -> Iterator[str]:
 
 def untested(advice: Advice, one: WorkAdvice) -> Iterator[str]:
     """Yield the choices that the answers for a work do not cover."""
-    candidates = one.work.candidates
+    candidates = one.work.tested
     record = advice.summary.record
     kinds = {name: backend_class(name) for name in backend_names()}
     # Of two series of a library, one that cannot run here is no other format to try.
@@ -119,4 +120,4 @@ def _chunks(candidate: Candidate) -> str:
     if candidate.stored is None:
         return str(candidate.parameters.get("chunks", "auto"))
     chunks = candidate.stored["chunks"]
-    return "contiguous" if chunks is None else "×".join(map(str, chunks))
+    return "contiguous" if chunks is None else value_text(chunks)

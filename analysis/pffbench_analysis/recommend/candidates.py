@@ -1,19 +1,74 @@
-"""The measured ways of doing the same work, including layouts."""
+"""The measured ways of doing the same work, including layouts, and the purposes of a user."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Parameters
+from pffbench.errors import UserError
 from pffbench.summary.headline import Design
 from pffbench.summary.summary import CaseSummary, Summary
+from pffbench.text import value_text
 from pffbench.workloads.registry import workload, workload_names
-from pffbench_analysis.recommend.purposes import Purpose
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How often data are written and read.
+
+    Parameters
+    ----------
+    write, read : float
+        Not negative; not both zero.
+    """
+
+    write: float = 1.0
+    read: float = 1.0
+
+    def __str__(self) -> str:
+        return f"{self.write:g} × writing + {self.read:g} × reading"
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """A quantity to minimise: a weighted sum of the totals of phases.
+
+    Parameters
+    ----------
+    name : str
+        Readable name.
+    parts : dict of str to float
+        Weight of each total; weights of zero are left out.
+    """
+
+    name: str
+    parts: Mapping[str, float]
+
+    @property
+    def reads(self) -> bool:
+        """Whether reading is a part of it."""
+        return "read_total" in self.parts
+
+    @property
+    def writes(self) -> bool:
+        """Whether writing is a part of it."""
+        return "write_total" in self.parts
+
+
+WRITING = Purpose("writing", {"write_total": 1.0})
+READING = Purpose("reading", {"read_total": 1.0})
+
+
+def purposes(weights: Weights) -> tuple[Purpose, ...]:
+    """Return writing, reading and their weighted sum, the sum last."""
+    told = {"write_total": weights.write, "read_total": weights.read}
+    both = Purpose(str(weights), {phase: w for phase, w in told.items() if w})
+    return (WRITING, READING, both)
 
 
 @dataclass(frozen=True)
@@ -41,6 +96,11 @@ class Candidate:
         return self.case.sample.backend
 
     @property
+    def layout(self) -> str:
+        """Its layout."""
+        return str(self.parameters["layout"])
+
+    @property
     def words(self) -> dict[str, str]:
         """Descriptive words, by the parameter that each describes."""
         p = self.parameters
@@ -51,7 +111,7 @@ class Candidate:
             "transfer": "" if alone else _transfer(p),
             "settings": f"settings {p['settings']}",
             **self._storage(),
-            **{key: f"{key} {_text(value)}" for key, value in self.own_options.items()},
+            **{key: f"{key} {value_text(value)}" for key, value in self.own_options.items()},
         }
 
     @property
@@ -64,13 +124,13 @@ class Candidate:
         if self.stored is None:
             p = self.parameters
             return {
-                "chunks": f"chunks {_text(p.get('chunks', 'auto'))}",
+                "chunks": f"chunks {value_text(p.get('chunks', 'auto'))}",
                 "codec": f"codec {p.get('codec', 'auto')}",
             }
         chunks, codec = self.stored["chunks"], self.stored["codec"]
         shards = self.stored.get("more", {}).get("shards")
         return {
-            "chunks": "contiguous" if chunks is None else f"chunks {_text(chunks)}",
+            "chunks": "contiguous" if chunks is None else f"chunks {value_text(chunks)}",
             "shards": f"shards {shards}" if shards else "",
             "codec": "no compression" if codec == "none" else f"codec {codec}",
         }
@@ -125,11 +185,14 @@ class Work:
         The ways.
     design : Design
         Plan of their repetitions.
+    tested : tuple of Candidate
+        All measured ways of the same data, also those of other layouts or that were not asked for.
     """
 
     parameters: Mapping[str, Any]
     candidates: tuple[Candidate, ...]
     design: Design
+    tested: tuple[Candidate, ...]
 
     def short(self, candidate: Candidate) -> str:
         """Name a way by the words that distinguish it from the others."""
@@ -150,15 +213,77 @@ def _transfer(parameters: Mapping[str, Any]) -> str:
     return f"{writing} transfer, {reading} reads"
 
 
-def works(summary: Summary) -> list[Work]:
+@dataclass(frozen=True)
+class Filters:
+    """The ways that a user can take.
+
+    Parameters
+    ----------
+    layouts, formats, transfers : tuple of str
+        Allowed values; empty for all. Two or more layouts are compared with each other.
+    one_file : bool
+        Only ways that make a single file.
+    """
+
+    layouts: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
+    transfers: tuple[str, ...] = ()
+    one_file: bool = False
+
+    def allow(self, candidate: Candidate) -> bool:
+        """Whether a way is among them."""
+        p = candidate.parameters
+        alone = p["layout"] == "file_per_process"
+        return (
+            (not self.layouts or p["layout"] in self.layouts)
+            and (not self.formats or candidate.backend in self.formats)
+            # Of a file that one rank has alone there is no transfer.
+            and (not self.transfers or alone or p["transfer"] in self.transfers)
+            and not (self.one_file and (alone or candidate.case.disk_files != 1))
+        )
+
+    def check(self, candidates: Sequence[Candidate]) -> None:
+        """Refuse what no way of a run has.
+
+        Raises
+        ------
+        UserError
+            An option names no value of the run, or they leave no way.
+        """
+        kinds = {
+            "layout": (self.layouts, {c.parameters["layout"] for c in candidates}),
+            "format": (self.formats, {c.backend for c in candidates}),
+            "transfer": (self.transfers, {c.parameters["transfer"] for c in candidates}),
+        }
+        for option, (wanted, there) in kinds.items():
+            for name in wanted:
+                if name not in there:
+                    raise UserError(
+                        f"--{option} {name}: the run has {', '.join(sorted(there)) or 'none'}"
+                    )
+        if candidates and not any(map(self.allow, candidates)):
+            given = [f"--{key} {name}" for key, (names, _) in kinds.items() for name in names]
+            named = " ".join([*given, *["--one-file"] * self.one_file])
+            raise UserError(f"{named}: no way of the run is left; give fewer of these")
+
+
+def works(summary: Summary, filters: Filters | None = None) -> list[Work]:
     """Collect the candidates of a run, by work.
 
     Raw bytes are left out: they are no format that other programs can read.
+
+    Parameters
+    ----------
+    summary : Summary
+        The run.
+    filters : Filters, optional
+        The ways to take. With filters each layout is a work of its own, since it answers another
+        question, unless they name several; without filters all layouts are one work.
     """
     found: dict[str, list[Candidate]] = defaultdict(list)
     common: dict[str, dict[str, Any]] = {}
     for case in summary.cases:
-        entry = summary.record.cases[case.sample.case]
+        entry = summary.entry(case)
         if entry.get("raw") or case.invalid or not case.nbytes:
             continue
         ways = _ways(entry["parameters"].get("workload", ""))
@@ -170,14 +295,25 @@ def works(summary: Summary) -> list[Work]:
         )
         found[key].append(candidate)
     design = Design.of_experiment(summary.record.experiment)
-    return [Work(common[key], tuple(candidates), design) for key, candidates in found.items()]
+    if filters is not None:
+        filters.check([candidate for tested in found.values() for candidate in tested])
+    return [
+        Work(common[key], tuple(candidates), design, tuple(tested))
+        for key, tested in found.items()
+        for candidates in _by_layout(tested, filters)
+    ]
+
+
+def _by_layout(tested: Sequence[Candidate], filters: Filters | None) -> list[list[Candidate]]:
+    if filters is None:
+        return [list(tested)]
+    found: dict[str, list[Candidate]] = defaultdict(list)
+    for candidate in filter(filters.allow, tested):
+        found["" if len(filters.layouts) > 1 else candidate.parameters["layout"]].append(candidate)
+    return list(found.values())
 
 
 def _ways(name: str) -> frozenset[str]:
     """Return the parameters in which ways of doing the same work may differ."""
     known = workload(name).parameters_type if name in workload_names() else Parameters
     return known.ways | {"layout"}
-
-
-def _text(value: Any) -> str:
-    return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -11,8 +11,7 @@ import numpy as np
 from pffbench.summary.headline import Design
 from pffbench.summary.inference import ComparisonTable, Decision, decide
 from pffbench.summary.rank_test import Ratio, fastest_of
-from pffbench_analysis.recommend.candidates import Candidate
-from pffbench_analysis.recommend.purposes import Purpose
+from pffbench_analysis.recommend.candidates import Candidate, Purpose
 
 
 class WayStanding(StrEnum):
@@ -135,7 +134,7 @@ def _answer(
         )
     first = fastest_of(times)
     placed = [RankedWay(ways[first], _median(times[first]), None, WayStanding.FIRST)]
-    for name in sorted(set(times) - {first}, key=lambda name: _median(times[name])):
+    for name in sorted(set(times) - {first}, key=lambda name: (_median(times[name]), name)):
         decision = _beside(name, first, decisions)
         placed.append(
             RankedWay(ways[name], _median(times[name]), decision.ratio, _standing(decision))

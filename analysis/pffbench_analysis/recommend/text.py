@@ -3,65 +3,101 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pffbench.errors import UserError
 from pffbench.summary.columns import title
 from pffbench.summary.conclusions import interval, number
 from pffbench.summary.rank_test import Ratio
 from pffbench.units import Size
+from pffbench_analysis.derived_files import known
 from pffbench_analysis.recommend.advice import Advice, WorkAdvice, advise
 from pffbench_analysis.recommend.bounds import doubts, untested
-from pffbench_analysis.recommend.candidates import Candidate, Work
+from pffbench_analysis.recommend.candidates import Candidate, Filters, Weights, Work
 from pffbench_analysis.recommend.code import NoCodeError, code_for
-from pffbench_analysis.recommend.judge import RankedWay, Recommendation
-from pffbench_analysis.recommend.purposes import Weights
+from pffbench_analysis.recommend.judge import RankedWay, Recommendation, WayStanding
 
 #: Largest number of ways listed individually; the table of a large sweep would hide the answer.
 _MOST_WAYS = 8
+#: Largest number of ways in one of the first three lines.
+_MOST_NAMED = 3
 
 
 def lines_of(advice: Advice) -> Iterator[str]:
-    """Yield the lines of a recommendation, as Markdown."""
+    """Yield the lines of a recommendation as Markdown: the choices of all works come first."""
     record = advice.summary.record
     ranks = f"{record.ranks} rank{'' if record.ranks == 1 else 's'}"
     yield f"# {record.name}: {advice.directory} ({ranks})"
     for one in advice.works:
-        yield ""
-        yield f"## {_title(advice, one)}"
-        yield ""
-        yield from _choice(one)
+        yield from ("", f"## {_title(advice, one)}", "")
+        yield from (f"- **{head}** {text}" for head, text in choice_lines(one))
+    for one in advice.works:
+        if len(advice.works) > 1:
+            yield from ("", f"## {_title(advice, one)}")
+        yield from ("", "### Because", "")
         for answer in one.answers:
             yield from _answer(answer, one.work)
         yield from _listed("What makes this doubtful", doubts(advice, one))
-        yield from _listed("Not tested, so nothing is said of", untested(advice, one))
+        yield from _listed("Not tested", untested(advice, one))
         yield from _code(one, record.ranks)
 
 
+def choice_lines(one: WorkAdvice) -> list[tuple[str, str]]:
+    """Return the answer for a work in three lines, each with its first word.
+
+    These are the way to take, those that are as good here, and those to avoid, with their times
+    over that of the first.
+    """
+    answer = one.answer
+    if answer is None:
+        reasons = dict.fromkeys(a.why_not for a in one.answers if a.why_not)
+        return [("No recommendation:", f"{'; '.join(reasons)}.")]
+    sure = " (by the smallest median)" if answer.ties or len(answer.placed) == 1 else ""
+    equal = [p for p in answer.ties if p.standing is WayStanding.EQUAL]
+    open_ = [p for p in answer.ties if p.standing is WayStanding.OPEN]
+    also = _named(equal, one.work) or "none is shown to be"
+    if open_:
+        also += f"; not decided: {_named(open_, one.work)}"
+    if len(answer.placed) == 1:
+        return [
+            ("Take", f"{answer.first.candidate.label}{sure}."),
+            ("As good here:", "no other way was measured."),
+            ("Avoid:", "no other way was measured."),
+        ]
+    slower = sorted(answer.slower, key=lambda placed: -placed.median)
+    return [
+        ("Take", f"{answer.first.candidate.label}, for {answer.purpose.name}{sure}."),
+        ("As good here:", f"{also}."),
+        ("Avoid:", f"{_named(slower, one.work) or 'none is shown to be slower'}."),
+    ]
+
+
+def _named(placed: Sequence[RankedWay], work: Work) -> str:
+    """Name ways with their times over that of the first one, a few of them in full."""
+    texts = [f"{work.short(p.candidate)} ({_factor(p.ratio)})" for p in placed[:_MOST_NAMED]]
+    more = len(placed) - _MOST_NAMED
+    return "; ".join(texts) + (f"; and {more} more" if more > 0 else "")
+
+
+def _factor(ratio: Ratio | None) -> str:
+    if ratio is None or not ratio.n:
+        return "not to be compared"
+    return f"{number(ratio.value)} times as long, {interval(ratio)}"
+
+
 def _title(advice: Advice, one: WorkAdvice) -> str:
-    """Name the work, as in the title of a table, without the layout."""
+    """Name the work as in the title of a table, with the layouts that are compared."""
     case = one.work.candidates[0].case
-    told = title([case], advice.summary)
-    return told.replace(f", layout {case.sample.layout}", "", 1)
-
-
-def _choice(one: WorkAdvice) -> Iterator[str]:
-    choice = one.choice
-    if choice is None:
-        yield "**No recommendation**: see below."
-        return
-    writing, reading, both = one.answers
-    answer = next(a for a in (both, writing, reading) if a.placed)
-    equal = f"; {len(answer.ties)} other way(s) are not told from it" if answer.ties else ""
-    if answer.why_not:
-        equal = f"; {answer.why_not}"
-    yield f"**Take {choice.label}** (for {answer.purpose.name}){equal}."
+    layouts = dict.fromkeys(c.parameters["layout"] for c in one.work.candidates)
+    named = f"layout {case.sample.layout}"
+    return title([case], advice.summary).replace(named, f"layout {' or '.join(layouts)}", 1)
 
 
 def _answer(answer: Recommendation, work: Work) -> Iterator[str]:
     name = answer.purpose.name
     name = name[0].upper() + name[1:]
-    yield ""
     if not answer.placed:
         yield f"- {name}: no answer, {answer.why_not}."
         return
@@ -100,23 +136,31 @@ def _ratio(ratio: Ratio | None) -> str:
 def _listed(heading: str, texts: Iterator[str]) -> Iterator[str]:
     found = list(texts)
     if found:
-        yield from ("", f"{heading}:", "")
+        yield from ("", f"### {heading}", "")
         yield from (f"- {text}" for text in found)
 
 
-def _code(one: WorkAdvice, ranks: int) -> Iterator[str]:
-    choice = one.choice
-    if choice is None:
-        return
-    yield ""
+def _program(one: WorkAdvice, ranks: int) -> tuple[str | None, str]:
+    """Return the program of the recommended way, or the reason why there is none."""
+    if one.choice is None:
+        return None, "nothing is recommended"
     try:
-        program = code_for(choice, ranks)
+        return code_for(one.choice, ranks), ""
     except NoCodeError as error:
-        yield f"No lines of code: {error}."
+        return None, str(error)
+
+
+def _code(one: WorkAdvice, ranks: int) -> Iterator[str]:
+    if one.choice is None:
+        return
+    program, reason = _program(one, ranks)
+    yield from ("", "### The program", "")
+    if program is None:
+        yield f"No lines of code: {reason}."
         return
     yield from ("In a program of your own (run it with mpiexec or srun):", "")
     yield from ("```python", *program.rstrip("\n").split("\n"), "```")
-    for text in _beyond(choice):
+    for text in _beyond(one.choice):
         yield f"\n{text}"
 
 
@@ -134,26 +178,62 @@ def _beyond(choice: Candidate) -> Iterator[str]:
 
 
 def agreement(all_: Sequence[Advice]) -> Iterator[str]:
-    """Yield the agreement of several runs."""
-    found: dict[str, list[str]] = {}
+    """Yield the agreement of several runs on each work."""
+    if len(all_) < 2:
+        return
+    found: dict[str, dict[str, list[str]]] = {}
     for advice in all_:
         for one in advice.works:
             if one.choice is not None:
-                found.setdefault(one.choice.label, []).append(str(advice.directory))
-    if len(all_) < 2:
-        return
-    yield ""
-    if len(found) == 1:
-        yield f"All runs recommend the same: {next(iter(found))}."
-        return
-    yield "The runs do not recommend the same:"
-    yield ""
-    for label, runs in found.items():
-        yield f"- {label}: {', '.join(dict.fromkeys(runs))}"
+                layouts = " or ".join(dict.fromkeys(c.layout for c in one.work.candidates))
+                labels = found.setdefault(layouts, {})
+                labels.setdefault(one.choice.label, []).append(str(advice.directory))
+    for layouts, labels in found.items():
+        yield ""
+        where = f"layout {layouts}: " if len(found) > 1 else ""
+        if len(labels) == 1:
+            yield f"{where}All runs recommend the same: {next(iter(labels))}."
+            continue
+        yield from (f"{where}The runs do not recommend the same:", "")
+        for label, runs in labels.items():
+            yield f"- {label}: {', '.join(dict.fromkeys(runs))}"
 
 
-def recommend(runs: Sequence[str | Path], weights: Weights | None = None) -> list[str]:
-    """Return the recommendations of some runs, as text and code.
+@dataclass(frozen=True)
+class Recommended:
+    """The recommendations of some runs.
+
+    Parameters
+    ----------
+    advices : tuple of Advice
+        One for each run that can be used.
+    refused : tuple of str
+        Reasons why the others cannot.
+    """
+
+    advices: tuple[Advice, ...]
+    refused: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Return text and code as Markdown."""
+        lines = [f"Left out: {text}." for text in self.refused]
+        for advice in self.advices:
+            lines += ([""] if lines else []) + list(lines_of(advice))
+        return [*lines, *agreement(self.advices)]
+
+    def data(self) -> dict[str, Any]:
+        """Return the same as plain data, for `--json`; `docs/results.md` has its keys."""
+        return {
+            "left_out": list(self.refused),
+            "runs": [_data(advice) for advice in self.advices],
+            "agreement": [line for line in agreement(self.advices) if line],
+        }
+
+
+def recommend(
+    runs: Sequence[str | Path], weights: Weights | None = None, filters: Filters | None = None
+) -> Recommended:
+    """Return the recommendations of some runs.
 
     Parameters
     ----------
@@ -162,6 +242,8 @@ def recommend(runs: Sequence[str | Path], weights: Weights | None = None) -> lis
         block.
     weights : Weights, optional
         How often data are written and read; by default once each.
+    filters : Filters, optional
+        The ways to choose from; by default all, each layout by itself.
 
     Raises
     ------
@@ -172,12 +254,55 @@ def recommend(runs: Sequence[str | Path], weights: Weights | None = None) -> lis
     refused: list[str] = []
     for run in runs:
         try:
-            found.append(advise(run, weights))
+            found.append(advise(run, weights, filters))
         except UserError as error:
             refused.append(str(error))
     if not found:
         raise UserError("; ".join(refused))
-    lines = [f"Left out: {text}." for text in refused]
-    for advice in found:
-        lines += ([""] if lines else []) + list(lines_of(advice))
-    return [*lines, *agreement(found)]
+    return Recommended(tuple(found), tuple(refused))
+
+
+def _data(advice: Advice) -> dict[str, Any]:
+    record = advice.summary.record
+    return {
+        "directory": str(advice.directory),
+        "run_id": record.run_id,
+        "name": record.name,
+        "ranks": record.ranks,
+        "works": [_work_data(advice, one) for one in advice.works],
+    }
+
+
+def _work_data(advice: Advice, one: WorkAdvice) -> dict[str, Any]:
+    program, reason = _program(one, advice.summary.record.ranks)
+    return {
+        "title": _title(advice, one),
+        "parameters": dict(one.work.parameters),
+        "take": None if one.choice is None else one.choice.case.sample.case,
+        "sentences": [f"{head} {text}" for head, text in choice_lines(one)],
+        "answers": [
+            {
+                "purpose": answer.purpose.name,
+                "weights": dict(answer.purpose.parts),
+                "reason": answer.why_not,
+                "ways": [_way_data(placed) for placed in answer.placed],
+            }
+            for answer in one.answers
+        ],
+        "doubts": list(doubts(advice, one)),
+        "not_tested": list(untested(advice, one)),
+        "program": program,
+        "no_program": reason,
+    }
+
+
+def _way_data(placed: RankedWay) -> dict[str, Any]:
+    ratio = placed.ratio
+    bounds = {} if ratio is None else {"value": ratio.value, "low": ratio.low, "high": ratio.high}
+    return {
+        "case": placed.candidate.case.sample.case,
+        "label": placed.candidate.label,
+        "median_s": placed.median,
+        "standing": str(placed.standing),
+        "times_as_long": {name: known(value) for name, value in bounds.items()} or None,
+    }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pffbench.errors import UserError
+from pffbench.text import value_text
 from pffbench_analysis.runs import Difference, Run, differences
 from pffbench_analysis.scaling.points import Over
 
@@ -105,12 +105,8 @@ def _swept(run: Run) -> dict[str, str]:
     values: dict[str, set[str]] = defaultdict(set)
     for entry in run.record.cases.values():
         for key, value in {**entry["parameters"], **entry["options"]}.items():
-            values[key].add(_word(value))
+            values[key].add(value_text(value))
     return {key: ", ".join(sorted(found)) for key, found in values.items()}
-
-
-def _word(value: Any) -> str:
-    return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def pooled(runs: Sequence[Run], over: Over) -> list[str]:
@@ -146,9 +142,8 @@ def alarms(runs: Sequence[Run]) -> list[str]:
     texts = []
     for run in runs:
         name, record = run.directory.name, run.record
-        if record.valid is False or record.reasons:
-            reason = record.reasons[0] if record.reasons else "see run.json"
-            texts.append(f"INVALID: {name}: {reason}")
+        if record.objection:
+            texts.append(f"INVALID: {name}: {record.objection}")
         if record.status != "finished":
             texts.append(f"{name} is not finished ({record.status}): repetitions are missing")
     return texts

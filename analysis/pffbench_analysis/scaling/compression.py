@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pffbench.text import markdown_row
+from pffbench.text import markdown_table
 from pffbench_analysis.charts import label
 from pffbench_analysis.scaling.points import Curve, Estimate, Point
 from pffbench_analysis.scaling.sentences import count, interval, number, phase_name
@@ -30,8 +30,7 @@ def per_rank(point: Point, *, stored: bool = False) -> Estimate | None:
     if stored and point.stored is None:
         return None
     share = point.stored / point.nbytes if stored and point.stored is not None else 1.0
-    rate, factor = point.rate, share / point.ranks / _MIB
-    return Estimate(rate.value * factor, rate.low * factor, rate.high * factor)
+    return point.rate.scaled(share / point.ranks / _MIB)
 
 
 def ratio(point: Point) -> float | None:
@@ -69,16 +68,15 @@ def compression_table(fitted: Sequence[Fitted], series: Series) -> Iterator[str]
         "MiB/s of each rank in bytes of the arrays (95 % interval) / in bytes of the files; × the "
         "time over that of the same way without compression:"
     )
-    sizes = series.sizes
     yield ""
-    yield f"| case | phase | ratio | {' | '.join(count(size, series.over) for size in sizes)} |"
-    yield f"| --- | --- | ---: | {' | '.join('---:' for _ in sizes)} |"
+    headings = ["case", "phase", "ratio", *(count(size, series.over) for size in series.sizes)]
+    rows = []
     for curve in totals:
         base = uncompressed(curve, curves, series)
-        points = {point.size: point for point in curve.points}
-        cells = [_cell(points[size], base) if size in points else "" for size in sizes]
-        told = [label(curve.case), phase_name(curve.phase), _ratios(curve.points)]
-        yield markdown_row([*told, *cells])
+        cells = {point.size: _cell(point, base) for point in curve.points}
+        names = [label(curve.case), phase_name(curve.phase), _ratios(curve.points)]
+        rows.append([*names, *(cells.get(size, "") for size in series.sizes)])
+    yield from markdown_table(headings, rows, ["case", "phase"])
 
 
 def _cell(point: Point, base: Curve | None) -> str:

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from pffbench.errors import UserError
 from pffbench.regular_files import read_regular
-from pffbench_analysis.report import save
+from pffbench_analysis.derived_files import writing
+from pffbench_analysis.saving import save
 from pffbench_analysis.scaling.figures import figures
 from pffbench_analysis.scaling.points import Over
 from pffbench_analysis.scaling.sentences import summary_lines
 from pffbench_analysis.scaling.series import Series, load_series
 from pffbench_analysis.scaling.study import study
-from pffbench_analysis.scaling.tables import write_csv, write_json, write_markdown
+from pffbench_analysis.scaling.tables import write_json, write_markdown, write_points
 
 _NAME = "scaling"
 #: Largest size of a `scaling.json`, in bytes.
@@ -69,18 +70,15 @@ def scaling(
     earlier = _earlier(directory, series)
     fitted = study(series, predict)
     drawn = dict(figures(series, fitted))
-    try:
+    with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
         for name in earlier:
             (directory / name).unlink(missing_ok=True)
         made = [file for name, figure in drawn.items() for file in save(figure, directory / name)]
         names = [file.name for file in made]
-        write_csv(fitted, directory / "scaling.csv")
+        write_points(fitted, directory / "scaling.csv")
         write_markdown(series, fitted, names, directory / "scaling.md")
         write_json(series, fitted, [*_TABLES, *names], directory / "scaling.json")
-    except OSError as error:
-        where = error.filename or directory
-        raise UserError(f"{where} cannot be written: {error.strerror}") from None
     return Written(summary_lines(series, fitted), [*(directory / n for n in _TABLES), *made])
 
 

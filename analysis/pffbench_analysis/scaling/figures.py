@@ -16,9 +16,9 @@ from pffbench.summary.statistics import FEWEST_FOR_INTERVAL
 from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import label, place
+from pffbench_analysis.derived_files import slug
 from pffbench_analysis.figures import log_ticks
 from pffbench_analysis.framing import Words, page
-from pffbench_analysis.report import slug
 from pffbench_analysis.scaling.bootstrap import WIDE, Prediction
 from pffbench_analysis.scaling.points import PHASES, Estimate
 from pffbench_analysis.scaling.sentences import case_name, phase_name, work

@@ -29,6 +29,10 @@ class Estimate:
     low: float
     high: float
 
+    def scaled(self, factor: float) -> Estimate:
+        """Return the number and its bounds, multiplied."""
+        return Estimate(self.value * factor, self.low * factor, self.high * factor)
+
 
 @dataclass(frozen=True, eq=False)
 class Point:
@@ -134,8 +138,7 @@ class Curve:
 
     def efficiency(self, point: Point) -> Estimate:
         """Return the speed-up as a part of the ideal one."""
-        found, ideal = self.speedup(point), self.ideal(point)
-        return Estimate(found.value / ideal, found.low / ideal, found.high / ideal)
+        return self.speedup(point).scaled(1 / self.ideal(point))
 
 
 def medians(values: Values, count: int, rng: np.random.Generator) -> Values:

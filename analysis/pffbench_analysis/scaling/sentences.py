@@ -108,7 +108,7 @@ def held_out_text(found: Prediction, over: str) -> str:
 
 def rate_text(rate: Estimate) -> str:
     """Return a rate in MiB/s with its interval."""
-    return f"{interval(Estimate(*(v / _MIB for v in _numbers(rate))))} MiB/s"
+    return f"{interval(rate.scaled(1 / _MIB))} MiB/s"
 
 
 def percent(found: Estimate) -> str:
@@ -120,7 +120,7 @@ def percent(found: Estimate) -> str:
 
 def interval(found: Estimate, digits: int = 3) -> str:
     """Return a number with its interval, if it has one."""
-    value, low, high = (number(v, digits) for v in _numbers(found))
+    value, low, high = (number(v, digits) for v in (found.value, found.low, found.high))
     return value if math.isnan(found.low) else f"{value} ({low}–{high})"
 
 
@@ -131,10 +131,6 @@ def number(value: float, digits: int = 3) -> str:
     return np.format_float_positional(
         value, precision=digits, unique=False, fractional=False, trim="-"
     )
-
-
-def _numbers(found: Estimate) -> tuple[float, float, float]:
-    return found.value, found.low, found.high
 
 
 def work(curve: Curve) -> str:

@@ -11,9 +11,9 @@ import numpy as np
 
 from pffbench.errors import UserError
 from pffbench.phases import TOTALS
-from pffbench.summary.summary import CaseSummary, Summary, compression_ratio, summarise
+from pffbench.summary.summary import CaseSummary, compression_ratio
 from pffbench_analysis.charts import place
-from pffbench_analysis.runs import EmptyRunError, Run
+from pffbench_analysis.runs import EmptyRunError, Run, readable
 from pffbench_analysis.scaling.belonging import (
     agreeing,
     alarms,
@@ -89,7 +89,7 @@ def load_series(directories: Sequence[str | Path], over: Over | None = None) -> 
     notes = [*agreeing(runs), *pooled(runs, over)]
     by_case: dict[str, list[tuple[Run, CaseSummary]]] = defaultdict(list)
     for run in runs:
-        for case in _summary(run).cases:
+        for case in readable(run.directory).cases:
             by_case[case.sample.case].append((run, case))
     curves = []
     for found in by_case.values():
@@ -116,13 +116,6 @@ def _read(directories: Sequence[str | Path]) -> tuple[list[Run], list[str]]:
     if not runs:
         raise UserError(f"nothing to tell: {'; '.join(empty)}")
     return runs, empty
-
-
-def _summary(run: Run) -> Summary:
-    try:
-        return summarise(run.directory)
-    except (ValueError, TypeError, KeyError) as error:
-        raise UserError(f"{run.directory} cannot be summarised: {error}") from None
 
 
 def _curves(found: Sequence[tuple[Run, CaseSummary]], over: Over) -> list[Curve]:

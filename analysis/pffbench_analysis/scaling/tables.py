@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pffbench
-from pffbench.regular_files import replacing, write_replacing
-from pffbench.text import escape_markdown, markdown_row
+from pffbench.regular_files import write_replacing
+from pffbench.text import escape_markdown, markdown_table
 from pffbench_analysis.charts import label
+from pffbench_analysis.derived_files import known, write_csv
 from pffbench_analysis.scaling.bootstrap import Prediction
 from pffbench_analysis.scaling.compression import compression_table, per_rank, ratio
 from pffbench_analysis.scaling.fits import Fit
@@ -36,30 +35,18 @@ from pffbench_analysis.scaling.series import Series
 from pffbench_analysis.scaling.study import Fitted, groups
 
 _MIB = 2**20
-COLUMNS = (
-    "case", "group", "kind", "over", "backend", "workload", "layout", "transfer", "settings",
-    "variant", "phase", "size", "ranks", "nodes", "runs", "repetitions", "bytes",
-    "median_s", "low_s", "high_s", "rate_mib_s", "rate_low_mib_s", "rate_high_mib_s",
-    "compression_ratio", "rate_per_rank_mib_s", "stored_rate_per_rank_mib_s",
-    "speedup", "speedup_low", "speedup_high", "ideal_speedup",
-    "efficiency", "efficiency_low", "efficiency_high", "imbalance", "below_resolution",
-    "law", "fitted_mib_s", "held_out", "predicted_mib_s", "predicted_low_mib_s",
-    "predicted_high_mib_s",
-)  # fmt: skip
 
 
-def write_csv(fitted: Sequence[Fitted], path: Path) -> None:
+def write_points(fitted: Sequence[Fitted], path: Path) -> None:
     """Write the measured points, one row for each case, phase and size."""
-    with replacing(path) as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(_row(one, point) for one in fitted for point in one.curve.points)
+    write_csv(path, (_row(one, point) for one in fitted for point in one.curve.points))
 
 
-def _row(one: Fitted, point: Point) -> dict[str, Any]:
+def _row(one: Fitted, point: Point) -> dict[str, object]:
     curve, s, fit = one.curve, one.curve.case.sample, one.fits.chosen
-    out = _held_out_at(fit, point.size)
-    row = {
+    predicted = {p.size: p.rate.scaled(1 / _MIB) for p in (fit.held_out if fit else ())}
+    scales, time = curve.kind is not None, point.time
+    return {
         "case": s.case,
         "group": s.group,
         "kind": curve.kind,
@@ -77,49 +64,36 @@ def _row(one: Fitted, point: Point) -> dict[str, Any]:
         "runs": " ".join(point.runs),
         "repetitions": point.time.n,
         "bytes": point.nbytes,
-        **_bounded(
-            "", "_s", Estimate(point.time.median, point.time.low, point.time.high), "median"
-        ),
-        **_bounded("rate_", "_mib_s", _in_mib(point.rate), ""),
+        **_bounded("median_s low_s high_s", Estimate(time.median, time.low, time.high)),
+        **_bounded("rate_mib_s rate_low_mib_s rate_high_mib_s", point.rate.scaled(1 / _MIB)),
         "compression_ratio": ratio(point),
         "rate_per_rank_mib_s": _value(per_rank(point)),
         "stored_rate_per_rank_mib_s": _value(per_rank(point, stored=True)),
+        **_bounded("speedup speedup_low speedup_high", curve.speedup(point) if scales else None),
+        "ideal_speedup": curve.ideal(point) if scales else None,
+        **_bounded(
+            "efficiency efficiency_low efficiency_high",
+            curve.efficiency(point) if scales else None,
+        ),
         "imbalance": point.imbalance,
-        "below_resolution": str(point.below_resolution).lower(),
-        "law": "" if fit is None else fit.law.name,
-        "fitted_mib_s": None if fit is None else float(fit.rate([point.size])[0]) / _MIB,
-        "held_out": str(out is not None).lower(),
+        "below_resolution": point.below_resolution,
+        "law": fit.law.name if fit else "",
+        "fitted_mib_s": float(fit.rate([point.size])[0]) / _MIB if fit else None,
+        "held_out": point.size in predicted,
+        **_bounded(
+            "predicted_mib_s predicted_low_mib_s predicted_high_mib_s", predicted.get(point.size)
+        ),
     }
-    if curve.kind is not None:
-        row |= _bounded("speedup_", "", curve.speedup(point), "")
-        row["ideal_speedup"] = curve.ideal(point)
-        row |= _bounded("efficiency_", "", curve.efficiency(point), "")
-    if out is not None:
-        row |= _bounded("predicted_", "_mib_s", _in_mib(out.rate), "")
-    return row
 
 
-def _bounded(before: str, after: str, found: Estimate, middle: str) -> dict[str, float | None]:
+def _bounded(names: str, found: Estimate | None) -> dict[str, float | None]:
     """Return an estimate as three cells; empty where there is no number."""
-    names = (f"{before}{middle}".rstrip("_") + after, f"{before}low{after}", f"{before}high{after}")
-    return {name: _known(v) for name, v in zip(names, asdict(found).values(), strict=True)}
+    cells = (None, None, None) if found is None else (found.value, found.low, found.high)
+    return {name: known(cell) for name, cell in zip(names.split(), cells, strict=True)}
 
 
 def _value(found: Estimate | None) -> float | None:
-    return None if found is None else _known(found.value)
-
-
-def _known(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _in_mib(rate: Estimate) -> Estimate:
-    return Estimate(rate.value / _MIB, rate.low / _MIB, rate.high / _MIB)
-
-
-def _held_out_at(fit: Fit | None, size: int) -> Prediction | None:
-    found = () if fit is None else fit.held_out
-    return next((prediction for prediction in found if prediction.size == size), None)
+    return None if found is None else known(found.value)
 
 
 def write_json(series: Series, fitted: Sequence[Fitted], files: Sequence[str], path: Path) -> None:
@@ -160,7 +134,7 @@ def _curve(one: Fitted) -> dict[str, Any]:
         "law": None if chosen is None else chosen.law.name,
         "reason": one.fits.reason,
         "verdict": verdict(one),
-        # The chosen law has wider intervals here than among those tried: see docs/results.md.
+        # The chosen law has wider intervals here than among those tried: see docs/scaling.md.
         "held_out": [] if chosen is None else [_prediction(p) for p in chosen.held_out],
         "predictions": [] if chosen is None else [_prediction(p) for p in chosen.predictions],
         "tried": [_fit(fit) for fit in one.fits.tried],
@@ -174,7 +148,7 @@ def _fit(fit: Fit) -> dict[str, Any]:
         "title": fit.law.title,
         "formula": fit.law.formula,
         "parameters": {name: _estimate(value) for name, value in fit.parameters.items()},
-        "peak": _known(peak(values)),
+        "peak": known(peak(values)),
         "residual": fit.residual,
         "held_out_error": fit.held_out_error,
         "held_out": [_prediction(p) for p in fit.held_out],
@@ -194,7 +168,7 @@ def _prediction(found: Prediction) -> dict[str, Any]:
 
 
 def _estimate(found: Estimate) -> dict[str, float | None]:
-    return {name: _known(value) for name, value in asdict(found).items()}
+    return {name: known(value) for name, value in asdict(found).items()}
 
 
 def write_markdown(
@@ -236,17 +210,16 @@ def _markdown(series: Series, fitted: Sequence[Fitted], figures: Sequence[str]) 
 def _points_table(fitted: Sequence[Fitted], series: Series) -> Iterator[str]:
     yield "MiB/s (95 % interval), efficiency, slowest over median rank; †: below resolution:"
     yield ""
-    sizes = series.sizes
-    yield f"| case | {' | '.join(count(size, series.over) for size in sizes)} |"
-    yield f"| --- | {' | '.join('---:' for _ in sizes)} |"
+    headings = ["case", *(count(size, series.over) for size in series.sizes)]
+    rows = []
     for one in fitted:
-        points = {point.size: point for point in one.curve.points}
-        cells = (_cell(one, points[size]) if size in points else "" for size in sizes)
-        yield markdown_row([label(one.curve.case), *cells])
+        cells = {point.size: _cell(one, point) for point in one.curve.points}
+        rows.append([label(one.curve.case), *(cells.get(size, "") for size in series.sizes)])
+    yield from markdown_table(headings, rows, ["case"])
 
 
 def _cell(one: Fitted, point: Point) -> str:
-    rate = interval(_in_mib(point.rate)) + ("†" if point.below_resolution else "")
+    rate = interval(point.rate.scaled(1 / _MIB)) + ("†" if point.below_resolution else "")
     if one.curve.kind is None:
         return f"{rate}, {point.imbalance:.2f}×"
     part = one.curve.efficiency(point).value

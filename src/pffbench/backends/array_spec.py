@@ -5,17 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from pffbench.case import Compressor, Shuffle
 from pffbench.parallel.decomposition import Box, Shape
-
-if TYPE_CHECKING:
-
-    pass
-
 
 #: Byte order of the elements in a store.
 ByteOrder = Literal["native", "big"]

@@ -341,18 +341,6 @@ class Backend(ABC):
 
 
 __all__ = [
-    "MPI_CALL_LIMIT",
-    "Array",
-    "ArraySpec",
-    "Backend",
-    "Buffer",
-    "ByteOrder",
-    "Call",
-    "Capabilities",
-    "Cuts",
-    "Inspection",
-    "Store",
-    "StoredAs",
-    "Touched",
-    "what_was_read",
-]
+    "MPI_CALL_LIMIT", "Array", "ArraySpec", "Backend", "Buffer", "ByteOrder", "Call",
+    "Capabilities", "Cuts", "Inspection", "Store", "StoredAs", "Touched", "what_was_read",
+]  # fmt: skip

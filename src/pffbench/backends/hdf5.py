@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from io import FileIO
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,25 +11,12 @@ import msgspec
 
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec, Capabilities
-from pffbench.backends.base import (
-    MPI_CALL_LIMIT,
-    Array,
-    Backend,
-    Buffer,
-    Call,
-    Cuts,
-    Store,
-    StoredAs,
-)
-from pffbench.backends.chunk_cache_model import (
-    MATCHED_CHUNK_CACHE,
-    ChunkCacheSettings,
-    Chunking,
-)
+from pffbench.backends.base import Array, Buffer, Call, Cuts, Store, StoredAs
+from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE, ChunkCacheSettings, Chunking
 from pffbench.backends.hdf5_files import (
     Hdf5FileInspection,
+    Hdf5Format,
     chunking_of,
-    h5repack,
     refuse_chunks,
     superblock_version,
     touched,
@@ -65,7 +52,7 @@ class Hdf5Options(Options, frozen=True, kw_only=True):
     chunk_cache : Size, optional
         Bytes of the raw data chunk cache of each dataset (``H5Pset_cache``).
     chunk_cache_slots : int, optional
-        Slots of the same cache.
+        Number of slots in the hash table of the same cache.
     chunk_cache_w0 : float, optional
         Eviction: 0 the least recently used chunk first, 1 chunks wholly read or written first.
     alignment : Size, optional
@@ -100,7 +87,7 @@ class Hdf5Options(Options, frozen=True, kw_only=True):
     api: Api = "low_level"
 
 
-class Hdf5(Backend):
+class Hdf5(Hdf5Format):
     """Datasets of an HDF5 file; data move through h5py's low-level interface (H5Dwrite)."""
 
     name = "hdf5"
@@ -116,10 +103,6 @@ class Hdf5(Backend):
         changes=True,
     )
     options_type = Hdf5Options
-    call_limit = MPI_CALL_LIMIT
-    mpi_io = "shared"
-    needs_room = True
-    repack_program = "h5repack"
 
     def __init__(self, options: Options, settings: Settings) -> None:
         super().__init__(options, settings)
@@ -197,26 +180,13 @@ class Hdf5(Backend):
         matched = self.settings == "matched"
         usual = MATCHED_CHUNK_CACHE if matched else self.inspection.default_chunk_cache()
         assert isinstance(options, Hdf5Options)
-        nbytes, w0 = options.chunk_cache, options.chunk_cache_w0
-        return ChunkCacheSettings(
-            nbytes=usual.nbytes if nbytes is None else int(nbytes),
-            slots=options.chunk_cache_slots or usual.slots,
-            preemption=usual.preemption if w0 is None else w0,
+        return usual.with_options(
+            options.chunk_cache, options.chunk_cache_slots, options.chunk_cache_w0
         )
-
-    def forget(self, overwrite: Callable[[], None]) -> None:
-        from pffbench.backends.libhdf5 import garbage_collect
-
-        garbage_collect()
-        overwrite()
 
     @property
     def inspection(self) -> H5pyInspection:
         return H5pyInspection(self._h5py)
-
-    @classmethod
-    def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
-        return h5repack(source, target, specs)
 
     def notes(self) -> tuple[str, ...]:
         metadata = ("collective metadata on, as netCDF-C has it",) * self._collective_metadata

@@ -8,11 +8,12 @@ brings. Filters of files that ranks share run in collective transfers only.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import MPI_CALL_LIMIT, Backend
 from pffbench.backends.chunk_cache_model import ChunkCacheSettings, Chunking, StoredChunks
 from pffbench.backends.inspection import Inspection, Touched, places, touched_chunks
 from pffbench.backends.raw.layout import Copy
@@ -224,25 +225,6 @@ def chunking_of(dataset: Any, *, cached: bool) -> Chunking | None:
     )
 
 
-def h5repack(source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
-    """Return the command that rewrites a file with the datasets' new chunks and compression.
-
-    Datasets with the same new storage are named together, as in a command written by hand; those
-    not named are copied unchanged.
-    """
-    alike: dict[tuple[str, str], list[str]] = {}
-    for spec in specs:
-        assert isinstance(spec.chunks, tuple)
-        chunks = "x".join(map(str, spec.chunks))
-        codec = f"GZIP={spec.level}" if spec.codec == "gzip" else "NONE"
-        alike.setdefault((chunks, codec), []).append(spec.name)
-    told: list[str] = []
-    for (chunks, codec), names in alike.items():
-        together = ",".join(names)
-        told += ["-l", f"{together}:CHUNK={chunks}", "-f", f"{together}:{codec}"]
-    return ["h5repack", *told, source, target]
-
-
 def touched(dataset: Any, box: Box) -> Touched | None:
     """Return the stored units of a dataset that hold a box.
 
@@ -271,6 +253,40 @@ def touched(dataset: Any, box: Box) -> Touched | None:
     if begin is None:
         return None
     return Copy(dataset.shape, itemsize, "C", begin).runs(box).touched()
+
+
+class Hdf5Format(Backend):
+    """HDF5 files, through any library: what HDF5 itself requires and offers."""
+
+    call_limit = MPI_CALL_LIMIT
+    mpi_io = "shared"
+    needs_room = True
+    repack_program = "h5repack"
+
+    def forget(self, overwrite: Callable[[], None]) -> None:
+        from pffbench.backends.libhdf5 import garbage_collect
+
+        garbage_collect()
+        overwrite()
+
+    @classmethod
+    def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
+        """Return the command of h5repack.
+
+        Datasets with the same new storage are named together, as in a command written by hand;
+        those not named are copied unchanged.
+        """
+        alike: dict[tuple[str, str], list[str]] = {}
+        for spec in specs:
+            assert isinstance(spec.chunks, tuple)
+            chunks = "x".join(map(str, spec.chunks))
+            codec = f"GZIP={spec.level}" if spec.codec == "gzip" else "NONE"
+            alike.setdefault((chunks, codec), []).append(spec.name)
+        told: list[str] = []
+        for (chunks, codec), names in alike.items():
+            together = ",".join(names)
+            told += ["-l", f"{together}:CHUNK={chunks}", "-f", f"{together}:{codec}"]
+        return ["h5repack", *told, source, target]
 
 
 class Hdf5FileInspection(Inspection):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
+
+from pffbench.proc import mapped_files
 
 # H5D_mpio_actual_io_mode_t of H5Dpublic.h
 _IO_MODES = {
@@ -45,13 +46,12 @@ def _library() -> ctypes.CDLL:
 
 def _loaded() -> list[str]:
     """Return the HDF5 libraries of this process; wheels of h5py and netCDF4 bring one each."""
-    found: dict[str, None] = {}
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        path = line.split()[-1]
-        name = path.rsplit("/", 1)[-1]
-        if name.startswith("libhdf5") and not any(part in name for part in _COMPANIONS):
-            found[path] = None
-    return list(found)
+    names = ((path, path.rsplit("/", 1)[-1]) for path in mapped_files())
+    return [
+        path
+        for path, name in names
+        if name.startswith("libhdf5") and not any(part in name for part in _COMPANIONS)
+    ]
 
 
 @cache

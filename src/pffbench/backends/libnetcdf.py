@@ -8,16 +8,15 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from pffbench.backends.hdf5_files import SHUFFLE, Filter
+from pffbench.proc import mapped_files
 
 
 @cache
 def _library() -> ctypes.CDLL:
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        path = line.split()[-1]
+    for path in mapped_files():
         if path.rsplit("/", 1)[-1].startswith("libnetcdf"):
             return ctypes.CDLL(path)
     raise RuntimeError("netCDF4 has not loaded a shared netCDF library")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,11 +11,11 @@ import msgspec
 
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec, Capabilities
-from pffbench.backends.base import MPI_CALL_LIMIT, Backend, Cuts, Store, StoredAs
+from pffbench.backends.base import Cuts, Store, StoredAs
 from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE, ChunkCacheSettings
 from pffbench.backends.hdf5_files import (
     Hdf5FileInspection,
-    h5repack,
+    Hdf5Format,
     refuse_chunks,
     superblock_version,
 )
@@ -51,7 +51,7 @@ class NetCdf4Options(Options, frozen=True, kw_only=True):
         default is 16 MiB (4.9), and up to 64 MiB where a chunk is larger; ``matched`` gives all
         libraries that have one 1 MiB.
     chunk_cache_slots : int, optional
-        Slots of the same cache.
+        Number of slots in the hash table of the same cache.
     chunk_cache_w0 : float, optional
         Eviction: 0 the least recently used chunk first, 1 chunks wholly read or written first.
     alignment : Size, optional
@@ -64,9 +64,9 @@ class NetCdf4Options(Options, frozen=True, kw_only=True):
         private to each variable. The library finds the length of an unlimited dimension by visiting
         all variables of the file at each access.
     enddef : {"explicit", "implicit"}
-        ``explicit``: define mode is ended when all variables of a phase are defined, so that the
-        phase holds their creation in the file. ``implicit``: it is left to the library, which
-        creates them at the first access to data, as in a program that never calls ``nc_enddef``.
+        End of define mode. ``explicit``: when all variables of a phase are defined, so that the
+        phase holds their creation in the file. ``implicit``: left to the library, which creates
+        them at the first access to data, as in a program that never calls ``nc_enddef``.
     """
 
     fill: bool | None = None
@@ -93,7 +93,7 @@ class NetCdf4Options(Options, frozen=True, kw_only=True):
         return self.dimensions != "fixed"
 
 
-class NetCdf4(Backend):
+class NetCdf4(Hdf5Format):
     """Variables of a netCDF-4 file."""
 
     name = "netcdf4"
@@ -110,10 +110,6 @@ class NetCdf4(Backend):
         changes=True,
     )
     options_type = NetCdf4Options
-    call_limit = MPI_CALL_LIMIT
-    mpi_io = "shared"
-    needs_room = True
-    repack_program = "h5repack"
 
     def __init__(self, options: Options, settings: Settings) -> None:
         super().__init__(options, settings)
@@ -198,19 +194,9 @@ class NetCdf4(Backend):
         assert isinstance(self.options, NetCdf4Options)
         return NetCdf4Store(dataset, path, comm, self.options, self.settings)
 
-    def forget(self, overwrite: Callable[[], None]) -> None:
-        from pffbench.backends.libhdf5 import garbage_collect
-
-        garbage_collect()
-        overwrite()
-
     @property
     def inspection(self) -> NetCdf4Inspection:
         return NetCdf4Inspection(self._netcdf4, self._usual_cache)
-
-    @classmethod
-    def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
-        return h5repack(source, target, specs)
 
     def as_read(self, source: Source) -> Source:
         assert isinstance(self.options, NetCdf4Options)
@@ -221,11 +207,8 @@ class NetCdf4(Backend):
         options = self.options
         assert isinstance(options, NetCdf4Options)
         usual = MATCHED_CHUNK_CACHE if self.settings == "matched" else self._usual_cache
-        size, w0 = options.chunk_cache, options.chunk_cache_w0
-        cache = ChunkCacheSettings(
-            usual.nbytes if size is None else int(size),
-            options.chunk_cache_slots or usual.slots,
-            usual.preemption if w0 is None else w0,
+        cache = usual.with_options(
+            options.chunk_cache, options.chunk_cache_slots, options.chunk_cache_w0
         )
         more = "" if self.settings == "matched" else ", more where a chunk is larger"
         return ("reads return new arrays", f"chunk cache of each variable: {cache}{more}")
@@ -287,5 +270,3 @@ def _rounding(variable: Any) -> dict[str, str]:
     """Return the number of mantissa bits kept, if a variable is rounded."""
     told = variable.quantization()
     return {} if told is None else {"rounded": f"{told[1]} to {told[0]} bits"}
-
-

@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call, LazyArrays, Store, Touched
-from pffbench.backends.chunk_cache_model import (
-    MATCHED_CHUNK_CACHE,
-    ChunkCacheSettings,
-    Chunking,
-)
+from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE, ChunkCacheSettings, Chunking
 from pffbench.backends.inspection import touched_chunks
 from pffbench.case import Settings
 from pffbench.parallel.decomposition import Box

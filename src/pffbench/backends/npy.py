@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec, Capabilities
-from pffbench.backends.base import (
-    Array,
-    Backend,
-    Buffer,
-    Call,
-    Cuts,
-    Store,
-)
+from pffbench.backends.base import Array, Backend, Buffer, Call, Cuts, Store
 from pffbench.backends.inspection import Inspection, StoredAs, Touched
 from pffbench.backends.raw.layout import Copy, Runs, bytes_of, write_runs
 from pffbench.case import Options, Parameters

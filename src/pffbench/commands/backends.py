@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from pffbench.backends.base import Backend
 from pffbench.backends.registry import backend_class, backend_names, missing_library
-from pffbench.commands.describe import fields_of
+from pffbench.commands.describe import key_lines
 
 
 def main(arguments: argparse.Namespace) -> int:  # noqa: ARG001 -- it takes none
@@ -42,6 +42,5 @@ def _lines(kind: type[Backend]) -> Iterator[str]:
     yield f"  codecs     {', '.join(_codec(kind, codec) for codec in sorted(can.codecs))}"
     if not can.caller_buffer:
         yield "  reads      return new arrays, whose allocation is part of the read"
-    for line in fields_of(kind.options_type):
-        yield f"  {kind.name}.{line}"
+    yield from key_lines(kind.options_type, prefix=f"{kind.name}.")
     yield ""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from pffbench.errors import UserError
+from pffbench.commands import needing_analysis
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Compare runs, print the verdict and the written files. Return the exit status."""
-    try:
+    with needing_analysis("compare"):
         from pffbench_analysis.compare import compare
-
         status, _ = compare(
             arguments.base,
             arguments.new,
@@ -20,8 +19,4 @@ def main(arguments: argparse.Namespace) -> int:
             smallest=arguments.min_effect,
             allowed=arguments.fail_if_slower,
         )
-    except ModuleNotFoundError as error:  # of the figures that --out asks for
-        raise UserError(
-            f"compare needs {error.name}, which is not installed: pip install 'pffbench[analysis]'"
-        ) from None
     return status

@@ -1,28 +1,92 @@
-"""Description of a record's fields in lines: name, allowed values, default."""
+"""The keys of a record: name, meaning, allowed values, default."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from types import NoneType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from pffbench.docstrings import field_descriptions
 from pffbench.units import Size
 
+_WIDTH = 80
 
-def fields_of(kind: type[msgspec.Struct]) -> Iterator[str]:
-    """Yield a line for each field of a record."""
+
+@dataclass(frozen=True)
+class Key:
+    """A key of an experiment.
+
+    Parameters
+    ----------
+    name : str
+        The key.
+    meaning : str
+        What it does, in a sentence or two.
+    allowed : str
+        The allowed values, in the words of an experiment file.
+    default : str or None
+        The value when it is not given; None for a key that must be given.
+    """
+
+    name: str
+    meaning: str
+    allowed: str
+    default: str | None
+
+
+def keys_of(kind: type[msgspec.Struct]) -> Iterator[Key]:
+    """Yield the keys that a record defines, inherited ones first."""
     hints = get_type_hints(kind, include_extras=True)
+    meanings = field_descriptions(kind)
     for field in msgspec.structs.fields(kind):
-        default = "needed" if field.required else f"default {_text(field.default)}"
-        yield f"{field.name:22} {_allowed(hints[field.name])} ({default})"
+        default = None if field.required else _default(field)
+        yield Key(field.name, meanings.get(field.name, ""), _allowed(hints[field.name]), default)
+
+
+def key_lines(
+    kind: type[msgspec.Struct], prefix: str = "", but: Collection[str] = ()
+) -> Iterator[str]:
+    """Yield lines that describe the keys of a record, in the width of a terminal.
+
+    Parameters
+    ----------
+    kind : type
+        The record.
+    prefix : str
+        Text before each name.
+    but : collection of str
+        Keys to leave out.
+    """
+    for key in keys_of(kind):
+        if key.name not in but:
+            default = "needed" if key.default is None else f"default {key.default}"
+            yield from _wrapped(f"{prefix}{key.name}: {key.allowed} ({default})", "  ", "      ")
+            yield from _wrapped(key.meaning, "      ", "      ")
+
+
+def _wrapped(text: str, first: str, others: str) -> list[str]:
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=first, subsequent_indent=others, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return _text(field.default_factory())
+    return _text(field.default)
 
 
 def _text(value: Any) -> str:
-    if value is msgspec.NODEFAULT:
-        return "empty"
-    return "none" if value is None else str(value)
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "empty" if value in ("", {}) else str(value)
 
 
 def _allowed(kind: Any) -> str:
@@ -42,4 +106,5 @@ def _allowed(kind: Any) -> str:
         return " | ".join(part for arg in get_args(kind) if (part := _allowed(arg)))
     if issubclass(kind, Size):
         return f"size up to {kind(kind.largest)}" if kind is not Size else "size"
-    return {"Duration": "duration", "str": "text"}.get(kind.__name__, str(kind.__name__))
+    names = {"Duration": "duration", "str": "text", "bool": "true | false", "Any": "anything"}
+    return names.get(kind.__name__, str(kind.__name__))

@@ -5,27 +5,101 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import msgspec
+import psutil
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from pffbench.case import Case
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
-from pffbench.experiment.load import experiment_files, load_experiment
+from pffbench.experiment.estimate import (
+    FAST_RATE,
+    SLOW_RATE,
+    SecondsRange,
+    cold_read_warnings,
+    estimate_duration,
+)
+from pffbench.experiment.load import experiment_files, load_experiment, to_plain
 from pffbench.experiment.plan import Plan
 from pffbench.experiment.schema import Experiment
-from pffbench.run.output import make_console
-from pffbench.storage.filesystem import filesystem
+from pffbench.run.output import make_console, print_json
+from pffbench.storage.filesystem import FileSystem, filesystem
 from pffbench.storage.scratch import scratch_parent
 from pffbench.text import one_line
-from pffbench.units import Size
+from pffbench.units import Size, duration_text
 
 _HEADINGS = ("case", "data", "arrays", "files", "space", "memory/rank")
 #: Maximum number of printed lines; a table of 100 000 takes half a minute to format.
 _MOST_LINES = 200
+#: Columns in a log.
+_WIDTH = 160
+#: Version of what `--json` prints; a higher one changed or removed a key.
+_JSON_VERSION = 1
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A plan with the facts of this machine that it is judged by.
+
+    Parameters
+    ----------
+    file : str
+        The experiment.
+    plan : Plan
+        The plan.
+    scratch : str
+        Directory of the files.
+    there : FileSystem
+        Its file system.
+    duration : SecondsRange
+        Estimated seconds.
+    warnings : tuple of str
+        Reasons why results would not mean what they are meant to.
+    """
+
+    file: str
+    plan: Plan
+    scratch: str
+    there: FileSystem
+    duration: SecondsRange
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def of(cls, file: str, plan: Plan, scratch: str | None) -> PlannedRun:
+        """Judge a plan on this machine.
+
+        Raises
+        ------
+        UserError
+            The scratch directory cannot be reached.
+        """
+        parent, _ = scratch_parent(scratch)
+        try:
+            there = filesystem(parent)
+        except OSError as error:
+            raise UserError(f"--scratch {parent}: cannot be reached: {error.strerror}") from None
+        nodes = int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
+        memory = psutil.virtual_memory().total
+        warnings = (*_square(plan), *cold_read_warnings(plan, there, memory, nodes))
+        return cls(file, plan, parent, there, estimate_duration(plan), warnings)
+
+    @property
+    def written(self) -> Size:
+        """Bytes that all repetitions write."""
+        costs = self.plan.costs.values()
+        return Size(sum(cost.nbytes for cost in costs) * self.plan.experiment.blocks)
+
+    @property
+    def peak(self) -> Size:
+        """Bytes of the largest repetition on disk."""
+        return Size(max(cost.space for cost in self.plan.costs.values()))
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -36,23 +110,62 @@ def main(arguments: argparse.Namespace) -> int:
     given: str | None = arguments.experiment
     folder = given is not None and Path(given).is_dir()
     most = None if arguments.all else _MOST_LINES
-    console = make_console(width=None if os.isatty(1) else 160)
-    for experiment in experiment_files(given) if folder and given else [given]:
-        plan = make_plan(load_experiment(experiment, arguments.overrides), ranks)
+    console = make_console(_WIDTH)
+    planned = []
+    for file in experiment_files(given) if folder and given else [given]:
+        loaded = load_experiment(file, arguments.overrides)
+        run = PlannedRun.of(loaded.path, make_plan(loaded, ranks), arguments.scratch)
+        if arguments.json:
+            planned.append(_as_data(run))
+            continue
         if folder:
-            console.print(one_line(f"experiment {experiment}"))
-        _print(plan, console, most, arguments.scratch)
+            console.print(one_line(f"experiment {file}"))
+        _print(run, console, most)
+    if arguments.json:
+        print_json({"format": "pffbench plan", "version": _JSON_VERSION, "plans": planned})
     return 0
 
 
-def _print(plan: Plan, console: Console, most: int | None, scratch: str | None) -> None:
-    console.print(_table(plan, most))
-    for name, reason in plan.left_out[:most]:
-        why = "see the end" if plan.is_limit(reason) else reason
-        console.print(one_line(f"left out: {name}: {why}"))
-    limits = (f"limited: {one_line(text)}" for text in plan.limits)
-    for line in (*_not_shown(plan, most), *_totals(plan, scratch), *limits):
+def _as_data(run: PlannedRun) -> dict[str, Any]:
+    """Return a plan as plain data."""
+    plan = run.plan
+    return {
+        "experiment_file": run.file,
+        "experiment": to_plain(plan.experiment),
+        "ranks": plan.ranks,
+        "cases": [
+            {
+                "case": case.id,
+                "group": case.group,
+                "roofline": case.roofline,
+                "workload": case.parameters.workload,
+                "parameters": msgspec.to_builtins(case.parameters, enc_hook=int),
+                "options": msgspec.to_builtins(case.options, enc_hook=int),
+                "cost": msgspec.structs.asdict(plan.costs[case.id]),
+            }
+            for case in plan.cases
+        ],
+        "left_out": [{"case": name, "reason": reason} for name, reason in plan.left_out],
+        "limits": plan.limits,
+        "blocks": plan.experiment.blocks,
+        "written_bytes": run.written,
+        "peak_bytes": run.peak,
+        "scratch": {"directory": run.scratch, "file_system": run.there.type,
+                    "free_bytes": run.there.free_bytes},
+        "seconds": {"low": run.duration.low, "high": run.duration.high},
+        "warnings": run.warnings,
+    }  # fmt: skip
+
+
+def _print(run: PlannedRun, console: Console, most: int | None) -> None:
+    for line in _cases(run.plan, console, run.plan.cases[:most]):
         console.print(line)
+    for name, reason in run.plan.left_out[:most]:
+        why = "see the end" if run.plan.is_limit(reason) else reason
+        console.print(one_line(f"left out: {name.rpartition('.')[0]}: {why}"))
+    limits = (f"limited: {text}" for text in run.plan.limits)
+    for text in (*_not_shown(run.plan, most), *_totals(run), *limits):
+        console.print(one_line(text))
 
 
 def _keep_mpi_asleep() -> None:
@@ -65,16 +178,23 @@ def _keep_mpi_asleep() -> None:
     mpi4py.rc.finalize = False
 
 
-def _table(plan: Plan, most: int | None) -> Table:
+def _cases(plan: Plan, console: Console, cases: Sequence[Case]) -> list[Table | str]:
+    """Return a table of the cases, or two lines for each where it would be too wide."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for i, heading in enumerate(_HEADINGS):
         table.add_column(heading, justify="right" if i else "left", no_wrap=True)
-    for case in plan.cases[:most]:
+    lines: list[Table | str] = []
+    for case in cases:
         cost = plan.costs[case.id]
-        note = " (roofline)" if case.roofline else ""
-        table.add_row(f"{case.id}{note}", str(Size(cost.nbytes)), str(cost.arrays),
-                      str(cost.files), str(Size(cost.space)), str(Size(cost.memory)))  # fmt: skip
-    return table
+        name = f"{case.id}{' (roofline)' if case.roofline else ''}"
+        data, space, memory = (str(Size(n)) for n in (cost.nbytes, cost.space, cost.memory))
+        table.add_row(name, data, str(cost.arrays), str(cost.files), space, memory)
+        plural = "s" if cost.arrays != 1 else ""
+        lines += [name, f"    {data} in {cost.arrays} array{plural}, files {cost.files}, "
+                        f"space {space}, memory/rank {memory}"]  # fmt: skip
+    unlimited = console.options.update(width=1000)
+    fits = console.measure(table, options=unlimited).maximum <= console.width
+    return [table] if fits else lines
 
 
 def _not_shown(plan: Plan, most: int | None) -> Iterator[str]:
@@ -84,22 +204,28 @@ def _not_shown(plan: Plan, most: int | None) -> Iterator[str]:
             yield f"{len(found) - most} more {what} are not shown; --all shows them"
 
 
-def _totals(plan: Plan, scratch: str | None) -> list[str]:
-    experiment = plan.experiment
-    blocks = experiment.blocks
-    written = sum(cost.nbytes for cost in plan.costs.values()) * blocks
-    parent, _ = scratch_parent(scratch)
-    try:
-        there = filesystem(parent)
-    except OSError as error:
-        raise UserError(f"--scratch {parent}: cannot be reached: {error.strerror}") from None
-    peak = max(cost.space for cost in plan.costs.values())
-    return [
+def _totals(run: PlannedRun) -> Iterator[str]:
+    plan, experiment = run.plan, run.plan.experiment
+    yield (
         f"{len(plan.cases)} cases on {plan.ranks} ranks, {_times(experiment)} each "
-        f"({experiment.warmup} of them to warm up): {Size(written)} written and read in all",
-        *_growing(plan),
-        f"at most {Size(peak)} at a time in {parent} ({there.type}, {Size(there.free_bytes)} free)",
-    ]
+        f"({experiment.warmup} of them to warm up): {run.written} written and read in all"
+    )
+    yield from (f"warning: {text}" for text in run.warnings)
+    yield _time(run)
+    yield (
+        f"at most {run.peak} at a time in {run.scratch} ({run.there.type}, "
+        f"{Size(run.there.free_bytes)} free)"
+    )
+
+
+def _time(run: PlannedRun) -> str:
+    low, high = (duration_text(seconds) for seconds in run.duration)
+    budget = run.plan.experiment.time_budget
+    ends = f" and time_budget {duration_text(budget)}" if budget is not None else ""
+    return (
+        f"takes about {low if low == high else f'{low} to {high}'}, assuming {Size(FAST_RATE)} "
+        f"to {Size(SLOW_RATE)} per second{ends}; nothing was measured"
+    )
 
 
 def _times(experiment: Experiment) -> str:
@@ -107,14 +233,14 @@ def _times(experiment: Experiment) -> str:
     return f"at most {most}" if experiment.repetitions == "auto" else most
 
 
-def _growing(plan: Plan) -> Iterator[str]:
+def _square(plan: Plan) -> Iterator[str]:
     """Name the cases in which each rank makes calls for the arrays of all ranks."""
     for case in plan.cases:
         p = case.parameters
         if p.layout == "own" and p.transfer == "collective" and plan.ranks > 1:
             arrays = plan.costs[case.id].arrays
             yield (
-                f"{case.id}: each rank makes {arrays} calls to write and as many to read, one for "
-                f"each array of every rank: {arrays * plan.ranks} in all. That grows with the "
-                "square of the ranks; transfer: independent does not"
+                f"{case.id.rpartition('.')[0]}: each rank makes {arrays} calls to write and as "
+                f"many to read, one for each array of every rank: {arrays * plan.ranks} in all. "
+                "That grows with the square of the ranks; transfer: independent does not"
             )

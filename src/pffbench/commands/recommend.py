@@ -3,20 +3,75 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from pffbench.errors import UserError
+from pffbench.commands import needing_analysis
+from pffbench.run.output import make_console
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the recommendation of runs. Return the exit status."""
-    try:
-        from pffbench_analysis.recommend import Weights, recommend
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"recommend needs {error.name}, which is not installed: pip install "
-            "'pffbench[analysis]'"
-        ) from None
+    with needing_analysis("recommend"):
+        from pffbench_analysis.derived_files import json_text
+        from pffbench_analysis.recommend import Filters, Weights, recommend
     write, read = arguments.weight
-    for line in recommend(arguments.runs, Weights(write, read)):
-        print(line)
+    filters = Filters(
+        tuple(arguments.layout),
+        tuple(arguments.format),
+        tuple(arguments.transfer),
+        arguments.one_file,
+    )
+    found = recommend(arguments.runs, Weights(write, read), filters)
+    if arguments.json:
+        print(json_text("recommend", found.data()))
+    elif sys.stdout.isatty():
+        print_markdown(found.lines(), make_console())
+    else:
+        for line in found.lines():
+            print(line)
     return 0
+
+
+def print_markdown(lines: Iterable[str], console: Console) -> None:
+    """Print Markdown on a terminal: headings, items that wrap under their text, programs.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        Headings, list items with words in ``**``, fenced code and paragraphs. Other marks are
+        printed as they are.
+    console : Console
+        The terminal.
+    """
+    from rich.padding import Padding
+    from rich.syntax import Syntax
+    from rich.table import Table
+    from rich.text import Text
+
+    code: list[str] | None = None
+    for line in lines:
+        if line.startswith("```"):
+            if code is not None:
+                program = Syntax(
+                    "\n".join(code), "python", theme="ansi_dark", background_color="default"
+                )
+                console.print(Padding(program, (0, 0, 0, 2)))
+            code = [] if code is None else None
+        elif code is not None:
+            code.append(line)
+        elif line.startswith("#"):
+            style = "bold underline" if line.startswith("# ") else "bold"
+            console.print(Text(line.lstrip("# "), style))
+        else:
+            text = line.lstrip()
+            item = text.startswith("- ")
+            words = text[2 * item :].split("**")
+            shown = Text.assemble(*((w, "bold" if i % 2 else "") for i, w in enumerate(words)))
+            grid = Table.grid()
+            grid.add_row(" " * (len(line) - len(text)) + "• " * item, shown)
+            console.print(grid)

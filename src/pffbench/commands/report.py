@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pffbench.commands import needing_analysis
 from pffbench.errors import UserError
 from pffbench.run.output import make_console
 
@@ -23,16 +23,12 @@ def main(arguments: argparse.Namespace) -> int:
         for line in list(_figures_of_merit(arguments.runs)):
             print(line)
         return 0
-    try:
+    with needing_analysis("report"):
         if arguments.published:
             _print_published(arguments.runs, join=arguments.join)
             return 0
         for path in _written(arguments):
             print(path)
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"report needs {error.name}, which is not installed: pip install 'pffbench[analysis]'"
-        ) from None
     return 0
 
 
@@ -49,7 +45,7 @@ def _refuse(arguments: argparse.Namespace) -> str | None:
 
 def _written(arguments: argparse.Namespace) -> Iterator[object]:
     """Write the requested files and yield each one."""
-    from pffbench_analysis.report import readable, report, report_joined
+    from pffbench_analysis.report import report, report_joined
 
     if arguments.join:
         first = Path(arguments.runs[0])
@@ -61,6 +57,7 @@ def _written(arguments: argparse.Namespace) -> Iterator[object]:
         yield from report(arguments.runs)
         return
     from pffbench_analysis.published.csvlayout import write_study_csv
+    from pffbench_analysis.runs import readable
 
     for run in arguments.runs:
         yield from write_study_csv(readable(run), run)
@@ -70,9 +67,9 @@ def _print_published(runs: Sequence[str], *, join: bool) -> None:
     """Print runs, or the run that they are joined to, next to the studies that they repeat."""
     from pffbench_analysis.published import STUDIES, side_by_side
     from pffbench_analysis.published.terminal import print_side_by_side
-    from pffbench_analysis.report import readable, readable_joined
+    from pffbench_analysis.runs import readable, readable_joined
 
-    console = make_console(width=None if sys.stdout.isatty() else _WIDTH)
+    console = make_console(_WIDTH)
     summaries = (
         {", ".join(runs): readable_joined(runs)} if join else {run: readable(run) for run in runs}
     )
@@ -99,5 +96,3 @@ def _figures_of_merit(runs: Sequence[str]) -> Iterator[str]:
         yield from fom_lines(summarise(runs[0]))
     except ValueError as error:
         raise UserError(str(error)) from None
-    except (TypeError, KeyError) as error:  # the version fits, the content does not
-        raise UserError(f"{runs[0]} holds what pffbench did not write: {error}") from None

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import argparse
 
-from pffbench.commands.describe import fields_of
+from pffbench.case import Parameters
+from pffbench.commands.describe import key_lines
 from pffbench.workloads.registry import workload, workload_names
 
 
 def main(arguments: argparse.Namespace) -> int:  # noqa: ARG001 -- it takes none
     """List the workloads. Return the exit status."""
+    common = Parameters.__struct_fields__
     for name in workload_names():
-        found = workload(name)
-        print(f"{name}: {found.summary}")
-        print("\n".join(f"  {line}" for line in fields_of(found.parameters_type)))
+        kind = workload(name)
+        print(f"{name}: {kind.summary}")
+        print("\n".join(key_lines(kind.parameters_type, but=common)))
         print()
+    print("keys of every case, in each workload:")
+    print("\n".join(key_lines(Parameters)))
     return 0

@@ -130,14 +130,6 @@ def file_source(file: str, variable: str | None, dtype: str | None) -> FileSourc
 
 
 __all__ = [
-    "DTYPES",
-    "SOURCES",
-    "Mismatch",
-    "Source",
-    "Sources",
-    "default_dtype",
-    "file_source",
-    "make_source",
-    "seed_of_repetition",
-    "verify",
-]
+    "DTYPES", "SOURCES", "Mismatch", "Source", "Sources", "default_dtype", "file_source",
+    "make_source", "seed_of_repetition", "verify",
+]  # fmt: skip

@@ -16,17 +16,8 @@ SourceKind = Literal[
     "uniform", "integers", "constant", "smooth", "cris", "image", "dense", "sparse", "file"
 ]
 DType = Literal[
-    "float32",
-    "float64",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+    "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"
+]  # fmt: skip
 DTYPES: tuple[str, ...] = get_args(DType)
 
 
@@ -60,6 +51,40 @@ class Source(Protocol):
         ValueError
             The box leaves the shape, or `out` is not as described.
         """
+
+
+class SeededSource:
+    """A source that generates its values.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Any supported type, unless the source allows fewer.
+    seed : int
+        Any integer; its low 64 bits count.
+    """
+
+    def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
+        self.dtype = dtype
+        self._seed = seed
+
+
+class DerivedSource:
+    """A source that has the values of another one, moved or changed.
+
+    Parameters
+    ----------
+    source : Source
+        The other one.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type, in native byte order."""
+        return self._source.dtype
 
 
 @runtime_checkable

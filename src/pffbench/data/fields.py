@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pffbench.data import random
-from pffbench.data.base import Array, check_out
+from pffbench.data.base import Array, SeededSource, check_out
 from pffbench.data.random import Keyed, Words, check_box
 
 Plane = npt.NDArray[np.float32]
@@ -159,7 +159,7 @@ _ROWS = 4096
 Vector = npt.NDArray[np.int32]
 
 
-class Smooth:
+class Smooth(SeededSource):
     """Sums and products of one-dimensional waves, rounded to one decimal.
 
     ``carrier(leading) + amplitude(leading) * wave(last)``, where the first two are made of one
@@ -169,18 +169,10 @@ class Smooth:
     values: multiples of 0.1 within +-200 as floats, and in integer types the same field as
     whole numbers, within +-63 in one byte and +-2000 otherwise, and shifted to be positive in
     unsigned types.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Any supported type.
-    seed : int
-        Any integer; its low 64 bits count.
     """
 
     def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
-        self.dtype = dtype
-        self._seed = seed
+        super().__init__(dtype, seed)
         self._shift = np.int32(15 if dtype.itemsize == 1 else 10)
         self._offset = np.int32(_FIELD if dtype.kind == "u" else 0)
         self._scratch = np.empty(_BLOCK, dtype=np.int32)
@@ -232,13 +224,7 @@ class Smooth:
         total //= np.int32(len(index))
         return total
 
-    def _rows(
-        self,
-        out: Array,
-        wave: Vector,
-        amplitude: Vector,
-        carrier: Vector,
-    ) -> None:
+    def _rows(self, out: Array, wave: Vector, amplitude: Vector, carrier: Vector) -> None:
         """Fill rows, shape (rows, columns), from the wave and one pair of numbers per row."""
         field = self._scratch[: out.size].reshape(out.shape)
         np.multiply(wave, amplitude[:, np.newaxis], out=field)
@@ -275,24 +261,17 @@ _DEVIATION = 2**_PART_BITS / sqrt(3)
 _UNITS = {1: 250, 2: 4000, 4: 4000, 8: 4000}
 
 
-class Cris:
+class Cris(SeededSource):
     """Independent, nearly normal numbers around 0, channel after channel along the last axis.
 
     The standard deviation of channel i of n is ``0.1 * (1 + x + x**2 / 2)``, where x goes from
     -0.25 to 0.25: nearly an exponential. Whole numbers are the same field in smaller units,
     shifted to be positive in unsigned types. Only sums and products of numbers that are exact, or
     rounded once, are computed, so every machine gives the same values.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Any supported type.
-    seed : int
-        Any integer; its low 64 bits count.
     """
 
     def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
-        self.dtype = dtype
+        super().__init__(dtype, seed)
         self._real = dtype if dtype.kind == "f" else np.dtype(np.float32)
         self._noise = _Noise(self._real, seed)
         self._widths: dict[int, Array] = {}

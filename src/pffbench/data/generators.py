@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pffbench.data import random
-from pffbench.data.base import Array, Source, check_out
+from pffbench.data.base import Array, DerivedSource, SeededSource, Source, check_out
 from pffbench.data.random import Keyed, Words, check_box
 
 
@@ -97,13 +97,6 @@ class Integers(Keyed):
 
     The value is the high half of (16 random bits) x range, so some numbers come up to 1.5 % more
     often than others.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Any supported type.
-    seed : int
-        Any integer; its low 64 bits count.
     """
 
     def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
@@ -120,23 +113,16 @@ class Integers(Keyed):
         np.copyto(out, words.view(np.int32), casting="unsafe")
 
 
-class Constant:
+class Constant(SeededSource):
     """The same whole number in every element of an array.
 
     It lies in 1 .. 120 in types of one byte and in 1 .. 30000 in the others, so it is never 0,
     NaN, or a default fill value of HDF5, netCDF or Zarr, and unwritten data cannot pass for it.
     Consecutive arrays differ, and so, by the hash, do nearly all seeds.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Any supported type.
-    seed : int
-        Any integer; its low 64 bits count.
     """
 
     def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
-        self.dtype = dtype
+        super().__init__(dtype, seed)
         self._range = 120 if dtype.itemsize == 1 else 30000
         self._offset = random.stream(seed) % self._range
 
@@ -147,7 +133,7 @@ class Constant:
         out.fill(1 + (self._offset + array) % self._range)
 
 
-class BitRounded:
+class BitRounded(DerivedSource):
     """A source of floating-point numbers rounded to a number of mantissa bits.
 
     Half of the last kept bit is added, then the bits behind it are cut off: the mode BitRound of
@@ -163,16 +149,11 @@ class BitRounded:
     """
 
     def __init__(self, source: Source, bits: int) -> None:
-        self._source = source
+        super().__init__(source)
         word = np.dtype(f"u{source.dtype.itemsize}").type
         cut = np.finfo(source.dtype).nmant - bits
         self._half = word((1 << cut) >> 1)
         self._kept = ~word((1 << cut) - 1)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Element type, in native byte order."""
-        return self._source.dtype
 
     def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
         """Fill a box of a logical array; see `pffbench.data.base.Source`."""

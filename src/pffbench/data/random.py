@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pffbench.data.base import Array, check_out
+from pffbench.data.base import Array, SeededSource, check_out
 
 MASK = 2**64 - 1
 #: 2**64 divided by the golden ratio: the increment that SplitMix64 steps its counter by.
@@ -263,22 +263,19 @@ _BLOCK_BYTES = 256 * 1024
 _KEYS = 4096
 
 
-class Keyed(ABC):
+class Keyed(SeededSource, ABC):
     """A source whose values come from random words; a subclass turns words into values.
 
     Parameters
     ----------
-    dtype : numpy.dtype
-        Type of the values.
-    seed : int
-        Any integer; its low 64 bits count.
+    dtype, seed
+        As of `SeededSource`.
     word : {4, 8}
         Bytes of a random word; one word is spent on each element.
     """
 
     def __init__(self, dtype: np.dtype[Any], seed: int, word: int) -> None:
-        self.dtype = dtype
-        self._seed = seed
+        super().__init__(dtype, seed)
         self._word: np.dtype[Any] = np.dtype(f"u{word}")
         self._bits = 8 * word
         self._width = _BLOCK_BYTES // word

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from pffbench.data.base import Array, Source
+from pffbench.data.base import Array, DerivedSource, Source
 from pffbench.data.random import check_box
 
 
-class Strided:
+class Strided(DerivedSource):
     """A lattice of the elements of a source.
 
     Parameters
@@ -33,15 +32,10 @@ class Strided:
         stride: tuple[int, ...],
         shape: tuple[int, ...],
     ) -> None:
-        self._source = source
+        super().__init__(source)
         self._first = first
         self._stride = stride
         self._shape = shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Element type, in native byte order."""
-        return self._source.dtype
 
     def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
         """Fill a box of the lattice, see `Source.fill`; elements between are discarded.
@@ -67,7 +61,7 @@ class Strided:
 Changed = Callable[[tuple[int, ...], tuple[int, ...]], Array]
 
 
-class Generation:
+class Generation(DerivedSource):
     """One of two sets of data for the same arrays.
 
     Parameters
@@ -79,20 +73,15 @@ class Generation:
     """
 
     def __init__(self, source: Source, number: int) -> None:
-        self._source = source
+        super().__init__(source)
         self._number = number
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Element type, in native byte order."""
-        return self._source.dtype
 
     def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
         """Fill a box, see `Source.fill`."""
         self._source.fill(out, 2 * array + self._number, start, shape)
 
 
-class Merged:
+class Merged(DerivedSource):
     """The first generation where nothing has been changed, the second one elsewhere.
 
     Parameters
@@ -104,14 +93,10 @@ class Merged:
     """
 
     def __init__(self, source: Source, changed: Changed) -> None:
+        super().__init__(source)
         self._before = Generation(source, 0)
         self._after = Generation(source, 1)
         self._changed = changed
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Element type, in native byte order."""
-        return self._before.dtype
 
     def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
         """Fill a box, see `Source.fill`."""

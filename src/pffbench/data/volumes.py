@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from pffbench.data.base import Array, check_out
+from pffbench.data.base import Array, SeededSource, check_out
 from pffbench.data.fields import Range, ValueNoise, hash_points
 from pffbench.data.random import check_box, stream
 
@@ -50,23 +50,12 @@ class Part:
     shape: tuple[int, int, int]
 
 
-class Volume(ABC):
+class Volume(SeededSource, ABC):
     """A source for arrays whose last three axes are a volume.
 
     With more axes there are as many independent volumes as there are indices along the axes
     before them; with fewer the missing ones have length 1.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Any supported type.
-    seed : int
-        Any integer; its low 64 bits count.
     """
-
-    def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
-        self.dtype = dtype
-        self._seed = seed
 
     def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
         """Fill a box of a logical array; see `pffbench.data.base.Source`."""

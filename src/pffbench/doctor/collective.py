@@ -18,12 +18,13 @@ from pffbench.doctor import backends, io_test, libraries, local, machine, mpi_st
 from pffbench.doctor.backends import absent_libraries
 from pffbench.doctor.finding import Finding, as_text, looked_at
 from pffbench.doctor.libraries import Library, import_libraries
-from pffbench.doctor.time_limit import Watch
+from pffbench.doctor.scratch import last_command
 from pffbench.errors import UserError
 from pffbench.parallel.agreement import AgreedStep, PhaseFailedError, sleeping_barrier
 from pffbench.parallel.clock import measure_floor
 from pffbench.parallel.launcher import launcher_size
 from pffbench.parallel.topology import Team, Topology
+from pffbench.parallel.watchdog import Watchdog
 from pffbench.provenance.binding import rank_facts
 from pffbench.provenance.facts import Facts
 from pffbench.provenance.mpiio import mpi_io_facts
@@ -192,17 +193,18 @@ class Examination:
         return sorted({name for name in self._team.comm.allgather(blind) if name is not None})
 
     def _try_backends(self, scratch: Scratch) -> None:
-        with Watch(scratch if self._team.is_root else None) as watch:
+        at_end = last_command(scratch) if self._team.is_root else ()
+        with Watchdog(self._team, io_test.SECONDS, at_end=at_end) as watchdog:
             for name in backend_names():
-                attempt = partial(self._try_backend, name, scratch.directory, watch)
+                attempt = partial(self._try_backend, name, scratch, watchdog)
                 self._together(io_test.TOPIC, attempt)
 
-    def _try_backend(self, name: str, directory: str, watch: Watch) -> Iterator[Finding]:
+    def _try_backend(self, name: str, scratch: Scratch, watchdog: Watchdog) -> Iterator[Finding]:
         with AgreedStep(self._team.comm, f"loading the backend {name}"):
             kind = backend_class(name)
         lacks = any(self._team.comm.allgather(missing_library(kind) is not None))
         if self._broken.isdisjoint(kind.libraries) and not lacks:
-            yield from io_test.try_backend(self._team, kind, directory, watch, self._text_with)
+            yield from io_test.try_backend(self._team, kind, scratch, watchdog, self._text_with)
 
     def _text_with(self, last: Finding) -> str:
         return as_text([*self.found, last])

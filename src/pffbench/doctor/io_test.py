@@ -11,15 +11,17 @@ import numpy as np
 from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import Array, Backend, Store, what_was_read
 from pffbench.doctor.finding import MAKE_ENV, Finding
-from pffbench.doctor.time_limit import Watch
+from pffbench.doctor.scratch import limited
 from pffbench.parallel.agreement import AgreedStep, PhaseFailedError
 from pffbench.parallel.decomposition import Box
 from pffbench.parallel.topology import Team
+from pffbench.parallel.watchdog import Watchdog
+from pffbench.storage.scratch import Scratch
 
 TOPIC = "Parallel I/O"
 _ROWS, _COLUMNS = 64, 32
 #: Far more than a few KiB take anywhere, also where ranks compete for cores.
-_SECONDS = 120.0
+SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ def ways_of(can: Capabilities) -> list[Way]:
 def try_backend(
     team: Team,
     kind: type[Backend],
-    directory: str,
-    watch: Watch,
+    scratch: Scratch,
+    watchdog: Watchdog,
     text_with: Callable[[Finding], str],
 ) -> Iterator[Finding]:
     """Test all transfer modes of a backend for a shared file; collective, equal on all ranks.
@@ -60,18 +62,18 @@ def try_backend(
         The ranks.
     kind : type of Backend
         A backend whose libraries can be imported.
-    directory : str
+    scratch : Scratch
         Directory for the files; its creator removes it.
-    watch : Watch
+    watchdog : Watchdog
         Ends the job when a call never returns.
     text_with : callable
         Formats the findings of rank 0 so far, followed by a last one.
     """
     worked = []
     for number, way in enumerate(ways_of(kind.capabilities)):
-        path = f"{directory}/{kind.name}-{number}{kind.suffix}"
+        path = scratch.path(f"{kind.name}-{number}{kind.suffix}")
         stuck = _never_returned(kind.summary, way, team.size)
-        with watch.limit(_SECONDS, text_with(stuck) if team.is_root else ""):
+        with limited(watchdog, scratch, SECONDS, text_with(stuck) if team.is_root else None):
             try:
                 with AgreedStep(team.comm, "import"):
                     backend = kind(kind.options_type(), "matched")
@@ -200,7 +202,7 @@ def _array(arrays: Mapping[str, Array], spec: ArraySpec) -> Array:
 
 def _never_returned(summary: str, way: Way, ranks: int) -> Finding:
     text = (
-        f"{summary}: {way.name} transfer by {ranks} ranks did not end within {_SECONDS:g} s: some "
+        f"{summary}: {way.name} transfer by {ranks} ranks did not end within {SECONDS:g} s: some "
         "rank waits in a collective call for others"
     )
     remedy = "try another --scratch (one that all nodes share), fewer ranks, or another MPI-IO"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from pffbench.doctor.finding import Finding
 from pffbench.errors import UserError
+from pffbench.parallel.watchdog import Watchdog
 from pffbench.provenance.mpiio import longest_path
 from pffbench.storage.filesystem import FileSystem
 from pffbench.storage.page_cache import evict, residency
@@ -20,18 +22,9 @@ from pffbench.units import Size
 TOPIC = "Scratch"
 
 _PARALLEL = {
-    "lustre",
-    "gpfs",
-    "beegfs",
-    "ceph",
-    "wekafs",
-    "panfs",
-    "pvfs2",
-    "orangefs",
-    "daos",
-    "dvs",
-}
-_PARALLEL |= {"moosefs", "glusterfs", "ceph-fuse", "juicefs", "quobyte"}
+    "lustre", "gpfs", "beegfs", "ceph", "wekafs", "panfs", "pvfs2", "orangefs", "daos", "dvs",
+    "moosefs", "glusterfs", "ceph-fuse", "juicefs", "quobyte",
+}  # fmt: skip
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "sshfs"}
 _NETWORK |= {"s3fs", "mountpoint-s3", "gcsfuse", "rclone", "blobfuse", "blobfuse2"}
 _LITTLE_SPACE = Size(2**30)
@@ -187,9 +180,50 @@ def own_directory(given: str | None) -> Iterator[Scratch]:
                 Path(parent).rmdir()
 
 
+#: File in which rank 0 leaves the findings so far for the case that a check never returns.
+_UNFINISHED = "unfinished.txt"
+
+
+@contextmanager
+def limited(
+    watchdog: Watchdog, scratch: Scratch, seconds: float, findings: str | None
+) -> Iterator[None]:
+    """Limit the time of the ``with`` block, in which libraries make collective calls.
+
+    When one rank does not take part in such a call, the others wait in it for ever.
+
+    Parameters
+    ----------
+    watchdog : Watchdog
+        Ends the ranks after that time; its command is `last_command`.
+    scratch : Scratch
+        The directory of the doctor.
+    seconds : float
+        The time limit.
+    findings : str, optional
+        What is printed then; given on rank 0.
+    """
+    if findings is not None:
+        Path(scratch.path(_UNFINISHED)).write_text(findings, encoding="utf-8")
+    watchdog.begin("pffbench doctor", seconds)
+    yield
+    watchdog.begin("", math.inf)
+
+
+def last_command(scratch: Scratch) -> list[str]:
+    """Return the command that prints the findings so far and removes the scratch directory."""
+    return [sys.executable, "-m", __name__, scratch.directory, scratch.run_id]
+
+
 def part_kept_in_cache(scratch: Scratch) -> float:
     """Write a small file, evict it, and return the part of it that stayed in the page cache."""
     path = scratch.path("eviction")
     Path(path).write_bytes(b"\xa5" * _TRIED_BYTES)
     evict([path])
     return residency([path]).fraction
+
+
+if __name__ == "__main__":  # rank 0 hangs; see `last_command`
+    left = Scratch(*sys.argv[1:])
+    print(Path(left.path(_UNFINISHED)).read_text(encoding="utf-8"))
+    left.destroy()

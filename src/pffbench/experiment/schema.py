@@ -8,9 +8,12 @@ import msgspec
 
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Count, ExperimentName
+from pffbench.docstrings import field_descriptions, first_line
 from pffbench.units import Duration, Size
 from pffbench.workloads.registry import workload, workload_names
 
+#: Repetitions after which a run with ``repetitions: auto`` evaluates its results first.
+FIRST_LOOK = 10
 NonNegative = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 #: Studies whose published numbers `pffbench_analysis` has; each has a table of this name there.
 StudyName = Literal[
@@ -20,6 +23,9 @@ StudyName = Literal[
     "zarr-benchmarks",
     "versioned-hdf5",
 ]
+#: Descriptions of the two keys of a case that are no field of a record.
+WORKLOAD = "The access pattern: which arrays there are, and which part each rank writes and reads."
+ZIP = "Keys whose lists advance together instead of in all combinations: `[datasets, shape]`."
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -97,39 +103,62 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of an experiment file, with all backends' and workloads' keys.
 
-    A scalar may always be a list of scalars, which is swept; the schema says so.
+    A scalar may always be a list of scalars, which is swept; the schema says so. Every key has the
+    description that its record's docstring gives it, which editors show.
     """
     schema: dict[str, Any] = msgspec.json.schema(Experiment, schema_hook=_schema_of)
     experiment = schema["$defs"]["Experiment"]
+    experiment["description"] = first_line(Experiment)
+    experiment["properties"] = _explained(Experiment, experiment["properties"])
     entries = [_entry_schema(name, schema["$defs"]) for name in workload_names()]
     experiment["properties"]["cases"]["items"] = {"anyOf": entries}
     merged = {k: v for entry in entries for k, v in entry["properties"].items()}
-    experiment["properties"]["common"] = {"type": "object", "properties": merged}
+    common = {"type": "object", "properties": merged}
+    experiment["properties"]["common"] |= common
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def _entry_schema(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a case entry of one workload, sweeps and backend options included."""
-    made = msgspec.json.schema(workload(name).parameters_type, schema_hook=_schema_of)
-    own = next(iter(made["$defs"].values()))
-    properties = {key: _swept(value) for key, value in own["properties"].items()}
-    properties["backend"] = _swept({"enum": list(backend_names())})
+    parameters = workload(name).parameters_type
+    made = msgspec.json.schema(parameters, schema_hook=_schema_of)
+    own = next(iter(made["$defs"].values()))["properties"]
+    own["backend"] = {"enum": list(backend_names())}
+    properties = _explained(parameters, {key: _swept(value) for key, value in own.items()})
     for backend in backend_names():
-        options = msgspec.json.schema(backend_class(backend).options_type, schema_hook=_schema_of)
+        kind = backend_class(backend).options_type
+        options = msgspec.json.schema(kind, schema_hook=_schema_of)
         fields = next(iter(options["$defs"].values()))
-        definitions[f"{backend}-options"] = {
-            **fields,
-            "properties": {k: _swept(v) for k, v in fields["properties"].items()},
+        swept = {k: _swept(v) for k, v in fields["properties"].items()}
+        definitions[f"{backend}-options"] = {**fields, "properties": _explained(kind, swept)}
+        properties[backend] = {
+            "$ref": f"#/$defs/{backend}-options",
+            "description": f"Options of the backend `{backend}`: {backend_class(backend).summary}.",
         }
-        properties[backend] = {"$ref": f"#/$defs/{backend}-options"}
     names = {"type": "array", "items": {"type": "string"}}
-    properties["zip"] = {"anyOf": [names, {"type": "array", "items": names}]}
+    properties["zip"] = {"anyOf": [names, {"type": "array", "items": names}], "description": ZIP}
     return {
         "type": "object",
         "title": f"workload {name}",
+        "description": workload(name).summary,
         "properties": properties,
         "additionalProperties": False,
     }
+
+
+def _explained(kind: type, properties: dict[str, Any]) -> dict[str, Any]:
+    """Return properties with the descriptions of a record's fields."""
+    texts = field_descriptions(kind) | {"workload": WORKLOAD}
+    return {
+        key: {**schema, "description": " ".join([texts.get(key, ""), *_unit(schema)])}
+        for key, schema in properties.items()
+    }
+
+
+def _unit(schema: dict[str, Any]) -> list[str]:
+    """Return the sentence on the unit of a size or a duration."""
+    kinds = [schema, *schema.get("anyOf", [])]
+    return [kind["description"] for kind in kinds if "description" in kind][:1]
 
 
 def _swept(schema: dict[str, Any]) -> dict[str, Any]:
@@ -146,11 +175,11 @@ def _schema_of(kind: type) -> dict[str, Any]:
                 {"type": "integer", "minimum": 0, "maximum": kind.largest},
                 {"type": "string"},
             ],
-            "description": "bytes, or text such as '64 MiB'",
+            "description": "Bytes, or text such as `64 MiB`.",
         }
     if kind is Duration:
         return {
             "anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}],
-            "description": "seconds, or text such as '90 s'",
+            "description": "Seconds, or text such as `90 s`.",
         }
     raise NotImplementedError(kind)

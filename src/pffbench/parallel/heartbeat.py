@@ -20,6 +20,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pffbench.proc import PROC, kernel_text, number_ranges, process_fields
+
 _WHO = struct.Struct("<qqq")
 _STEP = struct.Struct("<dd64s")
 _ABOUT = struct.Struct("<400s")
@@ -182,23 +184,13 @@ def stack_of(lease: Lease) -> str:
 
 def state_of(pid: int) -> str:
     """Return the state of a process after proc(5), such as ``D`` in a call to a device."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(") ")[2][:1]
-    except OSError:
-        return "gone"
+    return next(iter(process_fields(pid)), "gone")
 
 
 def moved_by(pid: int) -> str:
     """Return the bytes that a process has read and written and its page faults, as text."""
-    told = []
-    for name, lines in (("io", slice(4)), ("stat", slice(None))):
-        try:
-            told.append(Path(f"/proc/{pid}/{name}").read_text(errors="replace").split("\n")[lines])
-        except OSError:
-            told.append([])
-    counters, status = told
-    faults = "".join(status).rpartition(") ")[2].split()[7:11]  # fields 10 to 13 of proc(5)
-    return " ".join([*counters, *faults])
+    counters = (kernel_text(PROC / f"{pid}/io") or "").splitlines()[:4]
+    return " ".join([*counters, *process_fields(pid)[7:11]])  # fields 10 to 13 of proc(5)
 
 
 def grouped(stacks: Iterable[tuple[int, str]]) -> list[str]:
@@ -211,11 +203,5 @@ def grouped(stacks: Iterable[tuple[int, str]]) -> list[str]:
 
 def numbers(ranks: Iterable[int]) -> str:
     """Format ranks briefly: ``ranks 0-3, 8``."""
-    runs: list[list[int]] = []
-    for rank in sorted(ranks):
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    text = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
+    text = number_ranges(set(ranks)).replace(",", ", ")
     return f"rank {text}" if text.isdecimal() else f"ranks {text}"

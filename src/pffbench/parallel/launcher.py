@@ -24,21 +24,14 @@ if TYPE_CHECKING:
 # srun, and the ranks inherit that step's variables in addition to those of their own launcher.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "PALS_SIZE", "FLUX_JOB_SIZE")
 _LOCAL_SIZES = (
-    "OMPI_COMM_WORLD_LOCAL_SIZE",
-    "MV2_COMM_WORLD_LOCAL_SIZE",
-    "MPI_LOCALNRANKS",
-    "PMI_LOCAL_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE",
     "PALS_LOCAL_SIZE",
-)
+)  # fmt: skip
 # The variable in which each launcher gives a process its number.
 _RANKS = (
-    "OMPI_COMM_WORLD_RANK",
-    "MV2_COMM_WORLD_RANK",
-    "PMI_RANK",
-    "PALS_RANKID",
-    "FLUX_TASK_RANK",
+    "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PALS_RANKID", "FLUX_TASK_RANK",
     "SLURM_PROCID",
-)
+)  # fmt: skip
 _SLURM_SIZE = "SLURM_STEP_NUM_TASKS"
 # Variables that srun --mpi=pmix and --mpi=pmi2 set: without any of them a process cannot find the
 # others.
@@ -71,6 +64,17 @@ def launcher_size(environ: Mapping[str, str]) -> tuple[int, str] | None:
         if size is not None:
             return size, name
     return None
+
+
+def is_launched(environ: Mapping[str, str]) -> bool:
+    """Whether a launcher started this process, with one rank or more.
+
+    A shell or a batch script in a Slurm allocation is not launched; a task of `srun` is.
+    """
+    names = [name for name in _RANKS if name != "SLURM_PROCID"]
+    return launcher_size(environ) is not None or any(
+        name in environ for name in (*names, "PMIX_RANK", "ALPS_APP_PE")
+    )
 
 
 def ranks_on_node(environ: Mapping[str, str]) -> int | None:

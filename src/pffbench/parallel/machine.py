@@ -11,8 +11,8 @@ import numpy as np
 
 from pffbench.parallel.single import mpi_of
 from pffbench.parallel.topology import Team
+from pffbench.proc import PROC, kernel_text
 
-_PROC = Path("/proc")
 #: Fields of the line ``cpu`` of /proc/stat (proc(5)): ticks of idle, of I/O wait, and of steal
 #: time that the host of a virtual machine took.
 _IDLE, _IOWAIT, _STEAL = 3, 4, 7
@@ -33,6 +33,8 @@ class MachineLoad:
     cpu_pressure, io_pressure : float
         Part of the interval in which some process waited for a processor or for a device, 0 to 1
         (pressure stall information of the kernel).
+    capacity : float
+        Seconds of all processors of the node together in the interval.
     """
 
     load: float = 0.0
@@ -40,6 +42,7 @@ class MachineLoad:
     steal: float = 0.0
     cpu_pressure: float = 0.0
     io_pressure: float = 0.0
+    capacity: float = 0.0
 
 
 class LoadMeter:
@@ -51,7 +54,7 @@ class LoadMeter:
         The kernel's directory ``/proc``; tests pass a directory of their own.
     """
 
-    def __init__(self, proc: Path = _PROC) -> None:
+    def __init__(self, proc: Path = PROC) -> None:
         self._proc = proc
         self._before = self._read()
 
@@ -76,6 +79,7 @@ class LoadMeter:
             steal=steal / total if total else 0.0,
             cpu_pressure=cpu,
             io_pressure=io,
+            capacity=seconds * (os.cpu_count() or 1),
         )
 
     def _read(self) -> tuple[float, tuple[int, ...], tuple[float, float]]:
@@ -83,30 +87,19 @@ class LoadMeter:
 
     def _ticks(self) -> tuple[int, ...]:
         """Return the ticks of all processors by kind of use."""
-        fields = self._text("stat").partition("\n")[0].split()
+        fields = (kernel_text(self._proc / "stat") or "").partition("\n")[0].split()
         # Guest times are included in those of the user.
         return tuple(int(field) for field in fields[1:9]) if len(fields) > 8 else ()
 
     def _stalled(self, what: str) -> float:
         """Return the seconds, since the boot, in which some process was stalled."""
-        some = self._text(f"pressure/{what}").partition("\n")[0]
+        some = (kernel_text(self._proc / f"pressure/{what}") or "").partition("\n")[0]
         total = some.rpartition("total=")[2]
         return int(total) / 1e6 if total.isdecimal() else 0.0
 
     def _load_average(self) -> float:
-        first = self._text("loadavg").split(" ")[0]
+        first = (kernel_text(self._proc / "loadavg") or "").split(" ")[0]
         return float(first) if first else 0.0
-
-    def _text(self, name: str) -> str:
-        try:
-            return (self._proc / name).read_text()
-        except OSError:
-            return ""
-
-
-def processors() -> int:
-    """Return the number of processors of this node."""
-    return os.cpu_count() or 1
 
 
 #: Bytes that each rank copies, the ranks of a node at most, and those that share a core: more

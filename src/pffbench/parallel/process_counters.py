@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
+
+from pffbench.proc import PROC, labelled_bytes
 
 #: The counters of a phase, in their order. Processor time and faults come from getrusage(2); the
 #: others from /proc/PID/io (proc(5)): bytes and calls of read(2), write(2) and similar calls on
@@ -14,13 +15,9 @@ from pathlib import Path
 #: page touched through a memory map counts as a fault, a major one where it had to be read.
 USAGE = ("cpu_seconds", "minor_faults", "major_faults")
 IO = (
-    "read_bytes",
-    "written_bytes",
-    "read_calls",
-    "write_calls",
-    "device_read_bytes",
+    "read_bytes", "written_bytes", "read_calls", "write_calls", "device_read_bytes",
     "device_written_bytes",
-)
+)  # fmt: skip
 COUNTERS = (*USAGE, *IO)
 Reading = tuple[float, ...]
 _FILE = "/proc/self/io"
@@ -83,10 +80,6 @@ def _usage() -> tuple[float, float, float]:
     return used.ru_utime + used.ru_stime, used.ru_minflt, used.ru_majflt
 
 
-_CLEAR = Path("/proc/self/clear_refs")
-_STATUS = Path("/proc/self/status")
-
-
 class PeakMemory:
     """Reads the peak resident set size since the last reset.
 
@@ -95,7 +88,6 @@ class PeakMemory:
     """
 
     def __init__(self) -> None:
-        self.since_reset = False
         self._before = 0
 
     def reset(self) -> None:
@@ -115,19 +107,10 @@ class PeakMemory:
         return max(self._before, _high_water_mark())
 
     def _clear(self) -> None:
-        try:
-            _CLEAR.write_text("5")
-        except OSError:
-            self.since_reset = False
-        else:
-            self.since_reset = True
+        with suppress(OSError):  # not permitted: see above
+            (PROC / "self/clear_refs").write_text("5")
 
 
 def _high_water_mark() -> int:
-    try:
-        for line in _STATUS.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = labelled_bytes(PROC / "self/status", "VmHWM")
+    return peak.get("VmHWM", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)

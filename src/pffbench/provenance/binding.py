@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import socket
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pffbench.parallel.clock import Clock
+from pffbench.proc import PROC, SYS, kernel_number, kernel_text, number_ranges
 from pffbench.provenance.facts import Facts
-
-SYS = Path("/sys")
-
 
 _NO_LIMIT = 2**60  # cgroups of version 1 say "no limit" with a number near 2**63
 
@@ -30,11 +27,11 @@ def rank_facts() -> Facts:
         ``memory_limit_bytes`` (of its control group, None without one).
     """
     cores = os.sched_getaffinity(0)
-    cgroup = kernel_text("/proc/self/cgroup") or ""
+    cgroup = kernel_text(PROC / "self/cgroup") or ""
     return {
         "host": socket.gethostname(),
         "pid": os.getpid(),
-        "affinity": as_ranges(cores),
+        "affinity": number_ranges(cores),
         "cpus": len(cores),
         "numa_nodes": _numa_nodes_of(cores),
         "memory_limit_bytes": memory_limit(cgroup, SYS / "fs/cgroup"),
@@ -109,24 +106,6 @@ def _quota(path: Path) -> float | None:
     return int(fields[0]) / int(fields[1])
 
 
-def available_memory() -> int:
-    """Return the bytes that programs may take before this node begins to swap (proc(5))."""
-    text = Path("/proc/meminfo").read_text()
-    (kibibytes,) = re.findall(r"^MemAvailable:\s*(\d+) kB$", text, re.MULTILINE)
-    return int(kibibytes) * 1024
-
-
-def as_ranges(numbers: Iterable[int]) -> str:
-    """Write a set of numbers the way the kernel writes core lists: ``0-3,8``."""
-    ranges: list[list[int]] = []
-    for number in sorted(numbers):
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in ranges)
-
-
 def memory_limit(cgroup: str, root: Path) -> int | None:
     """Find the tightest memory limit of a process's control group and its ancestors.
 
@@ -170,7 +149,7 @@ def _numa_nodes_of(cores: set[int]) -> str | None:
         for directory in (SYS / "devices/system/node").glob("node[0-9]*")
         if cores & _from_ranges(kernel_text(directory / "cpulist") or "")
     ]
-    return as_ranges(nodes) or None
+    return number_ranges(set(nodes)) or None
 
 
 def _from_ranges(text: str) -> set[int]:
@@ -179,16 +158,3 @@ def _from_ranges(text: str) -> set[int]:
         first, _, last = part.partition("-")
         numbers.update(range(int(first), int(last or first) + 1))
     return numbers
-
-
-def kernel_number(text: str | None) -> int | None:
-    """Return the number that a text is, if it is one."""
-    return int(text) if text is not None and text.isdecimal() else None
-
-
-def kernel_text(path: str | Path) -> str | None:
-    """Return what a file of /proc or /sys says; None where it is not there."""
-    try:
-        return Path(path).read_text(errors="replace").strip()
-    except OSError:
-        return None

@@ -22,67 +22,22 @@ if TYPE_CHECKING:
 
 
 _PREFIXES = (
-    "SLURM_",
-    "SLURMD_",
-    "PBS_",
-    "FLUX_",  # batch systems
-    "OMPI_",
-    "OPAL_",
-    "PMIX_",
-    "PMI_",
-    "PRTE_",
-    "MPICH_",
-    "MPIR_CVAR_",
-    "HYDRA_",
-    "I_MPI_",
-    "MV2_",
-    "PALS_",
-    "FI_",
-    "UCX_",
-    "ROMIO_",
-    "CRAY_",  # MPI and its networks
-    "HDF5_",
-    "H5",
-    "NETCDF_",
-    "NC_",
-    "PNETCDF_",
-    "ZARR_",
-    "BLOSC_",
-    "TENSORSTORE_",  # formats
-    "LUSTRE_",
-    "LLAPI_",
-    "LIBLUSTREAPI_",
-    "GPFS_",
-    "BEEGFS_",
-    "DARSHAN_",  # storage
-    "OMP_",
-    "OPENBLAS_",
-    "MKL_",
-    "KMP_",
-    "GOMP_",  # threads
-    "PFFBENCH_",
-    "SPACK_",
-    "PYTHON",
-    "MALLOC_",
-)
-
-
+    "SLURM_", "SLURMD_", "PBS_", "FLUX_",  # batch systems
+    "OMPI_", "OPAL_", "PMIX_", "PMI_", "PRTE_", "MPICH_", "MPIR_CVAR_", "HYDRA_", "I_MPI_", "MV2_",
+    "PALS_", "FI_", "UCX_", "ROMIO_", "CRAY_",  # MPI and its networks
+    "HDF5_", "H5", "NETCDF_", "NC_", "PNETCDF_", "ZARR_", "BLOSC_", "TENSORSTORE_",  # formats
+    "LUSTRE_", "LLAPI_", "LIBLUSTREAPI_", "GPFS_", "BEEGFS_", "DARSHAN_",  # storage
+    "OMP_", "OPENBLAS_", "MKL_", "KMP_", "GOMP_",  # threads
+    "PFFBENCH_", "SPACK_", "PYTHON", "MALLOC_",
+)  # fmt: skip
 _NAMES = {"LOADEDMODULES", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_PRELOAD", "LD_LIBRARY_PATH"}
-
-
 # What launchers tell their ranks about sockets, sessions and job numbers matters to nobody later.
 _NOISE = re.compile(
     "OMPI_MCA_orte_|OMPI_FILE_|PMIX_(SERVER|DSTORE|NAMESPACE|ID$|SECURITY|SYSTEM|BFROP|GDS)"
     "|SLURM_(SRUN_COMM|STEP_LAUNCHER|LAUNCH_NODE|PMIX|TASK_PID|WORKING_CLUSTER|PRIO_PROCESS)"
 )
-
-
 _SECRET = re.compile("TOKEN|KEY|PASSW|SECRET|COOKIE|CREDENTIAL|JWT", re.IGNORECASE)
-
-
 _HIDDEN = "<hidden>"
-
-
 # Who ran it and on whose account. Batch systems also tell directories, which name the same.
 _PERSONAL = re.compile(
     "(SLURM|SLURMD|PBS|PBS_O|FLUX)_([A-Z_]*_)?"

@@ -10,18 +10,14 @@ from datetime import UTC, datetime
 
 import psutil
 
-from pffbench.provenance.binding import SYS, kernel_number, kernel_text
+from pffbench.proc import SYS, kernel_number, kernel_text
 from pffbench.provenance.facts import Facts
 
 _CPU = SYS / "devices/system/cpu"
 _VM_SETTINGS = (
-    "dirty_ratio",
-    "dirty_bytes",
-    "dirty_background_ratio",
-    "dirty_background_bytes",
-    "dirty_expire_centisecs",
-    "dirty_writeback_centisecs",
-)
+    "dirty_ratio", "dirty_bytes", "dirty_background_ratio", "dirty_background_bytes",
+    "dirty_expire_centisecs", "dirty_writeback_centisecs",
+)  # fmt: skip
 _BOOST = {  # where a kernel driver says whether the clock may rise, and what it says when it may
     "cpufreq/boost": "1",
     "intel_pstate/no_turbo": "0",
@@ -104,5 +100,3 @@ def _chosen(text: str | None) -> str | None:
     """Of ``always [madvise] never`` the word in brackets."""
     match = re.search(r"\[(\w+)\]", text or "")
     return match[1] if match else text
-
-

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pffbench
+from pffbench.proc import mapped_files
 from pffbench.provenance.facts import Fact, Facts
 from pffbench.tools import run_tool
 
@@ -64,9 +65,7 @@ def loaded_libraries() -> Facts:
     Libraries linked statically and those in a wheel under another name are not found.
     """
     found: dict[str, set[str]] = {}
-    with Path("/proc/self/maps").open(errors="surrogateescape") as maps:
-        paths = {line.split(maxsplit=5)[5].rstrip() for line in maps if "/lib" in line}
-    for path in paths:
+    for path in mapped_files():
         match = _LOADED.search(path)
         if match and not _COMPANION.search(path):
             found.setdefault("lib" + match[1], set()).add(path)

@@ -22,7 +22,25 @@ NAME = "counters.csv"
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """One row of the table; `docs/results.md` describes the columns."""
+    """One count of a phase: a row of `counters.csv`.
+
+    Parameters
+    ----------
+    case : str
+        Name of the case.
+    repetition : int
+        Number of the repetition, warm-ups included.
+    warmup : bool
+        ``true`` for a warm-up.
+    phase : str
+        Phase in which it was counted.
+    counter : str
+        Name of the counter.
+    total : float
+        Sum over all ranks.
+    largest : float
+        Largest value of any rank.
+    """
 
     case: str
     repetition: int

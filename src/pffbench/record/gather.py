@@ -7,11 +7,10 @@ from more than a few others and rank 0 receives little more than one report.
 from __future__ import annotations
 
 import math
-import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,6 +82,7 @@ class Conditions:
             load.steal,
             load.cpu_pressure,
             load.io_pressure,
+            load.capacity,
             self.cpu_seconds,
         )
 
@@ -114,16 +114,21 @@ class Machine:
     io_pressure: float = 0.0
 
     @classmethod
-    def of(cls, numbers: Matrix, nodes: Sequence[int], seconds: float, cores: int) -> Machine:
-        """Reduce the ranks' numbers, shape (ranks, numbers), to the worst of each."""
+    def of(cls, numbers: Matrix, nodes: Sequence[int]) -> Machine:
+        """Reduce the ranks' numbers, shape (ranks, numbers), to the worst of each.
+
+        What others used is what all used less the processor time of this node's ranks, both in
+        the same interval.
+        """
         worst = numbers.max(axis=0)
         cpu: dict[int, float] = defaultdict(float)
         busy: dict[int, float] = defaultdict(float)
+        capacity: dict[int, float] = defaultdict(float)
         for node, row in zip(nodes, numbers, strict=True):
             cpu[node] += float(row[-1])
             busy[node] = max(busy[node], float(row[3]))
-        capacity = max(seconds * cores, 1e-9)
-        others = max(busy[node] - cpu[node] / capacity for node in busy)
+            capacity[node] = max(capacity[node], float(row[-2]), 1e-9)
+        others = max(busy[node] - cpu[node] / capacity[node] for node in busy)
         return cls(
             float(worst[0]),
             int(worst[1]),
@@ -251,7 +256,6 @@ def gather(
     each = np.array([observed.reads if phase in READ_PHASES else 1 for phase in phases])
     by_kind /= each[:, np.newaxis]
     verified, kernel, device = everywhere[:, 1:4].sum(axis=0)
-    seconds = (datetime.now(UTC) - started).total_seconds()
     return GatheredRepetition(
         case=repetition.case,
         number=number,
@@ -267,9 +271,7 @@ def gather(
         cpu=by_kind[4],
         faults=by_kind[5],
         peak_memory=everywhere[:, 0].astype(np.int64),
-        machine=Machine.of(
-            everywhere[:, 4:first], team.topology.nodes, seconds, os.cpu_count() or 1
-        ),
+        machine=Machine.of(everywhere[:, 4:first], team.topology.nodes),
         mismatches=told.all_mismatches,
         verified_bytes=int(verified),
         cache=observed.cache,

@@ -149,6 +149,13 @@ class RunRecord:
             return {}
         return {name: _last_written(entry["parameters"]) for name, entry in self.cases.items()}
 
+    @property
+    def objection(self) -> str:
+        """The reason why the run is not valid; empty where none is known."""
+        if self.valid is False or self.reasons:
+            return self.reasons[0] if self.reasons else "see run.json"
+        return ""
+
     def save(self, directory: str | Path) -> None:
         """Replace `run.json` atomically: either the old or the new record remains."""
         text = _json_of(vars(self))

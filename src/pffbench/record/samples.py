@@ -26,9 +26,141 @@ _LONGEST_LINE = 2**16
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False):
-    """One phase of one repetition, over all ranks. `docs/results.md` describes every column.
+    """One phase of one repetition, over all ranks: a row of `samples.csv`.
 
-    A run can have a million samples; a struct is several times faster than a dataclass.
+    A run can have a million samples; a struct is several times faster than a dataclass. Cells are
+    empty where a value does not apply.
+
+    Parameters
+    ----------
+    case : str
+        Name of the case: backend, workload, layout, transfer, settings and a digest of all
+        parameters. It is the same in every run; `run.json` has the parameters under this name.
+    repetition : int
+        Number of the repetition, from 0, warm-ups included. All cases with one number ran in the
+        same block. With ``repetitions: auto`` a case stops when it is decided, so not every case
+        has every number.
+    warmup : bool
+        ``true`` for a warm-up: it is kept here and left out of all statistics.
+    position : int
+        Position of the case in the random order of its block. Cases of a comparison run next to
+        each other, and each of them follows each other one equally often.
+    phase : str
+        The phase that was timed.
+    backend : str
+        Backend of the case.
+    workload : str
+        Workload of the case.
+    layout : str
+        Layout of the case.
+    transfer : str
+        Transfer that was asked for. What HDF5 really did is in ``transfer_facts`` of `run.json`.
+    settings : str
+        Settings of the case: ``matched`` or ``defaults``.
+    group : str
+        The comparison that the case belongs to: all cases of a group do the same work.
+    ranks : int
+        Number of MPI ranks.
+    nodes : int
+        Number of nodes.
+    arrays : int
+        Number of arrays of all ranks together.
+    operations : int
+        Library calls of all ranks in the phase: arrays in `define` and `open_array`, transfers in
+        `write` and `read`, files and directories in `sync`. A transfer can be one system call or
+        thousands.
+    bytes : int
+        Array data moved by all ranks, before compression; 0 where no data move. It is not the
+        number of bytes that reached the device.
+    own_max : float
+        Largest own time of any rank, in seconds. The own time runs from when the rank left the
+        barrier before the phase until its own end of it. Of data that move in several batches the
+        slowest rank of each batch is added up. Where ranks share cores it can be several times
+        smaller than the time of the job: see `seconds`.
+    own_median : float
+        Own time of the middle rank. Far below `own_max` means imbalance, or one rank that does all
+        the work, as in `remove` of a shared file.
+    own_min : float
+        Own time of the fastest rank.
+    synced_max : float
+        Largest time of any rank from the same barrier until the barrier after the phase. It
+        includes one barrier, so part of it is the harness.
+    slowest_rank : int
+        Rank with the largest own time; some rank is always slowest, and only the same one each time
+        points at more work or a slow node.
+    slowest_host : str
+        Host of that rank.
+    below_resolution : bool
+        Whether `seconds` is under 100 times the floor, so that the harness shows in it: take larger
+        data.
+    cache : str
+        Rows of `read`: the proved state of the page cache, or ``unproved``. Caches of servers, RAID
+        controllers and disks are not seen.
+    resident : float or None
+        Rows of `read`: part of the pages of the files to be read that was in the page cache before
+        `open`, 0 to 1.
+    verified_bytes : int or None
+        Rows of `read`: bytes compared with what they should be, over all ranks. They are always all
+        bytes that the phases of reading moved, times `reads`, or the run is INVALID.
+    peak_memory : int
+        Largest peak of resident memory of any rank in this repetition, in bytes; the same in all
+        rows of a repetition. Interpreter, buffers and verification are in it. Where Linux does not
+        let the peak be reset it is that of the process so far.
+    disk_bytes : int or None
+        Rows of `close`: bytes of the blocks allocated. Space that the file system allocates later,
+        directories, and copies that it keeps are not in it.
+    disk_files : int or None
+        Rows of `close`: number of regular files.
+    valid : bool
+        ``false``: something read was wrong, or the cache state asked for was not reached;
+        `run.json` has the reason.
+    started : str
+        When the repetition began, in UTC by the clock of rank 0; the same in all its rows.
+    seconds : float
+        The time of the job, of which all statistics are made: `own_max` where each rank has a core
+        of its own. Where ranks share cores (``clock`` in `run.json`) it is `synced_max` less the
+        time of an empty phase, and never less than `own_max`.
+    reads : int
+        How often everything was read; numbers of the phases of reading are means over so many. More
+        than 1 only with ``repetitions: auto`` and reads from the page cache that take under 0.1 s.
+    cpu_seconds : float
+        Processor time of all ranks and all their threads in user and kernel mode, without waiting
+        at barriers. It varies less than `seconds` on a busy machine. Work that the kernel or a
+        server does for the job elsewhere is not in it.
+    minor_faults : int or None
+        Pages mapped anew, of all ranks together: memory that the allocator got from the kernel
+        within the phase, or files that are mapped.
+    device_bytes : int or None
+        Rows of `read`: bytes that the kernel fetched from a device for these processes, in all
+        reads; 0 on file systems without a device of their own.
+    resident_after : int or None
+        Rows of `read` with cache ``dropped``: bytes of the files in the page cache after reading.
+        The job must have fetched all of them (`device_bytes`), or the run is INVALID.
+    settle_seconds : float
+        Seconds, before the repetition and not timed, until earlier writes were on their device. Of
+        several nodes, here and in the columns that follow, the largest value.
+    dirty_bytes : int or None
+        Bytes of earlier writes, of all programs and file systems of the node, that were not on
+        their device when the repetition began. ``settle`` in the experiment limits the wait.
+    load : float
+        Load average of the last minute; processes that wait for devices are in it.
+    busy_others : float
+        Part of the node's processor time in the repetition that other processes took, 0 to 1;
+        kernel threads that write for this job are among them.
+    steal : float
+        Part of the processor time that the host of a virtual machine took, 0 to 1.
+    cpu_pressure : float
+        Part of the repetition in which some process waited for a processor, 0 to 1; 0 where the
+        kernel does not report it.
+    io_pressure : float
+        Part of the repetition in which some process waited for a device, 0 to 1; 0 where the kernel
+        does not report it.
+    idlest_rank : int or None
+        Rank that spent most of the phase off the processor. In collective calls and `sync` all
+        ranks take equally long; this is the one that the others, which spin in MPI, waited for.
+        With MPI libraries that wait without spinning it means nothing.
+    idle_seconds : float
+        Seconds that this rank spent off the processor in the phase.
     """
 
     case: str

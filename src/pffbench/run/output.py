@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import errno
+import math
 import os
 import sys
 from collections.abc import Iterator
@@ -107,21 +108,43 @@ def status_after(status: int, output: BestEffortStream) -> int:
     return NOT_VALID if status == VALID and output.lost else status
 
 
-def make_console(width: int | None = None, *, force_terminal: bool | None = None) -> Console:
+def make_console(unknown: int | None = None, *, force_terminal: bool | None = None) -> Console:
     """Return a console that prints text unchanged, without markup.
 
     Parameters
     ----------
-    width : int, optional
-        Number of columns; by default those of the terminal.
+    unknown : int, optional
+        Number of columns where neither a terminal nor ``COLUMNS`` tells it, such as in a log.
     force_terminal : bool, optional
         Whether there is a terminal; detected by default.
     """
     from rich.console import Console
 
+    watched = sys.stdout.isatty() if force_terminal is None else force_terminal
+    width = None if watched or os.environ.get("COLUMNS", "").isdecimal() else unknown
     return Console(
         width=width, force_terminal=force_terminal, markup=False, emoji=False, highlight=False
     )
+
+
+def print_json(data: Any) -> None:
+    """Print plain data as one JSON document, for programs.
+
+    Sizes, durations and numbers of NumPy are numbers; what is not finite is null. Nothing is
+    imported that may be missing where `pffbench doctor` runs.
+    """
+    import json
+
+    text = json.dumps(_finite(data), indent=2, default=lambda number: number.item())
+    print(text, flush=True)
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def _open_closed() -> None:

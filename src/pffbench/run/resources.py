@@ -11,7 +11,8 @@ from pathlib import Path
 from pffbench.experiment.limits import Allowance
 from pffbench.parallel.collectives import smallest
 from pffbench.parallel.topology import Team
-from pffbench.provenance.binding import available_memory, rank_facts
+from pffbench.proc import PROC, labelled_bytes, process_fields
+from pffbench.provenance.binding import rank_facts
 
 #: Index in /proc/PID/stat, after the name, of the start time in ticks since the boot.
 _START_TIME = 19
@@ -19,8 +20,7 @@ _START_TIME = 19
 
 def seconds_since_start() -> float:
     """Return the seconds since the start of this process."""
-    fields = Path("/proc/self/stat").read_text().rpartition(") ")[2].split()
-    ticks = int(fields[_START_TIME])
+    ticks = int(process_fields("self")[_START_TIME])
     return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -47,7 +47,7 @@ def _addresses(team: Team) -> int:
 
 def _free_memory(team: Team) -> int:
     """Return the free bytes per rank, on the node with the fewest; collective."""
-    available = available_memory()
+    available = labelled_bytes(PROC / "meminfo", "MemAvailable")["MemAvailable"]
     limit = rank_facts()["memory_limit_bytes"]  # of the container or the job, if any
     if isinstance(limit, int):
         available = min(available, limit)

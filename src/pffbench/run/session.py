@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,6 +57,8 @@ class Session:
     recorder: Recorder | None
     lock: RunLock
     stop: StopSignals
+    #: Monotonic seconds at which it was prepared.
+    began: float
 
     @classmethod
     def prepare(
@@ -81,6 +84,7 @@ class Session:
     def _prepared(
         cls, comm: MPI.Intracomm, options: RunOptions, lock: RunLock, stop: StopSignals
     ) -> Session:
+        began = time.monotonic()
         started = seconds_since_start()
         team = Team.of(comm)
         spec = _decided(team, options, lock)
@@ -103,6 +107,7 @@ class Session:
             recorder,
             lock,
             stop,
+            began,
         )
 
     @property
@@ -183,6 +188,7 @@ class Session:
 
     def _tell(self, recorder: Recorder) -> int:
         from pffbench.record.progress import on_terminal
+        from pffbench.run.next_steps import next_steps
         from pffbench.summary.export import print_summary, write_fom, write_summary
         from pffbench.summary.summary import summarise
 
@@ -191,7 +197,7 @@ class Session:
         fom = write_fom(summary, recorder.directory)
         watched = on_terminal(os.environ)
         # Wide enough for a table even if the width is unknown, such as in a log.
-        console = make_console(force_terminal=watched, width=None if watched else 120)
+        console = make_console(120, force_terminal=watched)
         print_summary(summary, console)
         if self.spec.options.fom:
             print(fom.read_text(encoding="utf-8"), end="", flush=True)
@@ -207,6 +213,9 @@ class Session:
                 f"kept until they are read: {record.scratch}\nread them on other nodes with: "
                 f"pffbench run --resume {recorder.directory} --stage read",
             )
+        else:
+            for line in next_steps(summary, recorder.directory, time.monotonic() - self.began):
+                console.print(line, soft_wrap=True)  # a command is copied as one line
         return NOT_VALID if record.reasons else VALID
 
 
@@ -240,6 +249,7 @@ def _begun(
 
     def make() -> tuple[Progress, Recorder]:
         from pffbench.record.progress import make_progress
+        from pffbench.run.next_steps import available_processors, more_ranks
         from pffbench.run.recorder import new_record
         from pffbench.run.recording import open_recorder
 
@@ -257,6 +267,8 @@ def _begun(
         )
         blocks = spec.plan.experiment.blocks
         progress = make_progress(options.progress, len(spec.plan.cases), blocks)
+        if team.size == 1:
+            progress.message(more_ranks(options, os.environ, available_processors()))
         return progress, open_recorder(spec, record, team, floor, progress, lock)
 
     return made_by_root(team, make) or (None, None)

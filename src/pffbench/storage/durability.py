@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import stat
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from pffbench.proc import PROC, labelled_bytes
 from pffbench.storage.filesystem import filesystem
 
 _BLOCK_BYTES = 512  # the unit of st_blocks, whatever the file system's block size is
@@ -53,7 +53,7 @@ def sync_files(paths: Iterable[str]) -> None:
     OSError
         A file cannot be opened, or the device reported an error.
     """
-    _sync_each(paths, os.O_RDONLY)
+    with_each(paths, os.fsync)
 
 
 def sync_directories(paths: Iterable[str]) -> None:
@@ -64,7 +64,7 @@ def sync_directories(paths: Iterable[str]) -> None:
     OSError
         A path is not a directory, cannot be opened, or the device reported an error.
     """
-    _sync_each(paths, os.O_RDONLY | os.O_DIRECTORY)
+    with_each(paths, os.fsync, os.O_DIRECTORY)
 
 
 def directories_of(files: Iterable[str], root: str) -> list[str]:
@@ -129,11 +129,12 @@ def disk_usage(paths: Iterable[str]) -> DiskUsage:
     return DiskUsage(stored, apparent, files)
 
 
-def _sync_each(paths: Iterable[str], flags: int) -> None:
+def with_each(paths: Iterable[str], act: Callable[[int], object], flags: int = 0) -> None:
+    """Open one path after the other for reading, pass the descriptor on, and close it."""
     for path in paths:
-        fd = os.open(path, flags | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
         try:
-            os.fsync(fd)
+            act(fd)
         finally:
             os.close(fd)
 
@@ -158,7 +159,6 @@ def _regular_files_in(directory: str) -> Iterator[tuple[str, os.stat_result]]:
                     yield entry.path, entry.stat(follow_symlinks=False)
 
 
-_MEMINFO = Path("/proc/meminfo")
 #: Bytes of dirty pages and pages under write-back that every idle machine has.
 QUIET = 8 * 2**20
 _POLL = 0.01
@@ -180,11 +180,6 @@ class Settled:
 
     seconds: float = 0.0
     dirty_bytes: int = 0
-
-    @property
-    def quiet(self) -> bool:
-        """Whether little is left to write."""
-        return self.dirty_bytes <= QUIET
 
 
 class Settler:
@@ -251,11 +246,6 @@ def _syncfs(directory: str) -> None:
         os.close(descriptor)
 
 
-def dirty_bytes(meminfo: Path = _MEMINFO) -> int:
+def dirty_bytes(meminfo: Path = PROC / "meminfo") -> int:
     """Return this node's bytes that are dirty or under write-back; 0 where none are reported."""
-    try:
-        text = meminfo.read_text()
-    except OSError:
-        return 0
-    found = re.findall(r"^(?:Dirty|Writeback|NFS_Unstable):\s*(\d+) kB$", text, re.MULTILINE)
-    return 1024 * sum(map(int, found))
+    return sum(labelled_bytes(meminfo, "Dirty", "Writeback", "NFS_Unstable").values())

@@ -215,10 +215,7 @@ def _unescape(field: str) -> str:
 _FUSE = re.compile(r"fuse(blk)?(\.(?P<subtype>.+))?")
 # The subtype that libfuse sets where the kernel receives only a device.
 _SUBTYPE_IN_DEVICE = re.compile(r"(?P<subtype>[A-Za-z][A-Za-z0-9._-]*)#")
-_DEVICES = {
-    "JuiceFS:": "juicefs",
-    "quobyte@": "quobyte",
-}
+_DEVICES = {"JuiceFS:": "juicefs", "quobyte@": "quobyte"}
 _PROGRAMS = {
     name: name
     for name in ("blobfuse", "blobfuse2", "ceph-fuse", "gcsfuse", "mountpoint-s3", "rclone", "s3fs")

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from pffbench.proc import PROC, kernel_text, process_fields
 from pffbench.regular_files import read_regular
 from pffbench.text import one_line
 from pffbench.tools import run_tool
@@ -198,7 +199,7 @@ def _user() -> str:
 
 
 def _boot() -> str:
-    return _read("/proc/sys/kernel/random/boot_id")
+    return kernel_text(PROC / "sys/kernel/random/boot_id") or ""
 
 
 def _namespace() -> str:
@@ -210,17 +211,10 @@ def _namespace() -> str:
 
 def _started(pid: int) -> str:
     """Return field 22 of /proc/PID/stat (proc(5)): the start of the process, in ticks."""
-    fields = _read(f"/proc/{pid}/stat").rpartition(") ")[2].split()
+    fields = process_fields(pid)
     if len(fields) < 20 or fields[0] == "Z":  # it has ended; its parent has not waited for it yet
         return ""
     return fields[19]
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(errors="replace").strip()
-    except OSError:
-        return ""
 
 
 MARKER = ".pffbench-run"

@@ -14,7 +14,7 @@ import math
 import mmap
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ import numpy as np
 from pffbench.case import CacheState
 from pffbench.parallel.agreement import AgreedStep
 from pffbench.parallel.topology import Team
+from pffbench.storage.durability import with_each
 
 _WINDOW_PAGES = 2**18  # 1 GiB of 4 KiB pages: bounds the answer vector for huge files
 _READ_BYTES = 4 * 2**20
@@ -71,16 +72,16 @@ def residency(paths: Iterable[str]) -> Residency:
         A file cannot be opened or mapped.
     """
     calls = _Calls()
-    resident = total = 0
-    for path in paths:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            size = os.fstat(fd).st_size
-            total += math.ceil(size / mmap.PAGESIZE)
-            resident += _resident_pages(calls, fd, size)
-        finally:
-            os.close(fd)
-    return Residency(resident, total)
+    found = Residency(0, 0)
+
+    def count(fd: int) -> None:
+        nonlocal found
+        size = os.fstat(fd).st_size
+        pages = math.ceil(size / mmap.PAGESIZE)
+        found += Residency(_resident_pages(calls, fd, size), pages)
+
+    with_each(paths, count)
+    return found
 
 
 def evict(paths: Iterable[str]) -> None:
@@ -101,8 +102,8 @@ def evict(paths: Iterable[str]) -> None:
         A file cannot be opened or synced.
     """
     files = list(paths)
-    _with_each(files, os.fdatasync)
-    _with_each(files, lambda fd: os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED))
+    with_each(files, os.fdatasync)
+    with_each(files, lambda fd: os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED))
 
 
 def warm(paths: Iterable[str]) -> None:
@@ -124,16 +125,7 @@ def warm(paths: Iterable[str]) -> None:
         while os.readv(fd, [buffer]):
             pass
 
-    _with_each(paths, read_through)
-
-
-def _with_each(paths: Iterable[str], act: Callable[[int], object]) -> None:
-    for path in paths:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            act(fd)
-        finally:
-            os.close(fd)
+    with_each(paths, read_through)
 
 
 class _Calls:
@@ -145,17 +137,10 @@ class _Calls:
 
     def __init__(self) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
-        pointer, size = ctypes.c_void_p, ctypes.c_size_t
+        pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
         self.mmap = libc.mmap
         self.mmap.restype = pointer
-        self.mmap.argtypes = [
-            pointer,
-            size,
-            ctypes.c_int,
-            ctypes.c_int,
-            ctypes.c_int,
-            ctypes.c_int64,
-        ]
+        self.mmap.argtypes = [pointer, size, number, number, number, ctypes.c_int64]
         self.mincore = libc.mincore
         self.mincore.argtypes = [pointer, size, pointer]
         self.munmap = libc.munmap

@@ -14,6 +14,7 @@ from pffbench.summary.headline import Answer, ComparisonKey, Contender
 from pffbench.summary.labels import comparisons_apart, parameters_apart
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.summary import CaseSummary, Summary
+from pffbench.units import duration_text
 
 _VERBS = {"write_total": "Writing", "update_total": "Updating", "read_total": "Reading"}
 #: End of writing, by the durability that the experiment requests.
@@ -31,7 +32,7 @@ _ORIGINS = {
 _NAMED = 4
 #: Above this number, missing repetitions are not reported.
 _MANY = 1000
-#: Fraction of disturbed repetitions from which on they are reported.
+#: Fraction of disturbed blocks, or repetitions, from which on they are reported.
 _OFTEN = 0.2
 
 
@@ -64,8 +65,7 @@ def absent(summary: Summary) -> list[str]:
 def validity(summary: Summary) -> str:
     """Return the validity of the run in a line that begins with the verdict and a colon."""
     record = summary.record
-    if record.reasons or record.valid is False:
-        reason = record.reasons[0] if record.reasons else "see run.json"
+    if reason := record.objection:
         more = len(record.reasons) - 1
         also = f" (and {more} more reason{'s' if more > 1 else ''})" if more > 0 else ""
         return f"INVALID: {reason}{also}"
@@ -101,7 +101,7 @@ def _duration(record: RunRecord) -> str:
     if record.finished is None or record.resumed:
         return ""
     seconds = _seconds_between(record.started, record.finished)
-    return "" if seconds is None else f", {_rounded(seconds)}"
+    return "" if seconds is None else f", {duration_text(seconds)}"
 
 
 def _seconds_between(begin: str, end: str) -> float | None:
@@ -109,12 +109,6 @@ def _seconds_between(begin: str, end: str) -> float | None:
         return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
     except (TypeError, ValueError):
         return None
-
-
-def _rounded(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(seconds, 1):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def subject(summary: Summary, total: str) -> str:
@@ -301,21 +295,21 @@ def _minutes_for(summary: Summary, open_: Sequence[tuple[Answer, Contender]]) ->
         for name in (answer.case, *other.open_cases):
             missing[name] = max(missing.get(name, 0), other.needed - known.get(name, 0))
     seconds = passed / done * sum(max(0, n) for n in missing.values())
-    return f" ({_rounded(seconds)} more)"
+    return f" ({duration_text(seconds)} more)"
 
 
 def cautions(summary: Summary) -> list[str]:
     """Return the caveats of the verdict, each with a remedy."""
     limits = [f"limited: {text}" for text in summary.record.limits]
     if not summary.answers:
-        return limits
+        return [*limits, *_busy(summary)]
     return [
         *limits,
         *(f"warning: {text}" for text in absent(summary)),
         *_too_short(summary),
         *_read_warnings(summary),
-        *_busy(summary),
         *_unsettled(summary),
+        *_busy(summary),
     ]
 
 
@@ -358,16 +352,13 @@ def _read_warnings(summary: Summary) -> Iterator[str]:
 
 def _busy(summary: Summary) -> Iterator[str]:
     load = summary.load
-    if load.repetitions and load.busy > _OFTEN * load.repetitions:
-        yield (
-            f"BUSY: others used {load.busy_others:.0%} of the processors in {load.busy} of "
-            f"{load.repetitions} repetitions; run again on a machine at rest, or exclusively"
-        )
-    if load.repetitions and load.stolen > _OFTEN * load.repetitions:
-        yield (
-            f"BUSY: the host took {load.steal:.0%} of the processors in {load.stolen} of "
-            f"{load.repetitions} repetitions; run again on another host, or at another time"
-        )
+    for number, part, who, remedy in (
+        (load.busy, load.busy_others, "others", "on a machine at rest, or exclusively"),
+        (load.stolen, load.steal, "the host of this machine", "on another host, or later"),
+    ):
+        if number > _OFTEN * load.blocks:
+            of = f"{number} of {load.blocks} blocks" if load.blocks > 1 else "the only block"
+            yield f"BUSY: {who} used {part:.0%} of the processors in {of}; run again {remedy}"
 
 
 def _unsettled(summary: Summary) -> Iterator[str]:

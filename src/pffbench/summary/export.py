@@ -6,9 +6,8 @@ import csv
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 from rich import box
@@ -28,73 +27,12 @@ from pffbench.summary.columns import (
     title,
 )
 from pffbench.summary.conclusions import cautions, verdict_lines
-from pffbench.summary.phases import PhaseSummary, RankSpread
-from pffbench.summary.rank_test import Ratio
+from pffbench.summary.csv_columns import CSV_COLUMNS
+from pffbench.summary.phases import PhaseSummary
 from pffbench.summary.summary import CaseSummary, Summary
-from pffbench.text import escape_markdown, markdown_row, one_line
+from pffbench.text import escape_markdown, markdown_table, one_line
 
 _MIB = 2**20
-Values = Callable[[CaseSummary, PhaseSummary], Any]
-
-
-def _case(value: Callable[[CaseSummary], Any]) -> Values:
-    return lambda case, _: value(case)
-
-
-def _phase(value: Callable[[PhaseSummary], Any]) -> Values:
-    return lambda _, phase: value(phase)
-
-
-def _interval(value: Callable[[Ratio], float]) -> Values:
-    return lambda _, phase: None if phase.ratio is None else value(phase.ratio)
-
-
-def _of_ranks(value: Callable[[RankSpread], Any]) -> Values:
-    """Return a column about ranks; a sum of phases has none."""
-    return lambda _, phase: None if phase.ranks is None else value(phase.ranks)
-
-
-#: The columns of `summary.csv`: name and value in the row of a phase of a case.
-_CSV_COLUMNS: Mapping[str, Values] = {
-    "case": _case(lambda c: c.sample.case),
-    "group": _case(lambda c: c.sample.group),
-    "backend": _case(lambda c: c.sample.backend),
-    "workload": _case(lambda c: c.sample.workload),
-    "layout": _case(lambda c: c.sample.layout),
-    "transfer": _case(lambda c: c.sample.transfer),
-    "settings": _case(lambda c: c.sample.settings),
-    "cache": _case(lambda c: c.cache),
-    "phase": _phase(lambda p: p.phase),
-    "repetitions": _phase(lambda p: p.seconds.n),
-    "min_s": _phase(lambda p: p.seconds.minimum),
-    "median_s": _phase(lambda p: p.seconds.median),
-    "max_s": _phase(lambda p: p.seconds.maximum),
-    "mad_s": _phase(lambda p: p.seconds.mad),
-    # Mean and sample standard deviation, as many studies publish them.
-    "mean_s": _phase(lambda p: mean(p.by_block.values())),
-    "sd_s": _phase(lambda p: stdev(p.by_block.values()) if len(p.by_block) > 1 else math.nan),
-    "low_s": _phase(lambda p: p.seconds.low),
-    "high_s": _phase(lambda p: p.seconds.high),
-    "cv": _phase(lambda p: p.seconds.cv),
-    "rate_mib_s": _phase(lambda p: _mib(p.rate)),
-    "first_done_mib_s": _phase(lambda p: _mib(p.first_done)),
-    "ms_per_array": _phase(lambda p: p.per_array * 1e3),
-    "operations_per_s": _phase(lambda p: p.operations_rate),
-    "ratio": _interval(lambda r: r.value),
-    "ratio_low": _interval(lambda r: r.low),
-    "ratio_high": _interval(lambda r: r.high),
-    "roofline": _phase(lambda p: p.roofline),
-    "cpu_s": _phase(lambda p: p.cpu_seconds),
-    "faulted": _phase(lambda p: p.faulted),
-    "imbalance": _of_ranks(lambda r: r.imbalance),
-    "slowest_rank": _of_ranks(lambda r: r.slowest_rank),
-    "slowest_rank_share": _of_ranks(lambda r: r.slowest_share),
-    "slowest_host": _of_ranks(lambda r: r.slowest_host),
-    "slowest_host_share": _of_ranks(lambda r: r.host_share),
-    "warning_codes": _phase(lambda p: " ".join(w.code for w in p.warnings)),
-    "warnings": _phase(lambda p: "; ".join(w.message for w in p.warnings)),
-    "invalid": _case(lambda c: c.invalid),
-}
 
 
 def write_summary(summary: Summary, directory: str | Path) -> None:
@@ -102,15 +40,11 @@ def write_summary(summary: Summary, directory: str | Path) -> None:
     place = Path(directory)
     with replacing(place / "summary.csv") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_CSV_COLUMNS)
+        writer.writerow(column.name for column in CSV_COLUMNS)
         for case in summary.cases:
             for phase in case.phases.values():
-                writer.writerow([value(case, phase) for value in _CSV_COLUMNS.values()])
+                writer.writerow(column.value(case, phase) for column in CSV_COLUMNS)
     write_replacing(place / "summary.md", "\n".join(_markdown(summary)) + "\n")
-
-
-def _mib(rate: float | None) -> float | None:
-    return None if rate is None else rate / _MIB
 
 
 def _markdown(summary: Summary) -> Iterable[str]:
@@ -128,9 +62,11 @@ def _markdown(summary: Summary) -> Iterable[str]:
     for cases in summary.groups.values():
         yield from ("", f"## {escape_markdown(title(cases, summary))}", "")
         columns = columns_of(cases)
-        yield markdown_row(c.heading for c in columns)
-        yield markdown_row("---" if c.is_text else "---:" for c in columns)
-        yield from (markdown_row(c.cell(case) for c in columns) for case in ordered(cases))
+        yield from markdown_table(
+            [c.heading for c in columns],
+            ([c.cell(case) for c in columns] for case in ordered(cases)),
+            [c.heading for c in columns if c.is_text],
+        )
         yield ""
         lines = (*stored_lines(cases), *invalid_lines(cases))
         yield from (f"- {escape_markdown(text)}" for text in lines)
@@ -154,11 +90,11 @@ def _nodes(record: RunRecord) -> str:
 
 def _phase_table(cases: Sequence[CaseSummary]) -> Iterable[str]:
     names = list(dict.fromkeys(name for case in cases for name in case.phases))
-    yield markdown_row(["case", *names])
-    yield markdown_row(["---", *("---:" for _ in names)])
-    for case in cases:
-        cells = (_with_interval(case.phases.get(name)) for name in names)
-        yield markdown_row([case.sample.case, *cells])
+    rows = (
+        [case.sample.case, *(_with_interval(case.phases.get(name)) for name in names)]
+        for case in cases
+    )
+    return markdown_table(["case", *names], rows, ["case"])
 
 
 def _with_interval(found: PhaseSummary | None) -> str:

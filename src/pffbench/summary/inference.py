@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pffbench.experiment.schema import FIRST_LOOK
 from pffbench.summary.dependence import variance_inflation
 from pffbench.summary.rank_test import (
     ALPHA,
@@ -46,7 +47,7 @@ from pffbench.summary.rank_test import (
 MARGIN = 0.10
 #: Repetitions after which a run may test its results; a factor of about sqrt(2). Looks at
 #: fewer have little power and would take their share of the error from the later ones.
-LOOKS = (10, 14, 20, 28, 40, 56, 80, 113, 160, 226, 320, 453, 640, 905)
+LOOKS = (FIRST_LOOK, 14, 20, 28, 40, 56, 80, 113, 160, 226, 320, 453, 640, 905)
 
 
 def planned_looks(most: int, fewest: int = LOOKS[0]) -> tuple[int, ...]:

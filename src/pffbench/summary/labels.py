@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from pffbench.record.run_json import RunRecord
+from pffbench.text import value_text
 
 #: Parameters that tables have columns for.
 _OWN_COLUMNS = frozenset({"settings", "transfer"})
@@ -25,7 +26,7 @@ def variants_of(names: Sequence[str], record: RunRecord) -> dict[str, str]:
     for name, mine in told.items():
         same = alike[mine["backend"], mine.get("settings", "")]
         swept = [k for k, v in mine.items() if any(other.get(k) != v for other in same)]
-        found[name] = " ".join(f"{k}={_short(mine[k])}" for k in swept if k not in _OWN_COLUMNS)
+        found[name] = " ".join(f"{k}={value_text(mine[k])}" for k in swept if k not in _OWN_COLUMNS)
     return found
 
 
@@ -42,11 +43,10 @@ def comparisons_apart(record: RunRecord) -> dict[str, str]:
     Such as `` axis 0``, to be appended to the name of the workload; empty if all read alike.
     """
     groups = {entry["group"]: entry["parameters"] for entry in record.cases.values()}
-    telling = [
-        key for key in _PLACES if len({_short(p.get(key)) for p in groups.values() if key in p}) > 1
-    ]
+    texts = {key: {value_text(p[key]) for p in groups.values() if key in p} for key in _PLACES}
+    telling = [key for key, values in texts.items() if len(values) > 1]
     return {
-        group: "".join(f" {key} {_short(p[key])}" for key in telling if p.get(key) is not None)
+        group: "".join(f" {key} {value_text(p[key])}" for key in telling if p.get(key) is not None)
         for group, p in groups.items()
     }
 
@@ -66,15 +66,11 @@ def parameters_apart(record: RunRecord) -> dict[str, str]:
     }
     named = {"workload", "layout", *_OWN_COLUMNS, *_PLACES}
     keys = dict.fromkeys(k for p in shared.values() for k in p if k not in named)
-    telling = [k for k in keys if len({_short(p.get(k)) for p in shared.values()}) > 1]
+    telling = [k for k in keys if len({value_text(p.get(k)) for p in shared.values()}) > 1]
     return {
-        group: " ".join(f"{k} {_short(p[k])}" for k in telling if p.get(k) is not None)
+        group: " ".join(f"{k} {value_text(p[k])}" for k in telling if p.get(k) is not None)
         for group, p in shared.items()
     }
-
-
-def _short(value: object) -> str:
-    return "×".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def stored_as(entry: Mapping[str, object]) -> str:
@@ -85,7 +81,7 @@ def stored_as(entry: Mapping[str, object]) -> str:
     if entry.get("raw"):
         return "raw bytes"
     chunks = stored["chunks"]
-    shape = "contiguous" if chunks is None else "chunks " + "×".join(map(str, chunks))
+    shape = "contiguous" if chunks is None else "chunks " + value_text(chunks)
     parts = [shape, f"codec {stored['codec']}", f"fill {stored['fill']}"]
     parts += [f"{key} {value}" for key, value in stored["more"].items()]
     return ", ".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -179,41 +180,63 @@ def modified_z_scores(values: Values) -> Values:
 
 #: Fraction of a node's processors that others, or its host, may take.
 BUSY = 0.15
+#: Seconds from which on the load of a block is judged: the kernel counts ticks of 10 ms.
+_JUDGED = 0.2
 
 
 @dataclass(frozen=True)
 class LoadSummary:
-    """The state of the machine over the repetitions that count.
+    """The state of the machine over the blocks of repetitions that count.
 
     Parameters
     ----------
-    repetitions : int
-        Number of repetitions for which it was recorded.
-    busy, stolen, unsettled : int
-        Number of repetitions in which other processes took more than `BUSY` of the processors,
-        the host of a virtual machine did, and earlier writes were not on their device at the start.
+    blocks : int
+        Number of blocks that were long enough to judge the load in them.
+    busy, stolen : int
+        Number of blocks in which other processes took more than `BUSY` of the processors, and in
+        which the host of a virtual machine did.
     busy_others, steal : float
-        Median fraction of the processors taken by them, over these repetitions.
+        Median fraction of the processors taken by them, over these blocks.
+    repetitions, unsettled : int
+        Number of repetitions, and of those that began while earlier writes were not on their
+        device.
     """
 
-    repetitions: int = 0
+    blocks: int = 0
     busy: int = 0
     stolen: int = 0
-    unsettled: int = 0
     busy_others: float = 0.0
     steal: float = 0.0
+    repetitions: int = 0
+    unsettled: int = 0
 
 
 def load_summary(samples: Iterable[Sample]) -> LoadSummary:
-    """Summarise the state of the machine by any one row of each repetition."""
-    rows = {(s.case, s.repetition): s for s in samples if not s.warmup and s.steal == s.steal}
-    busy = [s.busy_others for s in rows.values() if s.busy_others > BUSY]
-    stolen = [s.steal for s in rows.values() if s.steal > BUSY]
+    """Summarise the state of the machine.
+
+    The processor time of this job's own ranks is not in it. In a block, repetitions count by
+    their duration: in a short one the kernel's ticks say little.
+    """
+    rows: dict[tuple[str, int], Sample] = {}
+    seconds: dict[tuple[str, int], float] = defaultdict(float)
+    for sample in samples:
+        if not sample.warmup and sample.steal == sample.steal:
+            key = (sample.case, sample.repetition)
+            rows.setdefault(key, sample)
+            seconds[key] += sample.job * sample.reads
+    blocks: dict[int, list[tuple[float, float, float]]] = defaultdict(list)
+    for key, row in rows.items():
+        blocks[row.repetition].append((seconds[key], row.busy_others, row.steal))
+    tables = [np.array(block) for block in blocks.values()]
+    judged = [t for t in tables if _JUDGED <= t[:, 0].sum() < np.inf]
+    means = [np.average(t[:, 1:], axis=0, weights=t[:, 0]) for t in judged]
+    busy, stolen = ([float(m[i]) for m in means if m[i] > BUSY] for i in (0, 1))
     return LoadSummary(
-        repetitions=len(rows),
+        blocks=len(judged),
         busy=len(busy),
         stolen=len(stolen),
-        unsettled=sum((s.dirty_bytes or 0) > QUIET for s in rows.values()),
         busy_others=float(np.median(busy)) if busy else 0.0,
         steal=float(np.median(stolen)) if stolen else 0.0,
+        repetitions=len(rows),
+        unsettled=sum((s.dirty_bytes or 0) > QUIET for s in rows.values()),
     )

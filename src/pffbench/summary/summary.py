@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -122,6 +123,10 @@ class Summary:
     def cases(self) -> list[CaseSummary]:
         """All cases."""
         return [case for group in self.groups.values() for case in group]
+
+    def entry(self, case: CaseSummary) -> dict[str, Any]:
+        """Return the entry of a case in `run.json`: parameters, options, storage."""
+        return self.record.cases[case.sample.case]
 
 
 def summarise(directory: str | Path) -> Summary:

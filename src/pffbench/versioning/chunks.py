@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from pffbench.versioning.history import COLUMNS, Edit, Shape, Table, Values, Version
-from pffbench.versioning.interface import Call, ColumnStorage, VersionReader, VersionWriter
-from pffbench.versioning.plain import Column, Folder
+from pffbench.versioning.interface import Call, ColumnStorage
+from pffbench.versioning.plain import Column, Folder, FolderReader, FolderWriter
 
 #: Entries in one chunk of places, shapes and hashes.
 _ENTRIES = 256
@@ -102,25 +102,16 @@ class Pool:
         return chunk
 
 
-class KeepingChunks(VersionWriter):
+class KeepingChunks(FolderWriter):
     """A pool of chunks, and for each version the numbers of its chunks.
 
     Staging hashes the chunks that edits touch; committing writes the new ones, then the places, and
     the shapes last, which complete a version.
-
-    Parameters
-    ----------
-    folder : Folder
-        The store.
-    storage : ColumnStorage
-        Storage of the chunks.
     """
 
     def __init__(self, folder: Folder, storage: ColumnStorage) -> None:
-        self._folder = folder
-        self._storage = storage
+        super().__init__(folder, storage)
         self._pools: dict[str, Pool] = {}
-        self._arrays: dict[str, Column] = {}
         self._staged: dict[str, list[tuple[bytes, Values]]] = {}
 
     def stage(self, version: Version) -> Call:
@@ -172,13 +163,6 @@ class KeepingChunks(VersionWriter):
             array[begin:] = values
         return begin
 
-    def flush(self) -> None:
-        self._folder.flush()
-
-    def close(self) -> None:
-        self._arrays.clear()
-        self._folder.close()
-
 
 @dataclass(frozen=True)
 class _Found:
@@ -188,12 +172,8 @@ class _Found:
     places: Values
 
 
-class RecallingChunks(VersionReader):
+class RecallingChunks(FolderReader):
     """Versions, assembled from chunks of the pool."""
-
-    def __init__(self, folder: Folder, storage: ColumnStorage) -> None:
-        self._folder = folder
-        self._storage = storage
 
     def look_up(self, number: int) -> dict[str, _Found]:
         found = {}
@@ -230,6 +210,3 @@ class RecallingChunks(VersionReader):
             place = tuple(slice(i * c, min((i + 1) * c, n)) for i, c, n in sides)
             inside = tuple(slice(0, box.stop - box.start) for box in place)
             yield (int(number), *inside), place
-
-    def close(self) -> None:
-        self._folder.close()

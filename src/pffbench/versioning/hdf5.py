@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from pffbench.backends.hdf5 import Hdf5Options
 from pffbench.backends.inspection import StoredAs
 from pffbench.case import Options
-from pffbench.versioning.chunks import KeepingChunks, RecallingChunks
+from pffbench.versioning.folder_store import FolderStore
 from pffbench.versioning.history import Shape, Values
-from pffbench.versioning.interface import (
-    ColumnStorage,
-    StoredSize,
-    VersionReader,
-    VersionStore,
-    VersionWriter,
-)
-from pffbench.versioning.plain import (
-    Column,
-    Folder,
-    KeepingCopies,
-    KeepingLast,
-    RecallingCopies,
-    RecallingLast,
-)
+from pffbench.versioning.interface import ColumnStorage, StoredSize
+from pffbench.versioning.plain import Column, Folder
 
 
 def file_arguments(options: Options) -> dict[str, Any]:
@@ -78,7 +66,7 @@ class Hdf5Folder(Folder):
         self._file.close()
 
 
-class _Hdf5Keeper(VersionStore):
+class _Hdf5Keeper(FolderStore):
     """Base class of the version stores in HDF5 files."""
 
     def __init__(self, storage: ColumnStorage, options: Options) -> None:
@@ -87,56 +75,38 @@ class _Hdf5Keeper(VersionStore):
 
         self._h5py = h5py
 
-    def _create(self, path: str) -> Folder:
+    def create_folder(self, path: str) -> Folder:
         return Hdf5Folder(self._h5py.File(path, "x", **file_arguments(self.options)))
 
-    def _open(self, path: str) -> Folder:
+    def open_folder(self, path: str) -> Folder:
         return Hdf5Folder(self._h5py.File(path, "r", **file_arguments(self.options)))
 
     def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
-        return look_at_file(self._h5py, path, lambda name: name.split("/")[-1] in _VALUES)
-
-
-#: Datasets whose chunks are column data, by the last part of their name.
-_VALUES = frozenset({"key0", "key1", "val"})
+        return look_at_file(self._h5py, path, self.holds_values)
 
 
 class Hdf5Last(_Hdf5Keeper):
     """One dataset a column, resized and assigned to."""
 
+    keep = "last"
     keeps_all = False
-
-    def create(self, path: str) -> VersionWriter:
-        return KeepingLast(self._create(path), self.storage)
-
-    def open(self, path: str) -> VersionReader:
-        return RecallingLast(self._open(path))
 
 
 class Hdf5Copies(_Hdf5Keeper):
     """One group a version."""
 
-    def create(self, path: str) -> VersionWriter:
-        return KeepingCopies(self._create(path), self.storage)
-
-    def open(self, path: str) -> VersionReader:
-        return RecallingCopies(self._open(path))
+    keep = "copies"
 
 
 class Hdf5Chunks(_Hdf5Keeper):
     """Each different chunk once, in datasets that grow."""
 
-    def create(self, path: str) -> VersionWriter:
-        return KeepingChunks(self._create(path), self.storage)
-
-    def open(self, path: str) -> VersionReader:
-        return RecallingChunks(self._open(path), self.storage)
-
-    def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
-        return look_at_file(self._h5py, path, lambda name: name.startswith("pool/"))
+    keep = "chunks"
 
 
-def look_at_file(h5py: Any, path: str, is_data: Any) -> tuple[StoredSize, StoredAs]:
+def look_at_file(
+    h5py: Any, path: str, is_data: Callable[[str], bool]
+) -> tuple[StoredSize, StoredAs]:
     """Return the stored size of the column data of a file, and their storage layout.
 
     Parameters

@@ -6,14 +6,11 @@ them. Each written chunk is a new file: there is no deduplication.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from pathlib import PurePath
 from typing import Any
 
 from pffbench.backends.inspection import StoredAs
 from pffbench.case import Options
-from pffbench.storage.durability import files_below
 from pffbench.versioning.history import COLUMNS, Table, Values, Version
 from pffbench.versioning.interface import (
     Call,
@@ -23,12 +20,8 @@ from pffbench.versioning.interface import (
     VersionStore,
     VersionWriter,
 )
-from pffbench.versioning.plain import Column, assignments, created, whole_columns
-from pffbench.versioning.zarr import ZarrFolder, stored_as
-
-
-def _name(number: int) -> str:
-    return f"version_{number:06d}"
+from pffbench.versioning.plain import Column, assignments, created, version_name, whole_columns
+from pffbench.versioning.zarr import ZarrFolder, chunk_files, stored_as
 
 
 class Icechunk(VersionStore):
@@ -56,15 +49,8 @@ class Icechunk(VersionStore):
         return _Recalling(self._zarr, self._icechunk.Repository.open(place))
 
     def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
-        chunks = data = other = 0
-        for file in files_below([path]):
-            if PurePath(os.path.relpath(file, path)).parts[0] == "chunks":
-                chunks += 1
-                data += os.path.getsize(file)
-            else:
-                other += os.path.getsize(file)
-        recalled = self.open(path)
-        return StoredSize(chunks, data, other), stored_as(recalled.look_up(0)["val"])
+        kept = chunk_files(path, lambda name: name.startswith("chunks/"))
+        return kept, stored_as(self.open(path).look_up(0)["val"])
 
 
 class _Keeping(VersionWriter):
@@ -93,7 +79,7 @@ class _Keeping(VersionWriter):
 
     def commit(self, version: Version) -> Call:
         """Commit the session and tag the snapshot, also of a version without edits."""
-        name, empty = _name(version.number), not version.edits
+        name, empty = version_name(version.number), not version.edits
 
         def call() -> None:
             if empty:
@@ -105,9 +91,6 @@ class _Keeping(VersionWriter):
 
         return call
 
-    def close(self) -> None:
-        """Do nothing: a directory holds no open file."""
-
 
 class _Recalling(VersionReader):
     def __init__(self, zarr: Any, repository: Any) -> None:
@@ -115,12 +98,9 @@ class _Recalling(VersionReader):
         self._repository = repository
 
     def look_up(self, number: int) -> dict[str, Column]:
-        session = self._repository.readonly_session(tag=_name(number))
+        session = self._repository.readonly_session(tag=version_name(number))
         group = self._zarr.open_group(session.store, mode="r")
         return {name: group[name] for name in COLUMNS}
 
     def reader(self, found: dict[str, Column], out: Table) -> Callable[[], Mapping[str, Values]]:
         return whole_columns(ZarrFolder(None, 3), found, out)
-
-    def close(self) -> None:
-        """Do nothing: a directory holds no open file."""

@@ -88,9 +88,9 @@ class VersionWriter(ABC):
         """Pass all data that the library still holds to the operating system."""
         return _do_nothing()
 
-    @abstractmethod
     def close(self) -> None:
-        """Close the store."""
+        """Close the store; by default there is no open file."""
+        return _do_nothing()
 
 
 class VersionReader(ABC):
@@ -108,9 +108,9 @@ class VersionReader(ABC):
         ones.
         """
 
-    @abstractmethod
     def close(self) -> None:
-        """Close the store."""
+        """Close the store; by default there is no open file."""
+        return _do_nothing()
 
 
 class VersionStore(ABC):

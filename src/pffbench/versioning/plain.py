@@ -33,13 +33,13 @@ class Folder(ABC):
     ) -> None:
         """Read a part of an array into a part of a buffer."""
 
-    @abstractmethod
     def flush(self) -> None:
-        """Pass all data to the operating system."""
+        """Pass all data to the operating system; by default the library keeps none back."""
+        return
 
-    @abstractmethod
     def close(self) -> None:
-        """Close the store."""
+        """Close the store; by default there is no open file."""
+        return
 
 
 def assignments(columns: Mapping[str, Column], version: Version) -> Call:
@@ -83,12 +83,13 @@ def created(
     return columns
 
 
-def _group(number: int) -> str:
+def version_name(number: int) -> str:
+    """Return the name under which a version is kept."""
     return f"version_{number:06d}"
 
 
-class KeepingCopies(VersionWriter):
-    """A group for each version.
+class FolderWriter(VersionWriter):
+    """A store of named arrays to which versions are written.
 
     Parameters
     ----------
@@ -101,81 +102,60 @@ class KeepingCopies(VersionWriter):
     def __init__(self, folder: Folder, storage: ColumnStorage) -> None:
         self._folder = folder
         self._storage = storage
-
-    def stage(self, version: Version) -> Call:
-        prefix = f"{_group(version.number)}/"
-        return partial(created, self._folder, prefix, version, self._storage)
+        #: Open arrays, which are released before the store is closed.
+        self._arrays: dict[str, Column] = {}
 
     def flush(self) -> None:
         self._folder.flush()
 
     def close(self) -> None:
+        self._arrays.clear()
         self._folder.close()
 
 
-class RecallingCopies(VersionReader):
-    """Versions, each in its own group."""
+class FolderReader(VersionReader):
+    """A store of named arrays from which versions are read: those of the last one."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, storage: ColumnStorage) -> None:
         self._folder = folder
+        self._storage = storage
 
-    def look_up(self, number: int) -> dict[str, Column]:
-        return {name: self._folder.array(f"{_group(number)}/{name}") for name in COLUMNS}
+    def look_up(self, number: int) -> dict[str, Any]:
+        return {name: self._folder.array(name) for name in COLUMNS}
 
-    def reader(self, found: dict[str, Column], out: Table) -> Callable[[], Mapping[str, Values]]:
+    def reader(self, found: dict[str, Any], out: Table) -> Callable[[], Mapping[str, Values]]:
         return whole_columns(self._folder, found, out)
 
     def close(self) -> None:
         self._folder.close()
 
 
-class KeepingLast(VersionWriter):
-    """Columns that each version changes.
+class KeepingCopies(FolderWriter):
+    """A group for each version."""
 
-    Parameters
-    ----------
-    folder : Folder
-        The store.
-    storage : ColumnStorage
-        Storage of the columns.
-    """
+    def stage(self, version: Version) -> Call:
+        prefix = f"{version_name(version.number)}/"
+        return partial(created, self._folder, prefix, version, self._storage)
 
-    def __init__(self, folder: Folder, storage: ColumnStorage) -> None:
-        self._folder = folder
-        self._storage = storage
-        self._columns: dict[str, Column] = {}
+
+class RecallingCopies(FolderReader):
+    """Versions, each in its own group."""
+
+    def look_up(self, number: int) -> dict[str, Column]:
+        return {name: self._folder.array(f"{version_name(number)}/{name}") for name in COLUMNS}
+
+
+class KeepingLast(FolderWriter):
+    """Columns that each version changes."""
 
     def stage(self, version: Version) -> Call:
         if version.number:
-            return assignments(self._columns, version)
+            return assignments(self._arrays, version)
 
         def call() -> None:
-            self._columns = created(self._folder, "", version, self._storage)
+            self._arrays.update(created(self._folder, "", version, self._storage))
 
         return call
-
-    def flush(self) -> None:
-        self._folder.flush()
-
-    def close(self) -> None:
-        self._columns.clear()
-        self._folder.close()
-
-
-class RecallingLast(VersionReader):
-    """Columns of the last version."""
-
-    def __init__(self, folder: Folder) -> None:
-        self._folder = folder
-
-    def look_up(self, number: int) -> dict[str, Column]:
-        return {name: self._folder.array(name) for name in COLUMNS}
-
-    def reader(self, found: dict[str, Column], out: Table) -> Callable[[], Mapping[str, Values]]:
-        return whole_columns(self._folder, found, out)
-
-    def close(self) -> None:
-        self._folder.close()
 
 
 def whole_columns(

@@ -34,11 +34,7 @@ from pffbench.versioning.interface import (
 )
 from pffbench.workloads.read_proof import POISON
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.write_read import (
-    run_stages,
-    settle_cache_again,
-    sync_store,
-)
+from pffbench.workloads.write_read import run_stages, settle_cache_again, sync_store
 
 if TYPE_CHECKING:
     from pffbench.versioning.workload import VersionsParameters

@@ -22,11 +22,7 @@ from pffbench.versioning.interface import (
     VersionStore,
     VersionWriter,
 )
-from pffbench.versioning.plain import Column, assignments
-
-
-def _name(number: int) -> str:
-    return f"version_{number:06d}"
+from pffbench.versioning.plain import Column, assignments, version_name
 
 
 def _path(column: str) -> str:
@@ -80,7 +76,7 @@ class _Keeping(VersionWriter):
         fill = assignments(self._columns, version)
 
         def call() -> None:
-            self._transaction = self._versioned.stage_version(_name(version.number))
+            self._transaction = self._versioned.stage_version(version_name(version.number))
             group = self._transaction.__enter__()
             if version.number:
                 self._columns.update((name, group[_path(name)]) for name in COLUMNS)
@@ -120,7 +116,7 @@ class _Recalling(VersionReader):
         self._versioned = versioned
 
     def look_up(self, number: int) -> dict[str, Column]:
-        group = self._versioned[_name(number)]
+        group = self._versioned[version_name(number)]
         return {name: group[_path(name)] for name in COLUMNS}
 
     def reader(self, found: dict[str, Column], out: Table) -> Callable[[], Mapping[str, Values]]:

@@ -47,9 +47,9 @@ class VersionsParameters(Parameters, frozen=True, kw_only=True, tag="versions"):
     versions : int
         Number of versions after the initial one.
     keep : {"last", "copies", "chunks", "versioned_hdf5", "icechunk"}
-        ``last``: the last state only. ``copies``: each version whole. ``chunks``: each different
-        chunk once, with an index for each version, by pffbench. The other two are libraries:
-        versioned-hdf5 (backend hdf5) and Icechunk (backend zarr).
+        How versions are kept. ``last``: the last state only. ``copies``: each version whole.
+        ``chunks``: each different chunk once, with an index for each version, by pffbench. The
+        other two are libraries: versioned-hdf5 (backend hdf5) and Icechunk (backend zarr).
     probabilities : {"as_described", "as_published"}
         The chances of changes, inserts and deletes that the study describes, or those with which
         its numbers were made: 1 % each, so that nearly all versions only append.

@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import PurePath
 from typing import Any
 
 from pffbench.backends.inspection import StoredAs
-from pffbench.backends.zarr.format import codec_name, compressor
+from pffbench.backends.zarr.format import DESCRIPTIONS, codec_name, compressor
 from pffbench.backends.zarr.zarr3 import ZarrOptions
 from pffbench.case import Options
 from pffbench.storage.durability import files_below
-from pffbench.versioning.chunks import KeepingChunks, RecallingChunks
-from pffbench.versioning.history import COLUMNS, Shape, Values
-from pffbench.versioning.interface import (
-    ColumnStorage,
-    StoredSize,
-    VersionReader,
-    VersionStore,
-    VersionWriter,
-)
-from pffbench.versioning.plain import (
-    Column,
-    Folder,
-    KeepingCopies,
-    KeepingLast,
-    RecallingCopies,
-    RecallingLast,
-)
-
-_DESCRIPTIONS = frozenset({"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"})
+from pffbench.versioning.folder_store import FolderStore
+from pffbench.versioning.history import Shape, Values
+from pffbench.versioning.interface import ColumnStorage, StoredSize
+from pffbench.versioning.plain import Column, Folder
 
 
 class ZarrFolder(Folder):
@@ -67,14 +51,8 @@ class ZarrFolder(Folder):
 
         column.get_basic_selection(selection, out=NDBuffer.from_numpy_array(out[place]))
 
-    def flush(self) -> None:
-        """Do nothing: zarr-python keeps no data back."""
 
-    def close(self) -> None:
-        """Do nothing: a directory holds no open file."""
-
-
-class _ZarrKeeper(VersionStore):
+class _ZarrKeeper(FolderStore):
     """Base class of the version stores in Zarr directories."""
 
     def __init__(self, storage: ColumnStorage, options: Options) -> None:
@@ -85,64 +63,37 @@ class _ZarrKeeper(VersionStore):
         self._zarr = zarr
         self._format = options.format
 
-    def _create(self, path: str) -> Folder:
+    def create_folder(self, path: str) -> Folder:
         return ZarrFolder(self._zarr.create_group(path, zarr_format=self._format), self._format)
 
-    def _open(self, path: str) -> Folder:
+    def open_folder(self, path: str) -> Folder:
         return ZarrFolder(self._zarr.open_group(path, mode="r"), self._format)
 
-    def _stored_as(self, path: str, name: str) -> StoredAs:
-        return stored_as(self._zarr.open_group(path, mode="r")[name])
-
     def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
-        raise NotImplementedError
+        values = self.open_folder(path).array(f"{self.first_prefix}val")
+        return chunk_files(path, self.holds_values), stored_as(values)
 
 
 class ZarrLast(_ZarrKeeper):
     """One array a column, resized and assigned to."""
 
+    keep = "last"
     keeps_all = False
-
-    def create(self, path: str) -> VersionWriter:
-        return KeepingLast(self._create(path), self.storage)
-
-    def open(self, path: str) -> VersionReader:
-        return RecallingLast(self._open(path))
-
-    def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
-        kept = chunk_files(path, lambda parts: parts[0] in COLUMNS)
-        return kept, self._stored_as(path, "val")
 
 
 class ZarrCopies(_ZarrKeeper):
     """One group a version."""
 
-    def create(self, path: str) -> VersionWriter:
-        return KeepingCopies(self._create(path), self.storage)
-
-    def open(self, path: str) -> VersionReader:
-        return RecallingCopies(self._open(path))
-
-    def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
-        kept = chunk_files(path, lambda _: True)
-        return kept, self._stored_as(path, "version_000000/val")
+    keep = "copies"
 
 
 class ZarrChunks(_ZarrKeeper):
     """Each different chunk once, in arrays that grow."""
 
-    def create(self, path: str) -> VersionWriter:
-        return KeepingChunks(self._create(path), self.storage)
-
-    def open(self, path: str) -> VersionReader:
-        return RecallingChunks(self._open(path), self.storage)
-
-    def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
-        kept = chunk_files(path, lambda parts: parts[0] == "pool")
-        return kept, self._stored_as(path, "pool/val")
+    keep = "chunks"
 
 
-def chunk_files(path: str, is_data: Callable[[tuple[str, ...]], bool]) -> StoredSize:
+def chunk_files(path: str, is_data: Callable[[str], bool]) -> StoredSize:
     """Count the chunk files that hold column data, and the bytes of all others.
 
     Parameters
@@ -150,12 +101,11 @@ def chunk_files(path: str, is_data: Callable[[tuple[str, ...]], bool]) -> Stored
     path : str
         The store.
     is_data : callable
-        Whether a chunk with these parts of its path holds column data.
+        Whether a chunk file of this path, relative to the store, holds column data.
     """
     chunks = data = other = 0
     for file in files_below([path]):
-        parts = PurePath(os.path.relpath(file, path)).parts
-        if parts[-1] not in _DESCRIPTIONS and is_data(parts):
+        if os.path.basename(file) not in DESCRIPTIONS and is_data(os.path.relpath(file, path)):
             chunks += 1
             data += os.path.getsize(file)
         else:

@@ -26,11 +26,7 @@ from pffbench.workloads.decodes import Decodes, Unit, count, cut, granules_of, r
 from pffbench.workloads.repack import note_storage, repack_by_library, repack_by_program
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access
-from pffbench.workloads.write_read import (
-    read_store,
-    run_stages,
-    write_store,
-)
+from pffbench.workloads.write_read import read_store, run_stages, write_store
 
 
 class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cache"):
@@ -89,11 +85,6 @@ class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cac
         "repack_datasets",
     }  # fmt: skip
     added: ClassVar[frozenset[str]] = frozenset({"repack_codec", "datasets", "repack_datasets"})
-
-    @property
-    def transfer_of_reads(self) -> Transfer:
-        """How ranks read in a file that they share."""
-        return self.read_transfer or self.transfer
 
     @property
     def repacks(self) -> bool:
@@ -198,8 +189,25 @@ class ChunkCache(Workload):
         return prod(map(min, mine, unit)) * itemsize(spec.dtype)
 
     def run(self, repetition: Repetition) -> None:
+        """Write granules, rewrite the store with other chunks, read it and count decodes.
 
-        run_chunk_cache(repetition)
+        The store may be repacked after it has been written. The store that is read may differ from
+        the written one, as may the transfer: it has a second `Repetition`.
+        """
+        anew = _as_read(repetition)
+        decodes = Decodes(anew)
+
+        def write() -> set[str]:
+            written = write_store(repetition, look=Decodes(repetition).after_writing)
+            return _repack(repetition, anew) if anew.label else written
+
+        run_stages(
+            repetition,
+            write,
+            lambda: read_store(anew, look=decodes.after_reading),
+            inspect=decodes.count,
+            reading=anew,
+        )
 
     def check(self, parameters: ChunkCacheParameters, ranks: int) -> str | None:
         p = parameters
@@ -346,28 +354,6 @@ def _check_repacking(p: ChunkCacheParameters, stored: Shape, ranks: int) -> str 
     return None
 
 
-def run_chunk_cache(repetition: Repetition) -> None:
-    """Write granules, rewrite the store with other chunks, read it and count decodes; collective.
-
-    The store may be repacked after it has been written. The store that is read may differ from the
-    written one, as may the transfer: it has a second `Repetition`.
-    """
-    anew = _as_read(repetition)
-    decodes = Decodes(anew)
-
-    def write() -> set[str]:
-        written = write_store(repetition, look=Decodes(repetition).after_writing)
-        return _repack(repetition, anew) if anew.label else written
-
-    run_stages(
-        repetition,
-        write,
-        lambda: read_store(anew, look=decodes.after_reading),
-        inspect=decodes.count,
-        reading=anew,
-    )
-
-
 def _as_read(repetition: Repetition) -> Repetition:
     """Return the same repetition with the store and the parameters of the reads."""
     p = _parameters(repetition)
@@ -391,7 +377,6 @@ def _repack(repetition: Repetition, anew: Repetition) -> set[str]:
 
 
 def _parameters(repetition: Repetition) -> ChunkCacheParameters:
-
     p = repetition.case.parameters
     assert isinstance(p, ChunkCacheParameters)
     return p

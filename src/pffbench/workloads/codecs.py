@@ -9,11 +9,7 @@ from pffbench.case import ArrayShape
 from pffbench.parallel.decomposition import Box, Shape, boundaries, process_grid, rank_box
 from pffbench.workloads.hyperslab import Hyperslab, HyperslabParameters, global_shape
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.write_read import (
-    read_store,
-    run_stages,
-    write_store,
-)
+from pffbench.workloads.write_read import read_store, run_stages, write_store
 
 
 class CodecsParameters(HyperslabParameters, frozen=True, kw_only=True, tag="codecs"):

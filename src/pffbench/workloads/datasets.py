@@ -35,12 +35,14 @@ class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
     datasets_per_rank : int, optional
         Number of datasets for each rank (weak scaling). One of the two is needed.
     order : {"create_first", "interleaved"}
-        ``create_first``: all datasets are created, then all written; and all opened, then all
-        read. ``interleaved``: each rank creates one dataset and writes it, then the next, and opens
-        and reads them likewise; each step is timed separately and added to its phase.
+        Order of the steps. ``create_first``: all datasets are created, then all written; and all
+        opened, then all read. ``interleaved``: each rank creates one dataset and writes it, then
+        the next, and opens and reads them likewise; each step is timed separately and added to its
+        phase.
     read_sink : {"buffer", "print"}
-        ``buffer``: data are read into memory. ``print``: the time of a read also holds turning
-        the array into text and printing it, as in a program that times ``print(dataset[...])``.
+        What is done with data read. ``buffer``: they are read into memory. ``print``: the time of a
+        read also holds turning the array into text and printing it, as in a program that times
+        ``print(dataset[...])``.
     """
 
     shape: ArrayShape | None = None

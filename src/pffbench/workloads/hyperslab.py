@@ -52,12 +52,14 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     arrays : int
         Number of global arrays.
     steps : int
-        Number of time steps: an array gets a leading axis of this length and is written and
+        Number of time steps. An array gets a leading axis of this length and is written and
         read step by step. Without steps there is no such axis.
     decomposition : {"slab", "pencil", "block"}
         Cut along the first axis, the first two, or all.
     distribution : {"block", "balanced"}
-        Cut of an axis that does not divide evenly, see `rank_box`.
+        Cut of an axis of n elements that does not divide evenly over p ranks. ``block``: each rank
+        has ceil(n / p) elements, and the last ones fewer or none, so that chunks can be aligned.
+        ``balanced``: the parts differ by one element at most.
     read_decomposition : {"slab", "pencil", "block"}, optional
         Another decomposition for reading (layout ``shared`` only).
     read_ranks : int, optional

@@ -30,11 +30,7 @@ from pffbench.workloads.selections import (
     slice_indices,
 )
 from pffbench.workloads.transfers import Access
-from pffbench.workloads.write_read import (
-    read_store,
-    run_stages,
-    write_store,
-)
+from pffbench.workloads.write_read import read_store, run_stages, write_store
 
 VolumeShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=3, max_length=3)]
 Cut = Literal["even", "aligned", "unaligned"]
@@ -86,11 +82,6 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
     read_transfer: Transfer | None = None
 
     ways: ClassVar[frozenset[str]] = Parameters.ways | {"read_transfer"}
-
-    @property
-    def transfer_of_reads(self) -> Transfer:
-        """How ranks read in a file that they share."""
-        return self.read_transfer or self.transfer
 
 
 class Slices(Workload):

@@ -202,7 +202,14 @@ class Updates(Workload):
         return CaseTotals(parts, _final_rows(p, ranks) * row)
 
     def run(self, repetition: Repetition) -> None:
-        run_updates(repetition)
+        """Write, change and read back; collective."""
+        p = _parameters(repetition)
+        settle = settle_cache_again if p.cache == "dropped" else settle_cache
+        merged = Merged(repetition.source, self.changed(p, repetition.team.size))
+        changed = replace(repetition, workload=self.afterwards(), source=merged)
+        run_stages(
+            repetition, lambda: _write(repetition), lambda: read_store(changed), settle=settle
+        )
 
     def check(self, parameters: UpdatesParameters, ranks: int) -> str | None:
         p = parameters
@@ -267,17 +274,6 @@ def _grid(shape: Shape, ranks: int) -> Shape:
 def _part(p: UpdatesParameters, ranks: int, rank: int) -> Box:
     shape = _whole(p, ranks).shape
     return rank_box(shape, _grid(shape, ranks), rank, "block")
-
-
-def run_updates(repetition: Repetition) -> None:
-    """Write, change and read back; collective."""
-    p, workload = _parameters(repetition), cast("Updates", repetition.workload)
-    settle = settle_cache_again if p.cache == "dropped" else settle_cache
-    merged = Merged(repetition.source, workload.changed(p, repetition.team.size))
-    changed = replace(repetition, workload=workload.afterwards(), source=merged)
-    run_stages(
-        repetition, lambda: _write(repetition), lambda: read_store(changed), settle=settle
-    )
 
 
 def _parameters(repetition: Repetition) -> UpdatesParameters:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 from pffbench.summary.summary import CaseSummary, Summary
-from pffbench_analysis.published.counterparts import Match, PublishedValue, Reason
-from pffbench_analysis.published.matchers.file_format_testing_reasons import (
-    FORMATS,
-    Beside,
-    reasons_for,
-)
+from pffbench_analysis.published.counterparts import Match, PublishedValue
+from pffbench_analysis.published.reasons import Fields, Reason, listed, reasons_of, when
 from pffbench_analysis.published.values import published_values
+
+_STUDY = "file-format-testing"
+FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr", "zarr2": "Zarr"}
 
 #: The study's operation for each phase.
 _OPERATIONS = {"define": "create", "open_array": "open", "write": "write", "read": "read"}
@@ -42,6 +41,18 @@ _PLAIN = ("none", "auto", None)
 _PLAIN_ZARR = (*_PLAIN, "blosc")
 
 Key = tuple[str, str, int, str]
+#: Choices of the study that a case may share, by their keys in the table of differences: whether
+#: a case with this backend, these parameters and options differs.
+_CHOICES: Mapping[str, Callable[[str, Mapping[str, Any], Mapping[str, Any]], bool]] = {
+    "read": lambda _, p, __: p.get("read_sink") != "print",
+    "dimensions": lambda b, _, o: b == "netcdf4" and o.get("dimensions") != "unlimited_shared",
+    "enddef": lambda b, _, o: b == "netcdf4" and o.get("enddef") != "implicit",
+    "order": lambda _, p, __: p.get("order") != "interleaved",
+    "cache": lambda _, p, __: p.get("cache") != "copied",
+    "durability": lambda _, p, __: p.get("durability") != "close",
+    "codec": lambda b, p, o: FORMATS[b] == "Zarr" and not _compresses_alike(b, p, o),
+    "call": lambda b, _, o: b == "hdf5" and o.get("api") != "high_level",
+}
 
 
 class FileFormatTesting:
@@ -58,15 +69,15 @@ class FileFormatTesting:
         """
         index = _index(values)
         cases = [
-            (case, _parameters(summary, case))
+            (case, summary.entry(case)["parameters"])
             for case in summary.cases
-            if not case.raw and _is_alike(_parameters(summary, case))
+            if not case.raw and _is_alike(summary.entry(case)["parameters"])
         ]
         stand_ins = _stand_ins(((case.sample.arrays, _shape(p)) for case, p in cases), index)
         found = []
         for case, parameters in cases:
             place = stand_ins.get((case.sample.arrays, _shape(parameters)))
-            entry = summary.record.cases[case.sample.case]
+            entry = summary.entry(case)
             for phase, operation in _OPERATIONS.items():
                 key = (FORMATS[case.sample.backend], operation, place, _shape(parameters))
                 if place is not None and key in index and phase in case.phases:
@@ -78,18 +89,19 @@ class FileFormatTesting:
 
     def reasons(self, summary: Summary) -> list[Reason]:
         """Return the differences between study and run."""
-        matches = self.matches(summary, published_values("file-format-testing"))
+        matches = self.matches(summary, published_values(_STUDY))
         nearest = {match.case.sample.case for match in matches if match.nearest}
         cases = {match.case.sample.case: match.case for match in matches}
-        entries = summary.record.cases
-        beside = [
-            Beside(
-                case, entries[name]["parameters"], entries[name].get("options", {}), name in nearest
-            )
-            for name, case in cases.items()
-        ]
-        scales = {_scale(match) for match in matches}
-        return list(reasons_for(summary, beside, scales))
+        scales = sorted({_scale(match) for match in matches})
+        parts = ("as many" if scale == 1 else f"1/{scale} of them" for scale in scales)
+        backends = {case.sample.backend for case in cases.values()}
+        zarr = "; most of all Zarr, whose version 3 is written anew" if "zarr" in backends else ""
+        rows = {key: _apart(_CHOICES[key], cases, nearest, summary) for key in _CHOICES} | {
+            "datasets": when(max(scales, default=1) > 1, parts=", ".join(parts)),
+            "stored": when(True, stored=listed(map(_stored, cases.values()), "")),
+            "versions": when(True, zarr=zarr),
+        }
+        return reasons_of(_STUDY, summary, cases.values(), rows, ("h5py", "netCDF4", "zarr"))
 
     def claims(self, values: Sequence[PublishedValue]) -> list[str]:
         """Return statements of the study's text, checked by counting its numbers."""
@@ -290,7 +302,7 @@ def _with_nearest(matches: Sequence[Match], summary: Summary) -> list[Match]:
     """
     distance: dict[str, int] = {}
     for match in matches:
-        p = _parameters(summary, match.case)
+        p = summary.entry(match.case)["parameters"]
         if (p["layout"], p["settings"]) == ("file_per_process", "defaults"):
             distance[match.variant] = sum(p.get(k, _USUAL[k]) != v for k, v in _THERE.items())
     nearest = min(distance, key=distance.__getitem__, default=None)
@@ -305,6 +317,33 @@ def _shape(parameters: Mapping[str, Any]) -> str:
     return "x".join(map(str, parameters["shape"]))
 
 
-def _parameters(summary: Summary, case: CaseSummary) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = summary.record.cases[case.sample.case]["parameters"]
-    return found
+def _apart(
+    differs: Callable[[str, Mapping[str, Any], Mapping[str, Any]], bool],
+    cases: Mapping[str, CaseSummary],
+    nearest: Collection[str],
+    summary: Summary,
+) -> list[Fields]:
+    """Return the row of a choice; none where all cases do as the study did."""
+    entries = summary.record.cases
+    other = {
+        name
+        for name, case in cases.items()
+        if differs(
+            case.sample.backend, entries[name]["parameters"], entries[name].get("options", {})
+        )
+    }
+    alike = nearest and not other & set(nearest)
+    return when(other, nearest="in the nearest variant as there; in others: " if alike else "")
+
+
+def _compresses_alike(backend: str, p: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
+    """Whether Zarr compresses with Blosc-LZ4 in format 2, as zarr-python 2 does by default."""
+    codec = p.get("codec")
+    if backend == "zarr2":
+        return codec == "blosc" or (codec == "auto" and p["settings"] == "defaults")
+    return (options.get("format"), codec) == (2, "blosc")
+
+
+def _stored(case: CaseSummary) -> str:
+    name = FORMATS.get(case.sample.backend, case.sample.backend)
+    return f"{name} {case.sample.settings}: {case.stored_as}"

@@ -9,8 +9,8 @@ from pffbench.backends.chunk_cache_model import ChunkCacheSettings, Chunking, re
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.units import Size
 from pffbench.workloads.decodes import cut, region_of, unit_shape
-from pffbench_analysis.published.counterparts import Match, PublishedValue, Reason
-from pffbench_analysis.published.matchers.hdf5_compression_tuning_reasons import reasons_of
+from pffbench_analysis.published.counterparts import Match, PublishedValue
+from pffbench_analysis.published.reasons import Reason, listed, reasons_of, when
 from pffbench_analysis.published.values import published_values
 
 _STUDY = "hdf5-compression-tuning"
@@ -41,7 +41,7 @@ class Hdf5CompressionTuning:
         index = _index(values)
         found = []
         for case in summary.cases:
-            entry = summary.record.cases[case.sample.case]
+            entry = summary.entry(case)
             p, options = entry["parameters"], entry.get("options", {})
             if case.raw or not _is_alike(p):
                 continue
@@ -54,7 +54,34 @@ class Hdf5CompressionTuning:
 
     def reasons(self, summary: Summary) -> list[Reason]:
         """Return the differences between study and run, with the decodes that the run counted."""
-        return reasons_of(summary, self.matches(summary, published_values(_STUDY)))
+        matches = self.matches(summary, published_values(_STUDY))
+        cases = {match.case.sample.case: match.case for match in matches}
+        entries = [summary.record.cases[name] for name in cases]
+        decodes = (
+            f"{m.alternative} ({m.variant}): {m.case.counts['read', 'decodes_counted']:.0f}"
+            for m in matches
+            if m.phase.phase == "read" and ("read", "decodes_counted") in m.case.counts
+        )
+        granules = {_granules(entry["parameters"], summary.record.ranks) for entry in entries}
+        fewer = ", ".join(map(str, sorted(granules - {_GRANULES})))
+        ratios = {
+            f"{case.nbytes / case.disk_bytes:.4g}"
+            for case in cases.values()
+            if case.disk_bytes and "gzip" in case.stored_as
+        }
+        facts = [entry.get("transfer_facts") or {} for entry in entries]
+        usual = sorted({f["chunk_cache_of_the_library"] for f in facts if len(f) > 1})
+        of_files = f"{', '.join(sorted(ratios))} (of the whole file)"
+        rows = {
+            "decodes": when(True, decodes=listed(decodes, "not counted (counters: true counts)")),
+            "repacking": when(any(match.phase.phase == "repack" for match in matches)),
+            "cache": when(any(case.cache != "warm" for case in cases.values())),
+            "granules": when(fewer, granules=fewer),
+            "ratio": when(True, ratios=of_files if ratios else "nothing compressed"),
+            "own_cache": when(True, usual=", ".join(usual) or "not recorded"),
+            "machine": when(True, library=_library(summary)),
+        }
+        return reasons_of(_STUDY, summary, cases.values(), rows)
 
     def claims(self, values: Sequence[PublishedValue]) -> list[str]:
         """Return statements of the study's text, checked against its numbers and HDF5's rules."""
@@ -138,7 +165,7 @@ def _rewritten(p: Mapping[str, Any]) -> int:
 def _match(
     value: PublishedValue, case: CaseSummary, phase: str, p: Mapping[str, Any], ranks: int
 ) -> Match:
-    granules = p["granules"] or p["granules_per_rank"] * ranks
+    granules = _granules(p, ranks)
     stands_for = "" if granules == _GRANULES else f" for {_GRANULES}"
     told = _variant(p)
     by_library = value.parameters["operation"] == "repack" and p["repack_with"] == "library"
@@ -156,6 +183,18 @@ def _match(
         known_as=words.replace(_BY_LIBRARY, _BY_PROGRAM) if by_library else "",
         beyond=by_library,
     )
+
+
+def _granules(p: Mapping[str, Any], ranks: int) -> int:
+    return int(p["granules"] or p["granules_per_rank"] * ranks)
+
+
+def _library(summary: Summary) -> str:
+    h5py = summary.record.provenance.get("software", {}).get("libraries", {}).get("h5py")
+    known = h5py if isinstance(h5py, Mapping) else {}
+    names = {"version": "h5py", "hdf5": "HDF5"}
+    versions = [f"{name} {known[key]}" for key, name in names.items() if known.get(key)]
+    return ", ".join(versions) or "versions not recorded"
 
 
 def _operation(value: PublishedValue) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pffbench.summary.statistics import spread
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
-from pffbench_analysis.published.counterparts import Match, PublishedValue, Reason
+from pffbench_analysis.published.counterparts import Match, PublishedValue
 from pffbench_analysis.published.curves import (
     MOST_ROWS,
     Curves,
@@ -21,7 +21,7 @@ from pffbench_analysis.published.curves import (
     PublishedPoint,
     curves_over,
 )
-from pffbench_analysis.published.matchers.versioned_hdf5_reasons import reasons_of
+from pffbench_analysis.published.reasons import Fields, Reason, reasons_of
 
 #: Ways of keeping versions that match the study's two files, and their names.
 _WAYS = {
@@ -82,7 +82,7 @@ class VersionedHdf5Matcher:
         by_subject = _by_subject(values)
         found: list[Match] = []
         plain: dict[Subject, tuple[CaseSummary, Mapping[str, Any]]] = {}
-        cases = [(c, p) for c in summary.cases if _is_alike(p := _parameters(summary, c))]
+        cases = [(c, p) for c in summary.cases if _is_alike(p := summary.entry(c)["parameters"])]
         for case, p in cases:
             if p["keep"] == "last":
                 plain[_key(p)] = case, p
@@ -106,7 +106,12 @@ class VersionedHdf5Matcher:
 
     def reasons(self, summary: Summary) -> list[Reason]:
         """Return the differences between study and run."""
-        return reasons_of(summary)
+        rows = {
+            "look_up": list(_reading(summary)),
+            "one_by_one": list(_changing(summary)),
+            "changed": list(_changed(summary)),
+        }
+        return reasons_of("versioned-hdf5", summary, summary.cases, rows)
 
     def claims(self, values: Sequence[PublishedValue]) -> list[str]:
         """Return statements of the study's text, checked by counting its numbers."""
@@ -158,11 +163,6 @@ def _by_subject(values: Sequence[PublishedValue]) -> dict[Subject, list[Publishe
 
 def _only(values: Sequence[PublishedValue], quantity: str, statistic: str = "") -> PublishedValue:
     return next(v for v in values if v.quantity == quantity and statistic in v.statistic)
-
-
-def _parameters(summary: Summary, case: CaseSummary) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = summary.record.cases[case.sample.case]["parameters"]
-    return found
 
 
 def _is_alike(p: Mapping[str, Any]) -> bool:
@@ -336,3 +336,55 @@ def _ratio(
             note="one published number over another",
         )
         yield _match(value, case, own, p, ratios, ranks)
+
+
+def _with(summary: Summary, **wanted: str) -> Iterator[tuple[CaseSummary, Mapping[str, Any]]]:
+    """Yield the cases with versions that have these parameters."""
+    for case in summary.cases:
+        p = summary.entry(case)["parameters"]
+        if p.get("workload") == "versions" and all(p.get(k) == v for k, v in wanted.items()):
+            yield case, p
+
+
+def _name(p: Mapping[str, Any]) -> str:
+    history = f"{p['kind']}, {p['versions']} versions, chunks {p['chunks'][0]}"
+    return f"{p['backend']} {p['keep']}, {history}"
+
+
+def _milliseconds(case: CaseSummary, phase: str) -> float:
+    return 1e3 * case.phases[phase].seconds.median
+
+
+def _reading(summary: Summary) -> Iterator[Fields]:
+    """Yield the times to find versions, and to read them too, which the study left out."""
+    names = ("look_up_all", "read_all", "open_array", "read")
+    for case, p in _with(summary, probabilities="as_published"):
+        if set(names[:2]) <= set(case.phases):
+            yield {"case": _name(p)} | {name: _milliseconds(case, name) for name in names}
+
+
+def _changing(summary: Summary) -> Iterator[Fields]:
+    """Yield the extra time of single values over a contiguous range, by pairs of cases."""
+
+    def way(p: Mapping[str, Any]) -> str:
+        return str(sorted((k, str(v)) for k, v in p.items() if k != "change"))
+
+    batch = {way(p): case for case, p in _with(summary, change="batch")}
+    for case, p in _with(summary, change="element", probabilities="as_described"):
+        if (other := batch.get(way(p))) is not None:
+            single, stretch = (_milliseconds(c, "write") for c in (case, other))
+            yield {"case": _name(p), "single": single, "stretch": stretch,
+                   "times": single / stretch}  # fmt: skip
+
+
+def _changed(summary: Summary) -> Iterator[Fields]:
+    """Yield the real changes, and the number of chunks that versions share."""
+    for case, p in _with(summary, keep="chunks", backend="hdf5"):
+        counts, ranks = case.counts, summary.record.ranks
+        if ("close", "chunks_referenced") not in counts:
+            continue
+        chunks = {w: counts["close", f"chunks_{w}"] / ranks for w in ("referenced", "stored")}
+        rows = {w: counts["version", w] / ranks for w in ("changed", "appended", "final_rows")}
+        name = f"{p['kind']}, {p['versions']} versions, {p['probabilities']}"
+        times = chunks["referenced"] / chunks["stored"]
+        yield {"case": name, **chunks, **rows, "times": times}

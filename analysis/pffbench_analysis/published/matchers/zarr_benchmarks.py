@@ -11,13 +11,18 @@ from typing import Any
 
 from pffbench.summary.statistics import spread
 from pffbench.summary.summary import CaseSummary, Summary, compression_ratio
+from pffbench.text import value_text
 from pffbench.workloads.base import DEFAULT_LEVELS
-from pffbench_analysis.published.counterparts import Match, PublishedValue, Reason
+from pffbench_analysis.published.counterparts import Match, PublishedValue
 from pffbench_analysis.published.curves import Curves, PublishedAxis, curves_over
-from pffbench_analysis.published.matchers.zarr_benchmarks_reasons import reasons
+from pffbench_analysis.published.reasons import Reason, reasons_of, when
 
-#: Bytes of the study's volumes, 806 x 629 x 629 uint16.
-VOLUME = prod((806, 629, 629)) * 2
+_STUDY = "zarr-benchmarks"
+#: Shape and bytes of the study's volumes of uint16.
+_SHAPE = (806, 629, 629)
+VOLUME = prod(_SHAPE) * 2
+#: Libraries whose versions matter.
+_VERSIONS = ("zarr", "numcodecs", "tensorstore", "h5py", "netCDF4", "hdf5plugin", "zarrs")
 _DATASETS = {"image": "heart", "dense": "dense", "sparse": "sparse"}
 #: The study's own volumes, by their names in its archive.
 _VOLUMES = {
@@ -152,7 +157,28 @@ class ZarrBenchmarks:
 
     def reasons(self, summary: Summary) -> list[Reason]:
         """Return the differences between study and run."""
-        return list(reasons(summary))
+        record = summary.record
+        cases = [case for case in summary.cases if not case.raw]
+        parameters = [summary.entry(case)["parameters"] for case in cases]
+        shapes = sorted({value_text(p.get("shape") or ()) for p in parameters})
+        chunks = {value_text(c) for p in parameters if isinstance(c := p.get("chunks"), list)}
+        durability = sorted({str(p.get("durability")) for p in parameters})
+        cache = sorted({case.cache for case in cases if case.cache})
+        host = (record.provenance.get("hosts") or [{}])[0]
+        smaller = shapes != [value_text(_SHAPE)]
+        apart = ", but for those of another environment (zarr-python 2), which came after"
+        rows = {
+            "computed": when(any(p.get("source") != "file" for p in parameters)),
+            "volume": when(smaller, shapes=", ".join(shapes)),
+            "threads": when(
+                True, cores=host.get("cpus") or host.get("cores") or "an unknown number of"
+            ),
+            "padding": when(chunks - {"128×128×128"} and smaller),
+            "until": when(True, durability=", ".join(durability)),
+            "cache": when(cache != ["warm"], cache=", ".join(cache) or "not recorded"),
+            "statistic": when(True, apart=apart if len({case.run for case in cases}) > 1 else ""),
+        }
+        return reasons_of(_STUDY, summary, cases, rows, _VERSIONS)
 
     def claims(self, values: Sequence[PublishedValue]) -> list[str]:
         """Return statements of the study's text, checked by counting its numbers."""
@@ -221,7 +247,7 @@ def _pairs(index: Index) -> dict[str, dict[str, list[tuple[PublishedValue, Publi
 def _alike(summary: Summary) -> Iterator[_Beside]:
     """Yield the cases that compress one of the volumes in cubic chunks."""
     for case in summary.cases:
-        entry = summary.record.cases[case.sample.case]
+        entry = summary.entry(case)
         p, options = entry["parameters"], entry.get("options") or {}
         known = p.get("workload") == "codecs" and case.sample.backend in _NAMES
         if case.raw or not known or _dataset(p) is None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import mmap
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import pwrite
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Buffer
+from pffbench.backends.base import Array, Backend, Buffer, Cuts, LazyArrays, Store
 from pffbench.backends.inspection import Inspection, StoredAs, Touched
-from pffbench.case import Options
+from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.units import SmallSize
 
@@ -47,6 +48,64 @@ class RawOptions(Options, frozen=True, kw_only=True):
         """The order of each copy."""
         several: dict[str, tuple[Order, ...]] = {"both": ("C", "F"), "three": ("C", "F", "M")}
         return several.get(self.order) or (cast(Order, self.order),)
+
+
+class RawBackend(Backend):
+    """Arrays one after the other in a plain file."""
+
+    suffix = ".raw"
+    options_type: ClassVar[type[Options]] = RawOptions
+
+    @classmethod
+    def copies(cls, options: Options) -> int:
+        assert isinstance(options, RawOptions)
+        return len(options.orders)
+
+    @classmethod
+    def refuse(
+        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
+    ) -> str | None:
+        assert isinstance(options, RawOptions)
+        return refuse_order(options, specs)
+
+    @property
+    def inspection(self) -> RawInspection:
+        return RawInspection(self._options)
+
+    @property
+    def _options(self) -> RawOptions:
+        assert isinstance(self.options, RawOptions)
+        return self.options
+
+
+class RawStore(Store):
+    """A plain file without metadata; the offsets of arrays follow from their specifications."""
+
+    _path: str
+    _options: RawOptions
+
+    def files(self) -> set[str]:
+        return {self._path}
+
+    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
+        return self.arrays(specs)
+
+    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
+        wanted = list(specs)
+        return LazyArrays(lambda: {spec.name: self._array(spec) for spec in wanted})
+
+    @abstractmethod
+    def _array(self, spec: ArraySpec) -> Array:
+        """Return an array; calls no library."""
+
+
+class RawArray(Array):
+    """An array of a plain file, or several copies of it in different orders."""
+
+    _copies: Sequence[Copy]
+
+    def touched(self, box: Box) -> Touched:
+        return best_copy(self._copies, box).runs(box).touched()
 
 
 class RawInspection(Inspection):

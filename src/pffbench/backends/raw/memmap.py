@@ -12,8 +12,7 @@ import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call, Store
-from pffbench.backends.inspection import Touched
-from pffbench.backends.raw.layout import Copy, RawOptions, best_copy, copies_of
+from pffbench.backends.raw.layout import Copy, RawArray, RawOptions, RawStore, best_copy, copies_of
 from pffbench.backends.raw.posix import Posix
 from pffbench.case import Options
 from pffbench.parallel.decomposition import Box
@@ -50,7 +49,6 @@ class Memmap(Posix):
 
     name = "memmap"
     summary = "raw bytes, written with pwrite, read through numpy.memmap"
-    suffix = ".raw"
     capabilities = replace(Posix.capabilities, maps_files=True)
     options_type: ClassVar[type[Options]] = MemmapOptions
 
@@ -62,10 +60,11 @@ class Memmap(Posix):
         return ("written with pwrite; only reads go through the map",)
 
 
-class MemmapStore(Store):
+class MemmapStore(RawStore):
     """A plain file; each array is mapped when it is opened."""
 
     collective_close = False
+    _options: MemmapOptions
 
     def __init__(self, path: str, options: MemmapOptions) -> None:
         self._path = path
@@ -76,11 +75,11 @@ class MemmapStore(Store):
         raise NotImplementedError("files are not written through a map")
 
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        found = {spec.name: self._map(spec) for spec in specs}
+        found = {spec.name: self._array(spec) for spec in specs}
         self._opened += found.values()
         return found
 
-    def _map(self, spec: ArraySpec) -> MemmapArray:
+    def _array(self, spec: ArraySpec) -> MemmapArray:
         maps: dict[Copy, Any] = {}
         for copy in copies_of(spec, self._options):
             mapped: Any = np.memmap(
@@ -89,9 +88,6 @@ class MemmapStore(Store):
             mapped.base.madvise(_ADVICE[self._options.madvise])
             maps[copy] = copy.as_array(mapped)
         return MemmapArray(maps, self._options.destination)
-
-    def files(self) -> set[str]:
-        return {self._path}
 
     def flush(self) -> None:
         """Do nothing: the file is open for reading only."""
@@ -102,25 +98,23 @@ class MemmapStore(Store):
             array.unmap()
 
 
-class MemmapArray(Array):
+class MemmapArray(RawArray):
     """A map of an array, or of several copies of it."""
 
     def __init__(self, maps: dict[Copy, Any], destination: Literal["C", "F"]) -> None:
         self._maps = maps
+        self._copies = list(maps)
         self._destination = destination
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
         raise NotImplementedError("files are not written through a map")
 
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
-        source = self._maps[best_copy(list(self._maps), box)][box.slices]
+        source = self._maps[best_copy(self._copies, box)][box.slices]
         target = out
         if self._destination == "F":
             target = out.reshape(-1).reshape(out.shape, order="F")
         return partial(_copy, target, source)
-
-    def touched(self, box: Box) -> Touched:
-        return best_copy(list(self._maps), box).runs(box).touched()
 
     def unmap(self) -> None:
         """Release the maps."""

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from pffbench.backends.array_spec import ArraySpec, Capabilities
-from pffbench.backends.base import (
-    MPI_CALL_LIMIT,
-    Array,
-    Backend,
-    Buffer,
-    Call,
-    Cuts,
-    LazyArrays,
-    Store,
-)
-from pffbench.backends.inspection import Touched
+from pffbench.backends.base import MPI_CALL_LIMIT, Array, Buffer, Call, Store
 from pffbench.backends.raw.layout import (
     Copy,
-    RawInspection,
+    RawArray,
+    RawBackend,
     RawOptions,
+    RawStore,
     best_copy,
     copies_of,
     diagnose_short_write,
-    refuse_order,
 )
-from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Box
 
 if TYPE_CHECKING:
@@ -51,29 +41,16 @@ class MpiIoOptions(RawOptions, frozen=True, kw_only=True):
     hints: dict[str, str] = {}  # noqa: RUF012 -- msgspec copies a mutable default
 
 
-class MpiIo(Backend):
+class MpiIo(RawBackend):
     """Arrays one after the other in a plain file that ranks open together."""
 
     name = "mpiio"
     summary = "raw bytes, MPI-IO explicit offsets and subarray views (roofline)"
-    suffix = ".raw"
     libraries = ("mpi4py",)
     capabilities = Capabilities(formatted=False, changes=True)
     options_type = MpiIoOptions
     call_limit = MPI_CALL_LIMIT
     mpi_io = "all"
-
-    @classmethod
-    def copies(cls, options: Options) -> int:
-        assert isinstance(options, MpiIoOptions)
-        return len(options.orders)
-
-    @classmethod
-    def refuse(
-        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
-    ) -> str | None:
-        assert isinstance(options, RawOptions)
-        return refuse_order(options, specs)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         from mpi4py import MPI
@@ -91,17 +68,15 @@ class MpiIo(Backend):
         return MpiIoStore(path, comm, MPI.MODE_RDWR, self._options)
 
     @property
-    def inspection(self) -> RawInspection:
-        return RawInspection(self._options)
-
-    @property
     def _options(self) -> MpiIoOptions:
         assert isinstance(self.options, MpiIoOptions)
         return self.options
 
 
-class MpiIoStore(Store):
-    """A plain file without metadata; the offsets of arrays follow from their specifications."""
+class MpiIoStore(RawStore):
+    """A plain file, opened through MPI-IO."""
+
+    _options: MpiIoOptions
 
     def __init__(
         self, path: str, comm: MPI.Intracomm | None, mode: int, options: MpiIoOptions
@@ -116,22 +91,10 @@ class MpiIoStore(Store):
         self._path = path
         self._options = options
 
-    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
-        return self.arrays(specs)
-
-    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        return LazyArrays(partial(self._placed, list(specs)))
-
-    def _placed(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
-        return {spec.name: self._array(spec) for spec in specs}
-
     def _array(self, spec: ArraySpec) -> Array:
         copies = copies_of(spec, self._options)
         owned = spec.owner is not None
         return MpiIoArray(self._path, self._file, self._comm, copies, owned=owned)
-
-    def files(self) -> set[str]:
-        return {self._path}
 
     def flush(self) -> None:
         """Sync the file, the only flush that MPI-IO knows (it also reaches the device)."""
@@ -150,7 +113,7 @@ class MpiIoStore(Store):
         return {"mpiio_hints": found or "none"}
 
 
-class MpiIoArray(Array):
+class MpiIoArray(RawArray):
     """A run of the file, or several, moved by explicit offset or through a subarray view.
 
     Parameters
@@ -223,9 +186,6 @@ class MpiIoArray(Array):
     def diagnose_short_write(self, box: Box, buffer: Buffer) -> str:
         """Write through POSIX calls, which report the reason of a failure; MPI-IO need not."""
         return diagnose_short_write(self._path, self._copies, box, buffer)
-
-    def touched(self, box: Box) -> Touched:
-        return best_copy(self._copies, box).runs(box).touched()
 
     def _transfer(self, move: Any, copy: Copy, box: Box, buffer: Buffer, collective: bool) -> Call:
         """Prepare to move a box of a copy from or to a buffer in the order of the file.

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from os import preadv, pwrite
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pffbench.backends.array_spec import ArraySpec, Capabilities
-from pffbench.backends.base import Array, Backend, Buffer, Call, Cuts, LazyArrays, Store
-from pffbench.backends.inspection import Touched
+from pffbench.backends.base import Array, Buffer, Call, Store
 from pffbench.backends.raw.layout import (
     Copy,
-    RawInspection,
+    RawArray,
+    RawBackend,
     RawOptions,
+    RawStore,
     Runs,
     best_copy,
     bytes_of,
     copies_of,
     diagnose_short_write,
-    refuse_order,
     write_all,
     write_runs,
 )
-from pffbench.case import Options, Parameters
 from pffbench.parallel.agreement import together
 from pffbench.parallel.decomposition import Box
 
@@ -38,26 +37,12 @@ if TYPE_CHECKING:
 _SHORT = 2**20
 
 
-class Posix(Backend):
+class Posix(RawBackend):
     """Arrays one after the other in a plain file."""
 
     name = "posix"
     summary = "raw bytes, POSIX pwrite/pread, a call for each contiguous piece (roofline)"
-    suffix = ".raw"
     capabilities = Capabilities(transfers=frozenset({"independent"}), formatted=False, changes=True)
-    options_type: ClassVar[type[Options]] = RawOptions
-
-    @classmethod
-    def copies(cls, options: Options) -> int:
-        assert isinstance(options, RawOptions)
-        return len(options.orders)
-
-    @classmethod
-    def refuse(
-        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
-    ) -> str | None:
-        assert isinstance(options, RawOptions)
-        return refuse_order(options, specs)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Create the file; if ranks share it, rank 0 creates it and the others open it."""
@@ -78,18 +63,9 @@ class Posix(Backend):
     def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return PosixStore(path, os.open(path, os.O_RDWR), self._options)
 
-    @property
-    def inspection(self) -> RawInspection:
-        return RawInspection(self._options)
 
-    @property
-    def _options(self) -> RawOptions:
-        assert isinstance(self.options, RawOptions)
-        return self.options
-
-
-class PosixStore(Store):
-    """A plain file without metadata; arrays lie in the order of their definition."""
+class PosixStore(RawStore):
+    """A plain file, opened by each rank on its own."""
 
     collective_close = False
 
@@ -98,17 +74,8 @@ class PosixStore(Store):
         self._path = path
         self._options = options
 
-    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
-        return self.arrays(specs)
-
-    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        return LazyArrays(partial(self._placed, list(specs)))
-
-    def _placed(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
-        return {s.name: PosixArray(self._descriptor, copies_of(s, self._options)) for s in specs}
-
-    def files(self) -> set[str]:
-        return {self._path}
+    def _array(self, spec: ArraySpec) -> Array:
+        return PosixArray(self._descriptor, copies_of(spec, self._options))
 
     def flush(self) -> None:
         """Do nothing: POSIX calls keep nothing back in the process."""
@@ -117,7 +84,7 @@ class PosixStore(Store):
         os.close(self._descriptor)
 
 
-class PosixArray(Array):
+class PosixArray(RawArray):
     """A run of the file, or several with the same elements in different orders."""
 
     def __init__(self, descriptor: int, copies: Sequence[Copy]) -> None:
@@ -146,9 +113,6 @@ class PosixArray(Array):
 
     def diagnose_short_write(self, box: Box, buffer: Buffer) -> str:
         return diagnose_short_write(self._descriptor, self._copies, box, buffer)
-
-    def touched(self, box: Box) -> Touched:
-        return best_copy(self._copies, box).runs(box).touched()
 
 
 def _one_after_the_other(calls: Sequence[Call]) -> int:

@@ -163,11 +163,7 @@ def creation(zarr_format: int, shards: Shape | None, spec: ArraySpec) -> Json:
 
 
 def _format_2(spec: ArraySpec) -> Json:
-    metadata: Json = {
-        "shape": list(spec.shape),
-        "dtype": spec.stored_dtype.str,
-        "fill_value": 0,
-    }
+    metadata: Json = {"shape": list(spec.shape), "dtype": spec.stored_dtype.str, "fill_value": 0}
     if isinstance(spec.chunks, tuple):
         metadata["chunks"] = list(spec.chunks)
     if spec.codec != "library":
@@ -189,19 +185,12 @@ def _compressor_2(spec: ArraySpec) -> Json | None:
 
 
 def _format_3(shards: Shape | None, spec: ArraySpec) -> Json:
-    metadata: Json = {
-        "shape": list(spec.shape),
-        "data_type": spec.dtype,
-        "fill_value": 0,
-    }
+    metadata: Json = {"shape": list(spec.shape), "data_type": spec.dtype, "fill_value": 0}
     if isinstance(spec.chunks, tuple):
         metadata["chunk_grid"] = _grid(shards or spec.chunks)
     if spec.codec == "library" and shards is None and spec.byte_order == "native":
         return metadata
-    codecs = [
-        {"name": "bytes", "configuration": {"endian": _endian(spec)}},
-        *_compressors_3(spec),
-    ]
+    codecs = [{"name": "bytes", "configuration": {"endian": _endian(spec)}}, *_compressors_3(spec)]
     if shards is not None:
         assert isinstance(spec.chunks, tuple)
         inside = {"chunk_shape": list(spec.chunks), "codecs": codecs}

@@ -1,0 +1,85 @@
+"""Files derived from results, which can be made again: CSV tables, names and errors."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pffbench import __version__
+from pffbench.errors import UserError
+from pffbench.regular_files import replacing
+
+#: Version of what `--json` prints: it grows when a key changes its meaning or goes.
+FORMAT_VERSION = 1
+_LONGEST_NAME = 100
+
+
+@contextmanager
+def writing(directory: str | Path) -> Iterator[None]:
+    """Report what cannot be written below a directory in one sentence.
+
+    Raises
+    ------
+    UserError
+        In place of an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or directory
+        raise UserError(f"{where} cannot be written: {error.strerror}") from None
+
+
+def write_csv(
+    path: Path, rows: Iterable[Mapping[str, object]], columns: Iterable[str] | None = None
+) -> None:
+    """Write a table: truth values in small letters, nothing where a number is missing.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    rows : iterable of mapping
+        Values by column.
+    columns : iterable of str, optional
+        Names of the columns; by default those of the rows.
+    """
+    table = list(rows)
+    names = list(columns or dict.fromkeys(name for row in table for name in row))
+    with replacing(path) as file:
+        writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: _cell(value) for name, value in row.items()} for row in table)
+
+
+def json_text(command: str, data: Mapping[str, object]) -> str:
+    """Return the answer of a command as JSON, with the version of its keys."""
+    head = {"command": command, "format_version": FORMAT_VERSION, "pffbench": __version__}
+    return json.dumps({**head, **data}, indent=1, allow_nan=False, default=str)
+
+
+def row_of(columns: Mapping[str, Callable[[Any], object]], item: Any) -> dict[str, object]:
+    """Return the row of an item: the value of each column."""
+    return {name: value(item) for name, value in columns.items()}
+
+
+def known(value: float | None) -> float | None:
+    """Return a number, or None where there is none: NaN or infinite."""
+    return None if value is None or not math.isfinite(value) else value
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if isinstance(value, float) and math.isnan(value) else value
+
+
+def slug(text: str) -> str:
+    """Return text as part of a file name."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text.replace("×", "x"))[:_LONGEST_NAME].strip("-.")

@@ -1,0 +1,163 @@
+"""Reference pages, written from the declarations in the code when the site is built."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import redirect_stdout, suppress
+from unittest.mock import patch
+
+import msgspec
+
+from pffbench.backends.registry import backend_class, backend_names
+from pffbench.case import Parameters
+from pffbench.cli import make_parser
+from pffbench.commands.describe import keys_of
+from pffbench.docstrings import field_descriptions
+from pffbench.experiment.schema import WORKLOAD, ZIP, Experiment
+from pffbench.phases import PHASES, TOTALS
+from pffbench.record.counters import Counted
+from pffbench.record.samples import Sample
+from pffbench.summary.csv_columns import CSV_COLUMNS
+from pffbench.workloads.registry import workload, workload_names
+
+_NOTE = "This page is made from the code when the site is built."
+
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Yield the path of each page in the site, and its Markdown."""
+    writers: dict[str, Callable[[], Iterator[str]]] = {
+        "keys": _keys,
+        "columns": _columns,
+        "commands": _commands,
+        "api": _api,
+    }
+    for name, lines in writers.items():
+        yield f"reference/{name}.md", "\n".join(lines()) + "\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a Markdown table, and an empty one."""
+    yield _row(head)
+    yield _row(["---"] * len(head))
+    yield from map(_row, rows)
+    yield ""
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _keys() -> Iterator[str]:
+    yield from ("# Keys of an experiment", "", _NOTE)
+    yield "`pffbench workloads` and `pffbench backends` print the same, `pffbench schema` the JSON"
+    yield "Schema, which editors use. How to write an experiment is in"
+    yield "[Your own experiment](../experiments.md)."
+    yield from ("", "## The experiment", "")
+    yield from _key_table(Experiment)
+    yield from ("## Every case", "", "Each of them may be a list: all combinations are run.", "")
+    yield from _key_table(Parameters, more=[("workload", WORKLOAD), ("zip", ZIP)])
+    for name in workload_names():
+        kind = workload(name)
+        about = f"{kind.summary[0].upper()}{kind.summary[1:]}."
+        yield from (f"## Workload `{name}`", "", about, "")
+        yield from _key_table(kind.parameters_type, but=Parameters.__struct_fields__)
+    for name in backend_names():
+        yield from _backend(name)
+
+
+def _backend(name: str) -> Iterator[str]:
+    kind = backend_class(name)
+    can = kind.capabilities
+    yield from (f"## Backend `{name}`", "", f"{kind.summary[0].upper()}{kind.summary[1:]}.")
+    yield f"Layouts: {_listed(can.layouts)}. Transfers: {_listed(can.transfers)}."
+    yield f"Codecs: {_listed(can.codecs)}."
+    yield ""
+    if kind.options_type.__struct_fields__:
+        yield from _key_table(kind.options_type)
+    else:
+        yield from ("It has no options.", "")
+
+
+def _listed(words: Collection[str]) -> str:
+    return ", ".join(f"`{word}`" for word in sorted(words))
+
+
+def _key_table(
+    kind: type[msgspec.Struct],
+    but: Collection[str] = (),
+    more: Iterable[tuple[str, str]] = (),
+) -> Iterator[str]:
+    rows = [
+        (f"`{key.name}`", key.meaning, key.allowed, key.default or "must be given")
+        for key in keys_of(kind)
+        if key.name not in but
+    ]
+    rows += [(f"`{name}`", meaning, "", "") for name, meaning in more]
+    yield from table(("key", "meaning", "allowed", "default"), rows)
+
+
+def _columns() -> Iterator[str]:
+    yield from ("# Columns and phases", "", _NOTE)
+    yield "What the files of a results directory are is in [Files of a run](../files.md)."
+    yield from ("", "## Phases", "")
+    phases = [(f"`{p.name}`", f"`{p.part}_total`" if p.part else "", p.meaning) for p in PHASES]
+    yield from table(("phase", "part of", "what is timed"), phases)
+    for total, parts in TOTALS.items():
+        yield f"- `{total}` is the sum of {', '.join(f'`{p}`' for p in parts)}."
+    yield ""
+    yield "Other phases belong to one workload: `repack` (`chunk_cache`) rewrites the closed"
+    yield "store; `look_up_first`, `read_first`, `…_middle` and `…_all` (`versions`) find and read"
+    yield "other versions than the latest, through a store opened for each."
+    yield from ("", "## `samples.csv`", "")
+    yield from _described(Sample, Sample.__struct_fields__)
+    yield from ("## `counters.csv`", "")
+    yield from _described(Counted, tuple(field_descriptions(Counted)))
+    yield from ("## `summary.csv`", "")
+    yield from table(("column", "meaning"), [(f"`{c.name}`", c.meaning) for c in CSV_COLUMNS])
+
+
+def _described(kind: type, names: Iterable[str]) -> Iterator[str]:
+    texts = field_descriptions(kind)
+    yield from table(("column", "meaning"), [(f"`{name}`", texts[name]) for name in names])
+
+
+def _commands() -> Iterator[str]:
+    yield from ("# Commands and exit statuses", "", _NOTE, "")
+    overview = _help()
+    yield from ("## Exit statuses", "")
+    statuses = re.findall(r"^  (\d+)  (.+)$", overview.partition("exit status")[2], re.MULTILINE)
+    yield from table(("status", "meaning"), statuses)
+    yield from ("## `pffbench`", "", "```text", overview.rstrip(), "```", "")
+    for name in re.findall(r"^    ([a-z]+)\b", overview, re.MULTILINE):
+        yield from (f"## `pffbench {name}`", "", "```text", _help(name).rstrip(), "```", "")
+
+
+def _help(*command: str) -> str:
+    """Return what `pffbench COMMAND --help` prints in 80 columns."""
+    said = io.StringIO()
+    with patch.dict("os.environ", {"COLUMNS": "80"}), redirect_stdout(said), suppress(SystemExit):
+        make_parser(*command).parse_args([*command, "--help"])
+    return said.getvalue()
+
+
+def _api() -> Iterator[str]:
+    yield from ("# Python API", "", _NOTE)
+    yield "`Run.load` is the way into a finished run, for programs and notebooks. It needs"
+    yield "pandas (`pip install 'pffbench[analysis]'`) and no MPI."
+    yield ""
+    for name in (
+        "pffbench_analysis.runs.Run",
+        "pffbench_analysis.runs.Difference",
+        "pffbench_analysis.runs.differences",
+        "pffbench_analysis.scaling.load_series",
+        "pffbench_analysis.scaling.fit_laws",
+        "pffbench_analysis.published.published_frame",
+        "pffbench_analysis.published.side_by_side",
+        "pffbench.record.run_json.RunRecord",
+        "pffbench.summary.summary.summarise",
+        "pffbench.summary.summary.Summary",
+    ):
+        yield from (f"::: {name}", "")

@@ -1,0 +1,84 @@
+"""Estimates of a plan: how long a run takes, and whether its cold reads can be cold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pffbench.experiment.plan import Plan
+from pffbench.experiment.schema import FIRST_LOOK
+from pffbench.storage.filesystem import FileSystem
+from pffbench.units import Size
+
+#: Bytes per second of a whole repetition: made, written, read and verified by all ranks.
+SLOW_RATE, FAST_RATE = 100 * 2**20, 2**30
+#: Seconds from the start of the program to the first block, of a repetition without data, and of
+#: each file.
+_SLOW, _FAST = (8.0, 0.3, 2e-3), (2.0, 0.05, 1e-4)
+#: States of the page cache in which reads are meant to come from the storage.
+_COLD = frozenset({"dropped", "separate"})
+#: Data of this many times the memory cannot be held by caches of that size.
+_TIMES_MEMORY = 2
+
+
+class SecondsRange(NamedTuple):
+    """The duration of a run: on a fast and on a slow machine, in seconds."""
+
+    low: float
+    high: float
+
+
+def estimate_duration(plan: Plan) -> SecondsRange:
+    """Estimate how long a run takes.
+
+    Nothing is measured: rates of `SLOW_RATE` and `FAST_RATE` are assumed, whatever the machine.
+    """
+    experiment = plan.experiment
+    auto = experiment.repetitions == "auto"
+    fewest = min(experiment.blocks, experiment.warmup + FIRST_LOOK) if auto else experiment.blocks
+    return SecondsRange(
+        _duration(plan, fewest, FAST_RATE, _FAST),
+        _duration(plan, experiment.blocks, SLOW_RATE, _SLOW),
+    )
+
+
+def _duration(
+    plan: Plan, blocks: int, rate: float, seconds: tuple[float, float, float]
+) -> float:
+    start, each, each_file = seconds
+    costs = [plan.costs[case.id] for case in plan.cases]
+    block = sum(cost.nbytes / rate + each + each_file * cost.files for cost in costs)
+    budget = plan.experiment.time_budget
+    if budget is None:
+        return start + blocks * block
+    # At least the warm-up and one block run; no further block begins that would pass the budget.
+    return start + min(blocks * block, max(budget, (plan.experiment.warmup + 1) * block))
+
+
+def cold_read_warnings(plan: Plan, there: FileSystem, memory: int, nodes: int) -> Iterator[str]:
+    """Yield warnings about reads that are meant cold and may not be.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    there : FileSystem
+        File system of the scratch directory.
+    memory : int
+        Bytes of memory of a node.
+    nodes : int
+        Number of nodes.
+    """
+    cold = [case for case in plan.cases if case.parameters.cache in _COLD]
+    if not cold:
+        return
+    if there.in_memory:
+        yield f"reads are meant cold, but {there.type} keeps all files in memory: choose a disk"
+        return
+    smallest = Size(min(plan.costs[case.id].nbytes for case in cold))
+    if smallest < _TIMES_MEMORY * memory * nodes:
+        yield (
+            f"reads are meant cold, but {smallest} are under twice the memory of the "
+            f"{'nodes' if nodes > 1 else 'node'} ({Size(memory * nodes)}): the page cache is "
+            "dropped and checked, but caches of disks or file servers may hold all of it"
+        )

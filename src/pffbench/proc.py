@@ -1,0 +1,58 @@
+"""Files of the kernel below /proc and /sys: the one place that reads their formats (proc(5))."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+PROC = Path("/proc")
+SYS = Path("/sys")
+
+
+def kernel_text(path: str | Path) -> str | None:
+    """Return the contents of a file of /proc or /sys; None where it cannot be read."""
+    try:
+        return Path(path).read_text(errors="replace").strip()
+    except OSError:
+        return None
+
+
+def kernel_number(text: str | None) -> int | None:
+    """Return the number that a text is, if it is one."""
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def process_fields(pid: int | str) -> list[str]:
+    """Return the fields of /proc/PID/stat after the name, from the third one; empty if it is gone.
+
+    Parameters
+    ----------
+    pid : int or str
+        The process; ``self`` for this one.
+    """
+    return (kernel_text(PROC / f"{pid}/stat") or "").rpartition(") ")[2].split()
+
+
+def labelled_bytes(path: Path, *names: str) -> dict[str, int]:
+    """Return amounts of a file of lines ``NAME: NUMBER kB``, such as /proc/meminfo, in bytes.
+
+    Names that the kernel does not report are left out.
+    """
+    lines = re.findall(r"^(\w+):\s*(\d+) kB$", kernel_text(path) or "", re.MULTILINE)
+    return {name: 1024 * int(number) for name, number in lines if name in names}
+
+
+def mapped_files() -> list[str]:
+    """Return the files mapped into this process, each once, in the order of their addresses."""
+    with (PROC / "self/maps").open(errors="surrogateescape") as maps:
+        lines = (line.rstrip("\n").split(maxsplit=5) for line in maps)
+        paths = (line[5] for line in lines if len(line) == 6 and line[5].startswith("/"))
+        return list(dict.fromkeys(paths))
+
+
+def number_ranges(numbers: set[int]) -> str:
+    """Write a set of numbers the way the kernel writes core lists: ``0-3,8``."""
+    first = {n for n in numbers if n - 1 not in numbers}
+    last = sorted(n for n in numbers if n + 1 not in numbers)
+    pairs = zip(sorted(first), last, strict=True)
+    return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in pairs)

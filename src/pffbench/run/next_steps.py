@@ -1,0 +1,62 @@
+"""Advice in a line or two: how to start on more ranks, and what to do after a run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+
+from pffbench.run.options import RunOptions
+from pffbench.summary.summary import Summary
+from pffbench.units import duration_text
+
+#: Number of ranks in an example is that of the processors, in these limits.
+_FEWEST, _MOST = 2, 64
+
+
+def more_ranks(options: RunOptions, environ: Mapping[str, str], processors: int) -> str:
+    """Return how to start a run on more than its one rank.
+
+    Parameters
+    ----------
+    options : RunOptions
+        Options of the run.
+    environ : mapping
+        Environment, which tells a Slurm job.
+    processors : int
+        Number of processors that the rank may use.
+    """
+    launcher = "srun" if "SLURM_JOB_ID" in environ else "mpiexec"
+    number = max(_FEWEST, min(_MOST, processors))
+    command = [launcher, "-n", str(number), "python", "-m", "pffbench", "run"]
+    if options.experiment is not None:
+        command.append(options.experiment)
+    return f"this run has one rank; to start more: {shlex.join(command)}"
+
+
+def available_processors() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def next_steps(summary: Summary, directory: str, seconds: float) -> Iterator[str]:
+    """Yield the time that a finished run took, and the next commands.
+
+    Parameters
+    ----------
+    summary : Summary
+        The run.
+    directory : str
+        Its results directory.
+    seconds : float
+        Duration of this start of the run.
+    """
+    yield f"took {duration_text(seconds)}; next:"
+    run = shlex.quote(directory)
+    steps = [("report", run, "tables, figures and a page")]
+    if summary.answers:
+        steps.append(("recommend", run, "the format to use, with a program"))
+    if summary.record.valid is False:
+        steps.insert(0, ("doctor", "", "what works here, and remedies"))
+    for command, of, purpose in steps:
+        yield f"  {' '.join(filter(None, ['pffbench', command, of]))}  ({purpose})"

@@ -1,0 +1,41 @@
+"""A run beside other processes that use the processors, which its verdict names."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from launch import pffbench_cli
+
+pytestmark = pytest.mark.parallel
+EXPERIMENT = {
+    "name": "busy", "repetitions": 2, "warmup": 0, "roofline": False, "settle": 0,
+    "cases": [{"workload": "hyperslab", "backend": "hdf5", "shape_per_rank": [2048, 1024],
+               "layout": "file_per_process",
+               "codec": "gzip", "level": 9}],
+}  # fmt: skip
+
+
+def test_processes_beside_a_run_are_named_at_its_verdict(tmp_path):
+    (tmp_path / "busy.yaml").write_text(yaml.safe_dump(EXPERIMENT))
+    spinning = [sys.executable, "-c", "while True: pass"]
+    count = 2 * len(os.sched_getaffinity(0))
+    others = [subprocess.Popen(spinning) for _ in range(count)]
+    try:
+        done = pffbench_cli("run", "busy.yaml", "--out", tmp_path / "run", "--scratch", tmp_path,
+                            cwd=tmp_path)  # fmt: skip
+    finally:
+        for process in others:
+            process.kill()
+            process.wait()
+    assert done.status == 0, done.said
+    found = re.search(r"^BUSY: others used (\d+)% of the processors in (\d) of \2 blocks",
+                      done.stdout, re.MULTILINE)  # fmt: skip
+    assert found, done.said
+    assert int(found[1]) > 30
+    assert found[2] == "2"

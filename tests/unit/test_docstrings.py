@@ -1,0 +1,92 @@
+"""Every key of an experiment is explained, where editors and terminals show it."""
+
+import json
+
+import pytest
+
+from launch import pffbench_cli
+from pffbench.backends.registry import backend_class, backend_names
+from pffbench.commands.describe import keys_of
+from pffbench.docstrings import field_descriptions
+from pffbench.experiment.schema import Experiment
+from pffbench.workloads.registry import workload, workload_names
+
+RECORDS = {
+    "experiment": Experiment,
+    **{f"workload {name}": workload(name).parameters_type for name in workload_names()},
+    **{f"backend {name}": backend_class(name).options_type for name in backend_names()},
+}
+
+
+@pytest.fixture(scope="module")
+def definitions():
+    return json.loads(pffbench_cli("schema").stdout)["$defs"]
+
+
+def unexplained(properties):
+    texts = {key: schema.get("description", "") for key, schema in properties.items()}
+    return {key: text for key, text in texts.items() if not is_a_sentence(text)}
+
+
+def is_a_sentence(text):
+    return text[:1].isupper() and text.endswith(".") and len(text.split()) >= 4
+
+
+def test_the_schema_explains_every_key_of_the_experiment(definitions):
+    assert set(definitions["Experiment"]["properties"]) == set(Experiment.__struct_fields__)
+    assert unexplained(definitions["Experiment"]["properties"]) == {}
+
+
+def test_the_schema_explains_every_key_of_every_workload(definitions):
+    entries = definitions["Experiment"]["properties"]["cases"]["items"]["anyOf"]
+    assert [entry["title"] for entry in entries] == [f"workload {n}" for n in workload_names()]
+    for entry in entries:
+        assert unexplained(entry["properties"]) == {}, entry["title"]
+
+
+@pytest.mark.parametrize("name", backend_names())
+def test_the_schema_explains_every_option_of_every_backend(definitions, name):
+    options = definitions[f"{name}-options"]["properties"]
+    assert set(options) == set(backend_class(name).options_type.__struct_fields__)
+    assert unexplained(options) == {}
+
+
+@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
+def test_docstrings_describe_no_key_that_is_gone(record):
+    assert set(field_descriptions(record)) <= set(record.__struct_fields__)
+
+
+def test_the_terminal_shows_the_same_sentences():
+    workloads = " ".join(pffbench_cli("workloads").stdout.split())
+    backends = " ".join(pffbench_cli("backends").stdout.split())
+    for name in workload_names():
+        for key in keys_of(workload(name).parameters_type):
+            assert key.meaning in workloads, key.name
+    for name in backend_names():
+        for key in keys_of(backend_class(name).options_type):
+            assert key.meaning in backends, key.name
+
+
+def test_a_description_may_span_paragraphs_and_names_may_share_one():
+    class Sample:
+        """A record.
+
+        Parameters
+        ----------
+        first, second : int
+            Both of
+            these.
+        third : {"a", "b"}
+            One ``letter``.
+
+            And more.
+
+        Notes
+        -----
+        fourth : int
+            Not a field.
+        """
+
+    assert field_descriptions(Sample) == {
+        "first": "Both of these.", "second": "Both of these.", "third": "One `letter`. And more.",
+    }  # fmt: skip

@@ -1,0 +1,108 @@
+"""Commands in the documents are accepted, experiments can be planned, terms are explained."""
+
+import argparse
+import re
+import shlex
+from typing import get_args
+
+import pytest
+
+from launch import REPOSITORY, pffbench_cli
+from pffbench import case
+from pffbench.cli import make_parser
+
+PAGES = {
+    path.name: path.read_text(encoding="utf-8")
+    for path in [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+}
+_FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def blocks(text, *languages):
+    return [block for language, block in _FENCED.findall(text) if language in languages]
+
+
+def command_lines():
+    """Yield the page and the arguments of each command of pffbench in a block of code."""
+    for page, text in PAGES.items():
+        fenced = "\n".join(blocks(text, "bash", ""))
+        indented = re.findall(r"^    (.*)$", _FENCED.sub("", text), re.MULTILINE)
+        for line in [*fenced.splitlines(), *indented]:
+            # A line may end in a comment, or hold several commands.
+            for part in re.split(r"[;&\\]", re.split(r"\s# ", f"{line} ")[0]):
+                found = re.search(r"(?:^|\s|-m )pffbench( .*|)$", part.strip())
+                if found and "=" not in part.split("pffbench")[0]:
+                    yield page, found[1].strip()
+
+
+COMMANDS = sorted(set(command_lines()))
+EXPERIMENTS = [
+    (page, block)
+    for page, text in PAGES.items()
+    for block in blocks(text, "yaml")
+    if block.startswith("name:") and "\ncases:" in block
+]
+
+
+def subcommands():
+    (found,) = (
+        action
+        for action in make_parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    return found.choices
+
+
+def test_commands_are_found():
+    assert len(COMMANDS) > 50
+    assert len({page for page, _ in COMMANDS}) > 10
+
+
+@pytest.mark.parametrize(("page", "command"), COMMANDS)
+def test_every_command_is_accepted(page, command):
+    words = [word for word in shlex.split(command.replace("…", "x")) if word not in ("[", "]")]
+    known = subcommands()
+    if not words or words[0] not in known:
+        words = ["run", *words]
+    options = known[words[0]]._option_string_actions
+    assert [w for w in words if w.startswith("--") and w.split("=")[0] not in options
+            and w not in ("--help", "--version")] == []  # fmt: skip
+    for word in words:
+        if word.startswith("configs/") and "*" not in word and "$" not in word:
+            assert (REPOSITORY / word).exists(), word
+
+
+@pytest.mark.parametrize(("page", "text"), EXPERIMENTS)
+def test_every_experiment_can_be_planned(page, text, tmp_path):
+    (tmp_path / "x.yaml").write_text(text)
+    done = pffbench_cli("plan", "x.yaml", "--ranks", "4", "--scratch", tmp_path, cwd=tmp_path)
+    assert done.status == 0, done.said
+
+
+def test_from_what_it_is_to_an_own_experiment_it_is_five_pages_at_most():
+    pages, reached = 1, {"README.md"}
+    while "experiments.md" not in reached:
+        texts = "\n".join(PAGES[page] for page in reached)
+        reached |= set(re.findall(r"\]\((?:docs/)?([\w-]+\.md)", texts)) & PAGES.keys()
+        pages += 1
+        assert pages <= 5
+
+
+def test_the_glossary_explains_the_words_of_experiments_and_tables():
+    words = {
+        word
+        for kind in (case.Layout, case.Transfer, case.Settings, case.Durability, case.CacheState)
+        for word in get_args(kind)
+    } | {"backend", "roof", "×best", "floor", "block", "repetition", "below resolution", "look",
+         "VALID", "INVALID", "BUSY", "not decided", "is fastest", "equally fast", "unproved",
+         "interval", "margin", "imbalance", "durability", "warm-up"}  # fmt: skip
+    glossary = PAGES["glossary.md"]
+    marked = {w for m in re.findall(r"\*\*([^*]+)\*\*|`([^`]+)`", glossary) for w in m if w}
+    explained = {word.partition(" (")[0] for word in marked}
+    assert words - explained == set()
+
+
+def test_the_readme_is_short():
+    lines = PAGES["README.md"].splitlines()
+    assert len(lines) <= 120
+    assert [line for line in lines if len(line) > 80] == []
