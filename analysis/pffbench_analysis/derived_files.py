@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,12 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pffbench import __version__
 from pffbench.errors import UserError
 from pffbench.regular_files import replacing
 
-#: Version of what `--json` prints: it grows when a key changes its meaning or goes.
-FORMAT_VERSION = 1
 _LONGEST_NAME = 100
 
 
@@ -56,12 +52,6 @@ def write_csv(
         writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({name: _cell(value) for name, value in row.items()} for row in table)
-
-
-def json_text(command: str, data: Mapping[str, object]) -> str:
-    """Return the answer of a command as JSON, with the version of its keys."""
-    head = {"command": command, "format_version": FORMAT_VERSION, "pffbench": __version__}
-    return json.dumps({**head, **data}, indent=1, allow_nan=False, default=str)
 
 
 def row_of(columns: Mapping[str, Callable[[Any], object]], item: Any) -> dict[str, object]:

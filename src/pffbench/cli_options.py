@@ -114,6 +114,24 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         help="compare cases that differ in this parameter or option of a backend; may be given "
         "several times (example: --across codec --across zarr.format)",
     )
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument(
+        "--all",
+        action="store_true",
+        help="show all totals in the table, not only rows with a difference (example: --all)",
+    )
+    shown.add_argument(
+        "--only",
+        choices=("slower", "faster"),
+        help="show only rows with this verdict in the table (example: --only slower)",
+    )
+    parser.add_argument(
+        "--sort",
+        choices=("ratio", "case", "time"),
+        help="order of the table: the slowest first, by case, or the longest time of BASE first "
+        "(default: as in the run) (example: --sort ratio)",
+    )
+    add_json(parser)
 
 
 def add_scaling(parser: argparse.ArgumentParser) -> None:

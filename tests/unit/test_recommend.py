@@ -264,7 +264,7 @@ def test_only_ways_that_pass_the_filters_are_compared(tmp_path):
 def test_json_has_the_content_of_the_text(tmp_path):
     run = a_run_of_layouts(tmp_path)
     told = json.loads(pffbench_cli("recommend", run, "--json").stdout)
-    assert (told["command"], told["format_version"]) == ("recommend", 1)
+    assert (told["format"], told["version"]) == ("pffbench recommend", 1)
     text = "\n".join(recommend([run]).lines()).replace("**", "")
     for work in told["runs"][0]["works"]:
         for sentence in (*work["sentences"], *work["doubts"], *work["not_tested"]):

@@ -9,13 +9,22 @@ from pathlib import Path
 from rich.console import Console
 
 from pffbench.errors import UserError
-from pffbench.run.output import make_console
+from pffbench.run.output import make_console, print_json
 from pffbench_analysis.compare.comparison import SMALLEST_EFFECT, Comparison
 from pffbench_analysis.compare.judge import compare_runs
 from pffbench_analysis.compare.sentences import gate
-from pffbench_analysis.compare.verdict_table import print_comparison, write_markdown, write_tables
+from pffbench_analysis.compare.verdict_table import (
+    RowChoice,
+    comparison_data,
+    print_comparison,
+    write_markdown,
+    write_tables,
+)
 from pffbench_analysis.derived_files import writing
 from pffbench_analysis.runs import Run
+
+#: Version of what `--json` prints; a higher one changed or removed a key.
+_JSON_VERSION = 1
 
 
 def compare(
@@ -26,6 +35,8 @@ def compare(
     across: Sequence[str] = (),
     smallest: float = SMALLEST_EFFECT,
     allowed: float | None = None,
+    rows: RowChoice | None = None,
+    as_json: bool = False,
     console: Console | None = None,
 ) -> tuple[int, list[Comparison]]:
     """Compare new runs with a base run, print the verdict and write it.
@@ -44,6 +55,10 @@ def compare(
         The relative difference below which no verdict is given.
     allowed : float, optional
         The relative slowdown above which the status is 1.
+    rows : RowChoice, optional
+        The rows of the table; by default those with a difference.
+    as_json : bool
+        Whether to print JSON in place of text and table.
     console : Console, optional
         Console to print on.
 
@@ -63,13 +78,21 @@ def compare(
     one = Run.load(base)
     found = [compare_runs(one, Run.load(other), across, smallest) for other in new]
     status, gates = (0, []) if allowed is None else gate(found, allowed)
+    files = [] if out is None else _written(found, gates, Path(out), allowed)
+    if as_json:
+        data = {
+            "allowed": allowed,
+            "status": status,
+            "gate": gates,
+            "comparisons": [comparison_data(comparison) for comparison in found],
+            "files": [str(path) for path in files],
+        }
+        print_json({"format": "pffbench compare", "version": _JSON_VERSION, **data})
+        return status, found
     terminal = console or make_console()
     for comparison in found:
-        print_comparison(comparison, terminal)
-    if out is not None:
-        for path in _written(found, gates, Path(out), allowed):
-            terminal.print(path, markup=False, highlight=False, soft_wrap=True)
-    for line in gates:
+        print_comparison(comparison, terminal, rows or RowChoice())
+    for line in (*files, *gates):
         terminal.print(line, markup=False, highlight=False, soft_wrap=True)
     return status, found
 
@@ -87,7 +110,7 @@ def _written(
     """Write tables and figures, replacing those of an earlier call."""
     # What draws is needed for files only; the verdict on the terminal is there without it.
     from pffbench_analysis.compare.forest import forest
-    from pffbench_analysis.saving import save
+    from pffbench_analysis.picture import save
 
     drawn = [forest(comparison, allowed) for comparison in found]
     names = ["compare" if len(found) == 1 else f"compare-{n}" for n in range(1, len(found) + 1)]

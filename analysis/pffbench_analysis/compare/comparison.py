@@ -207,6 +207,16 @@ class Comparison:
         rows = (*self.overall, *self.comparable)
         return [pair for pair in rows if pair.is_total and pair.case.control]
 
+    @property
+    def versions(self) -> list[Difference]:
+        """The differences in software: libraries, MPI and Python."""
+        return [d for d in self.differences if d.is_version]
+
+    @property
+    def other_differences(self) -> list[Difference]:
+        """All other differences in provenance."""
+        return [d for d in self.differences if not d.is_version]
+
     def shown(self) -> Iterator[Pair]:
         """Yield the pairs of a readable table: all sums of phases, and phases that differ."""
         yield from (pair for pair in self.comparable if pair.is_total or pair.told)

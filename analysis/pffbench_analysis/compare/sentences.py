@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 
 from pffbench.errors import INCONCLUSIVE, MACHINE_CHANGED, NOT_VALID, VALID, WRONG_INPUT
 from pffbench.summary.rank_test import ALPHA, FEWEST
+from pffbench.text import one_line
 from pffbench_analysis.compare.comparison import RAW, Comparison, Pair, Verdict
 
-#: Largest number of items of a kind in a sentence.
-_NAMED = 5
+#: Largest number of items of a kind in a sentence, and of characters of a version.
+_NAMED, _LONGEST = 5, 60
 _TOTALS = {"write_total": "to write", "update_total": "to update", "read_total": "to read"}
 
 
@@ -24,17 +25,32 @@ def verdict_lines(found: Comparison) -> list[str]:
     """Return the verdict: slower and faster cases, confidence, and cases not compared."""
     if not found.comparable:
         return [_nothing(found), *_lone(found)]
-    counts = Counter(pair.verdict for pair in found.pairs)
+    judged = [pair for pair in found.pairs if not pair.case.control]
+    counts = Counter(pair.verdict for pair in judged)
     lines = [
         "cases × phases: "
         + ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
     ]
     for verdict in (Verdict.SLOWER, Verdict.FASTER):
-        lines += _named(verdict, [p for p in found.pairs if p.verdict is verdict])
+        lines += _named(verdict, [pair for pair in judged if pair.verdict is verdict])
     lines += [_overall(pair) for pair in found.overall if not pair.case.control]
+    changed = any(pair.told for pair in found.overall if pair.case.control)
+    lines.insert(0 if changed else len(lines), machine(found))
     return [
-        *lines, machine(found), _power(found), *_lone(found), *_unverified(found), _rule(found)
+        *lines, _versions(found), _power(found), *_lone(found), *_unverified(found), _rule(found)
     ]  # fmt: skip
+
+
+def _versions(found: Comparison) -> str:
+    """List the versions in which the runs differ, the most likely cause of a difference."""
+    if not found.versions:
+        return "versions: the same of all software that both runs used"
+    named = []
+    for difference in found.versions:
+        name = difference.key.removeprefix("software.").removeprefix("libraries.")
+        before, after = (one_line(text, _LONGEST) for text in (difference.a, difference.b))
+        named.append(f"{name.removesuffix('.version')} {before} → {after}")
+    return f"versions that differ: {'; '.join(named)}"
 
 
 def _unverified(found: Comparison) -> Iterator[str]:
@@ -181,8 +197,9 @@ def gate(found: Sequence[Comparison], limit: float) -> tuple[int, list[str]]:
     return next(s for s in _WORST if s in statuses), [line for _, line in decided]
 
 
-#: Statuses of a gate, the worst first: a changed machine allows no conclusion on the software.
-_WORST = (MACHINE_CHANGED, NOT_VALID, WRONG_INPUT, INCONCLUSIVE, VALID)
+#: Statuses of a gate, the worst first. Each run is judged by its own control: one that fails has a
+#: machine that did not change, so a changed machine of another run takes nothing from it.
+_WORST = (NOT_VALID, MACHINE_CHANGED, WRONG_INPUT, INCONCLUSIVE, VALID)
 
 
 def _gate_of(found: Comparison, limit: float) -> tuple[int, str]:

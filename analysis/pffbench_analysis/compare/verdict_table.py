@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -47,12 +49,57 @@ _CSV_COLUMNS: Mapping[str, Callable[[Pair], object]] = {
 _LONGEST = 200
 
 
-def print_comparison(found: Comparison, console: Console) -> None:
+@dataclass(frozen=True)
+class RowChoice:
+    """The rows of the table on a terminal, and their order.
+
+    Parameters
+    ----------
+    all_rows : bool
+        Whether to show totals without a difference too.
+    only : {"slower", "faster"}, optional
+        Show rows with this verdict alone.
+    sort : {"ratio", "case", "time"}, optional
+        The order: the slowest first, by name, or the longest time of the base first; by default
+        that of the run.
+    """
+
+    all_rows: bool = False
+    only: str | None = None
+    sort: str | None = None
+
+    def of(self, found: Comparison) -> list[Pair]:
+        """Return the rows of a comparison."""
+        pairs = [*found.overall, *found.shown()]
+        if self.only:
+            pairs = [pair for pair in pairs if pair.verdict == self.only]
+        elif not self.all_rows:
+            pairs = [pair for pair in pairs if pair.told]
+        return sorted(pairs, key=_ORDERS[self.sort]) if self.sort else pairs
+
+    def hidden(self, found: Comparison) -> str:
+        """Return how many rows are not shown, as a sentence; empty if none."""
+        total, shown = len([*found.overall, *found.shown()]), len(self.of(found))
+        if total == shown:
+            return ""
+        if self.only:
+            return f"{total - shown} rows that are not {self.only} are not shown"
+        return f"{total - shown} rows without a difference are not shown; --all shows them"
+
+
+_ORDERS: Mapping[str, Callable[[Pair], Any]] = {
+    "ratio": lambda pair: -pair.ratio,
+    "case": lambda pair: (pair.case.label, pair.phase),
+    "time": lambda pair: -pair.base.median,
+}
+
+
+def print_comparison(found: Comparison, console: Console, rows: RowChoice) -> None:
     """Print the verdict and the tables."""
     console.print(heading(found), style="bold", markup=False, highlight=False, soft_wrap=True)
     for line in verdict_lines(found):
         console.print(f"• {line}", markup=False, highlight=False)
-    shown = [*found.overall, *found.shown()]
+    shown = rows.of(found)
     if shown:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for name in _HEADINGS:
@@ -60,7 +107,7 @@ def print_comparison(found: Comparison, console: Console) -> None:
         for pair in shown:
             table.add_row(*_cells(pair), style=_STYLES[pair.verdict])
         console.print(table, markup=False)
-    for line in _endings(found):
+    for line in filter(None, [rows.hidden(found), *_endings(found)]):
         console.print(line, markup=False, highlight=False)
     console.print()
 
@@ -83,7 +130,7 @@ def _cells(pair: Pair) -> list[str]:
 def _endings(found: Comparison) -> Iterator[str]:
     for reason, count in reasons(found):
         yield f"not comparable ({count}): {reason}"
-    for difference in (*found.differences, *found.stored):
+    for difference in (*found.other_differences, *found.stored):
         yield f"differs: {_short(difference)}"
 
 
@@ -104,6 +151,26 @@ def _rows(found: Comparison) -> Iterator[dict[str, object]]:
     refused = {"verdict": Verdict.NOT_COMPARABLE}
     yield from (runs | refused | {"case": c.case, "reason": c.reason} for c in found.only_base)
     yield from (runs | refused | {"new_case": c.case, "reason": c.reason} for c in found.only_new)
+
+
+def comparison_data(found: Comparison) -> dict[str, Any]:
+    """Return a comparison as plain data, for `--json`; `docs/compare.md` has its keys."""
+    pairs = (*found.overall, *found.pairs)
+    return {
+        "base": {"directory": str(found.base.directory), "run_id": found.base.record.run_id},
+        "new": {"directory": str(found.new.directory), "run_id": found.new.record.run_id},
+        "sentences": verdict_lines(found),
+        "machine_changed": any(pair.told for pair in found.overall if pair.case.control),
+        "rows": [row_of(_CSV_COLUMNS, pair) | {"control": pair.case.control} for pair in pairs],
+        "only_base": [{"case": c.case, "reason": c.reason} for c in found.only_base],
+        "only_new": [{"case": c.case, "reason": c.reason} for c in found.only_new],
+        "versions": [_difference_data(d) for d in found.versions],
+        "differences": [_difference_data(d) for d in (*found.other_differences, *found.stored)],
+    }
+
+
+def _difference_data(found: Difference) -> dict[str, str]:
+    return {"fact": found.key, "base": found.a, "new": found.b}
 
 
 def write_markdown(

@@ -12,7 +12,6 @@ from pffbench.summary.columns import title
 from pffbench.summary.conclusions import interval, number
 from pffbench.summary.rank_test import Ratio
 from pffbench.units import Size
-from pffbench_analysis.derived_files import known
 from pffbench_analysis.recommend.advice import Advice, WorkAdvice, advise
 from pffbench_analysis.recommend.bounds import doubts, untested
 from pffbench_analysis.recommend.candidates import Candidate, Filters, Weights, Work
@@ -222,7 +221,7 @@ class Recommended:
         return [*lines, *agreement(self.advices)]
 
     def data(self) -> dict[str, Any]:
-        """Return the same as plain data, for `--json`; `docs/results.md` has its keys."""
+        """Return the same as plain data, for `--json`; `docs/recommend.md` has its keys."""
         return {
             "left_out": list(self.refused),
             "runs": [_data(advice) for advice in self.advices],
@@ -298,11 +297,12 @@ def _work_data(advice: Advice, one: WorkAdvice) -> dict[str, Any]:
 
 def _way_data(placed: RankedWay) -> dict[str, Any]:
     ratio = placed.ratio
-    bounds = {} if ratio is None else {"value": ratio.value, "low": ratio.low, "high": ratio.high}
     return {
         "case": placed.candidate.case.sample.case,
         "label": placed.candidate.label,
         "median_s": placed.median,
         "standing": str(placed.standing),
-        "times_as_long": {name: known(value) for name, value in bounds.items()} or None,
+        "times_as_long": None
+        if ratio is None
+        else {"value": ratio.value, "low": ratio.low, "high": ratio.high},
     }

@@ -8,16 +8,18 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pffbench.commands import needing_analysis
-from pffbench.run.output import make_console
+from pffbench.run.output import make_console, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+#: Version of what `--json` prints; a higher one changed or removed a key.
+_JSON_VERSION = 1
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the recommendation of runs. Return the exit status."""
     with needing_analysis("recommend"):
-        from pffbench_analysis.derived_files import json_text
         from pffbench_analysis.recommend import Filters, Weights, recommend
     write, read = arguments.weight
     filters = Filters(
@@ -28,7 +30,7 @@ def main(arguments: argparse.Namespace) -> int:
     )
     found = recommend(arguments.runs, Weights(write, read), filters)
     if arguments.json:
-        print(json_text("recommend", found.data()))
+        print_json({"format": "pffbench recommend", "version": _JSON_VERSION, **found.data()})
     elif sys.stdout.isatty():
         print_markdown(found.lines(), make_console())
     else:
