@@ -75,8 +75,8 @@ Without a command, the program runs the built-in comparison under a launcher
 _STATUSES = """\
 exit status:
   0  all cases succeeded and the run is valid
-  1  a case failed or the run is not valid
-  2  the input is wrong; nothing was created
+  1  a case failed or the run is not valid; compare: something got slower
+  2  the input is wrong, nothing was created; compare: nothing is comparable
   3  a signal or a time limit ended the run; it can be resumed
   4  compare --fail-if-slower: the repetitions do not decide
   5  compare --fail-if-slower: the machine changed
