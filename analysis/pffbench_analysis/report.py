@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from pffbench.errors import UserError
 from pffbench.regular_files import make_own_directory
 from pffbench.summary.export import write_fom, write_summary
+from pffbench.summary.results import write_results
 from pffbench.summary.summary import Summary
 from pffbench_analysis.answer import answer_notes, answer_panels, margin_of
 from pffbench_analysis.captions import (
@@ -90,6 +91,7 @@ def _report(directory: Path, summary: Summary) -> Iterator[Path]:
     make_own_directory(plots)  # before anything is written
     write_summary(summary, directory)
     yield from (directory / "summary.csv", directory / "summary.md", write_fom(summary, directory))
+    yield write_results(summary, directory)
     saved = save_all(list(drawings(summary)), plots)
     yield from write_published(summary, directory)
     yield from write_pareto(summary, directory)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import keyword
 import os
 import sys
@@ -27,7 +26,7 @@ from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.parallel.launcher import is_launched, speaks_for_all
 from pffbench.run.options import add_arguments as add_run
 from pffbench.run.output import best_effort_output, status_after
-from pffbench.text import one_line
+from pffbench.text import one_line, similar_word
 
 #: Exit status of a program that Ctrl-C ended, as shells report it.
 _INTERRUPTED = 130
@@ -43,7 +42,8 @@ _COMMANDS = {
     "clean": "list the files that killed runs left in a scratch directory; --remove removes them",
     "backends": "list the backends and their capabilities",
     "workloads": "list the workloads and their parameters",
-    "schema": "print the JSON Schema of an experiment",
+    "schema": "print the JSON Schema of an experiment, or of results.json",
+    "completion": "print a script that completes commands, options and files in bash or zsh",
 }
 
 _PURPOSE = "Compares parallel HDF5, parallel netCDF4 and Zarr with raw MPI-IO and POSIX."
@@ -74,12 +74,13 @@ Without a command, the program runs the built-in comparison under a launcher
 """
 _STATUSES = """\
 exit status:
-  0  all cases succeeded and the run is valid
-  1  a case failed or the run is not valid; compare: something got slower
-  2  the input is wrong, nothing was created; compare: nothing is comparable
+  0  all cases succeeded and the run is valid; the command did what was asked
+  1  a case failed, the run is not valid, or a check found a problem
+  2  the input is wrong; nothing was created
   3  a signal or a time limit ended the run; it can be resumed
   4  compare --fail-if-slower: the repetitions do not decide
   5  compare --fail-if-slower: the machine changed
+  130  Ctrl-C ended the command
 """
 
 
@@ -186,20 +187,22 @@ class Parser(argparse.ArgumentParser):
             if isinstance(action.choices, dict):
                 parsers += action.choices.values()
         known = [name for parser in parsers for name in parser._option_string_actions]
-        near = difflib.get_close_matches(given.split()[0].partition("=")[0], known, n=1)
-        return f"; did you mean {near[0]!r}?" if near else ""
+        return _near(given.split()[0].partition("=")[0], known)
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         """Refuse an unknown command or choice, with the one that was probably meant."""
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            near = difflib.get_close_matches(str(value), list(map(str, action.choices or ())), n=1)
-            if not near:
-                raise
-            raise argparse.ArgumentError(
-                action, f"{error.message}; did you mean {near[0]!r}?"
-            ) from None
+            if hint := _near(str(value), list(map(str, action.choices or ()))):
+                raise argparse.ArgumentError(action, f"{error.message}{hint}") from None
+            raise
+
+
+def _near(word: str, known: Sequence[str]) -> str:
+    """Return the question whether another word was meant; empty if none is similar."""
+    near = similar_word(word, known)
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def make_parser(command: str | None = None) -> argparse.ArgumentParser:
@@ -222,6 +225,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
             name,
             help=text,
             description=f"{text[0].upper()}{text[1:]}.",
+            epilog=_STATUSES,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if name in options:
@@ -241,6 +245,8 @@ def _options() -> dict[str, Callable[[argparse.ArgumentParser], None]]:
         "scaling": add_scaling,
         "recommend": add_recommend,
         "import": add_import,
+        "schema": _add_schema,
+        "completion": _add_completion,
     }
 
 
@@ -275,4 +281,26 @@ def _add_clean(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="include files that a job with --stage write left for another one to read "
         "(example: --remove --kept)",
+    )
+
+
+def _add_schema(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "document",
+        nargs="?",
+        choices=("experiment", "results"),
+        default="experiment",
+        metavar="DOCUMENT",
+        help="experiment (the default) or results, which is results.json (example: results)",
+    )
+
+
+def _add_completion(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(parser=make_parser)
+    parser.add_argument(
+        "shell",
+        choices=("bash", "zsh", "tcsh"),
+        metavar="SHELL",
+        help="bash, zsh or tcsh (example: pffbench completion bash > "
+        "~/.local/share/bash-completion/completions/pffbench)",
     )

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from pffbench.text import similar_word
 from pffbench.units import Size
 
 #: Does not wait for the other end of a FIFO, and does not set a controlling terminal.
@@ -238,3 +239,22 @@ def _check_kind(status: os.stat_result, path: str | Path) -> None:
 def _refused(why: str, path: str | Path) -> OSError:
     # Not IsADirectoryError, say: callers that handle a missing name do not mean files of that kind.
     return OSError(errno.EINVAL, why, str(path))
+
+
+def similar_path(path: str | Path, *, directory: bool = False) -> str:
+    """Return the question whether another path was meant that exists; empty without a similar one.
+
+    Parameters
+    ----------
+    path : str or Path
+        A path that does not exist.
+    directory : bool
+        Whether a directory was meant, and not a file.
+    """
+    wanted = Path(path)
+    try:
+        names = [p.name for p in wanted.parent.iterdir() if p.is_dir() == directory]
+    except OSError:
+        return ""
+    near = similar_word(wanted.name, names)
+    return f"; did you mean {str(wanted.parent / near)!r}?" if near else ""

@@ -118,3 +118,10 @@ def _escaped(match: re.Match[str]) -> str:
     if 0xDC80 <= code <= 0xDCFF:  # Python's escape of an invalid UTF-8 byte
         return f"\\x{code - 0xDC00:02x}"
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def similar_word(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that was probably meant; None without a similar one."""
+    from difflib import get_close_matches  # for errors only, which ranks seldom make
+
+    return next(iter(get_close_matches(word, list(known), n=1)), None)

@@ -44,6 +44,18 @@ def test_another_library_is_initialised_as_ever_and_finalised_at_exit():
     assert "".join(done.stdout.split()) == "22"  # lines of two ranks can meet
 
 
+def test_a_parallel_h5py_without_its_mpi_is_refused_in_one_sentence(tmp_path):
+    code = "import sys; sys.modules['mpi4py.MPI'] = None; from pffbench.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "run", "--out", tmp_path / "out"], cwd=tmp_path,
+        env=environment(), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "h5py, which the run is recorded with, is built with MPI" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def _run(code, ranks):
     return subprocess.run(
         [*mpiexec(ranks), sys.executable, "-c", code],

@@ -113,13 +113,37 @@ def test_an_experiment_or_options_alone_are_those_of_a_run(arguments, expected):
         (["plan", "--rank-s", "3"], "--ranks"),
         (["run", "--scrach", "/tmp"], "--scratch"),
         (["run", "--progress", "plane"], "plain"),
+        (["plan", "defualt.yaml"], "default.yaml"),
+        (["report", "result"], "results"),
+        (["plan", "--set", "bakend=hdf5"], "backend"),
+        (["plan", "--set", "hdf5.api_=low_level"], "api"),
     ],
 )
 def test_what_was_probably_meant_is_named(arguments, meant, tmp_path):
+    (tmp_path / "default.yaml").touch()
+    (tmp_path / "results").mkdir()
     done = pffbench_cli(*arguments, cwd=tmp_path)
     assert done.status == 2
     assert f"did you mean {meant!r}?" in done.stderr
-    assert entries_below(tmp_path) == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_shell_gets_a_script_that_completes_commands_and_options(shell):
+    done = pffbench_cli("completion", shell)
+    assert done.status == 0, done.said
+    for word in ("recommend", "--scratch", "--fail-if-slower"):
+        assert word in done.stdout
+    if shell == "bash":
+        script = f"{done.stdout}\nCOMP_WORDS=(pffbench rec); COMP_CWORD=1; _shtab_pffbench"
+        script += '\necho "${COMPREPLY[@]}"'
+        told = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+        assert told.stdout.strip() == "recommend"
+
+
+@pytest.mark.parametrize("arguments", [[], ["run"], ["compare"], ["doctor"]])
+def test_every_help_lists_the_exit_statuses(arguments):
+    text = pffbench_cli(*arguments, "--help").stdout.split("exit status:")[1]
+    assert re.findall(r"^  (\d+)  \S", text, re.MULTILINE) == [*"012345", "130"]
 
 
 def test_an_unknown_flag_is_refused_with_the_usage():

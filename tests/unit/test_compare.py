@@ -308,7 +308,7 @@ def test_json_has_the_content_of_the_text(make, capsys):
     told = json.loads(capsys.readouterr().out)
     assert (told["format"], told["version"], told["status"]) == ("pffbench compare", 1, status)
     (one,) = told["comparisons"]
-    text = printed(base, new, allowed=0.05)
+    text = " ".join(printed(base, new, allowed=0.05).split())
     assert all(sentence in text for sentence in (*one["sentences"], *told["gate"]))
     assert one["machine_changed"]
     found = compared(base, new)

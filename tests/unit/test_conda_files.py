@@ -1,4 +1,4 @@
-"""The conda environment and recipe: the dependencies, in builds that share files between ranks."""
+"""The conda environment and recipe: the project's dependencies, in builds for MPI."""
 
 import re
 import tomllib
@@ -8,7 +8,8 @@ import yaml
 from launch import REPOSITORY
 from pffbench import __version__
 
-PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+PYPROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
 ENVIRONMENT = yaml.safe_load((REPOSITORY / "environment.yml").read_text())
 RECIPE = yaml.safe_load((REPOSITORY / "conda" / "recipe" / "recipe.yaml").read_text())
 #: What conda-forge builds with and without MPI.
@@ -46,9 +47,8 @@ def test_the_recipe_has_every_dependency_with_the_same_limits():
     run = named(of_recipe("run"))
     assert {name: version for name, (version, _) in run.items()} == required()
     host = of_recipe("host")
-    built_with = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["build-system"]
-    specs = [spec.replace(" ", "") for spec in host if "setuptools" in spec]
-    assert specs == built_with["requires"]
+    built_with = [spec.replace(" ", "") for spec in host if "setuptools" in spec]
+    assert built_with == PYPROJECT["build-system"]["requires"]
     assert RECIPE["context"]["version"] == __version__
     assert RECIPE["about"]["license"] == PROJECT["license"]
     assert (REPOSITORY / "conda" / "recipe" / RECIPE["source"]["path"] / "pyproject.toml").is_file()

@@ -1,16 +1,17 @@
 """What the doctor makes of plain facts, without MPI and without looking at this machine."""
 
+import json
 import sys
+from dataclasses import asdict, replace
 
 import pytest
 
-from pffbench.backends import shared_files
 from pffbench.backends.array_spec import Capabilities
+from pffbench.backends.shared_files import mentions
 from pffbench.doctor import backends, libraries
 from pffbench.doctor import finding as report
 from pffbench.doctor import io_test as trial
 from pffbench.doctor import libraries as python
-from pffbench.doctor import libraries as unloaded
 from pffbench.doctor import machine as clock
 from pffbench.doctor import machine as environment
 from pffbench.doctor import machine as node
@@ -18,7 +19,8 @@ from pffbench.doctor import mpi_stack as hdf5
 from pffbench.doctor import mpi_stack as launcher
 from pffbench.doctor import mpi_stack as mpi
 from pffbench.doctor import scratch as directory
-from pffbench.doctor.finding import Finding, count, looked_at
+from pffbench.doctor.finding import Ability, Finding, Report, count, looked_at
+from pffbench.doctor.installation import Installation, kind_of
 from pffbench.doctor.libraries import Library, numbers
 from pffbench.parallel.clock import Floor
 from pffbench.parallel.launcher import speaks_for_all
@@ -69,21 +71,66 @@ SOME = [
 ]
 
 
+def lines(*findings, width=80, abilities=()):
+    """Return the lines of a report of findings, as the terminal shows them."""
+    shown = Report("here", report.grouped(findings), tuple(abilities))
+    return [line for line, _ in report.lines_of(shown, width)]
+
+
 def test_findings_are_grouped_and_their_remedies_stand_below():
-    lines = [line for line, _ in report.lines_of(SOME, None)]
-    assert [line.strip() for line in lines if not line.startswith(" ")] == ["A", "B"]
-    assert lines.index("B") > next(i for i, line in enumerate(lines) if "dark" in line)
-    broken = next(i for i, line in enumerate(lines) if "broken" in line)
-    assert lines[broken].split() == ["✗", "problem", "broken"]
-    assert lines[broken + 1].strip() == "→ mend it"
+    shown = lines(*SOME)
+    assert [line.strip() for line in shown if not line.startswith(" ")] == ["A", "B"]
+    assert shown.index("B") > next(i for i, line in enumerate(shown) if "dark" in line)
+    broken = next(i for i, line in enumerate(shown) if "broken" in line)
+    assert shown[broken].split() == ["✗", "problem", "broken"]
+    assert shown[broken + 1].strip() == "→ mend it"
 
 
-def test_lines_are_broken_only_where_a_width_is_known():
-    long = [Finding("A", "ok", "word " * 60)]
-    assert len(list(report.lines_of(long, None))) == 2
-    narrow = [line for line, _ in report.lines_of(long, 60)]
-    assert len(narrow) > 4
-    assert max(map(len, narrow)) <= 60
+def test_what_follows_from_a_cause_stands_below_it_and_is_not_counted_again():
+    cause = Finding("Libraries", "problem", "netCDF4 is gone", "install it", name="netCDF4")
+    follows = Finding("Backends", "warning", "netcdf4: cannot run", because="netCDF4")
+    apart = Finding("Backends", "warning", "x: cannot run", because="y")  # nobody names y
+    shown = lines(follows, cause, apart, follows)
+    assert [line.split() for line in shown[:4]] == [
+        ["Libraries"], ["✗", "problem", "netCDF4", "is", "gone"],
+        ["so:", "netcdf4:", "cannot", "run"], ["→", "install", "it"],
+    ]  # fmt: skip
+    assert report.verdict(report.grouped([follows, cause, apart])) == "1 problem, 1 warning"
+
+
+def test_a_cause_keeps_the_consequences_that_it_came_with():
+    cause = Finding("A", "absent", "no plugin", name="p", consequences=("no codec",))
+    (found,) = report.grouped([cause, Finding("B", "warning", "no speed", because="p")])
+    assert found.consequences == ("no codec", "no speed")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_line_is_longer_than_the_terminal(width):
+    long = Finding("A", "ok", "word " * 60 + "/a" * 99, "remedy " * 30, consequences=("x " * 99,))
+    abilities = [Ability("tensorstore", layout, ("independent",)) for layout in backends.LAYOUTS]
+    shown = lines(long, width=width, abilities=abilities)
+    assert max(map(len, shown)) <= width
+    assert len(shown) > 10
+
+
+def test_what_runs_is_a_row_for_each_backend():
+    abilities = [
+        Ability("hdf5", "shared", ("independent", "collective"), tested=True),
+        Ability("hdf5", "own", ("collective",), tested=True),
+        Ability("hdf5", "file_per_process", (), reason="needs h5py"),
+    ]
+    shown = lines(abilities=abilities)
+    assert shown[0] == report.WHAT_RUNS
+    assert shown[1].split() == ["shared", "own", "file_per_process"]
+    assert shown[2].split() == ["hdf5", "yes", "collective", "no"]
+    assert "tried just now" in " ".join(shown)
+
+
+def test_a_report_can_be_written_as_json():
+    whole = Report("here", report.grouped(SOME), (Ability("hdf5", "own", ("independent",)),))
+    told = json.loads(json.dumps(asdict(whole)))
+    assert told["findings"][0] == asdict(SOME[0]) | {"consequences": []}
+    assert told["abilities"][0]["transfers"] == ["independent"]
 
 
 @pytest.mark.parametrize(
@@ -116,21 +163,13 @@ def test_a_terminal_without_the_marks_still_gets_the_words(monkeypatch):
             return False
 
     monkeypatch.setattr("sys.stdout", Ascii())
-    report.print_report(SOME)
+    report.print_report(Report("here", tuple(SOME)))
     assert "+ ok" in sys.stdout.text
     assert "x problem" in sys.stdout.text
     assert "? unknown" in sys.stdout.text
 
 
 # --- Python and libraries
-
-
-def test_python_must_be_new_enough():
-    assert python.judge_python((3, 11, 0), "python").status == "ok"
-    assert python.judge_python((3, 14, 2), "python").status == "ok"
-    old = python.judge_python((3, 10, 12), "python")
-    assert old.status == "problem"
-    assert "make env" in old.remedy
 
 
 @pytest.mark.parametrize(
@@ -147,139 +186,215 @@ def test_uncommitted_changes_are_warned_of(facts, status, said):
     assert said in finding.text
 
 
-H5PY = Library("h5py", "3.16.0", "", {"mpi": True, "hdf5": "1.14.6", "hdf5_at_build": "1.14.6"})
+HERE = Installation("pip", "/venv")
+H5PY = Library("h5py", "3.16.0", "", {"mpi": True, "hdf5": "1.14.6"}, parallel=True)
 NETCDF4 = Library(
-    "netCDF4", "1.7.2", "", {"parallel4": True, "netcdf_c": "4.9.3", "hdf5": "1.14.6"}
+    "netCDF4", "1.7.2", "", {"parallel4": True, "netcdf_c": "4.9.3", "hdf5": "1.14.6"}, True
 )
+SERIAL = [replace(H5PY, parallel=False), replace(NETCDF4, parallel=False)]
+
+
+def judged(*found, failing=None, where=HERE):
+    return list(libraries.judge_libraries(found, failing or {}, where))
 
 
 def test_parallel_builds_are_well():
-    assert libraries.judge_library(H5PY, {}).status == "ok"
-    found = libraries.judge_library(NETCDF4, {})
-    assert found.status == "ok"
-    assert "parallel4" in found.text
+    first, second = judged(H5PY, NETCDF4)
+    assert (first.status, second.status) == ("ok", "ok")
+    assert "parallel4" in second.text
+
+
+def test_serial_builds_are_one_finding_and_limit_what_runs():
+    (found,) = judged(*SERIAL)
+    assert found.status == "warning"
+    assert "h5py 3.16.0 and netCDF4 1.7.2: built without MPI" in found.text
+    assert "HDF5_MPI=ON pip install" in found.remedy
+    assert "netCDF4" in found.remedy
+    (alone,) = judged(SERIAL[1])
+    assert "h5py" not in alone.text + alone.remedy
+
+
+#: What the remedy of each kind of installation is recognised by.
+TOOLS = {
+    "own": "make env", "spack": "spack add", "conda": "conda install", "debian": "apt install",
+    "modules": "module spider", "pip": "pip install",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TOOLS)
+def test_remedies_are_those_of_the_installation(kind):
+    where = Installation(kind, "/x", "MPICH")
+    (serial,) = judged(*SERIAL, where=where)
+    gone = Library("zarr", None, "No module named 'zarr'")
+    (missing,) = judged(gone, failing={"zarr": {gone.error: ["a"]}}, where=where)
+    assert TOOLS[kind] in serial.remedy
+    assert TOOLS[kind] in missing.remedy
+    assert "zarr" in missing.remedy
+    others = {"spack add", "conda install", "apt install", "module spider"} - {TOOLS[kind]}
+    assert not [tool for tool in others if tool in serial.remedy + missing.remedy]
+    assert where.to_have_one_hdf5()
+    assert ("mpi_mpich" in serial.remedy) is (kind == "conda")
 
 
 @pytest.mark.parametrize(
-    "library",
-    [Library("h5py", "3.16.0", "", {"mpi": False}), Library("netCDF4", "1.7.2", "", {})],
+    ("kind", "environ", "made", "file"),
+    [
+        ("pip", {}, "", "lib/h5py/__init__.py"),
+        ("pip", {"LOADEDMODULES": "gcc"}, "", "lib/h5py/__init__.py"),
+        ("conda", {"LOADEDMODULES": "gcc"}, "env/conda-meta", "lib/h5py/__init__.py"),
+        ("own", {}, "setup", "lib/h5py/__init__.py"),
+        ("modules", {"LOADEDMODULES": "py-h5py"}, "", "/apps/h5py/__init__.py"),
+        ("debian", {}, "", "/usr/lib/python3/dist-packages/h5py/__init__.py"),
+        ("spack", {"SPACK_ENV": "/e"}, "", "lib/h5py/__init__.py"),
+    ],
 )
-def test_serial_builds_are_problems(library):
-    found = libraries.judge_library(library, {})
-    assert found.status == "problem"
-    assert "without" in found.text
-    assert "make env" in found.remedy
+def test_the_kind_of_an_installation_is_found(tmp_path, kind, environ, made, file):
+    prefix = tmp_path / "env"
+    (tmp_path / made).mkdir(parents=True, exist_ok=True)
+    if made == "setup":
+        (tmp_path / "setup/bootstrap").write_text("")
+    assert kind_of(environ, prefix, tmp_path / "base", [prefix / file]) == kind
 
 
 def test_an_import_that_fails_on_one_node_names_it():
-    found = libraries.judge_library(H5PY, {"ImportError: libhdf5.so.310": ["node7", "node7"]})
+    (found,) = judged(H5PY, failing={"h5py": {"ImportError: libhdf5.so.310": ["node7", "node7"]}})
     assert found.status == "problem"
-    assert "node7" in found.text
+    assert found.text.count("node7") == 1
     assert "libhdf5.so.310" in found.text
 
 
 def test_a_library_that_is_not_there_is_called_not_installed():
     gone = Library("zarr", None, "ModuleNotFoundError: No module named 'zarr'")
-    found = libraries.judge_library(gone, {gone.error: ["a", "b"]})
+    (found,) = judged(gone, failing={"zarr": {gone.error: ["a", "b"]}})
     assert found.status == "problem"
     assert "not installed" in found.text
 
 
-def test_optional_libraries_are_never_missed():
-    found = list(libraries.judge_optional({"pandas": "3.0", "pnetcdf": None}))
-    assert statuses(found) == ["ok", "ok"]
-    assert "pandas 3.0" in found[0].text
-    assert "pnetcdf" in found[1].text
+def test_a_run_can_do_without_mpi4py():
+    gone = Library("mpi4py", None, "ModuleNotFoundError: No module named 'mpi4py'")
+    assert statuses(judged(gone, failing={"mpi4py": {gone.error: ["a"]}})) == ["warning"]
 
 
-@pytest.mark.parametrize(
-    ("version", "parallel", "status"),
-    [
-        ("3.16", True, "ok"),
-        ("3.16", None, "ok"),
-        ("3.16", False, "problem"),
-        (None, None, "problem"),
-    ],
-)
-def test_libraries_are_judged_by_their_binaries_where_they_may_not_be_loaded(
-    version, parallel, status
-):
-    assert unloaded.judge_unloaded("h5py", version, parallel).status == status
+def test_what_is_absent_is_not_ok_and_says_what_it_is_for():
+    versions = {"pandas": "3.0", "hdf5plugin": None}
+    needs = {"hdf5plugin": ["hdf5: no codecs zstd"]}
+    there, gone = libraries.judge_optional(versions, needs, HERE)
+    assert (there.status, gone.status) == ("ok", "absent")
+    assert "pandas 3.0" in there.text
+    assert gone.consequences == ("hdf5: no codecs zstd",)
+    assert gone.remedy == "`python -m pip install hdf5plugin`"
 
 
 def test_binaries_are_searched_for_what_only_a_parallel_build_has(tmp_path):
     (tmp_path / "a.so").write_bytes(b"\0" * 100)
     (tmp_path / "b.so").write_bytes(b"\0" * 100 + b"H5Pset_fapl_mpio\0")
-    assert shared_files.mentions([tmp_path / "a.so", tmp_path / "b.so"], b"H5Pset_fapl_mpio")
-    assert not shared_files.mentions([tmp_path / "a.so"], b"H5Pset_fapl_mpio")
+    assert mentions([tmp_path / "a.so", tmp_path / "b.so"], b"H5Pset_fapl_mpio")
+    assert not mentions([tmp_path / "a.so"], b"H5Pset_fapl_mpio")
 
 
-@pytest.mark.parametrize(
-    ("missing", "needed", "status"),
-    [([], False, "ok"), (["zarr"], True, "warning"), (["tensorstore"], False, "ok")],
-)
-def test_backends_run_where_their_libraries_are(missing, needed, status):
-    found = backends.judge_backend("x", missing, needed)
-    assert found.status == status
-    assert all(name in found.text for name in missing)
+def test_backends_that_cannot_run_name_their_cause():
+    found = {f.text.partition(":")[0]: f for f in backends.look_at_backends({"netCDF4"})}
+    assert set(found) == {"netcdf4", "zarr2"}
+    assert (found["netcdf4"].status, found["netcdf4"].because) == ("warning", "netCDF4")
+    assert found["zarr2"].status == "absent"
+    optional = list(backends.look_at_backends({"tensorstore"}))
+    assert "absent" in {f.status for f in optional if f.text.startswith("tensorstore")}
 
 
-def test_every_backend_is_named():
-    found = list(backends.look_at_backends({"netCDF4"}))
-    assert [f.text.partition(":")[0] for f in found if "cannot" in f.text] == ["netcdf4", "zarr2"]
-    assert {"hdf5", "zarr", "mpiio", "posix"} <= {f.text.partition(":")[0] for f in found}
+def can(broken=(), worked=None, mpi=True):
+    """Return the transfers of each backend and layout."""
+    found = backends.abilities(set(broken), worked, mpi)
+    return {(ability.backend, ability.layout): ability for ability in found}
+
+
+def test_what_runs_follows_from_the_libraries():
+    whole = can()
+    assert whole["hdf5", "shared"].transfers == ("independent", "collective")
+    assert whole["zarr", "shared"].transfers == ("independent",)
+    assert not whole["zarr2", "own"].transfers
+    assert "null" not in {backend for backend, _ in whole}  # it keeps nothing
+    assert not can({"netCDF4"})["netcdf4", "file_per_process"].transfers
+    alone = can({"mpi4py"}, mpi=False)
+    assert alone["hdf5", "file_per_process"].transfers
+    assert alone["hdf5", "shared"].reason == "needs MPI"
+    assert not alone["mpiio", "file_per_process"].transfers
+
+
+def test_what_runs_is_what_was_tried():
+    tried = can(worked={"hdf5": {"independent"}})
+    assert tried["hdf5", "own"].transfers == ("independent",)
+    assert tried["hdf5", "own"].tested
+    assert not tried["zarr", "shared"].transfers
+    assert tried["zarr", "file_per_process"].transfers  # which is not tried
+
+
+def test_serial_libraries_leave_a_file_for_each_process(monkeypatch):
+    monkeypatch.setattr(backends, "built_for_mpi", lambda name: False if name == "h5py" else None)
+    (found,) = (f for f in backends.look_at_backends(set()) if f.text.startswith("hdf5"))
+    assert found.because == libraries.SERIAL
+    limited = can()
+    assert limited["hdf5", "file_per_process"].transfers
+    assert "without MPI" in limited["hdf5", "own"].reason
 
 
 # --- HDF5
 
 
 def test_one_hdf5_for_both_is_well():
-    (found,) = hdf5.judge_copies({"libhdf5": ["/usr/lib/libhdf5.so.310"]}, "1.14.6", "1.14.6")
+    (found,) = hdf5.judge_copies({"libhdf5": ["/usr/lib/libhdf5.so.310"]}, "1.14.6", "1.14.6", HERE)
     assert found.status == "ok"
 
 
 def test_two_copies_of_hdf5_are_a_problem_even_of_one_version():
     copies = {"libhdf5": ["/usr/lib/libhdf5.so.310", "/venv/h5py.libs/libhdf5-2abc.so.310"]}
-    found = list(hdf5.judge_copies(copies, "1.14.6", "1.14.6"))
+    found = list(hdf5.judge_copies(copies, "1.14.6", "1.14.6", HERE))
     assert statuses(found) == ["problem"]
     assert "/venv/h5py.libs" in found[0].text
     assert_remedies(found)
 
 
+def test_wheels_keep_an_hdf5_each_apart():
+    copies = {"libhdf5": ["/v/h5py.libs/libhdf5-1.so.310", "/v/netCDF4.libs/libhdf5-2.so.310"]}
+    (found,) = hdf5.judge_copies(copies, "2.0.0", "1.14.6", HERE)
+    assert found.status == "ok"
+    assert "2.0.0, 1.14.6" in found.text
+
+
 def test_two_versions_of_hdf5_are_a_problem_even_where_no_library_is_seen():
-    found = list(hdf5.judge_copies({}, "1.14.6", "1.12.2"))
+    found = list(hdf5.judge_copies({}, "1.14.6", "1.12.2", HERE))
     assert statuses(found) == ["problem"]
 
 
 def test_nothing_is_claimed_of_static_libraries():
-    assert statuses(hdf5.judge_copies({}, "1.14.6", "1.14.6")) == ["unknown"]
+    assert statuses(hdf5.judge_copies({}, "1.14.6", "1.14.6", HERE)) == ["unknown"]
 
 
 def test_two_mpi_libraries_are_a_problem_but_the_parts_of_one_are_not():
     one = {"libhdf5": ["/l/libhdf5.so.1"], "libmpi": ["/l/libmpi.so.40", "/l/libmpi_mpifh.so.40"]}
-    assert statuses(hdf5.judge_copies(one, "1.14.6", "1.14.6")) == ["ok"]
+    assert statuses(hdf5.judge_copies(one, "1.14.6", "1.14.6", HERE)) == ["ok"]
     two = {"libhdf5": ["/l/libhdf5.so.1"], "libmpi": ["/l/libmpi.so.40", "/m/libmpi.so.12"]}
-    assert statuses(hdf5.judge_copies(two, "1.14.6", "1.14.6")) == ["problem", "ok"]
+    assert statuses(hdf5.judge_copies(two, "1.14.6", "1.14.6", HERE)) == ["problem", "ok"]
 
 
 @pytest.mark.parametrize(
     ("version", "status"), [("1.10.1", "warning"), ("1.10.2", "ok"), ("2.0.0", "ok")]
 )
 def test_compressed_parallel_writes_need_hdf5_1_10_2(version, status):
-    found = [f for f in hdf5.judge_hdf5(version, version, None) if "compressed" in f.text]
+    found = [f for f in hdf5.judge_hdf5(version, version, None, HERE) if "compressed" in f.text]
     assert statuses(found) == [status]
     assert_remedies(found)
 
 
 @pytest.mark.parametrize(("version", "noted"), [("1.12.2", True), ("1.12.3", False)])
 def test_large_calls_are_noted_before_hdf5_1_12_3(version, noted):
-    assert ("2 GiB" in texts(hdf5.judge_hdf5(version, version, None))) is noted
+    assert ("2 GiB" in texts(hdf5.judge_hdf5(version, version, None, HERE))) is noted
 
 
 def test_h5py_compiled_for_another_hdf5_is_warned_of():
-    found = list(hdf5.judge_hdf5("1.14.6", "1.12.2", True))
+    found = list(hdf5.judge_hdf5("1.14.6", "1.12.2", True, HERE))
     assert found[0].status == "warning"
     assert "subfiling: available" in texts(found)
+    assert statuses(hdf5.judge_hdf5("2.0.0", "2.0.0", False, HERE)) == ["ok", "absent"]
 
 
 # --- MPI and launcher

@@ -1,8 +1,10 @@
 """Commands in the documents are accepted, experiments can be planned, terms are explained."""
 
 import argparse
+import os
 import re
 import shlex
+import subprocess
 from typing import get_args
 
 import pytest
@@ -72,6 +74,26 @@ def test_every_command_is_accepted(page, command):
             assert (REPOSITORY / word).exists(), word
 
 
+JOBS = sorted({
+    line.partition(" #")[0].strip()
+    for text in PAGES.values()
+    for line in re.findall(r"^(?:    )?(jobs/submit .*)$", text, re.MULTILINE)
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("command", JOBS)
+def test_every_job_can_be_submitted(command, tmp_path):
+    words = shlex.split(command)
+    if "--dry-run" not in words:
+        words.insert(1, "--dry-run")
+    words[0] = str(REPOSITORY / words[0])
+    environment = {**os.environ, "PFFBENCH_OUT": str(tmp_path), "PFFBENCH_SITE": "generic"}
+    done = subprocess.run(words, cwd=REPOSITORY, env=environment, capture_output=True, text=True,
+                          check=False, timeout=60)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "sbatch --parsable" in done.stdout
+
+
 @pytest.mark.parametrize(("page", "text"), EXPERIMENTS)
 def test_every_experiment_can_be_planned(page, text, tmp_path):
     (tmp_path / "x.yaml").write_text(text)
@@ -97,9 +119,9 @@ def test_the_glossary_explains_the_words_of_experiments_and_tables():
          "VALID", "INVALID", "BUSY", "not decided", "is fastest", "equally fast", "unproved",
          "interval", "margin", "imbalance", "durability", "warm-up"}  # fmt: skip
     glossary = PAGES["glossary.md"]
-    marked = {w for m in re.findall(r"\*\*([^*]+)\*\*|`([^`]+)`", glossary) for w in m if w}
-    explained = {word.partition(" (")[0] for word in marked}
-    assert words - explained == set()
+    terms = re.findall(r"^\| \*\*([^*]+)\*\* \| [^|]{10,} \|$", glossary, re.MULTILINE)
+    assert words - set(terms) == set()
+    assert len(terms) == len(set(terms))
 
 
 def test_the_readme_is_short():

@@ -248,7 +248,7 @@ def yard(good, tmp_path_factory):
     a_run(place / "apart", [a_case("netcdf4")], repetitions=2)
     outside = place / "outside"
     shutil.copytree(run, outside / "run")
-    for name in ("summary.csv", "summary.md", "fom.txt", "report.html", "run.lock"):
+    for name in ("summary.csv", "summary.md", "fom.txt", "results.json", "report.html", "run.lock"):
         (outside / "run" / name).write_text("precious")
     (outside / "precious").write_text("precious")
     (outside / "pareto-mine.png").write_text("precious")

@@ -256,6 +256,7 @@ def test_the_command_joins_beside_the_first_run(runs, tmp_path, monkeypatch, cap
         yield (given, directory)
 
     monkeypatch.setattr("pffbench_analysis.report.report_joined", noted)
+    monkeypatch.delenv("COLUMNS", raising=False)
     assert command("--join", *runs) == 0
     assert str(tmp_path / "three-joined") in capsys.readouterr().out
     assert command("--join", "--out", tmp_path / "both", *runs) == 0

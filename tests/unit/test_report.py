@@ -49,7 +49,8 @@ def test_files_are_made_and_valid(run, capsys):
     printed = [Path(line) for line in capsys.readouterr().out.split()]
     names = {f"hyperslab-shared-{what}" for what in ("metadata", "data", "totals")} | {"answer"}
     wanted = {run / "plots" / (name + suffix) for name in names for suffix in (".png", ".svg")}
-    derived = {run / name for name in ("summary.csv", "summary.md", "fom.txt", "report.html")}
+    derived = {run / name for name in ("summary.csv", "summary.md", "fom.txt", "results.json",
+                                            "report.html")}
     assert set(printed) == wanted | derived
     assert (run / "summary.md").read_text().startswith("# some")
     for path in wanted:

@@ -13,13 +13,14 @@ from pffbench.backends.registry import installed
 #: Byte sequences that the compiled modules contain only when they were built for parallel I/O.
 _TRACES = {"h5py": b"H5Pset_fapl_mpio", "netCDF4": b"mpi4py.MPI"}
 #: The remedies without root, the first of them on the library's own.
-_REMEDIES = {
+PIP_REMEDIES = {
     "h5py": "HDF5_MPI=ON pip install --no-binary=h5py h5py on a parallel HDF5",
     "netCDF4": "pip install --no-binary=netCDF4 netCDF4 on a parallel netCDF-C",
 }
 _OTHER_REMEDIES = "conda-forge's mpi builds (environment.yml), the site's modules, or Spack"
 
 
+@cache
 def built_for_mpi(package: str) -> bool | None:
     """Return whether a package was built for parallel I/O; None if that cannot be determined."""
     trace = _TRACES.get(package)
@@ -47,6 +48,6 @@ def serial_library(kind: type[Backend]) -> str | None:
             return (
                 f"layouts shared and own need a parallel {package}, and {package} "
                 f"{installed(package)} is built without MPI; take layout file_per_process, or "
-                f"without root: {_REMEDIES[package]}, {_OTHER_REMEDIES}"
+                f"without root: {PIP_REMEDIES[package]}, {_OTHER_REMEDIES}"
             )
     return None

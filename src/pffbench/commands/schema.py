@@ -1,14 +1,19 @@
-"""`pffbench schema`: the JSON Schema of an experiment, for editors and other programs."""
+"""`pffbench schema`: the JSON Schema of an experiment or of results.json, for programs."""
 
 from __future__ import annotations
 
 import argparse
-import json
 
 from pffbench.experiment.schema import json_schema
+from pffbench.run.output import print_json
 
 
-def main(arguments: argparse.Namespace) -> int:  # noqa: ARG001 -- it takes none
+def main(arguments: argparse.Namespace) -> int:
     """Print the schema. Return the exit status."""
-    print(json.dumps(json_schema(), indent=2))
+    if arguments.document == "results":
+        from pffbench.summary.results import results_schema
+
+        print_json(results_schema())
+    else:
+        print_json(json_schema())
     return 0

@@ -1,42 +1,24 @@
-"""The backends that can run with the installed libraries."""
+"""The backends that can run with the installed libraries, and in which layouts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from importlib.util import find_spec
 
+from pffbench.backends.base import Backend
 from pffbench.backends.registry import backend_class, backend_names, missing_library
-from pffbench.doctor.finding import Finding, looked_at
-from pffbench.doctor.libraries import REQUIRED
-from pffbench.versioning.interface import Keep, keeper_class, ways_of
+from pffbench.backends.shared_files import built_for_mpi
+from pffbench.doctor.finding import Ability, Finding, looked_at
+from pffbench.doctor.libraries import REQUIRED, SERIAL
+from pffbench.versioning.interface import keeper_class, ways_of
 
 TOPIC = "Backends"
-
-
-def judge_backend(name: str, missing: Collection[str], needed: bool) -> Finding:
-    """Report whether a backend can run.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    missing : collection of str
-        Libraries of it that cannot be imported.
-    needed : bool
-        Whether pffbench depends on these; missing optional ones are no problem.
-    """
-    if not missing:
-        return Finding(TOPIC, "ok", f"{name}: can run")
-    what = ", ".join(missing)
-    if needed:
-        text, remedy = f"{name}: cannot run without {what}", f"see what is said of {what} above"
-        return Finding(TOPIC, "warning", text, remedy)
-    return Finding(TOPIC, "ok", f"{name}: cannot run without {what}, which is optional")
+LAYOUTS = ("shared", "own", "file_per_process")
 
 
 def look_at_backends(broken: Collection[str]) -> Iterator[Finding]:
-    """Check all backends.
+    """Report which backends cannot run, or not in all layouts; `abilities` lists the others.
 
     Parameters
     ----------
@@ -45,46 +27,105 @@ def look_at_backends(broken: Collection[str]) -> Iterator[Finding]:
     """
     for name in backend_names():
         yield from looked_at(TOPIC, partial(_look_at, name, broken))
-        for keep in ways_of(name):
-            yield from looked_at(TOPIC, partial(_look_at_way, name, keep))
-
-
-def absent_libraries() -> frozenset[str]:
-    """Find the libraries of all backends that are not installed, without importing one."""
-    return frozenset(
-        library
-        for name in backend_names()
-        for library in _libraries_of(name)
-        if find_spec(library) is None
-    )
 
 
 def _look_at(name: str, broken: Collection[str]) -> Iterator[Finding]:
     kind = backend_class(name)
     missing = [library for library in kind.libraries if library in broken]
-    reason = None if missing else missing_library(kind)
-    if reason:  # of two series of a library one may be installed, so the other one is not missing
-        yield Finding(TOPIC, "ok", f"{name}: cannot run here, it {reason}")
-        return
-    yield judge_backend(name, missing, any(library in REQUIRED for library in missing))
-    needed = kind.capabilities.codec_libraries
-    for library in sorted({found for found in needed.values() if find_spec(found) is None}):
-        codecs = ", ".join(sorted(codec for codec, its in needed.items() if its == library))
-        text = f"{name}: codecs {codecs} need {library}, which is optional"
-        yield Finding(TOPIC, "ok", text)
+    if missing:
+        status = "warning" if missing[0] in REQUIRED else "absent"
+        text = f"{name}: cannot run without {', '.join(missing)}"
+        yield Finding(TOPIC, status, text, because=missing[0])  # type: ignore[arg-type]
+    elif reason := missing_library(kind):
+        # Of two series of a library one may be installed, so the other one is not missing.
+        yield Finding(TOPIC, "absent", f"{name}: cannot run here, it {reason}")
+    elif serial_libraries(kind):
+        yield Finding(TOPIC, "warning", f"{name}: a file for each process only", because=SERIAL)
 
 
-def _look_at_way(backend: str, keep: Keep) -> Iterator[Finding]:
-    """Report the missing libraries of a way of keeping versions; nothing if none is missing."""
-    keeper = keeper_class(backend, keep)
-    for library in keeper.libraries:
-        if find_spec(library) is None:
-            text = f"{backend}: keep {keep} needs {library}, which is optional ({keeper.remedy})"
-            yield Finding(TOPIC, "ok", text)
+def serial_libraries(kind: type[Backend]) -> list[str]:
+    """List the libraries of a backend that cannot share files among ranks."""
+    return [library for library in kind.libraries if built_for_mpi(library) is False]
 
 
-def _libraries_of(name: str) -> tuple[str, ...]:
+def absent_libraries() -> frozenset[str]:
+    """Find the libraries of all backends that are not installed, without importing one."""
+    kinds = map(_class_of, backend_names())
+    names = {library for kind in kinds if kind is not None for library in kind.libraries}
+    return frozenset(name for name in names if find_spec(name) is None)
+
+
+def needed_for() -> dict[str, list[str]]:
+    """Return what cannot be done without each library that is not installed, by import name."""
+    uses: dict[str, list[str]] = {}
+    for name in backend_names():
+        kind = _class_of(name)
+        if kind is None:
+            continue
+        for library in kind.libraries:
+            uses.setdefault(library, []).append(f"the backend {name} cannot run")
+        codecs = kind.capabilities.codec_libraries
+        for library in sorted(set(codecs.values())):
+            its = ", ".join(sorted(codec for codec, needs in codecs.items() if needs == library))
+            uses.setdefault(library, []).append(f"{name}: no codecs {its}")
+        for keep in ways_of(name):
+            for library in keeper_class(name, keep).libraries:
+                uses.setdefault(library, []).append(f"{name}: no versions with keep: {keep}")
+    return {library: texts for library, texts in uses.items() if find_spec(library) is None}
+
+
+def abilities(
+    broken: Collection[str], worked: Mapping[str, Collection[str]] | None, mpi: bool
+) -> list[Ability]:
+    """Return what can run here: for each backend that keeps data and each layout.
+
+    Parameters
+    ----------
+    broken : collection of str
+        Import names of libraries that cannot be imported.
+    worked : mapping of str to collection of str, or None
+        The transfers in a shared file that were tried and work, by backend; None if none was tried.
+    mpi : bool
+        Whether there is an MPI library.
+    """
+    kinds = ((name, _class_of(name)) for name in backend_names())
+    return [
+        _ability(name, kind, layout, broken, worked, mpi)
+        for name, kind in kinds
+        if kind is not None and kind.capabilities.keeps_data
+        for layout in LAYOUTS
+    ]
+
+
+def _ability(
+    name: str,
+    kind: type[Backend],
+    layout: str,
+    broken: Collection[str],
+    worked: Mapping[str, Collection[str]] | None,
+    mpi: bool,
+) -> Ability:
+    reason = next((f"needs {library}" for library in kind.libraries if library in broken), None)
+    reason = reason or missing_library(kind)
+    if reason is None and layout not in kind.capabilities.layouts:
+        reason = "does not offer the layout"
+    if reason is None and kind.mpi_io != "none" and layout != "file_per_process":
+        serial = serial_libraries(kind)
+        reason = f"{serial[0]} is built without MPI" if serial else None if mpi else "needs MPI"
+    if reason is not None:
+        return Ability(name, layout, (), reason=reason)
+    if layout == "file_per_process":
+        return Ability(name, layout, ("independent",))
+    can = sorted(kind.capabilities.transfers, reverse=True)
+    if worked is None:
+        return Ability(name, layout, tuple(can))
+    works = tuple(transfer for transfer in can if transfer in worked.get(name, ()))
+    return Ability(name, layout, works, True, "" if works else "transfers fail, see above")
+
+
+def _class_of(name: str) -> type[Backend] | None:
+    """Return the class of a backend; None for one that cannot be loaded, which is reported."""
     try:
-        return backend_class(name).libraries
+        return backend_class(name)
     except Exception:  # noqa: BLE001 -- a backend of another package; `look_at_backends` reports it
-        return ()
+        return None

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from pffbench.backends.registry import backend_class, backend_names, missing_library
-from pffbench.doctor import backends, io_test, libraries, local, machine, mpi_stack, scratch, spack
+from pffbench.doctor import backends, io_test, libraries, local, machine, mpi_stack, scratch
 from pffbench.doctor.backends import absent_libraries
-from pffbench.doctor.finding import Finding, as_text, looked_at
+from pffbench.doctor.finding import Finding, Report, as_text, grouped, looked_at
+from pffbench.doctor.installation import Installation, find_installation
 from pffbench.doctor.libraries import Library, import_libraries
 from pffbench.doctor.scratch import last_command
 from pffbench.errors import UserError
@@ -105,10 +106,12 @@ class Examination:
         self._team = team
         self._given = given
         self._broken: set[str] = set()
+        self._worked: dict[str, frozenset[str]] | None = None
+        self._installation = find_installation(_vendor())
         self.found: list[Finding] = []
 
-    def run(self) -> list[Finding]:
-        """Run all checks; collective. The findings are complete on rank 0 only."""
+    def run(self) -> Report:
+        """Run all checks; collective. The report is complete on rank 0 only."""
         self._together(libraries.LIBRARIES, self._look_around)
         self._on_root(mpi_stack.LAUNCHER, self._judge_launcher)
         with ExitStack() as held:
@@ -122,7 +125,8 @@ class Examination:
             self.found += looked_at(scratch.TOPIC, lambda: _closed(held))
         self._on_root(machine.ENVIRONMENT, lambda: machine.judge_environment(os.environ))
         self._together(machine.CLOCK, self._measure_floor)
-        return self.found
+        runs = backends.abilities(self._broken, self._worked, mpi=True)
+        return Report(self._installation.summary, grouped(self.found), tuple(runs))
 
     def _together(self, topic: str, look: Callable[[], Iterable[Finding]]) -> None:
         """Run a collective check; an error on any rank becomes a finding on all of them."""
@@ -146,13 +150,9 @@ class Examination:
         self._broken = set(failing).union(*(view.absent for view in views))
         if not self._team.is_root:
             return []
-        found = looked_at(libraries.PYTHON, local.look_at_python)
-        found += looked_at(spack.TOPIC, spack.look_at_spack)
-        for library in here.libraries.values():
-            found.append(libraries.judge_library(library, failing.get(library.name, {})))
-        found += looked_at(libraries.LIBRARIES, local.look_at_optional)
-        found += looked_at(mpi_stack.HDF5_TOPIC, lambda: _look_at_hdf5(here))
-        found += looked_at(backends.TOPIC, lambda: backends.look_at_backends(self._broken))
+        installation = self._installation
+        found = local.judge_software(here.libraries.values(), failing, self._broken, installation)
+        found += looked_at(mpi_stack.HDF5_TOPIC, lambda: _look_at_hdf5(here, installation))
         mpi4py = here.libraries["mpi4py"]
         found += looked_at(mpi_stack.MPI_TOPIC, lambda: mpi_stack.judge_library(mpi4py.facts))
         found += looked_at(machine.NODE, lambda: _judge_nodes(views, self._team))
@@ -193,32 +193,38 @@ class Examination:
         return sorted({name for name in self._team.comm.allgather(blind) if name is not None})
 
     def _try_backends(self, scratch: Scratch) -> None:
+        self._worked = {}
         at_end = last_command(scratch) if self._team.is_root else ()
         with Watchdog(self._team, io_test.SECONDS, at_end=at_end) as watchdog:
             for name in backend_names():
                 attempt = partial(self._try_backend, name, scratch, watchdog)
                 self._together(io_test.TOPIC, attempt)
 
-    def _try_backend(self, name: str, scratch: Scratch, watchdog: Watchdog) -> Iterator[Finding]:
+    def _try_backend(self, name: str, scratch: Scratch, watchdog: Watchdog) -> Sequence[Finding]:
         with AgreedStep(self._team.comm, f"loading the backend {name}"):
             kind = backend_class(name)
-        lacks = any(self._team.comm.allgather(missing_library(kind) is not None))
-        if self._broken.isdisjoint(kind.libraries) and not lacks:
-            yield from io_test.try_backend(self._team, kind, scratch, watchdog, self._text_with)
+        lacks = missing_library(kind) is not None or bool(backends.serial_libraries(kind))
+        if any(self._team.comm.allgather(lacks)) or not self._broken.isdisjoint(kind.libraries):
+            return ()
+        trial = io_test.try_backend(self._team, kind, scratch, watchdog, self._text_with)
+        assert self._worked is not None
+        self._worked[name] = trial.worked
+        return trial.findings
 
     def _text_with(self, last: Finding) -> str:
-        return as_text([*self.found, last])
+        return as_text(Report(self._installation.summary, grouped([*self.found, last])))
 
     def _measure_floor(self) -> list[Finding]:
         return [machine.judge_floor(measure_floor(self._team.comm), self._team.size)]
 
 
-def _look_at_hdf5(here: RankView) -> Iterator[Finding]:
+def _look_at_hdf5(here: RankView, installation: Installation) -> Iterator[Finding]:
     copies = {
         name: [str(path) for path in paths] if isinstance(paths, list) else []
         for name, paths in loaded_libraries().items()
     }
-    return mpi_stack.look_at_hdf5(here.libraries.get("h5py"), here.libraries.get("netCDF4"), copies)
+    h5py, netcdf4 = (here.libraries.get(name) for name in ("h5py", "netCDF4"))
+    return mpi_stack.look_at_hdf5(h5py, netcdf4, copies, installation)
 
 
 def _look_at_mpi_io(scratch: Scratch) -> Iterator[Finding]:

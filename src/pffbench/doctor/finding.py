@@ -1,4 +1,4 @@
-"""A finding of the doctor, and how findings are printed: by topic, with remedies."""
+"""Findings of the doctor, and how they are printed: causes once, with consequences and remedy."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-Status = Literal["ok", "warning", "problem", "unknown"]
-
-#: The remedy for most trouble with libraries.
-MAKE_ENV = "`make env` in the checkout builds a private environment with parallel h5py and netCDF4"
+Status = Literal["ok", "warning", "problem", "unknown", "absent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +21,99 @@ class Finding:
     ----------
     topic : str
         Subject; findings of a topic are printed together.
-    status : {"ok", "warning", "problem", "unknown"}
+    status : {"ok", "warning", "problem", "unknown", "absent"}
         ``problem``: an experiment will fail or mislead; ``warning``: it will run, with a
-        caveat; ``unknown``: it could not be determined.
+        caveat; ``unknown``: it could not be determined; ``absent``: something optional is missing.
     text : str
         The finding.
     remedy : str
         The remedy; empty where none is needed.
+    name : str
+        The name by which other findings refer to this one as their cause; mostly empty.
+    because : str
+        The name of the finding that this one follows from; mostly empty.
+    consequences : tuple of str
+        The texts of the findings that follow from this one, see `grouped`.
     """
 
     topic: str
     status: Status
     text: str
     remedy: str = ""
+    name: str = ""
+    because: str = ""
+    consequences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """The transfers that a backend can make here in one layout.
+
+    Parameters
+    ----------
+    backend, layout : str
+        The backend and the layout.
+    transfers : tuple of str
+        Transfers that work; empty where none does.
+    tested : bool
+        Whether they were tried here, on all ranks.
+    reason : str
+        Why there are none.
+    """
+
+    backend: str
+    layout: str
+    transfers: tuple[str, ...]
+    tested: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of an examination; all of it can be written as JSON.
+
+    Parameters
+    ----------
+    installation : str
+        Kind and prefix of the installation.
+    findings : tuple of Finding
+        Causes with their consequences, and all other findings, by topic.
+    abilities : tuple of Ability
+        What can run here, for each backend and layout.
+    """
+
+    installation: str
+    findings: tuple[Finding, ...]
+    abilities: tuple[Ability, ...] = ()
+
+    def count(self, status: Status) -> int:
+        """Count the findings of a status; consequences are not counted."""
+        return count(self.findings, status)
+
+
+def grouped(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Put findings that follow from another one below it, and sort all by topic.
+
+    Topics come in the order of their first finding.
+    """
+    found = list(findings)
+    names = {finding.name for finding in found if finding.name}
+    following: dict[str, list[str]] = {}
+    for finding in found:
+        if finding.because in names:
+            following.setdefault(finding.because, []).append(finding.text)
+    causes = [
+        replace(
+            finding,
+            consequences=tuple(
+                dict.fromkeys([*finding.consequences, *following.get(finding.name, ())])
+            ),
+        )
+        for finding in found
+        if finding.because not in names
+    ]
+    topics = list(dict.fromkeys(finding.topic for finding in causes))
+    return tuple(sorted(causes, key=lambda finding: topics.index(finding.topic)))
 
 
 def looked_at(topic: str, check: Callable[[], Iterable[Finding]]) -> list[Finding]:
@@ -61,15 +138,22 @@ def count(findings: Iterable[Finding], status: Status) -> int:
     return sum(finding.status == status for finding in findings)
 
 
-_MARKS: dict[Status, str] = {"ok": "✓", "warning": "!", "problem": "✗", "unknown": "?"}
+_MARKS: dict[Status, str] = {
+    "ok": "✓", "warning": "!", "problem": "✗", "unknown": "?", "absent": "-",
+}  # fmt: skip
 _COLOURS: dict[Status, str] = {
-    "ok": "green",
-    "warning": "yellow",
-    "problem": "red",
-    "unknown": "cyan",
-}
+    "ok": "green", "warning": "yellow", "problem": "red", "unknown": "cyan", "absent": "blue",
+}  # fmt: skip
 _PLAIN = str.maketrans({"✓": "+", "✗": "x", "→": ">", "µ": "u"})
 _INDENT = 14
+#: Width of lines where there is no terminal, and at most.
+_WIDTH, _WIDEST = 80, 110
+#: Topic of the last section, and the headings and widths of its columns.
+WHAT_RUNS = "What runs here"
+_COLUMNS = {"": 14, "shared": 14, "own": 14, "file_per_process": 17}
+_BOTH = {"independent", "collective"}
+
+Line = tuple[str, Status | None]
 
 
 def verdict(findings: Iterable[Finding]) -> str:
@@ -79,58 +163,70 @@ def verdict(findings: Iterable[Finding]) -> str:
     return ", ".join(f"{number} {word}{'s' * (number != 1)}" for number, word in counts)
 
 
-def lines_of(findings: Iterable[Finding], width: int | None) -> Iterator[tuple[str, Status | None]]:
-    """Format findings as lines, with the status that colours each line.
-
-    Parameters
-    ----------
-    findings : iterable of Finding
-        Those of one topic are grouped in the order of its first appearance.
-    width : int or None
-        Line width; None keeps each text in one line, for logs and grep.
-    """
-    topics: dict[str, list[Finding]] = {}
-    for finding in findings:
-        topics.setdefault(finding.topic, []).append(finding)
-    for topic, members in topics.items():
-        yield topic, None
-        for finding in members:
-            head = f"  {_MARKS[finding.status]} {finding.status}".ljust(_INDENT)
-            yield from ((line, finding.status) for line in _broken(head, finding.text, width))
-            if finding.remedy:
-                head = "→ ".rjust(_INDENT)
-                yield from ((line, None) for line in _broken(head, finding.remedy, width))
+def lines_of(report: Report, width: int = _WIDTH) -> Iterator[Line]:
+    """Format a report as lines of a width, with the status that colours each line."""
+    topic = ""
+    for finding in report.findings:
+        if finding.topic != topic:
+            topic = finding.topic
+            yield topic, None
+        head = f"  {_MARKS[finding.status]} {finding.status}".ljust(_INDENT)
+        yield from ((line, finding.status) for line in _broken(head, finding.text, width))
+        for text in finding.consequences:
+            yield from ((line, None) for line in _broken("so: ".rjust(_INDENT), text, width))
+        if finding.remedy:
+            head = "→ ".rjust(_INDENT)
+            yield from ((line, None) for line in _broken(head, finding.remedy, width))
+    if report.abilities:
+        yield WHAT_RUNS, None
+        yield from ((line, None) for line in _table(report.abilities, width))
 
 
-def as_text(findings: Iterable[Finding]) -> str:
-    """Format findings and the verdict as plain text that can be printed here."""
-    found = list(findings)
-    lines = [line for line, _ in lines_of(found, None)]
+def _table(abilities: Iterable[Ability], width: int) -> Iterator[str]:
+    """Format what runs: a row for each backend, a column for each layout."""
+    rows: dict[str, dict[str, str]] = {}
+    tested = False
+    for ability in abilities:
+        rows.setdefault(ability.backend, {"": ability.backend})[ability.layout] = _cell(ability)
+        tested |= ability.tested
+    for row in ({name: name for name in _COLUMNS}, *rows.values()):
+        cells = (row.get(name, "no").ljust(length) for name, length in _COLUMNS.items())
+        yield f"  {''.join(cells)}".rstrip()
+    how = "shared files were tried just now" if tested else "by what is installed, not tried"
+    note = f"yes: independent and collective transfer, where ranks share a file ({how})"
+    yield from _broken("  ", note, width)
+
+
+def _cell(ability: Ability) -> str:
+    alone = ability.layout == "file_per_process"
+    if not ability.transfers or alone or set(ability.transfers) == _BOTH:
+        return "yes" if ability.transfers else "no"
+    return ability.transfers[0]
+
+
+def as_text(report: Report) -> str:
+    """Format a report and the verdict as plain text that can be printed here."""
+    lines = [line for line, _ in lines_of(report)]
     encoding = sys.stdout.encoding or "ascii"
-    return _encodable("\n".join([*lines, verdict(found)]), encoding)
+    return _encodable("\n".join([*lines, verdict(report.findings)]), encoding)
 
 
-def print_report(findings: Iterable[Finding]) -> None:
-    """Print findings and the verdict to standard output."""
-    found = list(findings)
+def print_report(report: Report) -> None:
+    """Print a report and the verdict to standard output."""
     watched = _watched()
-    width = min(shutil.get_terminal_size().columns, 110) if watched else None
-    for line, status in lines_of(found, width):
+    width = min(shutil.get_terminal_size().columns, _WIDEST) if watched else _WIDTH
+    for line, status in lines_of(report, width):
         _print(line, status, watched)
-    _print(verdict(found), None, watched)
+    _print(verdict(report.findings), None, watched)
     sys.stdout.flush()
 
 
-def _broken(head: str, text: str, width: int | None) -> list[str]:
-    words = " ".join(text.split())
-    if width is None:
-        return [head + words]
+def _broken(head: str, text: str, width: int) -> list[str]:
     return textwrap.wrap(
-        words,
+        " ".join(text.split()),
         max(width, 2 * _INDENT),
         initial_indent=head,
         subsequent_indent=" " * len(head),
-        break_long_words=False,
         break_on_hyphens=False,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import Array, Backend, Store, what_was_read
-from pffbench.doctor.finding import MAKE_ENV, Finding
+from pffbench.doctor.finding import Finding
 from pffbench.doctor.scratch import limited
 from pffbench.parallel.agreement import AgreedStep, PhaseFailedError
 from pffbench.parallel.decomposition import Box
@@ -40,6 +40,14 @@ _WAYS = (
 )
 
 
+@dataclass(frozen=True)
+class Trial:
+    """The result of testing a backend: findings, and the transfers that work without a codec."""
+
+    findings: Sequence[Finding]
+    worked: frozenset[str]
+
+
 def ways_of(can: Capabilities) -> list[Way]:
     """List the transfer modes for a shared file that a backend declares."""
     if "shared" not in can.layouts or not can.keeps_data:
@@ -53,7 +61,7 @@ def try_backend(
     scratch: Scratch,
     watchdog: Watchdog,
     text_with: Callable[[Finding], str],
-) -> Iterator[Finding]:
+) -> Trial:
     """Test all transfer modes of a backend for a shared file; collective, equal on all ranks.
 
     Parameters
@@ -69,7 +77,8 @@ def try_backend(
     text_with : callable
         Formats the findings of rank 0 so far, followed by a last one.
     """
-    worked = []
+    worked: list[Way] = []
+    found: list[Finding] = []
     for number, way in enumerate(ways_of(kind.capabilities)):
         path = scratch.path(f"{kind.name}-{number}{kind.suffix}")
         stuck = _never_returned(kind.summary, way, team.size)
@@ -79,11 +88,12 @@ def try_backend(
                     backend = kind(kind.options_type(), "matched")
                 round_trip(team, backend, path, way)
             except PhaseFailedError as error:
-                yield judge_failure(kind.summary, way, str(error))
+                found.append(judge_failure(kind.summary, way, str(error)))
             else:
-                worked.append(way.name)
+                worked.append(way)
     if worked:
-        yield judge_success(kind.summary, worked, team.size)
+        found.append(judge_success(kind.summary, [way.name for way in worked], team.size))
+    return Trial(found, frozenset(way.transfer for way in worked if way.codec == "none"))
 
 
 def judge_success(summary: str, worked: list[str], ranks: int) -> Finding:
@@ -100,7 +110,7 @@ def judge_failure(summary: str, way: Way, error: str) -> Finding:
         remedy = "leave compression out of shared files"
         return Finding(TOPIC, "warning", text, remedy)
     remedy = "try another --scratch, or another MPI-IO (Open MPI: OMPI_MCA_io=romio321 or ompio)"
-    return Finding(TOPIC, "problem", text, f"{remedy}; {MAKE_ENV}")
+    return Finding(TOPIC, "problem", text, remedy)
 
 
 def round_trip(team: Team, backend: Backend, path: str, way: Way) -> None:

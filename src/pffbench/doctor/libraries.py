@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module, metadata
+from importlib import import_module
 
+from pffbench.backends.registry import installed
 from pffbench.backends.shared_files import built_for_mpi
-from pffbench.doctor.finding import MAKE_ENV, Finding
+from pffbench.doctor.finding import Finding, Status
+from pffbench.doctor.installation import Installation
 from pffbench.provenance.facts import Fact
 from pffbench.provenance.software import software_facts
 
@@ -27,10 +29,12 @@ LIBRARIES = "Libraries"
 #: decides which copy the process uses.
 REQUIRED = ("mpi4py", "numpy", "h5py", "netCDF4", "zarr", "numcodecs")
 
-#: Optional libraries, by the name of their distribution.
-OPTIONAL = (
-    "hdf5plugin", "icechunk", "matplotlib", "pandas", "pnetcdf", "tensorstore", "versioned-hdf5",
-)  # fmt: skip
+#: Optional libraries, by the name of their distribution, and what they are for where no backend
+#: names them.
+OPTIONAL = {
+    "hdf5plugin": "", "icechunk": "", "matplotlib": "no figures as files",
+    "pandas": "no data frames of results", "tensorstore": "", "versioned-hdf5": "",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,15 @@ class Library:
         The error of its import; empty when it can be imported.
     facts : mapping
         Its build facts, as `software_facts` gives them; empty when it was not imported.
+    parallel : bool or None
+        Whether it was built for files that ranks share; None where this does not apply.
     """
 
     name: str
     version: str | None
     error: str = ""
     facts: Mapping[str, Fact] = field(default_factory=dict)
+    parallel: bool | None = None
 
 
 def import_libraries(names: Iterable[str] = REQUIRED) -> dict[str, Library]:
@@ -63,48 +70,100 @@ def import_libraries(names: Iterable[str] = REQUIRED) -> dict[str, Library]:
     return {name: _library(name, error, known[name]) for name, error in errors.items()}
 
 
-def installed_version(name: str) -> str | None:
-    """Return the version of an installed distribution without importing it."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
+def unloaded_libraries(names: Iterable[str] = REQUIRED) -> dict[str, Library]:
+    """Find libraries without importing them; how they were built is told by their binaries."""
+    found = {}
+    for name in names:
+        version = installed(name)
+        error = "" if version is not None else "no such package"
+        found[name] = Library(name, version, error, parallel=built_for_mpi(name))
+    return found
 
 
-def judge_library(library: Library, failing: Mapping[str, Sequence[str]]) -> Finding:
-    """Report whether a required library is usable.
+#: Name of the cause that libraries cannot share files; others are named like their library.
+SERIAL = "serial"
+
+
+def judge_libraries(
+    libraries: Iterable[Library],
+    failing: Mapping[str, Mapping[str, Sequence[str]]],
+    installation: Installation,
+) -> Iterator[Finding]:
+    """Report whether the required libraries are usable.
 
     Parameters
     ----------
-    library : Library
-        As rank 0 sees it.
+    libraries : iterable of Library
+        As rank 0 sees them.
     failing : mapping
-        For each error message on any rank, the hosts where the import failed with it.
+        For each library that fails on any rank, its error messages, each with the hosts.
+    installation : Installation
+        Where the remedies are to work.
     """
-    name = library.name
-    if failing:
-        hosts = sorted({host for where in failing.values() for host in where})
-        errors = "; ".join(failing)
-        if library.version is None and library.error:
-            return Finding(LIBRARIES, "problem", f"{name} is not installed: {errors}", MAKE_ENV)
-        text = f"{name} {library.version or ''} cannot be imported on {', '.join(hosts)}: {errors}"
-        return Finding(LIBRARIES, "problem", text, MAKE_ENV)
-    serial = _serial(library)
+    serial: list[Library] = []
+    for library in libraries:
+        if errors := failing.get(library.name):
+            yield _judge_failing(library, errors, installation)
+        elif library.parallel is False:
+            serial.append(library)
+        else:
+            text = " ".join(filter(None, [library.name, library.version, _details(library)]))
+            yield Finding(LIBRARIES, "ok", text)
     if serial:
-        return Finding(LIBRARIES, "problem", f"{name} {library.version} {serial}", MAKE_ENV)
-    return Finding(
-        LIBRARIES, "ok", " ".join(filter(None, [name, library.version, _details(library)]))
-    )
+        names = " and ".join(f"{library.name} {library.version}" for library in serial)
+        yield Finding(
+            LIBRARIES,
+            "warning",
+            f"{names}: built without MPI, so ranks cannot share a file through "
+            f"{'them' if len(serial) > 1 else 'it'}",
+            installation.to_share_files(library.name for library in serial),
+            name=SERIAL,
+        )
 
 
-def judge_optional(versions: Mapping[str, str | None]) -> Iterator[Finding]:
-    """Report which optional libraries are installed; none of them is required."""
+def _judge_failing(
+    library: Library, errors: Mapping[str, Sequence[str]], installation: Installation
+) -> Finding:
+    name, text = library.name, "; ".join(errors)
+    if library.version is None and library.error:
+        said, remedy = f"{name} is not installed: {text}", installation.to_install([name])
+    else:
+        hosts = ", ".join(sorted({host for where in errors.values() for host in where}))
+        said = f"{name} {library.version or ''} cannot be imported on {hosts}: {text}"
+        remedy = f"install it again where the ranks run: {installation.to_install([name])}"
+    # A run without MPI goes on in one process; the other libraries every run needs.
+    status: Status = "warning" if name == "mpi4py" else "problem"
+    return Finding(LIBRARIES, status, said, remedy, name=name)
+
+
+def judge_optional(
+    versions: Mapping[str, str | None],
+    needed_for: Mapping[str, Sequence[str]],
+    installation: Installation,
+) -> Iterator[Finding]:
+    """Report which optional libraries are installed.
+
+    Parameters
+    ----------
+    versions : mapping
+        By the name of the distribution; None for one that is not installed.
+    needed_for : mapping
+        What cannot be done without each, by import name.
+    installation : Installation
+        Where the remedies are to work.
+    """
     there = [f"{name} {version}" for name, version in versions.items() if version is not None]
-    absent = [name for name, version in versions.items() if version is None]
     if there:
         yield Finding(LIBRARIES, "ok", f"optional, installed: {', '.join(there)}")
-    if absent:
-        yield Finding(LIBRARIES, "ok", f"optional, not installed: {', '.join(absent)}")
+    for name in (name for name, version in versions.items() if version is None):
+        uses = needed_for.get(name.replace("-", "_"), ()) or filter(None, [OPTIONAL.get(name)])
+        yield Finding(
+            LIBRARIES,
+            "absent",
+            f"{name}, which is optional, is not installed",
+            installation.to_install([name]),
+            consequences=tuple(uses),
+        )
 
 
 def _import(name: str) -> str:
@@ -118,21 +177,18 @@ def _import(name: str) -> str:
 
 def _library(name: str, error: str, facts: Fact) -> Library:
     assert isinstance(facts, dict)
-    version = facts.get("version")
-    return Library(name, None if version is None else str(version), error, {} if error else facts)
-
-
-def _serial(library: Library) -> str:
-    """Return a note if a library that needs MPI was built without it, else an empty text."""
-    if library.name == "h5py" and not library.facts.get("mpi"):
-        return "is built without MPI: it cannot open a file on several ranks"
-    if library.name == "netCDF4" and not library.facts.get("parallel4"):
-        return "is built without parallel netCDF-4: it cannot open a file on several ranks"
-    return ""
+    version = None if facts.get("version") is None else str(facts["version"])
+    if error:
+        return Library(name, version, error)
+    parallel = {"h5py": facts.get("mpi"), "netCDF4": facts.get("parallel4")}
+    built = bool(parallel[name]) if name in parallel else None
+    return Library(name, version, "", facts, built)
 
 
 def _details(library: Library) -> str:
     facts = library.facts
+    if not facts:
+        return "built for MPI by the look of its binaries" if library.parallel else ""
     if library.name == "mpi4py" and "mpi_library" in facts:
         first_line = str(facts["mpi_library"]).splitlines()[0].partition(",")[0]
         return f"on {first_line}"
@@ -147,18 +203,6 @@ def _details(library: Library) -> str:
 
 
 PYTHON = "Python"
-LOWEST: Version = (3, 11)
-
-
-def judge_python(version: Version, executable: str) -> Finding:
-    """Report whether this Python is new enough."""
-    text = f"Python {'.'.join(map(str, version))} ({executable})"
-    if version[:2] >= LOWEST:
-        return Finding(PYTHON, "ok", text)
-    lowest = ".".join(map(str, LOWEST))
-    return Finding(PYTHON, "problem", f"{text} is older than {lowest}", MAKE_ENV)
-
-
 def judge_pffbench(facts: Mapping[str, Fact]) -> Iterator[Finding]:
     """Report the version of pffbench; its commit makes a result repeatable.
 
@@ -185,34 +229,3 @@ def judge_pffbench(facts: Mapping[str, Fact]) -> Iterator[Finding]:
 
 
 NOT_LOOKED_AT = "not looked at with --no-mpi"
-
-
-def judge_unloaded(name: str, version: str | None, parallel: bool | None) -> Finding:
-    """Report a library that was not imported.
-
-    Parameters
-    ----------
-    name : str
-        Its import name.
-    version : str or None
-        None when it is not installed.
-    parallel : bool or None
-        Whether its binaries mention MPI; None where this does not apply.
-    """
-    if version is None:
-        return Finding(LIBRARIES, "problem", f"{name} is not installed", MAKE_ENV)
-    if parallel is None:
-        return Finding(LIBRARIES, "ok", f"{name} {version}")
-    if parallel:
-        return Finding(
-            LIBRARIES, "ok", f"{name} {version}, built for MPI by the look of its binaries"
-        )
-    text = f"{name} {version} is built without MPI by the look of its binaries"
-    return Finding(LIBRARIES, "problem", text, MAKE_ENV)
-
-
-def look_at_unloaded(names: Iterable[str] = REQUIRED) -> Iterator[Finding]:
-    """Check libraries without importing them."""
-    for name in names:
-        yield judge_unloaded(name, installed_version(name), built_for_mpi(name))
-    yield Finding(LIBRARIES, "unknown", f"whether they load and share one HDF5: {NOT_LOOKED_AT}")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
-from collections.abc import Iterator
+import socket
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pffbench.doctor import backends, io_test, libraries, machine, mpi_stack, scratch, spack
-from pffbench.doctor.finding import Finding, looked_at
+from pffbench.backends.registry import installed
+from pffbench.doctor import backends, libraries, machine, mpi_stack, scratch, spack
+from pffbench.doctor.finding import Finding, Report, grouped, looked_at
+from pffbench.doctor.installation import Installation, find_installation
+from pffbench.doctor.libraries import Library, unloaded_libraries
 from pffbench.errors import UserError
 from pffbench.provenance.binding import rank_facts
 from pffbench.provenance.node import host_facts
@@ -17,8 +20,12 @@ from pffbench.provenance.software import software_facts
 from pffbench.storage.filesystem import FileSystem, filesystem, same_filesystem
 from pffbench.storage.scratch import Scratch, scratch_parent
 
+NOT_LOOKED_AT = "not looked at with --no-mpi"
 
-def examine_alone(given: str | None, reason: str = libraries.NOT_LOOKED_AT) -> list[Finding]:
+
+def examine_alone(
+    given: str | None, reason: str = NOT_LOOKED_AT, more: Iterable[Finding] = ()
+) -> Report:
     """Run all checks that need no MPI.
 
     Parameters
@@ -27,38 +34,67 @@ def examine_alone(given: str | None, reason: str = libraries.NOT_LOOKED_AT) -> l
         The scratch parent that the user named.
     reason : str
         Why MPI is not checked.
+    more : iterable of Finding
+        Findings about MPI.
     """
-    found = looked_at(libraries.PYTHON, look_at_python)
-    found += looked_at(spack.TOPIC, spack.look_at_spack)
-    found += looked_at(libraries.LIBRARIES, libraries.look_at_unloaded)
-    found += looked_at(libraries.LIBRARIES, look_at_optional)
-    found += looked_at(
-        backends.TOPIC, lambda: backends.look_at_backends(backends.absent_libraries())
-    )
+    here = unloaded_libraries()
+    gone = {name: {library.error: [socket.gethostname()]} for name, library in here.items()
+            if library.error}  # fmt: skip
+    broken = {*gone, *backends.absent_libraries(), *(finding.name for finding in more)}
+    installation = find_installation()
+    found = judge_software(here.values(), gone, broken, installation)
+    found += more
     found.append(Finding(mpi_stack.MPI_TOPIC, "unknown", f"library, MPI-IO and launcher: {reason}"))
     found += looked_at(mpi_stack.LAUNCHER, lambda: mpi_stack.look_at_slurm(None))
-    found.append(Finding(io_test.TOPIC, "unknown", reason))
     found += looked_at(scratch.TOPIC, lambda: look_at_parent(given, nodes=1))
     found += looked_at(scratch.TOPIC, lambda: _try_eviction(given))
     found += looked_at(machine.NODE, _look_at_node)
     found += looked_at(machine.ENVIRONMENT, lambda: machine.judge_environment(os.environ))
-    return found
+    runs = backends.abilities(broken, None, mpi="mpi4py" not in broken)
+    return Report(installation.summary, grouped(found), tuple(runs))
 
 
-def look_at_python() -> Iterator[Finding]:
-    """Check Python and pffbench."""
-    version = (sys.version_info.major, sys.version_info.minor, sys.version_info.micro)
-    yield libraries.judge_python(version, sys.executable or platform.python_implementation())
+def judge_software(
+    here: Iterable[Library],
+    failing: Mapping[str, Mapping[str, Sequence[str]]],
+    broken: Collection[str],
+    installation: Installation,
+) -> list[Finding]:
+    """Check Python, the libraries and the backends.
+
+    Parameters
+    ----------
+    here, failing, installation
+        As of `judge_libraries`.
+    broken : collection of str
+        Import names of all libraries that cannot be used.
+    """
+    found = looked_at(libraries.PYTHON, lambda: _look_at_python(installation))
+    found += looked_at(spack.TOPIC, spack.look_at_spack)
+    found += looked_at(
+        libraries.LIBRARIES, lambda: libraries.judge_libraries(here, failing, installation)
+    )
+    versions = {name: installed(name) for name in libraries.OPTIONAL}
+    found += looked_at(
+        libraries.LIBRARIES,
+        lambda: libraries.judge_optional(versions, backends.needed_for(), installation),
+    )
+    required = {name for name in broken if name in libraries.REQUIRED}
+    told = looked_at(backends.TOPIC, lambda: backends.look_at_backends(broken))
+    # What follows from an optional library stands below that.
+    return found + [
+        finding for finding in told if not finding.because or finding.because in
+        {*required, libraries.SERIAL}
+    ]  # fmt: skip
+
+
+def _look_at_python(installation: Installation) -> Iterator[Finding]:
+    yield Finding(
+        libraries.PYTHON, "ok", f"Python {platform.python_version()}, {installation.summary}"
+    )
     facts = software_facts([])["pffbench"]
     assert isinstance(facts, dict)
     yield from libraries.judge_pffbench(facts)
-
-
-def look_at_optional() -> Iterator[Finding]:
-    """Check the optional libraries, without importing them."""
-    return libraries.judge_optional(
-        {name: libraries.installed_version(name) for name in libraries.OPTIONAL}
-    )
 
 
 def look_at_parent(given: str | None, nodes: int) -> Iterator[Finding]:

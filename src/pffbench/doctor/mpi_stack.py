@@ -7,7 +7,8 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 
-from pffbench.doctor.finding import MAKE_ENV, Finding
+from pffbench.doctor.finding import Finding
+from pffbench.doctor.installation import Installation
 from pffbench.doctor.libraries import Library, numbers
 from pffbench.provenance.facts import Fact
 from pffbench.tools import run_tool
@@ -186,11 +187,14 @@ _FILTERED_PARALLEL = (1, 10, 2)
 _LARGE_CALLS = (1, 12, 3)
 
 
-def judge_copies(copies: Mapping[str, Sequence[str]], h5py: str, netcdf4: str) -> Iterator[Finding]:
+def judge_copies(
+    copies: Mapping[str, Sequence[str]], h5py: str, netcdf4: str, installation: Installation
+) -> Iterator[Finding]:
     """Report whether h5py and netCDF4 use the same HDF5, and all the same MPI.
 
     Two copies share the names of their functions, and the copy that was loaded first is called
-    with the other's data: such a process may work for hours and then write wrong bytes.
+    with the other's data: such a process may work for hours and then write wrong bytes. Only the
+    copies in wheels are kept apart: they have names of their own and are loaded privately.
 
     Parameters
     ----------
@@ -198,15 +202,22 @@ def judge_copies(copies: Mapping[str, Sequence[str]], h5py: str, netcdf4: str) -
         Files of ``libhdf5`` and ``libmpi`` mapped into the process.
     h5py, netcdf4 : str
         Versions of HDF5 that the two report.
+    installation : Installation
+        Where the remedy is to work.
     """
     paths = copies.get("libhdf5", ())
+    if len(paths) > 1 and all(".libs/" in path for path in paths):
+        text = f"h5py and netCDF4 are wheels with an HDF5 each ({h5py}, {netcdf4}), kept apart"
+        yield Finding(HDF5_TOPIC, "ok", text)
+        return
+    remedy = installation.to_have_one_hdf5()
     for name, files in {"HDF5": paths, "MPI": _same_named(copies.get("libmpi", ()))}.items():
         if len(files) > 1:
             text = f"{len(files)} different copies of {name} in one process: {', '.join(files)}"
-            yield Finding(HDF5_TOPIC, "problem", text, MAKE_ENV)
+            yield Finding(HDF5_TOPIC, "problem", text, remedy, name=f"copies of {name}")
     if h5py != netcdf4:
         text = f"h5py uses HDF5 {h5py}, netCDF4 uses HDF5 {netcdf4}"
-        yield Finding(HDF5_TOPIC, "problem", text, MAKE_ENV)
+        yield Finding(HDF5_TOPIC, "problem", text, remedy, because="copies of HDF5")
     elif not paths:
         text = "no shared HDF5 library is seen in the process: h5py and netCDF4 may bring one each"
         yield Finding(HDF5_TOPIC, "unknown", text)
@@ -214,7 +225,9 @@ def judge_copies(copies: Mapping[str, Sequence[str]], h5py: str, netcdf4: str) -
         yield Finding(HDF5_TOPIC, "ok", f"h5py and netCDF4 share {paths[0]}")
 
 
-def judge_hdf5(version: str, at_build: str, subfiling: bool | None) -> Iterator[Finding]:
+def judge_hdf5(
+    version: str, at_build: str, subfiling: bool | None, installation: Installation
+) -> Iterator[Finding]:
     """Report the abilities and defects of a version of HDF5.
 
     Parameters
@@ -223,10 +236,13 @@ def judge_hdf5(version: str, at_build: str, subfiling: bool | None) -> Iterator[
         The version in use, and the one that h5py was compiled against.
     subfiling : bool or None
         Whether the library has the subfiling driver; None when it could not be checked.
+    installation : Installation
+        Where the remedy is to work.
     """
     if numbers(version)[:2] != numbers(at_build)[:2]:
         text = f"h5py was compiled for HDF5 {at_build} and runs with {version}"
-        yield Finding(HDF5_TOPIC, "warning", text, MAKE_ENV)
+        remedy = f"install it again: {installation.to_install(['h5py'])}"
+        yield Finding(HDF5_TOPIC, "warning", text, remedy)
     if numbers(version) >= _FILTERED_PARALLEL:
         yield Finding(HDF5_TOPIC, "ok", f"HDF5 {version} writes compressed data in parallel")
     else:
@@ -239,22 +255,30 @@ def judge_hdf5(version: str, at_build: str, subfiling: bool | None) -> Iterator[
     if numbers(version) < _LARGE_CALLS:
         text = "calls that move 2 GiB or more need HDF5 1.12.3; pffbench splits them"
         yield Finding(HDF5_TOPIC, "ok", text)
-    if subfiling is not None:
-        has = "available" if subfiling else "not in this build (1.14 or later brings it, on demand)"
-        yield Finding(HDF5_TOPIC, "ok", f"subfiling: {has}")
+    if subfiling:
+        yield Finding(HDF5_TOPIC, "ok", "subfiling: available")
+    elif subfiling is not None:
+        text = "subfiling: not in this build (1.14 or later brings it, on demand)"
+        yield Finding(HDF5_TOPIC, "absent", text)
 
 
 def look_at_hdf5(
-    h5py: Library | None, netcdf4: Library | None, copies: Mapping[str, Sequence[str]]
+    h5py: Library | None,
+    netcdf4: Library | None,
+    copies: Mapping[str, Sequence[str]],
+    installation: Installation,
 ) -> Iterator[Finding]:
     """Check the HDF5 in this process; a library that cannot be imported is skipped."""
     if h5py is None or h5py.error:
         return
     version = str(h5py.facts.get("hdf5"))
     if netcdf4 is not None and not netcdf4.error:
-        yield from judge_copies(copies, version, str(netcdf4.facts.get("hdf5")))
+        yield from judge_copies(
+            copies, version, str(netcdf4.facts.get("hdf5")), installation
+        )
     at_build = str(h5py.facts.get("hdf5_at_build", version))
-    yield from judge_hdf5(version, at_build, has_subfiling(copies.get("libhdf5", ())))
+    subfiling = has_subfiling(copies.get("libhdf5", ()))
+    yield from judge_hdf5(version, at_build, subfiling, installation)
 
 
 def _same_named(paths: Sequence[str]) -> list[str]:

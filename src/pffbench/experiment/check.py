@@ -14,7 +14,7 @@ import msgspec
 
 from pffbench.backends.array_spec import Capabilities
 from pffbench.backends.registry import backend_class, missing_library
-from pffbench.backends.shared_files import serial_library
+from pffbench.backends.shared_files import built_for_mpi, serial_library
 from pffbench.case import Case, Parameters
 from pffbench.data import file_source
 from pffbench.errors import ImpossibleCaseError, UnsupportedCaseError, UserError
@@ -210,12 +210,12 @@ class _Checker:
     def _unshared(self, p: Parameters) -> str | None:
         """Return why the libraries here cannot open the files of a case, or None."""
         kind = backend_class(p.backend)
-        if not kind.opens_by_mpi_io(p):
-            return None
-        reason = serial_library(kind)
-        if reason is None and self._no_mpi is not None:
-            return f"MPI-IO needs MPI, and this process has none ({self._no_mpi})"
-        return reason
+        by_mpi_io = kind.opens_by_mpi_io(p)
+        if by_mpi_io and (reason := serial_library(kind)):
+            return reason
+        if self._no_mpi is not None and (by_mpi_io or any(map(built_for_mpi, kind.libraries))):
+            return f"backend {p.backend} needs MPI, and this process has none ({self._no_mpi})"
+        return None
 
 
 def _lacking(backend: str) -> str | None:

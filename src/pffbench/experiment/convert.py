@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -10,6 +9,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 
 from pffbench.errors import UserError
+from pffbench.text import similar_word
 from pffbench.units import Duration, Size
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -61,8 +61,8 @@ def check_keys(
     names = [*([tag] if tag else []), *allowed]
     for key in data:
         if key not in names:
-            near = difflib.get_close_matches(short(str(key)), names, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
+            near = similar_word(short(str(key)), names)
+            hint = f"did you mean {near!r}? " if near else ""
             raise UserError(
                 f"{join(where, short(str(key)))}: unknown key ({hint}allowed: {', '.join(names)})"
             )

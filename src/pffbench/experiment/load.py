@@ -22,8 +22,8 @@ from pffbench.experiment.convert import join, short, shown, to_struct
 from pffbench.experiment.paper import from_paper, is_of_the_paper
 from pffbench.experiment.schema import Experiment
 from pffbench.experiment.sweep import MOST_CASES, expand, with_roofline
-from pffbench.regular_files import read_regular
-from pffbench.text import has_controls
+from pffbench.regular_files import read_regular, similar_path
+from pffbench.text import has_controls, one_line, similar_word
 from pffbench.workloads.registry import workload, workload_names
 
 #: Maximum bytes: an experiment is a page of text; a larger file is the wrong one.
@@ -246,6 +246,9 @@ def _text(path: str | None) -> tuple[str, str]:
         return path, read_regular(path, LARGEST).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UserError(f"{path}: not a text file") from None
+    except FileNotFoundError as error:
+        hint = one_line(similar_path(path))
+        raise UserError(f"{path}: cannot be read: {error.strerror}{hint}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
 
@@ -268,8 +271,12 @@ def _override(data: dict[str, Any], override: str) -> None:
         data[key] = value
         return
     if key.split(".")[0] not in _case_keys():
-        allowed = ", ".join([*Experiment.__struct_fields__, *sorted(_case_keys())])
-        raise UserError(f"{place}: unknown key {shown(key)} (allowed: {allowed})")
+        names = [*Experiment.__struct_fields__, *sorted(_case_keys())]
+        near = similar_word(key, names)
+        hint = f"did you mean {near!r}? " if near else ""
+        raise UserError(
+            f"{place}: unknown key {shown(key)} ({hint}allowed: {', '.join(names)})"
+        )
     cases = data.get("cases")
     for entry in cases if isinstance(cases, list) else []:
         if isinstance(entry, dict):

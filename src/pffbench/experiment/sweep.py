@@ -14,7 +14,8 @@ from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Case, Options, Parameters, Transfer, work_of
 from pffbench.data import default_dtype
 from pffbench.errors import UserError
-from pffbench.experiment.convert import check_keys, converted, join, shown
+from pffbench.experiment.convert import check_keys, converted, join, short, shown
+from pffbench.text import similar_word
 from pffbench.workloads.registry import workload, workload_names
 
 #: Maximum number of cases: a mistake in a sweep should not fill a night.
@@ -221,8 +222,11 @@ def _known(point: Mapping[str, Any], key: str, names: tuple[str, ...], where: st
     if key not in point:
         raise UserError(f"{where}: {key} is missing (allowed: {', '.join(names)})")
     if point[key] not in names:
+        near = similar_word(short(str(point[key])), names)
+        hint = f"did you mean {near!r}? " if near else ""
         raise UserError(
-            f"{join(where, key)}: unknown {key} {shown(point[key])} (allowed: {', '.join(names)})"
+            f"{join(where, key)}: unknown {key} {shown(point[key])} "
+            f"({hint}allowed: {', '.join(names)})"
         )
     return str(point[key])
 

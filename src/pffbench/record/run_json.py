@@ -20,7 +20,7 @@ import msgspec
 
 from pffbench.case import PLAIN_NAME, ExperimentName
 from pffbench.errors import UserError
-from pffbench.regular_files import read_regular, write_replacing
+from pffbench.regular_files import read_regular, similar_path, write_replacing
 from pffbench.text import escaped, json_needs_escaping, one_line
 
 #: Version of the layout of a results directory; readers reject unknown versions.
@@ -176,7 +176,10 @@ class RunRecord:
         try:
             data = _decoded(read_regular(path, LARGEST))
         except FileNotFoundError:
-            why = "it holds no run.json" if path.parent.is_dir() else "there is no such directory"
+            why = "it holds no run.json"
+            if not path.parent.is_dir():
+                hint = one_line(similar_path(directory, directory=True))
+                why = f"there is no such directory{hint}"
             raise ValueError(f"{directory} is no results directory: {why}") from None
         except OSError as error:
             raise ValueError(

@@ -46,6 +46,8 @@ class RunOptions:
         Record account, user and directories of the batch job.
     fom : bool
         Print the figures of merit.
+    json : bool
+        Print the results as JSON instead of text and progress.
     progress : {"auto", "bar", "plain", "none"}
         Form of the progress report.
     """
@@ -63,6 +65,7 @@ class RunOptions:
     drop_hook: str | None
     record_account: bool
     fom: bool
+    json: bool
     progress: Literal["auto", "bar", "plain", "none"]
 
     @classmethod
@@ -132,7 +135,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="record account, user and directories of the batch job as well "
         "(example: --record-account)",
     )
-    parser.add_argument(
+    printed = parser.add_mutually_exclusive_group()
+    printed.add_argument(
+        "--json",
+        action="store_true",
+        help="print only the results, as the JSON document that results.json in the results "
+        "directory holds too (example: --json)",
+    )
+    printed.add_argument(
         "--fom",
         action="store_true",
         help="print the figures of merit at the end, one per line, for ReFrame and Ramble; "

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pffbench.backends.registry import backend_class
+from pffbench.backends.shared_files import built_for_mpi
 from pffbench.case import Parameters, Stage
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
@@ -57,6 +58,12 @@ def prepare_run(
         The request has an error; nothing has been created.
     """
     stage: Stage
+    no_mpi = lack_of_mpi(team.comm)
+    if no_mpi is not None and built_for_mpi("h5py"):
+        raise UserError(
+            f"h5py, which the run is recorded with, is built with MPI, and MPI cannot be used "
+            f"({no_mpi}); load the MPI that it was built with"
+        )
     before = _before(options, team, lock)
     if before is None:
         loaded = load_experiment(options.experiment, options.overrides)
@@ -68,7 +75,7 @@ def prepare_run(
         loaded = from_data(before.record.experiment, f"{before.directory}/run.json")
         run_id, out = before.record.run_id, str(Path(before.directory).absolute())
         stage = before.stage
-    plan = make_plan(loaded, team.size, lack_of_mpi(team.comm))
+    plan = make_plan(loaded, team.size, no_mpi)
     if before is not None:
         refuse_other_cases(before.directory, before.record, plan)
     _check_stage(plan, stage)

@@ -33,7 +33,7 @@ from pffbench.phases import UPDATE_PHASES, WRITE_PHASES
 from pffbench.provenance.collect import collect_provenance
 from pffbench.record.lock import RunLock
 from pffbench.run.options import RunOptions
-from pffbench.run.output import make_console
+from pffbench.run.output import make_console, print_json
 from pffbench.run.resources import available_resources, seconds_since_start
 from pffbench.run.runner import Runner, repetition_directory
 from pffbench.run.spec import RunSpec
@@ -190,11 +190,16 @@ class Session:
         from pffbench.record.progress import on_terminal
         from pffbench.run.next_steps import next_steps
         from pffbench.summary.export import print_summary, write_fom, write_summary
+        from pffbench.summary.results import as_data, write_results
         from pffbench.summary.summary import summarise
 
         summary = summarise(recorder.directory)
         write_summary(summary, recorder.directory)
         fom = write_fom(summary, recorder.directory)
+        write_results(summary, recorder.directory)
+        if self.spec.options.json:
+            print_json(as_data(summary))
+            return self._status(recorder)
         watched = on_terminal(os.environ)
         # Wide enough for a table even if the width is unknown, such as in a log.
         console = make_console(120, force_terminal=watched)
@@ -207,8 +212,7 @@ class Session:
             console.print(
                 f"go on with: pffbench run --resume {recorder.directory}", highlight=False
             )
-            return INTERRUPTED
-        if record.status == "written":
+        elif record.status == "written":
             console.print(
                 f"kept until they are read: {record.scratch}\nread them on other nodes with: "
                 f"pffbench run --resume {recorder.directory} --stage read",
@@ -216,7 +220,12 @@ class Session:
         else:
             for line in next_steps(summary, recorder.directory, time.monotonic() - self.began):
                 console.print(line, soft_wrap=True)  # a command is copied as one line
-        return NOT_VALID if record.reasons else VALID
+        return self._status(recorder)
+
+    def _status(self, recorder: Recorder) -> int:
+        if recorder.run_record.status == "interrupted":
+            return INTERRUPTED
+        return NOT_VALID if recorder.run_record.reasons else VALID
 
 
 def _decided(team: Team, options: RunOptions, lock: RunLock) -> RunSpec:
@@ -266,10 +275,12 @@ def _begun(
             spec.stage,
         )
         blocks = spec.plan.experiment.blocks
-        progress = make_progress(options.progress, len(spec.plan.cases), blocks)
+        style = "none" if options.json else options.progress
+        progress = make_progress(style, len(spec.plan.cases), blocks)
+        recorder = open_recorder(spec, record, team, floor, progress, lock)
         if team.size == 1:
             progress.message(more_ranks(options, os.environ, available_processors()))
-        return progress, open_recorder(spec, record, team, floor, progress, lock)
+        return progress, recorder
 
     return made_by_root(team, make) or (None, None)
 

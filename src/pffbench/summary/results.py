@@ -1,0 +1,468 @@
+"""`results.json`: the results of a run as one document for programs, with its JSON Schema.
+
+A document has what `summary.csv`, the headline and the verdict have. Keys may be added within a
+version; one that is removed or gets another meaning raises `Version`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+import msgspec
+
+from pffbench.docstrings import field_descriptions, first_line
+from pffbench.regular_files import write_replacing
+from pffbench.summary.conclusions import cautions, verdict_lines
+from pffbench.summary.export import fom_names
+from pffbench.summary.headline import Answer
+from pffbench.summary.phases import PhaseSummary
+from pffbench.summary.rank_test import Ratio
+from pffbench.summary.summary import CaseSummary, Summary
+from pffbench.text import escape_controls
+
+#: Version of the document.
+Version = Literal[1]
+FILE = "results.json"
+_IDENTIFIER = "https://pffbench.invalid/schemas/results-1.json"
+Total = Literal["write_total", "update_total", "read_total"]
+
+
+class RatioResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A ratio of times with its interval.
+
+    Parameters
+    ----------
+    value : float or None
+        Ratio of the medians.
+    low, high : float or None
+        Interval of the ratio; null where there are too few repetitions for one.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, ratio: Ratio) -> RatioResult:
+        """Convert a ratio; one without an interval has infinite bounds."""
+        bounded = ratio.low > 0 and math.isfinite(ratio.high)
+        low, high = (ratio.low, ratio.high) if bounded else (None, None)
+        return cls(value=_finite(ratio.value), low=low, high=high)
+
+
+class PhaseResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One phase, or total of phases, of a case over the repetitions that count.
+
+    Parameters
+    ----------
+    phase : str
+        Name of the phase, or ``write_total``, ``update_total`` or ``read_total``.
+    repetitions : int
+        Number of repetitions.
+    median_s, min_s, max_s, mad_s : float
+        Median, minimum, maximum and median absolute deviation of the seconds of the job.
+    low_s, high_s : float or None
+        95 % interval of the median; null for fewer than five repetitions.
+    bytes_per_second : float or None
+        Median rate of all ranks together; null where no data move.
+    ratio : RatioResult or None
+        Time over that of the fastest case of the comparison; null where nothing is compared.
+    roof : float or None
+        Part of the speed of raw bytes that was reached; null without a raw transfer.
+    cpu_s : float or None
+        Median processor seconds of all ranks together.
+    warnings : list of str
+        Caveats about the numbers.
+    """
+
+    phase: str
+    repetitions: int
+    median_s: float
+    min_s: float
+    max_s: float
+    mad_s: float
+    low_s: float | None
+    high_s: float | None
+    bytes_per_second: float | None
+    ratio: RatioResult | None
+    roof: float | None
+    cpu_s: float | None
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def of(cls, phase: PhaseSummary) -> PhaseResult:
+        """Convert the summary of a phase."""
+        spread = phase.seconds
+        return cls(
+            phase=phase.phase,
+            repetitions=spread.n,
+            median_s=spread.median,
+            min_s=spread.minimum,
+            max_s=spread.maximum,
+            mad_s=spread.mad,
+            low_s=_finite(spread.low),
+            high_s=_finite(spread.high),
+            bytes_per_second=_finite(phase.rate),
+            ratio=None if phase.ratio is None else RatioResult.of(phase.ratio),
+            roof=_finite(phase.roofline),
+            cpu_s=_finite(phase.cpu_seconds),
+            warnings=tuple(escape_controls(caveat.message) for caveat in phase.warnings),
+        )
+
+
+class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One case of the run.
+
+    Parameters
+    ----------
+    case : str
+        Its name, the same in every run of the same case.
+    fom_name : str
+        Its name in `fom.txt`.
+    group : str
+        Cases of a group move the same bytes in the same boxes and are compared.
+    raw : bool
+        Whether it moves raw bytes, without a format.
+    roofline : bool
+        Whether the program added it, to show the cost of the raw bytes.
+    parameters : dict
+        Parameters of the workload.
+    options : dict
+        Options of the backend.
+    bytes : int
+        Bytes of array data that it writes.
+    stored_as : str
+        How its arrays were stored; empty where it is not known.
+    disk_bytes, disk_files : int or None
+        Size on disk.
+    peak_memory_bytes : int
+        Largest peak memory of a rank.
+    invalid : str
+        Why it takes part in no comparison; empty where it does.
+    phases : list of PhaseResult
+        The phases in their order, then the totals; empty where no repetition counts.
+    """
+
+    case: str
+    fom_name: str
+    group: str
+    raw: bool
+    roofline: bool
+    parameters: dict[str, Any]
+    options: dict[str, Any]
+    bytes: int
+    stored_as: str
+    disk_bytes: int | None
+    disk_files: int | None
+    peak_memory_bytes: int
+    invalid: str
+    phases: tuple[PhaseResult, ...]
+
+    @classmethod
+    def of(cls, case: CaseSummary, entry: dict[str, Any], fom_name: str) -> CaseResult:
+        """Convert the summary of a case.
+
+        Parameters
+        ----------
+        case : CaseSummary
+            The case.
+        entry : dict
+            Its entry in `run.json`.
+        fom_name : str
+            Its name in `fom.txt`.
+        """
+        return cls(
+            case=case.sample.case,
+            fom_name=fom_name,
+            group=case.sample.group,
+            raw=case.raw,
+            roofline=bool(entry.get("roofline", False)),
+            parameters=entry["parameters"],
+            options=entry.get("options", {}),
+            bytes=case.nbytes,
+            stored_as=case.stored_as,
+            disk_bytes=case.disk_bytes,
+            disk_files=case.disk_files,
+            peak_memory_bytes=case.peak_memory,
+            invalid=case.invalid,
+            phases=tuple(PhaseResult.of(phase) for phase in case.phases.values()),
+        )
+
+
+class ContenderResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A format, or a case where only one format is compared, beside the fastest one.
+
+    Parameters
+    ----------
+    name : str
+        Name of the format, or of the case.
+    case : str
+        Its fastest case.
+    standing : {"slower", "equal", "undecided"}
+        Result of the comparison with the fastest one.
+    ratio : RatioResult
+        Its time over that of the fastest one.
+    more_repetitions : int
+        Where undecided: repetitions that would probably decide it; else 0.
+    """
+
+    name: str
+    case: str
+    standing: Literal["slower", "equal", "undecided"]
+    ratio: RatioResult
+    more_repetitions: int
+
+
+class ComparisonResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One comparison of the headline in one total.
+
+    Parameters
+    ----------
+    total : {"write_total", "update_total", "read_total"}
+        The compared total of phases.
+    group : str
+        The compared group.
+    settings : str
+        ``matched``: every library does the same work; ``defaults``: each with its own defaults.
+    compressed : bool
+        Whether the stored data are compressed.
+    fastest : list of str
+        The fastest contender, and those that are equally fast.
+    case : str
+        The fastest case.
+    decided : bool
+        Whether each contender is shown to be slower or equally fast.
+    too_short : bool
+        Whether the times are too short to be measured; nothing is concluded from them then.
+    others : list of ContenderResult
+        The other contenders, fastest first.
+    """
+
+    total: Total
+    group: str
+    settings: str
+    compressed: bool
+    fastest: tuple[str, ...]
+    case: str
+    decided: bool
+    too_short: bool
+    others: tuple[ContenderResult, ...]
+
+    @classmethod
+    def of(cls, answer: Answer) -> ComparisonResult:
+        """Convert an answer of the headline."""
+        others = (
+            ContenderResult(
+                name=other.name,
+                case=other.case,
+                standing=other.standing,
+                ratio=RatioResult.of(other.ratio),
+                more_repetitions=other.needed,
+            )
+            for other in answer.others
+        )
+        return cls(
+            total=cast(Total, answer.total),
+            group=answer.key.group,
+            settings=answer.key.settings,
+            compressed=answer.key.compressed,
+            fastest=answer.fastest,
+            case=answer.case,
+            decided=answer.decided,
+            too_short=answer.too_short,
+            others=tuple(others),
+        )
+
+
+class FormatChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """The contenders that no comparison of a total shows to be slower than another one.
+
+    Parameters
+    ----------
+    total : {"write_total", "update_total", "read_total"}
+        The total.
+    take : list of str
+        Their names; empty where each contender is slower in some comparison.
+    """
+
+    total: Total
+    take: tuple[str, ...]
+
+
+class MachineLoadResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The use of the machine by others.
+
+    Parameters
+    ----------
+    blocks : int
+        Blocks of repetitions that were long enough to judge it.
+    busy_blocks, stolen_blocks : int
+        Blocks in which other processes, or the host of a virtual machine, took much of the
+        processors.
+    busy_others, steal : float
+        Median part of the processors that they took in these blocks, 0 to 1.
+    """
+
+    blocks: int
+    busy_blocks: int
+    stolen_blocks: int
+    busy_others: float
+    steal: float
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """The results of a run of pffbench.
+
+    Parameters
+    ----------
+    format : {"pffbench results"}
+        Kind of the document.
+    version : int
+        Version of the document.
+    run_id : str
+        Name of the run.
+    experiment : str
+        Name of the experiment.
+    question : str
+        The question that the experiment answers.
+    experiment_digest : str or None
+        Equal for equal experiments; null in results of other programs.
+    started : str
+        Begin of the run, in ISO 8601.
+    finished : str or None
+        End of the run; null where it has not ended.
+    status : str
+        ``finished``, ``interrupted``, ``written`` (reads are missing) or ``running``.
+    valid : bool or None
+        Whether every byte read was verified and every cache state proved; null where nothing was
+        verified yet.
+    reasons : list of str
+        Why the run is not valid.
+    remarks : list of str
+        Notes on the run that do not make it invalid.
+    ranks, nodes : int
+        Number of ranks and of nodes.
+    sentences : list of str
+        The lines of the verdict, as on the terminal.
+    warnings : list of str
+        Caveats of the verdict, with remedies.
+    load : MachineLoadResult
+        The use of the machine by others.
+    recommendation : list of FormatChoice
+        What to take for writing, for updating and for reading.
+    comparisons : list of ComparisonResult
+        The headline: the fastest contender of each comparison.
+    cases : list of CaseResult
+        All cases with a repetition that counts.
+    left_out : list of dict
+        Impossible cases that were planned, each with ``case`` and ``reason``.
+    """
+
+    format: Literal["pffbench results"] = "pffbench results"
+    version: Version = 1
+    run_id: str
+    experiment: str
+    question: str
+    experiment_digest: str | None
+    started: str
+    finished: str | None
+    status: str
+    valid: bool | None
+    reasons: tuple[str, ...]
+    remarks: tuple[str, ...]
+    ranks: int
+    nodes: int
+    sentences: tuple[str, ...]
+    warnings: tuple[str, ...]
+    load: MachineLoadResult
+    recommendation: tuple[FormatChoice, ...]
+    comparisons: tuple[ComparisonResult, ...]
+    cases: tuple[CaseResult, ...]
+    left_out: tuple[dict[str, str], ...]
+
+    @classmethod
+    def of(cls, summary: Summary) -> Results:
+        """Convert the summary of a run."""
+        record, load = summary.record, summary.load
+        names = fom_names(record)
+        return cls(
+            run_id=record.run_id,
+            experiment=record.name,
+            question=record.question,
+            experiment_digest=record.experiment_digest,
+            started=record.started,
+            finished=record.finished,
+            status=record.status,
+            valid=record.valid,
+            reasons=tuple(record.reasons),
+            remarks=tuple(record.remarks),
+            ranks=record.ranks,
+            nodes=len(set(record.topology["nodes"])),
+            sentences=tuple(verdict_lines(summary)),
+            warnings=tuple(cautions(summary)),
+            load=MachineLoadResult(
+                blocks=load.blocks,
+                busy_blocks=load.busy,
+                stolen_blocks=load.stolen,
+                busy_others=load.busy_others,
+                steal=load.steal,
+            ),
+            recommendation=tuple(_recommendations(summary)),
+            comparisons=tuple(ComparisonResult.of(answer) for answer in summary.answers),
+            cases=tuple(
+                CaseResult.of(case, record.cases[name], names[name])
+                for case in summary.cases
+                if (name := case.sample.case)
+            ),
+            left_out=tuple(record.left_out),
+        )
+
+
+def _recommendations(summary: Summary) -> Iterator[FormatChoice]:
+    for total in get_args(Total):
+        answers = [a for a in summary.answers if a.total == total and not a.too_short]
+        names = dict.fromkeys(n for a in answers for n in (a.name, *(o.name for o in a.others)))
+        slower = {o.name for a in answers for o in a.others if o.standing == "slower"}
+        if answers:
+            take = tuple(name for name in names if name not in slower)
+            yield FormatChoice(total=total, take=take)
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else value
+
+
+def as_data(summary: Summary) -> dict[str, Any]:
+    """Return the results of a run as plain data."""
+    data: dict[str, Any] = msgspec.to_builtins(Results.of(summary))
+    return data
+
+
+def write_results(summary: Summary, directory: str | Path) -> Path:
+    """Write `results.json` into a results directory and return its path."""
+    path = Path(directory) / FILE
+    write_replacing(path, json.dumps(as_data(summary), allow_nan=False) + "\n")
+    return path
+
+
+def results_schema() -> dict[str, Any]:
+    """Return the JSON Schema of `results.json`, with the descriptions of the docstrings here."""
+    schema: dict[str, Any] = msgspec.json.schema(Results)
+    for kind in (
+        RatioResult, PhaseResult, CaseResult, ContenderResult, ComparisonResult, FormatChoice,
+        MachineLoadResult, Results,
+    ):  # fmt: skip
+        definition = schema["$defs"][kind.__name__]
+        definition["description"] = first_line(kind)
+        for name, text in field_descriptions(kind).items():
+            definition["properties"][name]["description"] = text
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": _IDENTIFIER,
+        "title": "Results of a run of pffbench",
+        **schema,
+    }

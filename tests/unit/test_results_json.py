@@ -1,0 +1,104 @@
+"""`results.json` fits its schema for every shipped experiment, and says what the summary says."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+from drawn_runs import AUTO, USUAL, a_case, a_run, timed_run
+from launch import REPOSITORY, pffbench_cli
+from pffbench.experiment.check import make_plan
+from pffbench.experiment.load import load_experiment
+from pffbench.parallel.clock import Floor
+from pffbench.parallel.topology import Topology
+from pffbench.run.recorder import new_record
+from pffbench.summary.conclusions import verdict_lines
+from pffbench.summary.results import results_schema, write_results
+from pffbench.summary.summary import summarise
+
+#: Those for zarr-python 2 need its environment; the others differ from each other in size alone.
+CONFIGS = [
+    config
+    for config in sorted((REPOSITORY / "configs").rglob("*.yaml"))
+    if config.parent.name != "zarr2" and not config.stem.endswith("-full")
+]
+#: More cases of an experiment have nothing that the first ones lack.
+_MOST_CASES = 30
+
+
+@pytest.fixture(scope="module")
+def validator():
+    schema = results_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def written(directory):
+    """Write the document of a run and return it as other programs read it."""
+    path = write_results(summarise(directory), directory)
+    return json.loads(path.read_text(encoding="ascii"), parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_the_results_of_every_shipped_experiment_fit_the_schema(config, tmp_path, validator):
+    plan = make_plan(load_experiment(str(config)), 4)
+    topology = Topology(["a"] * 4, [0] * 4)
+    record = new_record(plan, str(config), "some-1", str(tmp_path), topology,
+                        Floor(1e-7, 1e-7, 1e-8), 1e9, {}, None, "all")  # fmt: skip
+    cases = dict(list(record.cases.items())[:_MOST_CASES])
+    a_run(tmp_path / "run", cases.items(), repetitions=5, experiment=record.experiment,
+          left_out=record.left_out)  # fmt: skip
+    data = written(tmp_path / "run")
+    validator.validate(data)
+    assert {case["case"] for case in data["cases"]} == set(cases)
+    assert all(case["phases"] for case in data["cases"])
+
+
+def test_the_document_says_what_the_summary_says(tmp_path, validator):
+    formats = (("hdf5", 0.1), ("zarr", 0.3), ("mpiio", 0.09))
+    cases = [a_case(backend) for backend, _ in formats]
+    seconds = {
+        name: ([s * (1 + 0.001 * i) for i in range(10)], [s / 2 + 1e-4 * i for i in range(10)])
+        for (name, _), (_, s) in zip(cases, formats, strict=True)
+    }
+    run = timed_run(tmp_path / "run", seconds, cases, experiment=AUTO)
+    data = written(run)
+    validator.validate(data)
+    assert data["sentences"] == verdict_lines(summarise(run))
+    assert data["recommendation"] == [
+        {"total": "write_total", "take": ["hdf5"]}, {"total": "read_total", "take": ["hdf5"]}
+    ]  # fmt: skip
+    zarr = next(case for case in data["cases"] if case["parameters"]["backend"] == "zarr")
+    total = next(phase for phase in zarr["phases"] if phase["phase"] == "write_total")
+    assert total["ratio"]["low"] < total["ratio"]["value"] < total["ratio"]["high"]
+    assert total["ratio"]["value"] == pytest.approx(3, rel=0.01)
+    assert [case["raw"] for case in data["cases"]] == [False, False, True]
+
+
+def test_a_run_without_a_verdict_or_with_a_failure_fits_the_schema(tmp_path, validator):
+    cases = dict(USUAL)
+    cases[USUAL[0][0]] = cases[USUAL[0][0]] | {"failure": {"phase": "write", "error": "no space"}}
+    run = a_run(tmp_path / "run", cases.items(), status="interrupted", valid=None)
+    data = written(run)
+    validator.validate(data)
+    assert data["valid"] is None
+    assert "no space" in data["cases"][0]["invalid"]
+
+
+def test_a_document_that_lacks_a_key_or_has_a_text_for_a_number_does_not_fit(tmp_path, validator):
+    data = written(a_run(tmp_path / "run", USUAL))
+    assert not validator.is_valid({k: v for k, v in data.items() if k != "cases"})
+    assert not validator.is_valid(data | {"ranks": "four"})
+    assert not validator.is_valid(data | {"version": 2})
+
+
+def test_every_key_of_the_schema_is_explained():
+    for name, definition in results_schema()["$defs"].items():
+        for key, of_key in definition["properties"].items():
+            assert of_key.get("description"), f"{name}.{key}"
+
+
+def test_the_schema_is_printed(tmp_path):
+    assert json.loads(pffbench_cli("schema", "results").stdout) == results_schema()
