@@ -1,4 +1,4 @@
-"""What the words of a summary's tables mean: a line for each word that they use."""
+"""Legend of the terms in the tables of a summary: a line for each term that they use."""
 
 from __future__ import annotations
 
