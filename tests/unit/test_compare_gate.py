@@ -11,7 +11,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib")
 pytest.importorskip("pandas")
 
 from rich.console import Console

@@ -6,8 +6,6 @@ import csv
 
 import pytest
 
-pytest.importorskip("matplotlib")
-
 from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import BYTES, USUAL, a_run
 from pffbench_analysis.scaling import load_series, study

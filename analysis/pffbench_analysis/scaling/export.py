@@ -11,7 +11,7 @@ from pathlib import Path
 from pffbench.errors import UserError
 from pffbench.regular_files import read_regular
 from pffbench_analysis.derived_files import writing
-from pffbench_analysis.saving import save
+from pffbench_analysis.picture import save
 from pffbench_analysis.scaling.figures import figures
 from pffbench_analysis.scaling.points import Over
 from pffbench_analysis.scaling.sentences import summary_lines
