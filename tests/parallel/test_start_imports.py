@@ -11,7 +11,7 @@ pytestmark = pytest.mark.parallel
 
 #: What reads and checks an experiment, describes the software, records and tells.
 OF_RANK_0 = {
-    "yaml", "psutil", "h5py", "rich", "csv", "difflib", "hashlib", "importlib.metadata",
+    "yaml", "psutil", "h5py", "rich", "csv", "hashlib", "importlib.metadata",
     "pffbench.run.prepare", "pffbench.run.recording", "pffbench.experiment.check",
     "pffbench.experiment.load", "pffbench.experiment.sweep", "pffbench.run.recorder",
     "pffbench.provenance.job", "pffbench.record.run_json", "pffbench.record.samples",
@@ -19,7 +19,7 @@ OF_RANK_0 = {
 }  # fmt: skip
 #: What no rank of a run has any use for.
 OF_NONE = {
-    "numpy.testing", "numpy.f2py", "unittest", "pffbench.doctor", "pffbench.data.files",
+    "difflib", "numpy.testing", "numpy.f2py", "unittest", "pffbench.doctor", "pffbench.data.files",
     "pffbench.data.volumes", "pffbench.versioning.workload", "zarr", "netCDF4", "pandas",
 }  # fmt: skip
 
