@@ -41,7 +41,7 @@ cases: [{{workload: hyperslab, shape_per_rank: [16], backend: "{backend}"}}]
 _BACKENDS = ("null", "hdf5")
 #: Packages that a run with hdf5 alone has no use for.
 NEEDLESS = (
-    "zarr", "numcodecs", "netCDF4", "tensorstore", "pffbench_analysis", "pandas", "matplotlib",
+    "zarr", "numcodecs", "netCDF4", "tensorstore", "pffbench_analysis", "pandas", "vl_convert",
     "altair", "vl_convert", "jinja2", "scipy", "xarray",
 )  # fmt: skip
 

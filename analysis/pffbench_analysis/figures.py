@@ -1,229 +1,132 @@
-"""Drawing of charts with matplotlib objects, without windows or global state."""
+"""Figures of a chart: medians with intervals and repetitions, a row for each case."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING
-
-import matplotlib as mpl
-import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
-from matplotlib.transforms import ScaledTranslation
+from typing import Any
 
 from pffbench_analysis.charts import CaseMedian, Chart, Panel, dots_each, kept
-from pffbench_analysis.framing import Words, page
-from pffbench_analysis.style import INK, RC, colour, pale, plain, short
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_PITCH = 0.19
-
-
-def draw(chart: Chart, words: Words) -> Figure:
-    """Draw a chart; each axes is a panel, with its phase as ``gid``."""
-    with mpl.rc_context(RC):
-        columns = _columns(len(chart.panels))
-        rows = math.ceil(len(chart.panels) / columns)
-        places = row_places(chart)
-        panel_height = _PITCH * (places[-1] + 1.6) + 0.3
-        figure = page(chart.heading, words, rows * panel_height + 0.45)
-        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
-        axes = list(grid)
-        for panel, ax in zip(chart.panels, axes, strict=False):
-            _draw_panel(ax, panel, chart, places)
-        for ax in axes[len(chart.panels) :]:
-            ax.set_visible(False)
-        _scale(chart, axes, columns)
-    return figure
+from pffbench_analysis.picture import Picture, PicturePanel, Words
+from pffbench_analysis.specs import (
+    INK,
+    PAPER,
+    ROW,
+    Spec,
+    Values,
+    at,
+    intervals,
+    layer,
+    log_scale,
+    looks,
+    number_axis,
+    panel,
+    points,
+    row_axis,
+    rules,
+    texts,
+    written,
+)
+from pffbench_analysis.style import colour, plain, short
 
 
-def _columns(panels: int) -> int:
-    return min(panels, 2 if panels <= 2 else 3)
+def draw(chart: Chart, words: Words) -> Picture:
+    """Return the figure of a chart; each panel is a phase, all with one axis."""
+    marks = [v for p in chart.panels for v in _drawn(p)]
+    is_log = any(v > 0 for v in marks)
+    x = number_axis(f"{chart.unit}, logarithmic" if is_log else chart.unit, log_scale(marks))
+    rows = [f"{i} {plain(label)}" for i, label in enumerate(chart.labels)]
+    most = dots_each(sum(len(panel.drawn) for panel in chart.panels))
+    panels = [PicturePanel(p.heading, _panel(p, x, rows, most)) for p in chart.panels]
+    columns = 2 if len(panels) <= 2 else 3
+    return Picture(chart.heading, words, tuple(panels), columns, names=chart.labels)
 
 
-def row_places(chart: Chart) -> list[float]:
-    """Return the row of each case, from the top, with a gap between backends."""
-    names = [_backend_at(chart, i) for i in range(len(chart.labels))]
-    gaps = np.cumsum([0.0] + [0.35 * (a != b) for a, b in pairwise(names)])
-    return [float(i + gap) for i, gap in enumerate(gaps)]
+def medians_spec(
+    medians: Values,
+    dots: Values,
+    limit: Values,
+    x: Spec,
+    rows: list[str] | str,
+    height: int | str,
+    description: str = "",
+) -> Spec:
+    """Return the specification of medians, with intervals, repetitions and a bound.
 
-
-def _backend_at(chart: Chart, place: int) -> str:
-    found = (panel.medians[place] for panel in chart.panels)
-    return next((median.backend for median in found if median is not None), "")
-
-
-def _draw_panel(ax: Axes, panel: Panel, chart: Chart, places: Sequence[float]) -> None:
-    prepare_rows(ax, panel.heading, [plain(label) for label in chart.labels], places)
-    rows = list(zip(panel.medians, places, strict=True))
-    there = [(median, place) for median, place in rows if median is not None]
-    _draw_repetitions(ax, there, dots_each(sum(len(panel.drawn) for panel in chart.panels)))
-    _draw_whiskers(ax, there)
-    for square in (False, True):
-        alike = [one for one in there if (one[0].transfer == "collective") == square]
-        _draw_medians(ax, alike, "s" if square else "o")
-    for median, place in rows:
-        mark = "" if median is None else "†" * median.below_resolution
-        say(ax, place, "–" if median is None else short(median.value) + mark)
-    if panel.limit is not None:
-        line = ax.axvline(panel.limit, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=2)
-        line.set_gid("roofline")
-
-
-def prepare_rows(ax: Axes, heading: str, labels: Sequence[str], places: Sequence[float]) -> None:
-    """Set up axes with a heading and a labelled row for each case, from the top."""
-    ax.set_gid(heading)
-    ax.set_title(heading, loc="left", fontsize=8.5, fontweight="bold", pad=4)
-    ax.set_yticks(list(places), list(labels))
-    ax.tick_params(axis="y", length=0)
-    ax.set_ylim(places[-1] + 0.7, -0.7)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(axis="x", color="#E2E2E2", linewidth=0.6)
-    ax.set_axisbelow(True)
-
-
-#: Medians and their rows. One call draws all of a panel: hundreds would take seconds.
-Placed = Sequence[tuple[CaseMedian, float]]
-
-
-def _draw_medians(ax: Axes, placed: Placed, marker: str) -> None:
-    """Draw medians; hollow for a single repetition, which shows no noise."""
-    if not placed:
-        return
-    ax.scatter(
-        [median.value for median, _ in placed],
-        [place for _, place in placed],
-        s=34,
-        marker=marker,
-        color=[_face(median) for median, _ in placed],
-        edgecolors=[
-            INK if len(median.repetitions) > 1 else colour(median.backend) for median, _ in placed
-        ],
-        linewidths=[0.7 if len(median.repetitions) > 1 else 1.5 for median, _ in placed],
-        zorder=5,
-        gid="medians",
-    )
-
-
-def _face(median: CaseMedian) -> str | tuple[float, float, float]:
-    own = colour(median.backend)
-    if len(median.repetitions) == 1:
-        return "white"
-    return pale(own) if median.settings == "defaults" and not median.raw else own
-
-
-def _draw_whiskers(ax: Axes, placed: Placed) -> None:
-    """Draw intervals with caps, and thin lines for the range where there is no interval."""
-    sure = [(median, place) for median, place in placed if median.has_interval]
-    if sure:
-        drawn = ax.errorbar(
-            [median.value for median, _ in sure],
-            [place for _, place in sure],
-            xerr=np.transpose([(e.value - e.low, e.high - e.value) for e, _ in sure]),
-            ecolor=INK,
-            elinewidth=1.2,
-            capsize=3,
-            capthick=1.2,
-            fmt="none",
-            zorder=4,
-        )
-        drawn[2][0].set_gid("intervals")
-    few = [(e, place) for e, place in placed if not e.has_interval and len(e.repetitions) > 1]
-    if few:
-        ax.hlines(
-            [place for _, place in few],
-            [median.low for median, _ in few],
-            [median.high for median, _ in few],
-            colors=INK,
-            linewidths=0.7,
-            zorder=4,
-            gid="ranges",
-        )
-
-
-def _draw_repetitions(ax: Axes, placed: Placed, most: int) -> None:
-    """Draw at most a given number of repetitions of each median, the first one uppermost."""
-    several = [(median, place) for median, place in placed if len(median.repetitions) > 1]
-    if not several:
-        return
-    across, down, faces = [], [], []
-    for median, place in several:
-        points = [median.repetitions[i] for i in kept(median.repetitions, most)]
-        across.append(np.array(points))
-        down.append(place + np.linspace(-0.3, 0.3, len(points)))
-        faces += [colour(median.backend)] * len(points)
-    ax.scatter(
-        np.concatenate(across),
-        np.concatenate(down),
-        s=5,
-        color=faces,
-        alpha=0.6,
-        linewidths=0,
-        zorder=3,
-        gid="repetitions",
-    )
-
-
-def say(ax: Axes, place: float, text: str) -> None:
-    """Write the value of a row in the margin on the right."""
-    right = ax.get_yaxis_transform() + ScaledTranslation(3 / 72, 0, ax.figure.dpi_scale_trans)
-    ax.text(1.0, place, text, transform=right, va="center", fontsize=7, color=INK)
-
-
-def _scale(chart: Chart, axes: Sequence[Axes], columns: int) -> None:
-    """Give all panels one logarithmic axis of values."""
-    drawn = [median for panel in chart.panels for median in panel.drawn]
-    limits = [panel.limit for panel in chart.panels if panel.limit is not None]
-    values = [v for e in drawn for v in (e.value, e.low, e.high, *e.repetitions)]
-    marks = [v for v in (*values, *limits) if 0 < v < math.inf]
-    shared = axes[0]  # the axis is shared: a setting of one holds for all
-    if marks:
-        for ax in axes:
-            ax.set_xscale("log", nonpositive="clip")
-        low, high = min(marks), max(marks)
-        room = max((high / low) ** 0.04, 1.04)
-        show_ticks(shared, low / room, high * room, 5)
-    else:  # a clock that moves in steps longer than every phase
-        shared.set_xlim(0, 1)
-        shared.xaxis.set_major_locator(MaxNLocator(5))
-    for i, ax in enumerate(axes[: len(chart.panels)]):
-        if i + columns >= len(chart.panels):
-            ax.set_xlabel(f"{chart.unit}, logarithmic axis" if marks else chart.unit, fontsize=8)
-            ax.tick_params(axis="x", labelbottom=True)
-
-
-def show_ticks(ax: Axes, low: float, high: float, most: int) -> None:
-    """Bound the logarithmic axis of values and mark round numbers on it."""
-    ax.set_xlim(low, high)
-    ax.xaxis.set_major_locator(FixedLocator(log_ticks(low, high, most)))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-
-
-def log_ticks(low: float, high: float, most: int) -> list[float]:
-    """Return round numbers between two bounds, to fit.
-
-    They are 1-2-5, 1-3, decades or fewer; multiples of one step where the bounds are too close to
-    have three of these between them.
+    Parameters
+    ----------
+    medians : list of dict or str
+        ``row``, ``value``, ``low``, ``high``, ``sure`` (whether these are an interval), ``text``
+        and looks; ``low`` is None for one repetition.
+    dots : list of dict or str
+        ``row``, ``value``, ``fill`` and ``order`` (0 to 1, from the top of the row).
+    limit : list of dict or str
+        At most one: ``value`` and ``text``.
+    x, rows
+        The axes.
+    height : int or str
+        Of the panel, in pixels.
+    description : str
+        What the panel shows, for those who do not see it.
     """
-    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for factors in ((1, 2, 5), (1, 3), (1,)):
-        ticks = [f * 10.0**e for e in exponents for f in factors if low <= f * 10.0**e <= high]
-        if len(ticks) <= most:
-            break
-    ticks = ticks[:: math.ceil(len(ticks) / most) or 1]
-    return ticks if len(ticks) > 2 or low >= high else _steps(low, high, most)
+    y = row_axis(rows)
+    order = {"field": "order", "type": "quantitative", "scale": {"domain": [0, 1]}}
+    repetitions = {"x": at(x, "value"), "y": y, "yOffset": order, **looks("fill")}
+    dot = {"type": "circle", "size": 16, "opacity": 0.7, "strokeWidth": 0}
+    bound = {"x": at(x, "value")}
+    layers = [
+        layer("repetitions", dot, dots, repetitions),
+        rules("roofline", limit, bound, strokeDash=[5, 4], strokeWidth=1.3),
+        texts("roofline_name", limit, at(x, "value"), {"value": 0}, align="center", dx=0, dy=-8),
+        *intervals(medians, x, y),
+        points("medians", medians, at(x, "value"), y, keep="isValid(datum.value)"),
+        written(medians, y),
+    ]
+    return panel(layers, height, description, top=18 if limit else 4)
 
 
-def _steps(low: float, high: float, most: int) -> list[float]:
-    """Return the multiples of the smallest round step that are few enough."""
-    exponent = math.floor(math.log10(high - low)) - 1
-    for step in (f * 10.0**e for e in range(exponent, exponent + 3) for f in (1, 2, 5)):
-        numbers = range(math.ceil(low / step), math.floor(high / step) + 1)
-        if len(numbers) <= most:
-            break
-    return [n * step for n in numbers]
+def _drawn(panel: Panel) -> list[float]:
+    values = [v for e in panel.drawn for v in (e.value, e.low, e.high, *e.repetitions)]
+    return values if panel.limit is None else [*values, panel.limit]
+
+
+def _panel(panel: Panel, x: Spec, rows: list[str], most: int) -> Spec:
+    medians, dots = [], []
+    for row, median in zip(rows, panel.medians, strict=True):
+        if median is None:
+            medians.append({"row": row, "value": None, "low": None, "text": "–"})
+            continue
+        medians.append({"row": row, **_median(median)})
+        dots += [{"row": row, **dot} for dot in _dots(median, most)]
+    limit = [] if panel.limit is None else [{"value": panel.limit, "text": "raw"}]
+    return medians_spec(medians, dots, limit, x, rows, ROW * len(rows))
+
+
+def _median(median: CaseMedian) -> dict[str, Any]:
+    own = colour(median.backend)
+    several = len(median.repetitions) > 1
+    return {
+        "value": median.value,
+        "low": median.low if several else None,
+        "high": median.high if several else None,
+        "sure": median.has_interval,
+        "text": short(median.value) + "†" * median.below_resolution,
+        "fill": own if several else PAPER,
+        "stroke": INK if several else own,
+        "weight": 0.8 if several else 2,
+        "shape": "square" if median.transfer == "collective" else "circle",
+        "opacity": 0.45 if median.settings == "defaults" and not median.raw else 1,
+    }
+
+
+def _dots(median: CaseMedian, most: int) -> list[dict[str, Any]]:
+    """Return at most a given number of repetitions, the first one uppermost."""
+    places = kept(median.repetitions, most) if len(median.repetitions) > 1 else []
+    return [
+        {
+            "value": median.repetitions[i],
+            "fill": colour(median.backend),
+            "order": (n + 1) / (len(places) + 1),
+        }
+        for n, i in enumerate(places)
+        if math.isfinite(median.repetitions[i])
+    ]

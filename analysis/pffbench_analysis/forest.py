@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
-
-import matplotlib as mpl
-from matplotlib.figure import Figure
+from collections.abc import Sequence
+from typing import Any
 
 from pffbench.summary.conclusions import interval, number
 from pffbench_analysis.answer import AnswerPanel, AnswerRow
-from pffbench_analysis.figures import prepare_rows, say, show_ticks
-from pffbench_analysis.framing import Words, page
-from pffbench_analysis.style import INK, RC, colour, short
+from pffbench_analysis.picture import Picture, PicturePanel, Words
+from pffbench_analysis.specs import (
+    INK,
+    ROW,
+    Spec,
+    at,
+    band,
+    headings,
+    layer,
+    log_scale,
+    number_axis,
+    panel,
+    point,
+    points,
+    row_axis,
+    rules,
+    written,
+)
+from pffbench_analysis.style import colour, plain, short
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+_SHAPES = {
+    "fastest": "diamond", "ahead": "diamond", "slower": "circle", "equal": "square",
+    "undecided": "circle",
+}  # fmt: skip
+_STANDINGS = {
+    "fastest": "fastest", "ahead": "smallest median, not decided", "slower": "slower",
+    "equal": "equally fast", "undecided": "not decided",
+}  # fmt: skip
 
-_PITCH = 0.21
-#: Markers by standing.
-_MARKERS = {"fastest": "D", "ahead": "D", "slower": "o", "equal": "s", "undecided": "o"}
 
-
-def draw_answer(panels: Sequence[AnswerPanel], margin: float, words: Words) -> Figure:
-    """Draw the answer; each axes is a panel, with its total as ``gid``.
+def draw_answer(panels: Sequence[AnswerPanel], margin: float, words: Words) -> Picture:
+    """Return the figure of the answer.
 
     Parameters
     ----------
@@ -35,114 +50,99 @@ def draw_answer(panels: Sequence[AnswerPanel], margin: float, words: Words) -> F
     words : Words
         Text around the panels.
     """
-    rows = {row.key: row for panel in panels for row in panel.rows}
-    places = _places(rows.values())
-    bounds = _bounds(panels, margin)
-    with mpl.rc_context(RC):
-        lines = math.ceil(len(panels) / 2)
-        height = _PITCH * (max(places.values()) + 1.6) + 0.3
-        figure = page("How many times as long as the fastest", words, lines * height + 0.5)
-        grid = figure.subplots(lines, min(2, len(panels)), sharex=True, sharey=True, squeeze=False)
-        for panel, ax in zip(panels, grid.flat, strict=False):
-            prepare_rows(ax, panel.heading, [rows[k].name for k in places], [*places.values()])
-            _draw_panel(ax, panel, places, margin, bounds)
-            _name_comparisons(ax, rows, places)
-        for ax in grid.flat[len(panels) :]:
-            ax.set_visible(False)
-        grid.flat[0].set_xscale("log")
-        show_ticks(grid.flat[0], *bounds, 6)
-        for ax in grid.flat[max(0, len(panels) - 2) : len(panels)]:
-            ax.set_xlabel("time over the smallest median, logarithmic axis", fontsize=8)
-            ax.tick_params(axis="x", labelbottom=True)
-    return figure
+    names = tuple(row.name for panel in panels for row in panel.rows)
+    drawn = tuple(answer_specs(panels, margin))
+    return Picture("How many times as long as the fastest", words, drawn, names=names)
 
 
-def _places(rows: Iterable[AnswerRow]) -> dict[tuple[int, str], float]:
-    """Return the row of each contender, from the top; named comparisons have a line above."""
-    places: dict[tuple[int, str], float] = {}
-    at, before = 0.0, -1
-    for row in sorted({row.key: row for row in rows}.values(), key=lambda row: row.key):
-        if row.key[0] != before:
-            at += (1.0 if row.comparison else 0.0) + (0.3 if places else 0.0)
-            before = row.key[0]
-        places[row.key] = at
-        at += 1
-    return places
-
-
-def _bounds(panels: Sequence[AnswerPanel], margin: float) -> tuple[float, float]:
-    """Return the ends of the axis, which hold the band and all finite values."""
+def answer_specs(panels: Sequence[AnswerPanel], margin: float) -> list[PicturePanel]:
+    """Return the panels of the answer, for files and for the page."""
     ratios = [row.ratio for panel in panels for row in panel.rows]
-    values = [v for r in ratios for v in (r.low, r.value, r.high) if 0 < v < math.inf]
-    low, high = min(*values, 1 / (1 + margin)), max(*values, 1 + margin)
-    room = (high / low) ** 0.06
-    return low / room, high * room
+    ends = [v for ratio in ratios for v in (ratio.low, ratio.value, ratio.high)]
+    scale = log_scale([*ends, 1 / (1 + margin), 1 + margin], 0.06)
+    return [PicturePanel(panel.heading, _panel(panel, margin, scale)) for panel in panels]
 
 
-def _draw_panel(
-    ax: Axes,
-    panel: AnswerPanel,
-    places: Mapping[tuple[int, str], float],
-    margin: float,
-    bounds: tuple[float, float],
-) -> None:
-    ax.set_gid(panel.total)
-    ax.axvspan(1 / (1 + margin), 1 + margin, color="#E6E6E6", linewidth=0, zorder=0, gid="band")
-    ax.axvline(1, color=INK, linewidth=0.8, zorder=1, gid="one")
-    there = [(row, places[row.key]) for row in panel.rows]
-    _draw_intervals(ax, there, bounds)
-    for row, place in there:
-        if math.isfinite(row.ratio.value):
-            _draw_mark(ax, row, place)
-        say(ax, place, _value(row))
-
-
-def _name_comparisons(
-    ax: Axes, rows: Mapping[tuple[int, str], AnswerRow], places: Mapping[tuple[int, str], float]
-) -> None:
-    first: dict[int, tuple[int, str]] = {}
-    for key in places:
-        first.setdefault(key[0], key)
-    for key in first.values():
-        ax.text(
-            0.01, places[key] - 0.9, rows[key].comparison, transform=ax.get_yaxis_transform(),
-            fontsize=7.2, fontweight="bold", va="center",
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
-        )  # fmt: skip
-
-
-def _draw_intervals(
-    ax: Axes, placed: Sequence[tuple[AnswerRow, float]], bounds: tuple[float, float]
-) -> None:
-    """Draw intervals with caps; one without a bound ends with an arrow at the end of the axis."""
-    found = [(row.ratio, place) for row, place in placed if not row.is_first]
-    if not found:
-        return
-    ends = [(max(r.low, bounds[0]), min(r.high, bounds[1]), place) for r, place in found]
-    lows, highs, at = zip(*ends, strict=True)
-    ax.hlines(at, lows, highs, colors=INK, linewidths=1.2, zorder=3, gid="intervals")
-    for marker, edge, values in (("<", bounds[0], lows), (">", bounds[1], highs)):
-        for value, place in zip(values, at, strict=True):
-            goes_on = value == edge
-            ax.plot(
-                value, place, marker=marker if goes_on else "|", markersize=4.5 if goes_on else 6,
-                color=INK, markeredgewidth=1.1, zorder=3, clip_on=not goes_on,
-            )  # fmt: skip
-
-
-def _draw_mark(ax: Axes, row: AnswerRow, place: float) -> None:
-    own = colour(row.backend)
-    is_open = row.standing in ("ahead", "undecided")
-    ax.scatter(
-        [row.ratio.value], [place], s=36, marker=_MARKERS[row.standing],
-        color="white" if is_open else own, edgecolors=own if is_open else INK,
-        linewidths=1.6 if is_open else 0.7, zorder=4, gid=row.standing, label=row.name,
-    )  # fmt: skip
-
-
-def _value(row: AnswerRow) -> str:
+def row_facts(row: AnswerRow, heading: str) -> dict[str, str]:
+    """Return what is known of a contender, in words."""
+    facts = {"format": row.name, "fastest case": row.case, "in": heading}
+    if row.comparison:
+        facts["comparison"] = row.comparison
+    facts |= {"standing": _STANDINGS[row.standing], "median": _seconds(row.seconds)}
     if not row.is_first:
-        return f"{number(row.ratio.value)} ({interval(row.ratio)})"
-    long = row.seconds >= 1
-    seconds = f"{short(row.seconds)} s" if long else f"{short(1e3 * row.seconds)} ms"
-    return f"{'fastest' if row.standing == 'fastest' else 'ahead'}, {seconds}"
+        facts |= {"times as long": _ratio(row), "repetitions": f"{row.ratio.n}"}
+    if row.needed:
+        facts["would decide it"] = f"about {row.needed} repetitions"
+    return facts
+
+
+def _panel(found: AnswerPanel, margin: float, scale: Spec) -> Spec:
+    rows: list[str] = []
+    titles: list[dict[str, Any]] = []
+    for row in found.rows:
+        title = f"{row.key[0]} "
+        if row.comparison and title not in rows:
+            rows.append(title)
+            titles.append({"row": title, "text": row.comparison})
+        rows.append(_id(row))
+    values = [_values(row, found.heading, scale["domain"]) for row in found.rows]
+    x = number_axis("time over the smallest median, logarithmic", scale)
+    y = row_axis(rows)
+    ends = {"x": at(x, "low"), "x2": {"field": "high"}, "y": y}
+    cap = {"type": "tick", "thickness": 1.8, "size": 10, "color": INK}
+    arrow = {"type": "point", "shape": "triangle-right", "size": 60, "filled": True, "color": INK}
+    layers = [
+        *band(margin, x),
+        rules("intervals", values, ends, "isValid(datum.low)", strokeWidth=1.8),
+    ]
+    for end, angle in (("low", 180), ("high", 0)):
+        encoding = {"x": at(x, end), "y": y}
+        bounded, open_ = f"datum.{end}_ends", f"isValid(datum.low) && !datum.{end}_ends"
+        layers += [
+            layer(f"caps_{end}", cap, values, encoding, keep=f"isValid(datum.low) && {bounded}"),
+            layer(f"arrows_{end}", {**arrow, "angle": angle}, values, encoding, keep=open_),
+        ]
+    layers += [
+        points("ratios", values, at(x, "ratio"), y, 130, "isValid(datum.ratio)"),
+        written(values, y),
+        *headings(titles, y),
+    ]
+    told = ", ".join(f"{row.comparison} {row.name} {_text(row)}".strip() for row in found.rows)
+    return panel(layers, ROW * len(rows), f"{found.heading}: {told}")
+
+
+def _id(row: AnswerRow) -> str:
+    return f"{row.key[0]} {plain(row.name)}"
+
+
+def _values(row: AnswerRow, heading: str, bounds: Sequence[float]) -> dict[str, Any]:
+    ratio = row.ratio
+    filled = row.standing not in ("ahead", "undecided")
+    return {
+        "row": _id(row),
+        "standing": row.standing,
+        "ratio": ratio.value if math.isfinite(ratio.value) else None,
+        "low": None if row.is_first else max(ratio.low, bounds[0]),
+        "high": None if row.is_first else min(ratio.high, bounds[1]),
+        "low_ends": ratio.low > bounds[0],
+        "high_ends": ratio.high < bounds[1],
+        "text": _text(row),
+        "told": row_facts(row, heading),
+        **point(colour(row.backend), filled=filled, shape=_SHAPES[row.standing]),
+    }
+
+
+def _text(row: AnswerRow) -> str:
+    if row.is_first:
+        return f"{'fastest' if row.standing == 'fastest' else 'ahead'}, {_seconds(row.seconds)}"
+    return _ratio(row)
+
+
+def _ratio(row: AnswerRow) -> str:
+    if not math.isfinite(row.ratio.value):
+        return "–"
+    return f"{number(row.ratio.value)} ({interval(row.ratio)})"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{short(seconds)} s" if seconds >= 1 else f"{short(1e3 * seconds)} ms"

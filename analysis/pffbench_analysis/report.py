@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
-
-from matplotlib.figure import Figure
 
 from pffbench.errors import UserError
 from pffbench.regular_files import make_own_directory
@@ -27,14 +24,13 @@ from pffbench_analysis.charts import charts, differences
 from pffbench_analysis.derived_files import slug, writing
 from pffbench_analysis.figures import draw
 from pffbench_analysis.forest import draw_answer
-from pffbench_analysis.framing import Words
 from pffbench_analysis.page import write_page
 from pffbench_analysis.pareto.command import write_pareto
+from pffbench_analysis.picture import Picture, Words, save
 from pffbench_analysis.published.writing import write_published
 from pffbench_analysis.runs import readable, readable_joined
-from pffbench_analysis.saving import Drawing, save, save_all
 
-__all__ = ["drawings", "figures", "file_names", "report", "report_joined", "save"]
+__all__ = ["figures", "file_names", "report", "report_joined", "save"]
 
 
 def report(runs: Sequence[str | Path]) -> Iterator[Path]:
@@ -92,21 +88,16 @@ def _report(directory: Path, summary: Summary) -> Iterator[Path]:
     write_summary(summary, directory)
     yield from (directory / "summary.csv", directory / "summary.md", write_fom(summary, directory))
     yield write_results(summary, directory)
-    saved = save_all(list(drawings(summary)), plots)
     yield from write_published(summary, directory)
     yield from write_pareto(summary, directory)
     page = write_page(summary, directory, _common(summary))
-    yield from saved
+    for name, picture in figures(summary):
+        yield from save(picture, plots / name, links=False)
     yield page
 
 
-def figures(summary: Summary) -> Iterator[tuple[str, Figure]]:
-    """Draw all figures, and name them."""
-    return ((drawing.name, drawing.figure()) for drawing in drawings(summary))
-
-
-def drawings(summary: Summary) -> Iterator[Drawing]:
-    """Yield the figures to draw.
+def figures(summary: Summary) -> Iterator[tuple[str, Picture]]:
+    """Yield the names and figures.
 
     The answer of the run comes first, then a figure for each group of phases of each comparison.
     """
@@ -118,8 +109,7 @@ def drawings(summary: Summary) -> Iterator[Drawing]:
             footnote=footnote(summary),
             stamp=stamp(summary),
         )
-        marks = sum(len(panel.rows) for panel in panels)
-        yield Drawing("answer", partial(draw_answer, panels, margin_of(summary), words), marks)
+        yield "answer", draw_answer(panels, margin_of(summary), words)
     differs = differences(_common(summary))
     names = file_names(summary)
     for group, cases in summary.groups.items():
@@ -131,8 +121,7 @@ def drawings(summary: Summary) -> Iterator[Drawing]:
                 footnote=footnote(summary),
                 stamp=stamp(summary),
             )
-            marks = sum(len(panel.drawn) for panel in chart.panels)
-            yield Drawing(f"{names[group]}-{chart.name}", partial(draw, chart, words), marks)
+            yield f"{names[group]}-{chart.name}", draw(chart, words)
 
 
 def _common(summary: Summary) -> dict[str, dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Any
 
 #: The palette of Okabe and Ito (2008), safe for colour-blind readers; raw bytes are greys.
 _COLOURS = {
@@ -32,22 +31,6 @@ _OTHERS = ("#332288", "#882255", "#44AA99", "#AA4499", "#DDCC77", "#88CCEE", "#1
 INK = "#222222"
 PALE_INK = "#666666"
 ALARM = "#D55E00"
-#: Matplotlib settings for figures: text is never parsed as mathematics, and names inside an SVG
-#: are reproducible.
-RC: Any = {
-    "text.parse_math": False,
-    "svg.hashsalt": "pffbench",
-    "svg.fonttype": "path",
-    "font.family": "DejaVu Sans",
-    "font.size": 8.0,
-    "axes.edgecolor": PALE_INK,
-    "axes.linewidth": 0.7,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.unicode_minus": False,
-}
 
 
 def colour(backend: str) -> str:
@@ -56,12 +39,6 @@ def colour(backend: str) -> str:
         return _COLOURS[backend]
     number = int.from_bytes(hashlib.sha256(backend.encode()).digest()[:4], "big")
     return _OTHERS[number % len(_OTHERS)]
-
-
-def pale(colour_: str) -> tuple[float, float, float]:
-    """Return a colour mixed with white, which stands for a library's defaults."""
-    red, green, blue = (int(colour_[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return (red + 1.2) / 2.2, (green + 1.2) / 2.2, (blue + 1.2) / 2.2
 
 
 def plain(text: str) -> str:

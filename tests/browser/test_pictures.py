@@ -35,7 +35,7 @@ def with_invalid_case(directory, cases, name):
 def test_the_answer_is_drawn_before_any_table(browser, page):
     browser.open(page)
     told = json.loads(browser.text("#data"))
-    rows = [row for panel in told["answer"]["panels"] for row in panel["rows"]]
+    rows = told["answer"]["numbers"]
     points = browser.marks(MEDIANS_OF.format("answer"))
     assert sorted(float(point[RATIO]) for point in points) == pytest.approx(
         sorted(row["ratio"] for row in rows)

@@ -217,7 +217,7 @@ def test_a_shipped_run_is_read_reported_and_compared(name, tmp_path):
 def test_reading_needs_neither_mpi_nor_what_draws(tmp_path):
     for copy in ("first", "second"):
         shutil.copytree(SHIPPED, tmp_path / copy)
-    without = ("mpi4py", "matplotlib", "vl_convert")
+    without = ("mpi4py", "vl_convert")
     for command in (["recommend", "first"], ["compare", "first", "second"],
                     ["report", "--fom", "first"]):  # fmt: skip
         told = pffbench("none", *command, cwd=tmp_path, without=without, mpi=False)

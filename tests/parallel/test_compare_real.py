@@ -8,7 +8,6 @@ import pytest
 
 import launch
 
-pytest.importorskip("matplotlib")
 pytest.importorskip("pandas")
 
 pytestmark = pytest.mark.parallel

@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-pytest.importorskip("matplotlib")
-
 from launch import pffbench_cli, run_experiment
 from pffbench_analysis.scaling import load_series
 

@@ -11,7 +11,7 @@ import yaml
 from launch import REPOSITORY, entries_below, environment, pffbench_cli, run
 from pffbench.cli import with_command
 
-HEAVY = ("mpi4py.MPI", "h5py", "netCDF4", "zarr", "pandas", "matplotlib")
+HEAVY = ("mpi4py.MPI", "h5py", "netCDF4", "zarr", "pandas", "vl_convert")
 
 
 def modules_of(*arguments):
@@ -42,7 +42,7 @@ def test_a_run_loads_only_the_libraries_of_its_backends(tmp_path):
     modules = modules_of("run", tmp_path / "x.yaml", "--out", tmp_path / "out",
                          "--scratch", tmp_path, "--progress", "none")  # fmt: skip
     assert {"h5py", "mpi4py.MPI"} <= modules
-    assert not modules & {"zarr", "numcodecs", "netCDF4", "matplotlib", "pandas"}
+    assert not modules & {"zarr", "numcodecs", "netCDF4", "vl_convert", "pandas"}
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "doctor", "report", "schema", "backends"])

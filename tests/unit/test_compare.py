@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
+import re
 
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib")
 pytest.importorskip("pandas")
 
 from PIL import Image
@@ -16,7 +17,7 @@ from rich.console import Console
 
 from drawn_times import NOISES, drawn
 from pffbench.errors import UserError
-from pffbench_analysis.compare import Verdict, compare, compare_runs
+from pffbench_analysis.compare import RowChoice, Verdict, compare, compare_runs
 from pffbench_analysis.compare.forest import forest
 from pffbench_analysis.runs import Run
 from timed_runs import BYTES, CASES, FORMATS, Maker, a_case, in_memory
@@ -274,6 +275,47 @@ def test_differing_provenance_is_listed(make):
     assert "versions that differ: h5py 3.12 → 3.13" in printed(base, new)
 
 
+def test_only_rows_with_a_difference_are_shown_unless_asked(make):
+    gzip = make(seed=2, noise=0.005, factor=lambda case, _: 1.2 if "gzip" in case else 1.0)
+    base = make(seed=1, noise=0.005)
+
+    def rows(**how):
+        text = printed(base, gzip, rows=RowChoice(**how))
+        lines = (line for line in text.splitlines() if re.match(r" ?\w.* write_total ", line))
+        return [line.split() for line in lines]
+
+    different, every, faster = rows(), rows(all_rows=True), rows(only="faster")
+    assert different
+    assert {row[-1] for row in different} == {"slower"}
+    assert len(every) > len(different)
+    assert faster == []
+    ratios = [float(row[row.index("ms") + 3]) for row in rows(sort="ratio")]
+    assert ratios == sorted(ratios, reverse=True)
+
+
+def test_the_control_is_no_case_among_others(make):
+    """Raw rows say that the machine changed, first of all; they are in no count of cases."""
+    slow = make(seed=2, noise=0.005, factor=lambda case, _: 1.5 if "posix" in case else 1.0)
+    lines = printed(make(seed=1, noise=0.005), slow).splitlines()
+    assert lines[1].startswith("• the machine itself changed: raw bytes take 1.5")
+    assert lines[2] == "• cases × phases: 24 no difference shown"
+
+
+def test_json_has_the_content_of_the_text(make, capsys):
+    base, new = make(seed=1), make(seed=2, factor=1.3)
+    status, _ = compare(base, [new], allowed=0.05, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["format"], told["version"], told["status"]) == ("pffbench compare", 1, status)
+    (one,) = told["comparisons"]
+    text = " ".join(printed(base, new, allowed=0.05).split())
+    assert all(sentence in text for sentence in (*one["sentences"], *told["gate"]))
+    assert one["machine_changed"]
+    found = compared(base, new)
+    assert len(one["rows"]) == len(found.pairs) + len(found.overall)
+    assert {row["verdict"] for row in one["rows"]} == {"slower"}
+    assert {row["backend"] for row in one["rows"] if row["control"]} == {"posix"}
+
+
 def test_arrays_that_are_stored_in_another_way_are_listed(make):
     def stored(chunks):
         how = {"chunks": chunks, "codec": "none", "fill": "never", "more": {}}
@@ -298,7 +340,7 @@ def test_files(make, tmp_path):
     out = tmp_path / "out"
     printed(base, new, out=out, allowed=0.05)
     assert {path.name for path in out.iterdir()} == {
-        "compare.md", "compare.csv", "compare.png", "compare.svg"
+        "compare.md", "compare.csv", "compare.png", "compare.svg", "compare.pdf"
     }  # fmt: skip
     text = (out / "compare.md").read_text()
     assert text.index("MACHINE CHANGED") < text.index("## ") < text.index("| case |")
@@ -320,16 +362,16 @@ def test_files(make, tmp_path):
 def test_the_figure_shows_each_ratio_with_its_interval(make):
     found = compared(make(seed=1), make(seed=2, factor=1.3))
     figure = forest(found, 0.05)
-    axes = {ax.get_gid(): ax for ax in figure.axes}
-    assert set(axes) == {"write total", "read total"}
-    drawn = sorted(c.lines[0].get_xdata()[0] for c in axes["write total"].containers)
+    panels = {panel.heading: panel for panel in figure.panels}
+    assert set(panels) == {"write total", "read total"}
+    rows = panels["write total"].values("ratios")
+    drawn = sorted(row["ratio"] for row in rows)
     pairs = [p for p in (*found.overall, *found.pairs) if p.phase == "write_total"]
     assert drawn == pytest.approx(sorted(pair.ratio for pair in pairs))
-    assert axes["write total"].get_xscale() == "log"
-    (band,) = [p for p in axes["write total"].patches if p.get_gid() == "band"]
-    assert band.get_extents().transformed(axes["write total"].transData.inverted()).x1 == (
-        pytest.approx(1.05)
-    )
+    ends = {(pair.low, pair.high) for pair in pairs}
+    assert {(row["low"], row["high"]) for row in rows} == ends
+    (band,) = panels["write total"].values("band")
+    assert (band["from"], band["to"]) == pytest.approx((1 / 1.05, 1.05))
 
 
 def test_nothing_comparable_has_no_figure(make, tmp_path):

@@ -8,15 +8,11 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from drawn_runs import BYTES, USUAL, a_case, a_run
-
-pytest.importorskip("matplotlib")
-
-from matplotlib.colors import to_hex
-
 from pffbench_analysis.charts import MOST_DOTS, charts, dots_each
-from pffbench_analysis.figures import draw, log_ticks
-from pffbench_analysis.framing import Words
-from pffbench_analysis.report import figures, file_names, readable, report, save
+from pffbench_analysis.figures import draw
+from pffbench_analysis.picture import Words, save
+from pffbench_analysis.report import figures, file_names, readable, report
+from pffbench_analysis.specs import INK, PAPER, log_scale
 from pffbench_analysis.style import colour, plain
 
 
@@ -26,7 +22,17 @@ def drawn(run):
 
 
 def texts(figure):
-    return " ".join(" ".join(t.get_text() for t in figure.texts).split())
+    return figure.words.lines
+
+
+def name_of(row):
+    """Return the name of a row, which begins with its number."""
+    return row["row"].partition(" ")[2]
+
+
+def axis_of(panel):
+    """Return the channel of values."""
+    return panel.spec["layer"][0]["encoding"]["x"]
 
 
 @pytest.fixture
@@ -34,29 +40,22 @@ def run(tmp_path):
     return a_run(tmp_path / "run", USUAL)
 
 
-def collection(ax, gid):
-    """Return what was drawn under a name, or nothing; what has two markers is there twice."""
-    return [c for c in ax.collections if c.get_gid() == gid]
-
-
-def label_at(ax, place):
-    """Return the label of a row; only the first of several axes shows it."""
-    return ax.yaxis.get_major_formatter()(place)
-
-
-def marks_of(ax):
+def marks_of(panel):
     """Return value and colour of each median by its label."""
     return {
-        label_at(ax, place): (value, to_hex(face).upper())
-        for c in collection(ax, "medians")
-        for (value, place), face in zip(c.get_offsets(), c.get_facecolors(), strict=True)
+        name_of(row): (row["value"], row["fill"])
+        for row in panel.values("medians")
+        if row["value"] is not None
     }
 
 
-def lines_of(ax, gid):
+def lines_of(panel, kind):
     """Return the ends of the line of each label: ``intervals``, or ``ranges``."""
-    segments = [segment for c in collection(ax, gid) for segment in c.get_segments()]
-    return {label_at(ax, y): (low, high) for (low, y), (high, _) in segments}
+    return {
+        name_of(row): (row["low"], row["high"])
+        for row in panel.values("intervals")
+        if row["low"] is not None and row["sure"] == (kind == "intervals")
+    }
 
 
 @pytest.mark.parametrize(("repetitions", "kind"), [(6, "intervals"), (4, "ranges")])
@@ -76,34 +75,34 @@ def test_points_are_medians_and_lines_their_intervals(tmp_path, repetitions, kin
     def check(ax, convert):
         marks, lines = marks_of(ax), lines_of(ax, kind)
         assert marks.keys() == lines.keys() == by_label.keys()
-        assert {"intervals": "ranges", "ranges": "intervals"}[kind] not in {
-            c.get_gid() for c in ax.collections
-        }
+        assert lines_of(ax, {"intervals": "ranges", "ranges": "intervals"}[kind]) == {}
         for label, (value, _) in marks.items():
-            seconds = by_label[label].phases[ax.get_gid().replace(" ", "_")].seconds
+            seconds = by_label[label].phases[ax.heading.replace(" ", "_")].seconds
             assert value == pytest.approx(convert(seconds.median))
             assert lines[label] == pytest.approx(sorted(map(convert, ends(seconds))))
 
     for name in ("metadata", "totals"):
-        for ax in found[f"hyperslab-shared-{name}"].axes:
+        for ax in found[f"hyperslab-shared-{name}"].panels:
             check(ax, lambda seconds: 1e3 * seconds)
-    for ax in found["hyperslab-shared-data"].axes:
+    for ax in found["hyperslab-shared-data"].panels:
         check(ax, lambda seconds: BYTES / 2**20 / seconds)
 
 
 def test_nothing_is_drawn_as_a_bar(run):
     for figure in drawn(run).values():
-        assert [patch for ax in figure.axes for patch in ax.patches] == []
-        assert [ax.get_xscale() for ax in figure.axes] == ["log"] * len(figure.axes)
+        marks = {layer["mark"]["type"] for ax in figure.panels for layer in ax.spec["layer"]}
+        assert marks == {"circle", "rule", "text", "tick", "point"}
+        scales = [axis_of(ax)["scale"] for ax in figure.panels]
+        assert {scale["type"] for scale in scales} == {"log"}
+        assert all(scale == scales[0] for scale in scales)
 
 
 def test_totals_are_sums_and_dots_are_repetitions(run):
     summary = readable(run)
-    ax = drawn(run)["hyperslab-shared-totals"].axes[0]
-    assert ax.get_gid() == "write total"
+    ax = drawn(run)["hyperslab-shared-totals"].panels[0]
+    assert ax.heading == "write total"
     first = next(c for c in summary.cases if c.sample.transfer == "collective")
-    (dots,) = collection(ax, "repetitions")
-    across = [x for x, y in dots.get_offsets() if y < 0.5]  # those of the uppermost case
+    across = [dot["value"] for dot in ax.values("repetitions") if dot["row"].startswith("0 ")]
     written = [1e3 * s for s in first.phases["write_total"].by_block.values()]
     assert across == pytest.approx(written)
 
@@ -115,8 +114,8 @@ def test_the_dashed_line_is_what_roof_compares_with(tmp_path, copy_rate):
     floor = {"own": 1e-7, "synced": 1e-7, "tick": 1e-8, "memory_copy_bytes_per_second": copy_rate}
     run = a_run(tmp_path, cases, speed={cases[-1][0]: 1e-6}, floor=floor)
     found = drawn(run)
-    ax = found["hyperslab-shared-data"].axes[0]
-    line = next(line for line in ax.lines if line.get_gid() == "roofline")
+    ax = found["hyperslab-shared-data"].panels[0]
+    (line,) = ax.values("roofline")
     summary = readable(run)
     least = min(
         case.phases["write"].seconds.median
@@ -125,14 +124,12 @@ def test_the_dashed_line_is_what_roof_compares_with(tmp_path, copy_rate):
     )
     limit = max(least, BYTES / copy_rate)
     assert (limit == least) == (copy_rate == 1e12)
-    assert line.get_xdata()[0] == pytest.approx(BYTES / 2**20 / limit)
+    assert line["value"] == pytest.approx(BYTES / 2**20 / limit)
     for case in summary.cases:
         phase = case.phases["write"]
         if not case.raw:
             assert phase.roofline == pytest.approx(limit / phase.seconds.median)
-    assert not any(
-        ln.get_gid() for ax in found["hyperslab-shared-metadata"].axes for ln in ax.lines
-    )
+    assert not any(ax.values("roofline") for ax in found["hyperslab-shared-metadata"].panels)
 
 
 def made_invalid(run, name, reason):
@@ -145,15 +142,15 @@ def made_invalid(run, name, reason):
 @pytest.mark.parametrize("name", [USUAL[2][0], USUAL[3][0]])
 def test_invalid_cases_are_named_and_not_drawn(run, name):
     backend = name.partition(".")[0]
-    assert "roofline" in {ln.get_gid() for ln in drawn(run)["hyperslab-shared-data"].axes[0].lines}
+    assert drawn(run)["hyperslab-shared-data"].panels[0].values("roofline")
     made_invalid(run, name, "rank 1 read <7>")
     for figure in drawn(run).values():
-        for ax in figure.axes:
+        for ax in figure.panels:
             assert not any(label.startswith(backend) for label in marks_of(ax))
         assert f"Not drawn, INVALID: {backend}" in texts(figure)
         assert "rank 1 read <7>" in texts(figure)
-    lines = drawn(run)["hyperslab-shared-data"].axes[0].lines
-    assert ("roofline" in {ln.get_gid() for ln in lines}) == (backend == "zarr")
+    line = drawn(run)["hyperslab-shared-data"].panels[0].values("roofline")
+    assert bool(line) == (backend == "zarr")
 
 
 def test_a_comparison_of_invalid_cases_alone_has_no_figure(tmp_path):
@@ -167,9 +164,8 @@ def test_a_comparison_of_invalid_cases_alone_has_no_figure(tmp_path):
 def test_axes_have_units_and_the_figure_says_what_it_shows(run):
     units = {"metadata": "ms", "data": "MiB/s", "totals": "ms"}
     for name, figure in drawn(run).items():
-        last = [ax for ax in figure.axes if ax.get_xlabel()]
-        assert last
-        assert {ax.get_xlabel().split(",")[0] for ax in last} == {units[name.split("-")[-1]]}
+        titles = {axis_of(ax)["title"].split(",")[0] for ax in figure.panels}
+        assert titles == {units[name.split("-")[-1]]}
         for part in ("hyperslab, layout shared: 8 MiB", "2 ranks on 2 nodes", "2026-01-01",
                      "some-20260101-120000-1", "range of fewer than five repetitions"):  # fmt: skip
             assert part in texts(figure)
@@ -177,15 +173,15 @@ def test_axes_have_units_and_the_figure_says_what_it_shows(run):
 
 def test_times_over_a_second_are_in_seconds(tmp_path):
     run = a_run(tmp_path, USUAL, speed={name: 1.0 for name, _ in USUAL})
-    label = drawn(run)["hyperslab-shared-totals"].axes[0].get_xlabel()
-    assert label == "seconds, logarithmic axis"
+    label = drawn(run)["hyperslab-shared-totals"].panels[0]
+    assert axis_of(label)["title"] == "seconds, logarithmic"
 
 
 def test_datasets_are_timed_for_each(tmp_path):
     run = a_run(tmp_path, [a_case("hdf5", workload="datasets", layout="own")])
     figure = drawn(run)["datasets-own-metadata"]
-    create = figure.axes[0]
-    assert "ms per dataset, logarithmic axis" in {ax.get_xlabel() for ax in figure.axes}
+    create = figure.panels[0]
+    assert {axis_of(ax)["title"] for ax in figure.panels} == {"ms per dataset, logarithmic"}
     median = readable(run).cases[0].phases["create"].seconds.median
     ((value, _),) = marks_of(create).values()
     assert value == pytest.approx(1e3 * median / 4)
@@ -196,7 +192,7 @@ def test_a_backend_has_one_colour_in_all_figures(tmp_path):
     other = a_run(tmp_path / "other", [a_case("zarr", layout="own"), a_case("posix", layout="own")])
     seen: dict[str, set[str]] = {}
     for figure in [*drawn(one).values(), *drawn(other).values()]:
-        for ax in figure.axes:
+        for ax in figure.panels:
             for label, (_, face) in marks_of(ax).items():
                 seen.setdefault(label.split()[0], set()).add(face)
     assert seen == {b: {colour(b)} for b in ("hdf5", "zarr", "mpiio", "posix")}
@@ -209,31 +205,27 @@ def test_unknown_backends_have_a_stable_colour():
 
 def test_collective_is_a_square_and_defaults_are_pale(tmp_path):
     run = a_run(tmp_path, [*USUAL, a_case("zarr", settings="defaults")])
-    ax = drawn(run)["hyperslab-shared-totals"].axes[0]
-    squares, circles = sorted(collection(ax, "medians"), key=lambda c: len(c.get_paths()[0]))
-    assert len(squares.get_paths()[0]) < len(circles.get_paths()[0])
-    assert [label_at(ax, y) for _, y in squares.get_offsets()] == ["hdf5 matched collective"]
-    for label, (_, face) in marks_of(ax).items():
-        assert (face == colour(label.split()[0])) == ("defaults" not in label)
+    rows = drawn(run)["hyperslab-shared-totals"].panels[0].values("medians")
+    squares = [name_of(row) for row in rows if row["shape"] == "square"]
+    assert squares == ["hdf5 matched collective"]
+    assert {name_of(row) for row in rows if row["opacity"] < 1} == {"zarr defaults independent"}
 
 
-def test_log_ticks_are_round_and_few():
-    assert log_ticks(0.9, 60, 8) == [1, 2, 5, 10, 20, 50]
-    assert log_ticks(9e-7, 1e5, 5) == pytest.approx([1e-6, 1e-3, 1, 1e3])
-
-
-def test_log_ticks_of_a_small_range_are_multiples_of_a_step():
-    assert log_ticks(0.72, 1.62, 5) == pytest.approx([0.8, 1, 1.2, 1.4, 1.6])
-    assert log_ticks(40, 170, 6) == pytest.approx([50, 100, 150])
-    assert log_ticks(2, 2, 5) == [2]
+def test_scales_hold_what_is_drawn():
+    low, high = log_scale([3.0, 0.0, 50.0, float("inf")])["domain"]
+    assert 2 < low < 3
+    assert 50 < high < 70
+    assert "type" not in log_scale([0.0])  # a clock that moves in longer steps than a phase
 
 
 def test_one_repetition_has_no_interval_and_says_so(tmp_path):
     for figure in drawn(a_run(tmp_path, USUAL, repetitions=1)).values():
-        for ax in (ax for ax in figure.axes if ax.get_visible()):
-            assert {face for _, face in marks_of(ax).values()} == {"#FFFFFF"}  # hollow
+        for ax in figure.panels:
+            assert {face for _, face in marks_of(ax).values()} == {PAPER}  # hollow
+            assert {row["stroke"] for row in ax.values("medians")}.isdisjoint({INK})
             assert len(marks_of(ax)) == len(USUAL)
-            assert {c.get_gid() for c in ax.collections} == {"medians"}
+            assert lines_of(ax, "intervals") == lines_of(ax, "ranges") == {}
+            assert ax.values("repetitions") == []
         assert "Hollow: one repetition, no interval" in texts(figure)
         assert "95 %" not in texts(figure)
 
@@ -250,8 +242,7 @@ def test_few_repetitions_are_named(run, tmp_path):
 
 def test_of_many_repetitions_some_are_dots(tmp_path):
     figure = drawn(a_run(tmp_path, USUAL[:1], repetitions=300))["hyperslab-shared-data"]
-    (dots,) = collection(figure.axes[0], "repetitions")
-    assert len(dots.get_offsets()) <= MOST_DOTS
+    assert MOST_DOTS / 2 < len(figure.panels[0].values("repetitions")) <= MOST_DOTS
     assert f"Dots: {MOST_DOTS} of 300 repetitions" in texts(figure)
     assert dots_each(400) < dots_each(100) < dots_each(1) == MOST_DOTS
 
@@ -259,10 +250,12 @@ def test_of_many_repetitions_some_are_dots(tmp_path):
 def test_invalid_runs_are_stamped(tmp_path):
     run = a_run(tmp_path, USUAL, valid=False, reasons=["read $3_1$, wrote <4> & more"])
     for figure in drawn(run).values():
-        assert any(t.get_gid() == "stamp" and t.get_text() == "INVALID" for t in figure.texts)
+        assert figure.words.stamp == "INVALID"
         assert "INVALID: read $3_1$, wrote <4> & more" in texts(figure)
-    _, svg = save(figure, tmp_path / "figure")
-    ET.parse(svg)
+    _, svg, _ = save(figure, tmp_path / "figure")
+    told = [node.text for node in ET.parse(svg).iter("{http://www.w3.org/2000/svg}text")]
+    assert "INVALID" in told
+    assert any("read $3_1$, wrote <4> & more" in (text or "") for text in told)
 
 
 @pytest.mark.parametrize("status", ["running", "interrupted"])
@@ -304,8 +297,8 @@ def test_comparisons_of_one_workload_have_names_of_their_own(tmp_path):
 
 def test_phases_too_short_to_trust_are_marked(tmp_path):
     figure = drawn(a_run(tmp_path, USUAL, floor={"own": 1e-3, "synced": 1e-3, "tick": 1e-8}))
-    ax = figure["hyperslab-shared-data"].axes[0]
-    assert all(t.get_text().endswith("†") for t in ax.texts)
+    ax = figure["hyperslab-shared-data"].panels[0]
+    assert all(row["text"].endswith("†") for row in ax.values("written"))
     assert "†: under 100 times" in texts(figure["hyperslab-shared-data"])
 
 
@@ -341,6 +334,6 @@ def test_a_case_without_a_phase_keeps_its_place(tmp_path):
     assert [median is None for median in flush.medians] == [
         label.startswith("zarr") for label in chart.labels
     ]
-    ax = next(ax for ax in draw(chart, Words("t")).axes if ax.get_gid() == "flush")
+    ax = next(ax for ax in draw(chart, Words("t")).panels if ax.heading == "flush")
     assert len(marks_of(ax)) == 3
-    assert "–" in [t.get_text() for t in ax.texts]
+    assert "–" in [row["text"] for row in ax.values("written")]

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from drawn_runs import USUAL, a_case, a_run, a_sample
@@ -29,6 +28,7 @@ from pffbench.record.samples import SamplesLog, drop_unfinished, read_samples
 from pffbench.run.resume import resumed
 from pffbench.summary.export import fom_lines, print_summary, write_summary
 from pffbench.summary.summary import summarise
+from pffbench_analysis.picture import Picture, Words
 from spoilt_runs import spoil, spoil_scratch
 
 JUNK = [
@@ -263,7 +263,7 @@ def yard(good, tmp_path_factory):
 
 
 def tiny(*_):
-    return Figure(figsize=(1, 1))
+    return Picture("", Words(""), ())
 
 
 def seen(directory):

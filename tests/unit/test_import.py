@@ -89,7 +89,6 @@ def test_nothing_is_made_up(ior):
 
 
 def test_imported_runs_are_reported_and_nothing_is_recommended_of_them(ior):
-    pytest.importorskip("matplotlib")
     from pffbench_analysis.report import report
 
     made = {path.name for path in report([ior])}

@@ -11,9 +11,6 @@ import pytest
 
 from drawn_runs import BYTES, a_case, a_run, timed_run
 from launch import REPOSITORY, entries_below
-
-pytest.importorskip("matplotlib")
-
 from pffbench.backends import registry as needs
 from pffbench.cli import make_parser
 from pffbench.commands.report import main as report_command

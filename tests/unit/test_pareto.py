@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("matplotlib")
-
 from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import BYTES, USUAL, a_run
 from pffbench.summary.headline import Design
@@ -387,12 +385,14 @@ def test_files_say_the_same_as_the_points(run, kinds, files):
 
 def test_the_figure_has_a_mark_for_each_point_and_the_front(run, kinds):
     figure = draw_kind(kinds[0], summarise(run))
-    panels = {ax.get_gid(): ax for ax in figure.axes if ax.get_gid()}
-    assert set(panels) == {"write", "read"}
-    for ax in panels.values():
-        gids = [line.get_gid() for line in ax.lines]
-        assert gids.count("front") == 1
-        assert sum(gid in set(FrontStanding) for gid in gids) == 6
+    assert [panel.heading for panel in figure.panels] == ["write", "read"]
+    for panel in figure.panels:
+        points, steps = panel.values("on_front"), panel.values("front")
+        assert len(points) == 6
+        assert any(point["on_front"] for point in points)
+        for point in points:  # nothing is right of and above the front
+            right = [step["value"] for step in steps if step["x"] >= point["x"] / 1.05]
+            assert not right or point["value"] <= max(right) * 1.001 or point["on_front"]
 
 
 def data_of(page):
@@ -408,10 +408,15 @@ def test_the_page_has_the_section_and_its_numbers(kinds, files):
     told = data_of(page)["compression"]["kinds"]
     assert [kind["name"] for kind in told] == ["image, 2 ranks", "sparse, 2 ranks"]
     for kind, own in zip(told, kinds, strict=True):
-        for point, real in zip(kind["points"], own.points, strict=True):
-            assert point["label"] == real.name
-            assert point["read"]["bytes"][0] == pytest.approx(real.read.rate()[0], rel=1e-4)
-            assert point["write"]["standing"] in {"on", "median", "close", "off"}
+        rows = kind["views"]["read bytes all"]["numbers"]
+        for row, real in zip(rows, own.points, strict=True):
+            assert row["label"] == real.name
+            assert row["rate"] == pytest.approx(real.read.rate()[0] / MIB, rel=1e-4)
+            assert row["standing"] in {standing.value for standing in FrontStanding}
+        shares = kind["views"]["read bytes rank"]["numbers"]
+        assert [2 * row["rate"] for row in shares] == pytest.approx(
+            [row["rate"] for row in rows], rel=1e-4
+        )
 
 
 def test_a_run_without_codecs_has_no_section(tmp_path):

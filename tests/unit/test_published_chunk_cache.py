@@ -6,9 +6,6 @@ import pytest
 
 import drawn_runs
 from drawn_runs import a_case, a_run
-
-pytest.importorskip("matplotlib")
-
 from pffbench.record.counters import append_counts
 from pffbench.record.gather import Count
 from pffbench.summary.summary import summarise

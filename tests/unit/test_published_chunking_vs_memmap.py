@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 
 from drawn_runs import BYTES, a_case, a_run
-
-pytest.importorskip("matplotlib")
-
 from pffbench.record.counters import append_counts
 from pffbench.record.gather import Count
 from pffbench.summary.summary import summarise

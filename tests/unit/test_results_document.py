@@ -6,10 +6,6 @@ import csv
 import inspect
 import re
 
-import pytest
-
-pytest.importorskip("matplotlib")
-
 from drawn_codecs import a_codecs_run
 from drawn_runs import a_case, a_run
 from launch import REPOSITORY

@@ -6,8 +6,6 @@ import csv
 
 import pytest
 
-pytest.importorskip("matplotlib")
-
 from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import BYTES, USUAL, a_run
 from pffbench_analysis.scaling import load_series, study
@@ -39,7 +37,7 @@ def made(tmp_path_factory):
         a_codecs_run(parent / f"r{ranks}", faster(image, ranks), repetitions=3, **at(ranks))
         for ranks in SIZES
     ]
-    scaling(runs, parent / "out")
+    list(scaling(runs, parent / "out").write())
     return parent / "out"
 
 

@@ -110,7 +110,7 @@ def _written(
     """Write tables and figures, replacing those of an earlier call."""
     # What draws is needed for files only; the verdict on the terminal is there without it.
     from pffbench_analysis.compare.forest import forest
-    from pffbench_analysis.saving import save
+    from pffbench_analysis.picture import save
 
     drawn = [forest(comparison, allowed) for comparison in found]
     names = ["compare" if len(found) == 1 else f"compare-{n}" for n in range(1, len(found) + 1)]

@@ -29,12 +29,13 @@ from pffbench_analysis.page.provenance import provenance_of
 from pffbench_analysis.page.ranks import RankTimes, read_ranks
 from pffbench_analysis.page.sections import published_of, verdict_of
 from pffbench_analysis.page.tables import table_of
+from pffbench_analysis.picture import converter
 from pffbench_analysis.style import plain
 
 _ASSETS = files("pffbench_analysis.page") / "assets"
 #: In order of dependence.
 _SCRIPTS = (
-    "data.js", "specs.js", "tables.js", "controls.js", "figures.js", "answer.js", "compression.js",
+    "data.js", "specs.js", "tables.js", "controls.js", "figures.js", "compression.js",
     "pictures.js", "page.js",
 )  # fmt: skip
 #: Files next to the page; absent ones are not linked.
@@ -129,9 +130,7 @@ def _environment() -> jinja2.Environment:
 @cache
 def _library() -> str:
     """Return the JavaScript of Vega, Vega-Lite and Vega-Embed, bundled with vl-convert."""
-    import vl_convert
-
-    return _harmless(_alone(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")))
+    return _harmless(_alone(converter().javascript_bundle("window.vegaEmbed = vegaEmbed;")))
 
 
 def _scripts() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from pffbench_analysis.pareto.advice import (
     ranks_of,
 )
 from pffbench_analysis.pareto.choices import barred
+from pffbench_analysis.pareto.figure import ParetoMark, pareto_spec
 from pffbench_analysis.pareto.front import FrontPosition, FrontStanding, standings
 from pffbench_analysis.pareto.points import (
     DIRECTIONS,
@@ -25,21 +27,20 @@ from pffbench_analysis.pareto.points import (
     DataKind,
     Direction,
     Speed,
-    family,
     kinds_of,
-    mark_of,
 )
 from pffbench_analysis.style import colour, plain
+from pffbench_analysis.style import short as digits
 
 Plain = dict[str, Any]
-#: Number of marks in `compression.js`.
-_MARKS = 10
-#: Names of the standings in scripts.
-_CODES = {
-    FrontStanding.ON: "on",
-    FrontStanding.BY_MEDIAN: "median",
-    FrontStanding.CLOSE: "close",
-    FrontStanding.OFF: "off",
+_MIB = 2**20
+#: What rates are of.
+_AMOUNTS = {"bytes": "bytes of the arrays", "stored": "bytes in the files"}
+#: What the words of a standing say of the way that it is due to.
+_RELATIONS = {
+    FrontStanding.BY_MEDIAN: "not told from",
+    FrontStanding.CLOSE: "median below",
+    FrontStanding.OFF: "beaten by",
 }
 
 
@@ -118,57 +119,127 @@ def compression_of(summary: Summary, directory: Path) -> tuple[Section | None, P
 def _kind(kind: DataKind) -> Plain:
     placed = {d: standings(kind.points, (d,), kind.work.design) for d in DIRECTIONS}
     both = standings(kind.points, DIRECTIONS, kind.work.design)
-    codecs = dict.fromkeys(family(point.codec) for point in kind.points)
+    choices = {d: (d,) for d in DIRECTIONS} | {"both": DIRECTIONS}
+    views = {}
+    for choice, directions in choices.items():
+        for amount in _AMOUNTS:
+            for share in ("all", "rank") if kind.ranks > 1 else ("all",):
+                found = [
+                    _marks(kind, d, both if choice == "both" else placed[d], amount, share)
+                    for d in directions
+                ]
+                view = _view(kind, choice, amount, share, [marks for marks in found if marks])
+                views[f"{choice} {amount} {share}"] = view
+    return {"name": f"{kind.name}, {ranks_of(kind)}", "ranks": kind.ranks, "views": views}
+
+
+#: A way, what is known of it in the view, and its numbers.
+Mark = tuple[ParetoMark, Plain]
+
+
+def _view(
+    kind: DataKind, choice: str, amount: str, share: str, panels: Sequence[Sequence[Mark]]
+) -> Plain:
+    """Return a figure: a panel for each direction."""
+    has_line = choice != "both" and amount == "bytes"
+    marks = [mark for found in panels for mark, _ in found]
+    verb = {"write": "writing", "read": "reading", "both": "writing and reading"}[choice]
+    notes = [
+        has_line and "Line: the front of the medians; above and right of it there is nothing.",
+        "Filled: on the front by the medians. Hollow: not told apart from it. Pale: shown to be "
+        "off it.",
+        choice == "both"
+        and "The front is that of ratio, writing and reading together, which has no line.",
+        amount == "stored"
+        and "Who is on the front is judged by bytes of the arrays; in bytes of the files what "
+        "compresses well writes little.",
+        any(not math.isnan(mark.low) for mark in marks)
+        and "Lines: 95 % interval of the median, where there are five repetitions or more.",
+        "Backends stand a little beside each other at the same ratio.",
+        any(mark.unsure for mark in marks)
+        and "†: under 100 times what the harness itself takes; not to be relied on.",
+    ]
+    title = f"{_unit(share)}, logarithmic"
     return {
-        "name": f"{kind.name}, {ranks_of(kind)}",
-        "ranks": kind.ranks,
-        "backends": list(dict.fromkeys(plain(point.backend) for point in kind.points)),
-        "codecs": [[plain(name), mark_of(name, _MARKS)] for name in codecs],
-        "points": [
+        "what": f"{kind.name}: compression ratio and rate of {verb}, more of both is better.",
+        "notes": [note for note in notes if note],
+        "panels": [
             {
-                "case": plain(point.candidate.case.sample.case),
-                "label": point.name,
-                "backend": plain(point.backend),
-                "colour": colour(point.backend),
-                "codec": plain(point.codec),
-                "family": plain(family(point.codec)),
-                "ratio": point.shown_ratio,
-                "stored": round(point.stored),
-                **{d: _direction(point, d, placed[d][i], kind.points) for d in DIRECTIONS},
-                "both": _standing(both[i], kind.points),
+                "heading": numbers[0]["direction"],
+                "spec": pareto_spec(kind, found, title, has_line=has_line),
             }
-            for i, point in enumerate(kind.points)
+            for found, numbers in (zip(*panel, strict=True) for panel in panels)
         ],
+        "values": [mark.told for mark in marks],
+        "numbers": [numbers for panel in panels for _, numbers in panel],
     }
 
 
-def _direction(
-    point: CompressionPoint,
+def _unit(share: str) -> str:
+    return "MiB/s of each rank" if share == "rank" else "MiB/s"
+
+
+def _marks(
+    kind: DataKind,
     direction: Direction,
-    placed: FrontPosition,
-    points: Sequence[CompressionPoint],
-) -> Plain | None:
-    speed = point.speed(direction)
-    if speed is None:
+    placed: Sequence[FrontPosition],
+    amount: str,
+    share: str,
+) -> list[Mark]:
+    return [
+        mark
+        for point, own in zip(kind.points, placed, strict=True)
+        if (speed := point.speed(direction)) is not None
+        if (mark := _mark(kind, point, own, speed, (direction, amount, share))) is not None
+    ]
+
+
+def _mark(
+    kind: DataKind,
+    point: CompressionPoint,
+    own: FrontPosition,
+    speed: Speed,
+    view: tuple[str, str, str],
+) -> Mark | None:
+    direction, amount, share = view
+    rate = speed.rate(stored=amount == "stored")
+    if rate is None:
         return None
-    return {
-        "bytes": _rate(speed, stored=False),
-        "stored": _rate(speed, stored=True),
-        "seconds": short(speed.seconds.median),
-        "n": speed.seconds.n,
-        "unsure": speed.below_resolution,
-        **_standing(placed, points),
+    scale = _MIB * (kind.ranks if share == "rank" else 1)
+    value, low, high = (v / scale for v in rate)
+    by = None if own.by is None else kind.points[own.by].name
+    sure = not math.isnan(low)
+    told = {
+        "way": point.name,
+        "direction": direction,
+        "ratio": digits(point.shown_ratio),
+        "in the files": f"{digits(point.stored / _MIB)} MiB",
+        "rate": f"{digits(value)}{'†' * speed.below_resolution} {_unit(share)}",
+        "95 % interval": f"{digits(low)} to {digits(high)} {_unit(share)}"
+        if sure
+        else "none of fewer than five repetitions",
+        "repetitions": f"{speed.seconds.n}",
+        "standing": own.standing.value,
     }
-
-
-def _rate(speed: Speed, *, stored: bool) -> list[float | None] | None:
-    rate = speed.rate(stored=stored)
-    return None if rate is None else [short(value) for value in rate]
-
-
-def _standing(placed: FrontPosition, points: Sequence[CompressionPoint]) -> Plain:
-    return {
-        "standing": _CODES.get(placed.standing),
-        "words": placed.standing.value,
-        "by": None if placed.by is None else points[placed.by].name,
+    if by is not None and own.standing in _RELATIONS:
+        told[_RELATIONS[own.standing]] = by
+    numbers = {
+        "data": kind.name,
+        "case": plain(point.candidate.case.sample.case),
+        "label": point.name,
+        "backend": plain(point.backend),
+        "codec": plain(point.codec),
+        "ratio": point.shown_ratio,
+        "stored_bytes": round(point.stored),
+        "direction": direction,
+        "median_s": short(speed.seconds.median),
+        "repetitions": speed.seconds.n,
+        "unit": _unit(share),
+        "of": _AMOUNTS[amount],
+        "rate": short(value),
+        "low": short(low),
+        "high": short(high),
+        "standing": own.standing.value,
+        "due_to": by or "",
     }
+    return ParetoMark(point, own.standing, value, low, high, speed.below_resolution, told), numbers

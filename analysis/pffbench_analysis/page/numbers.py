@@ -13,9 +13,11 @@ from typing import Any
 from pffbench.phases import MOVING, TOTALS, in_order
 from pffbench.summary.join import repetition
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
-from pffbench_analysis.answer import AnswerPanel, AnswerRow, answer_notes, answer_panels, margin_of
+from pffbench_analysis.answer import AnswerRow, answer_notes, answer_panels, margin_of
 from pffbench_analysis.captions import stamp
 from pffbench_analysis.charts import differences, kept, label, place, raw_limit
+from pffbench_analysis.forest import answer_specs, row_facts
+from pffbench_analysis.page.interactive import interactive_specs
 from pffbench_analysis.page.ranks import RankTimes
 from pffbench_analysis.style import colour, plain
 
@@ -55,6 +57,7 @@ def figure_data(summary: Summary, ranks: RankTimes, common: Mapping[str, Plain])
         "totals": {name: list(parts) for name, parts in TOTALS.items()},
         "moving": list(MOVING),
         "mostPoints": most,
+        "specs": interactive_specs(),
         "answer": _answer(summary),
         "groups": [
             _group(cases, summary, ranks, told.get(name, {}), most)
@@ -65,35 +68,34 @@ def figure_data(summary: Summary, ranks: RankTimes, common: Mapping[str, Plain])
 
 
 def _answer(summary: Summary) -> Plain | None:
-    """Return the data of the answer's figure; None where nothing is compared."""
+    """Return the figure of the answer; None where nothing is compared."""
     panels = answer_panels(summary)
     if not panels:
         return None
+    rows = [(panel, row) for panel in panels for row in panel.rows]
     return {
-        "margin": margin_of(summary),
+        "what": "Median time over the smallest one of each comparison, less is better.",
         "notes": answer_notes(summary),
-        "panels": [_answer_panel(panel) for panel in panels],
+        "panels": [
+            {"heading": panel.heading, "spec": panel.spec}
+            for panel in answer_specs(panels, margin_of(summary))
+        ],
+        "values": [row_facts(row, panel.heading) for panel, row in rows],
+        "numbers": [_answer_row(row) | {"total": panel.total} for panel, row in rows],
     }
-
-
-def _answer_panel(panel: AnswerPanel) -> Plain:
-    rows = [_answer_row(row) for row in panel.rows]
-    return {"total": panel.total, "heading": panel.heading, "rows": rows}
 
 
 def _answer_row(row: AnswerRow) -> Plain:
     return {
-        "number": row.key[0],
         "comparison": row.comparison,
-        "name": row.name,
+        "format": row.name,
         "case": row.case,
-        "colour": colour(row.backend),
         "standing": row.standing,
-        "seconds": short(row.seconds),
+        "median_s": short(row.seconds),
         "ratio": short(row.ratio.value),
         "low": short(row.ratio.low),
         "high": short(row.ratio.high),
-        "n": row.ratio.n,
+        "repetitions": row.ratio.n,
         "needed": row.needed,
     }
 

@@ -15,7 +15,7 @@ from pffbench_analysis.pareto.advice import markdown
 from pffbench_analysis.pareto.figure import draw_kind
 from pffbench_analysis.pareto.front import standings
 from pffbench_analysis.pareto.points import DIRECTIONS, DataKind, Speed, kinds_of
-from pffbench_analysis.saving import save
+from pffbench_analysis.picture import save
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,7 @@ def write_pareto(summary: Summary, directory: str | Path) -> Iterator[Path]:
     plots = place / "plots"
     if kinds or os.path.lexists(plots):
         make_own_directory(plots)
-    for old in plots.glob(f"{_NAME}-*.[ps][nv]g"):
+    for old in plots.glob(f"{_NAME}-*.[ps][nvd][gf]"):
         old.unlink()
     if not kinds:
         for suffix in (".md", ".csv"):

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-import matplotlib as mpl
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from dataclasses import dataclass
 
 from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote, stamp
-from pffbench_analysis.figures import log_ticks
-from pffbench_analysis.framing import Words, page
 from pffbench_analysis.pareto.advice import front_of, headline, ranks_of
 from pffbench_analysis.pareto.front import FrontPosition, FrontStanding
 from pffbench_analysis.pareto.points import (
@@ -25,30 +18,45 @@ from pffbench_analysis.pareto.points import (
     family,
     mark_of,
 )
-from pffbench_analysis.style import INK, PALE_INK, RC, colour, plain
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from pffbench_analysis.picture import Key, Picture, PicturePanel, Words
+from pffbench_analysis.specs import (
+    INK,
+    Spec,
+    at,
+    lines,
+    log_scale,
+    looks,
+    number_axis,
+    panel,
+    point,
+    points,
+    rules,
+    texts,
+)
+from pffbench_analysis.style import INK as DARK
+from pffbench_analysis.style import PALE_INK, colour, plain
 
 _MIB = 2**20
-#: One mark per codec, as many as in `compression.js`; those on the front are named.
-_MARKS = ("P", "^", "s", "o", "D", "v", "<", ">", "X", "h")
-_HEIGHT = 3.4
+#: One mark per codec, and its outline in a legend; those on the front are named.
+MARKS = {
+    "cross": "M-5,0h10M0,-5v10", "triangle-up": "M0,-5L5,4L-5,4Z", "square": "M-4,-4h8v8h-8Z",
+    "circle": "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0", "diamond": "M0,-6L5,0L0,6L-5,0Z",
+    "triangle-down": "M0,5L5,-4L-5,-4Z", "triangle-left": "M-5,0L4,5L4,-5Z",
+    "triangle-right": "M5,0L-4,5L-4,-5Z", "arrow": "M0,-6L4,0H1V6H-1V0H-4Z",
+    "wedge": "M0,-6L2,5H-2Z",
+}  # fmt: skip
+_HEIGHT, _LINE = 340, 14
 #: Margins of an axis beyond its data, as a part of its length; the wider one on the right has
 #: room for names.
 _ROOM, _ROOM_FOR_NAMES = 0.08, 0.42
 #: Offset between backends at the same ratio, as a part of the axis.
 _ASIDE = 0.013
-_LINE = 8.0
 #: Range of ratios above which the axis is logarithmic.
 _LARGE_RANGE = 30.0
 
 
-def draw_kind(kind: DataKind, summary: Summary) -> Figure:
-    """Draw a panel for writing and one for reading, whose ``gid`` is the direction."""
-    codecs = list(dict.fromkeys(family(point.codec) for point in kind.points))
-    marks = {name: _MARKS[mark_of(name, len(_MARKS))] for name in codecs}
-    shown = [d for d in DIRECTIONS if any(point.speed(d) for point in kind.points)]
+def draw_kind(kind: DataKind, summary: Summary) -> Picture:
+    """Return the figure: a panel for writing and one for reading."""
     words = Words(
         title=f"{kind.name}, {ranks_of(kind)}",
         notes=[
@@ -61,148 +69,170 @@ def draw_kind(kind: DataKind, summary: Summary) -> Figure:
         footnote=footnote(summary),
         stamp=stamp(summary),
     )
-    with mpl.rc_context(RC):
-        figure = page("Compression against speed (more of both is better)", words, _HEIGHT)
-        columns = max(1, len(shown))
-        grid = figure.subplots(
-            1, columns + 1, squeeze=False, width_ratios=[1.0] * columns + [0.22 * columns]
-        )
-        for ax, direction in zip(grid[0], shown, strict=False):
-            _panel(ax, kind, direction, marks)
-        _legend(grid[0, -1], kind, marks)
-    return figure
+    panels = []
+    for direction in DIRECTIONS:
+        marks = [
+            ParetoMark.of(p, own, direction)
+            for p, own in front_of(kind, direction)
+            if p.speed(direction)
+        ]
+        if marks:
+            spec = pareto_spec(kind, marks, "MiB/s of all ranks, logarithmic", has_line=True)
+            panels.append(PicturePanel(direction, spec))
+    heading = "Compression against speed (more of both is better)"
+    return Picture(heading, words, tuple(panels), legend=tuple(_legend(kind)))
 
 
-def _panel(ax: Axes, kind: DataKind, direction: Direction, marks: dict[str, str]) -> None:
-    ax.set_gid(direction)
-    ax.set_title(direction, loc="left", fontsize=8.5, fontweight="bold", pad=4)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(color="#E2E2E2", linewidth=0.6)
-    ax.set_axisbelow(True)
-    placed = [one for one in front_of(kind, direction) if one[0].speed(direction)]
-    _axes(ax, placed, direction)
-    _staircase(ax, placed, direction)
-    backends = list(dict.fromkeys(point.backend for point in kind.points))
-    for point, own in placed:
-        aside = _ASIDE * (backends.index(point.backend) - (len(backends) - 1) / 2)
-        _mark(ax, _moved(ax, point.shown_ratio, aside), point, own, direction,
-              marks[family(point.codec)])  # fmt: skip
-    _names(ax, [point for point, own in placed if own.standing.on_front], direction)
+@dataclass(frozen=True)
+class ParetoMark:
+    """A way of storing the data, as it is drawn.
+
+    Parameters
+    ----------
+    point : CompressionPoint
+        The way.
+    standing : FrontStanding
+        Its place by the front.
+    rate, low, high : float
+        Median and interval, in the unit of the axis; NaN where there is none.
+    unsure : bool
+        Whether it is below resolution.
+    told : dict of str to str
+        What it says when it is pointed at.
+    """
+
+    point: CompressionPoint
+    standing: FrontStanding
+    rate: float
+    low: float
+    high: float
+    unsure: bool
+    told: dict[str, str] | None = None
+
+    @classmethod
+    def of(cls, point: CompressionPoint, own: FrontPosition, direction: Direction) -> ParetoMark:
+        """Return the mark in MiB/s of the bytes of the arrays."""
+        speed = point.speed(direction)
+        rate = None if speed is None else speed.rate()
+        value, low, high = (math.nan,) * 3 if rate is None else (v / _MIB for v in rate)
+        unsure = speed is not None and speed.below_resolution
+        return cls(point, own.standing, value, low, high, unsure)
 
 
-def _moved(ax: Axes, ratio: float, by: float) -> float:
-    """Return a ratio shifted by a part of the axis."""
-    low, high = ax.get_xlim()
-    logarithmic = ax.get_xscale() == "log"
-    return ratio * (high / low) ** by if logarithmic else ratio + by * (high - low)
+def pareto_spec(
+    kind: DataKind,
+    marks: Sequence[ParetoMark],
+    title: str,
+    *,
+    has_line: bool,
+    description: str = "",
+) -> Spec:
+    """Return the specification of a panel.
 
-
-def _rate(point: CompressionPoint, direction: Direction) -> tuple[float, float, float]:
-    speed = point.speed(direction)
-    rate = None if speed is None else speed.rate()
-    return (math.nan,) * 3 if rate is None else (rate[0] / _MIB, rate[1] / _MIB, rate[2] / _MIB)
-
-
-def _axes(
-    ax: Axes, placed: Sequence[tuple[CompressionPoint, FrontPosition]], direction: Direction
-) -> None:
-    ratios = [point.shown_ratio for point, _ in placed]
-    rates = [v for point, _ in placed for v in _rate(point, direction) if v > 0]
+    Parameters
+    ----------
+    kind : DataKind
+        The data, for the order of its backends.
+    marks : sequence of ParetoMark
+        One or more.
+    title : str
+        Of the vertical axis.
+    has_line : bool
+        Whether the front is a line in this panel, and is named.
+    description : str
+        What the panel shows.
+    """
+    ratios = [mark.point.shown_ratio for mark in marks]
     wide = max(ratios) > _LARGE_RANGE * min(ratios)
-    ax.set_yscale("log")
-    low, high = _stretched(min(rates), max(rates))
-    ax.set_ylim(low, high)
-    ax.yaxis.set_major_locator(FixedLocator(log_ticks(low, high, 7)))
+    x_scale = _ratio_scale(min(ratios), max(ratios), wide=wide)
+    y_scale = log_scale([v for m in marks for v in (m.rate, m.low, m.high)], 0.1)
+    x = number_axis("compression ratio" + ", logarithmic" * wide, x_scale)
+    y = number_axis(title, y_scale)
+    order = list(dict.fromkeys(point.backend for point in kind.points))
+    values = [_value(mark, order, x_scale) for mark in marks]
+    ends = {"x": at(x, "x"), "y": at(y, "low"), "y2": {"field": "high"}}
+    layers = [
+        rules("intervals", values, ends | looks("opacity"), "isValid(datum.low)"),
+        points("off_front", values, at(x, "x"), at(y, "value"), 95, "!datum.on_front"),
+        points("on_front", values, at(x, "x"), at(y, "value"), 120, "datum.on_front"),
+    ]
+    front = sorted((m for m in marks if m.standing.on_front), key=lambda m: m.point.shown_ratio)
+    if has_line and front:
+        layers.insert(0, _staircase(front, x_scale["domain"], y_scale["domain"], x, y))
+        layers += _names(front, y_scale["domain"], x, y)
+    return panel(layers, _HEIGHT, description)
+
+
+def _ratio_scale(low: float, high: float, *, wide: bool) -> Spec:
     if wide:
-        ax.set_xscale("log")
-        low, high = min(ratios), max(ratios)
-        low, high = low / (high / low) ** _ROOM, high * (high / low) ** _ROOM_FOR_NAMES
-        ax.set_xlim(low, high)
-        ax.xaxis.set_major_locator(FixedLocator(log_ticks(low, high, 6)))
-    else:
-        span = max(ratios) - min(ratios) or 1.0
-        ax.set_xlim(min(ratios) - _ROOM * span, max(ratios) + _ROOM_FOR_NAMES * span)
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.set_xlabel("compression ratio" + (", logarithmic" if wide else ""), fontsize=8)
-    ax.set_ylabel("MiB/s of all ranks, logarithmic", fontsize=8)
+        factor = high / low
+        domain = [low / factor**_ROOM, high * factor**_ROOM_FOR_NAMES]
+        return {"type": "log", "domain": domain, "nice": False}
+    span = high - low or 1.0
+    domain = [low - _ROOM * span, high + _ROOM_FOR_NAMES * span]
+    return {"domain": domain, "nice": False, "zero": False}
 
 
-def _stretched(low: float, high: float) -> tuple[float, float]:
-    factor = (high / low) ** _ROOM * 1.06
-    return low / factor, high * factor
+def _value(mark: ParetoMark, order: Sequence[str], scale: Spec) -> Spec:
+    own, (low, high) = mark.point, scale["domain"]
+    aside = _ASIDE * (order.index(own.backend) - (len(order) - 1) / 2)
+    is_log = scale.get("type") == "log"
+    ratio = own.shown_ratio
+    shown = point(
+        colour(own.backend),
+        filled=mark.standing.on_front,
+        shape=list(MARKS)[mark_of(family(own.codec), len(MARKS))],
+        opacity=0.4 if mark.standing is FrontStanding.OFF else 1.0,
+    )
+    return {
+        "x": ratio * (high / low) ** aside if is_log else ratio + aside * (high - low),
+        "value": mark.rate,
+        "low": None if math.isnan(mark.low) else mark.low,
+        "high": None if math.isnan(mark.high) else mark.high,
+        "on_front": mark.standing.on_front,
+        "told": mark.told,
+        **shown,
+    }
 
 
 def _staircase(
-    ax: Axes, placed: Sequence[tuple[CompressionPoint, FrontPosition]], direction: Direction
-) -> None:
-    """Draw the front as a staircase up to the edges of the panel."""
-    corners = sorted(
-        {
-            (point.shown_ratio, _rate(point, direction)[0])
-            for point, own in placed
-            if own.standing.on_front
-        }
-    )
-    (left, _), (bottom, _) = ax.get_xlim(), ax.get_ylim()
-    steps = [(left, corners[0][1]), *corners, (corners[-1][0], bottom)]
-    ax.step(
-        [x for x, _ in steps], [y for _, y in steps], where="pre", color=PALE_INK, linewidth=1.1,
-        zorder=2, gid="front",
-    )  # fmt: skip
-
-
-def _mark(
-    ax: Axes,
-    at: float,
-    point: CompressionPoint,
-    own: FrontPosition,
-    direction: Direction,
-    mark: str,
-) -> None:
-    tint = colour(point.backend)
-    alpha = 0.4 if own.standing is FrontStanding.OFF else 1.0
-    value, low, high = _rate(point, direction)
-    if not math.isnan(low):
-        reach = [[max(0.0, value - low)], [max(0.0, high - value)]]
-        ax.errorbar(at, value, yerr=reach, fmt="none", ecolor=tint, elinewidth=1.0, capsize=1.8,
-                    alpha=alpha, zorder=3)  # fmt: skip
-    filled = own.standing.on_front
-    ax.plot(
-        at, value, mark, markersize=6, color=tint, label=point.name, alpha=alpha,
-        markerfacecolor=tint if filled else "white", markeredgecolor=INK if filled else tint,
-        markeredgewidth=0.7 if filled else 1.4, zorder=5 if filled else 4,
-        gid=own.standing.value,
-    )  # fmt: skip
-
-
-def _names(ax: Axes, front: Sequence[CompressionPoint], direction: Direction) -> None:
-    """Label the codecs of the front above it, without overlap."""
-    low, high = ax.get_ylim()
-    height = 72 * _HEIGHT * 0.85
-    lowest = -math.inf
-    for point in sorted(front, key=lambda p: _rate(p, direction)[0]):
-        value = _rate(point, direction)[0]
-        place = height * math.log(value / low) / math.log(high / low)
-        lowest = max(place + 4, lowest + _LINE)
-        speed = point.speed(direction)
-        text = plain(point.codec) + "†" * (speed is not None and speed.below_resolution)
-        ax.annotate(text, (point.shown_ratio, value), xytext=(8, lowest - place),
-                    textcoords="offset points", fontsize=6.6, color=INK, zorder=6)  # fmt: skip
-
-
-def _legend(ax: Axes, kind: DataKind, marks: dict[str, str]) -> None:
-    ax.set_axis_off()
-    backends = list(dict.fromkeys(point.backend for point in kind.points))
-    handles = [
-        Line2D([], [], marker="s", linestyle="none", color=colour(name), label=plain(name))
-        for name in backends
+    front: Sequence[ParetoMark], across: Sequence[float], upwards: Sequence[float], x: Spec, y: Spec
+) -> Spec:
+    """Return the front as a staircase up to the edges of the panel."""
+    corners = [(mark.point.shown_ratio, mark.rate) for mark in front]
+    steps = [(across[0], corners[0][1]), *corners, (corners[-1][0], upwards[0])]
+    values = [
+        {"x": ratio, "value": rate, "stroke": INK, "opacity": 0.55, "order": i, "dash": None}
+        for i, (ratio, rate) in enumerate(steps)
     ]
-    handles += [
-        Line2D([], [], marker=mark, linestyle="none", color=INK, markerfacecolor="white",
-               label=plain(name))
-        for name, mark in marks.items()
-    ]  # fmt: skip
-    ax.legend(handles=handles, loc="upper left", frameon=False, fontsize=7.5,
-              borderaxespad=0, handletextpad=0.4)  # fmt: skip
+    drawn = lines("front", values, at(x, "x"), at(y, "value"), interpolate="step-before")
+    drawn["encoding"]["order"] = {"field": "order", "type": "quantitative"}
+    return drawn
+
+
+def _names(front: Sequence[ParetoMark], bounds: Sequence[float], x: Spec, y: Spec) -> list[Spec]:
+    """Return the codecs of the front, each above its point and clear of the one below it."""
+    low, high = bounds
+    lowest, values = -math.inf, []
+    for mark in sorted(front, key=lambda mark: mark.rate):
+        pixels = _HEIGHT * math.log(mark.rate / low) / math.log(high / low)
+        lowest = max(pixels + 5, lowest + _LINE)
+        text = plain(mark.point.codec) + "†" * mark.unsure
+        height = low * (high / low) ** (lowest / _HEIGHT)
+        values.append({"x": mark.point.shown_ratio, "value": height, "text": text})
+    style: Spec = {"baseline": "bottom", "dx": 12}
+    return [
+        texts("halo", values, at(x, "x"), at(y, "value"), halo=True, **style),
+        texts("names", values, at(x, "x"), at(y, "value"), **style),
+    ]
+
+
+def _legend(kind: DataKind) -> list[Key]:
+    backends = dict.fromkeys(point.backend for point in kind.points)
+    codecs = dict.fromkeys(family(point.codec) for point in kind.points)
+    outlines = list(MARKS.values())
+    return [
+        *(Key(name, colour(name), path=MARKS["square"]) for name in backends),
+        *(Key(c, "white", DARK, outlines[mark_of(c, len(MARKS))]) for c in codecs),
+        Key("front", "none", PALE_INK, path=""),
+    ]

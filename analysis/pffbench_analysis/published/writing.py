@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pffbench.summary.summary import Summary
+from pffbench_analysis.picture import remove, save
 from pffbench_analysis.published.comparison_tables import write_markdown, write_numbers
 from pffbench_analysis.published.curves import Curves, DrawsCurves
 from pffbench_analysis.published.curvesfigure import draw_curves
@@ -21,7 +22,6 @@ from pffbench_analysis.published.wording import (
     order_cells,
     verdict_lines,
 )
-from pffbench_analysis.saving import save
 
 _NAME = "published"
 #: Figures over a parameter that a study varied.
@@ -50,8 +50,7 @@ def write_published(summary: Summary, directory: str | Path) -> Iterator[Path]:
         if figure is not None:
             yield from save(figure, place.with_name(name))
         else:
-            for suffix in (".png", ".svg"):
-                place.with_name(name + suffix).unlink(missing_ok=True)
+            remove(place.with_name(name))
     drawn = [f"{name}.png" for name, figure in figures.items() if figure is not None]
     write_markdown(found, drawn, place.with_suffix(".md"))
     write_numbers(found, place.with_suffix(".csv"))

@@ -4,46 +4,52 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 from pffbench.summary.statistics import FEWEST_FOR_INTERVAL
 from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import label, place
 from pffbench_analysis.derived_files import slug
-from pffbench_analysis.figures import log_ticks
-from pffbench_analysis.framing import Words, page
+from pffbench_analysis.pareto.figure import MARKS
+from pffbench_analysis.picture import Key, Picture, PicturePanel, Words
 from pffbench_analysis.scaling.bootstrap import WIDE, Prediction
 from pffbench_analysis.scaling.points import PHASES, Estimate
 from pffbench_analysis.scaling.sentences import case_name, phase_name, work
 from pffbench_analysis.scaling.series import Series
 from pffbench_analysis.scaling.study import Fitted, groups
-from pffbench_analysis.style import INK, PALE_INK, RC, colour, pale, plain
+from pffbench_analysis.specs import (
+    Spec,
+    at,
+    lines,
+    log_scale,
+    looks,
+    number_axis,
+    panel,
+    point,
+    points,
+    rules,
+)
+from pffbench_analysis.style import INK as DARK
+from pffbench_analysis.style import PALE_INK, colour, plain
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-Tint: TypeAlias = str | tuple[float, float, float]
 _MIB = 2**20
-#: Marks distinguish the cases that share a colour.
-_MARKS = ("o", "s", "^", "v", "D", "P", "X", "<", ">", "h")
-_PANEL_HEIGHT = 2.5
-_EFFICIENCY_HEIGHT = 1.55
+#: Marks distinguish the cases that share a colour; crosses and diamonds are predictions.
+_MARKS = [name for name in MARKS if name not in ("cross", "diamond")]
+_PANEL_HEIGHT = 240
+_EFFICIENCY_HEIGHT = 150
 _SAMPLES = 64
+#: Pixels left of a panel, so that those below each other are aligned.
+_LABELS = 48
 #: Offset between cases, as a part of an octave, so that their intervals stay visible.
 _ASIDE = 0.06
 #: Offset of the prediction to the right of the measured points.
 _BESIDE = 0.2
 
 
-def figures(series: Series, fitted: Sequence[Fitted]) -> Iterator[tuple[str, Figure]]:
+def figures(series: Series, fitted: Sequence[Fitted]) -> Iterator[tuple[str, Picture]]:
     """Draw and name a figure for each comparison and phase with two or more sizes."""
     found = groups(fitted)
     stems = _stems(found)
@@ -65,54 +71,41 @@ def _stems(found: dict[str, list[Fitted]]) -> dict[str, str]:
     return stems
 
 
-def draw(series: Series, fitted: Sequence[Fitted]) -> Figure:
-    """Draw one comparison in one phase.
+def draw(series: Series, fitted: Sequence[Fitted]) -> Picture:
+    """Return the figure of one comparison in one phase.
 
-    Each transfer has a column: the rate above (``gid`` ``rate-TRANSFER``), the efficiency below
-    (``efficiency-TRANSFER``).
+    Each transfer has a column: the rate above, the efficiency below.
     """
     ordered = sorted(fitted, key=lambda one: place(one.curve.case))
     transfers = sorted({one.curve.case.sample.transfer for one in ordered}, reverse=True)
     marks = _marks(ordered)
-    with mpl.rc_context(RC):
-        figure = page(
-            f"{phase_name(ordered[0].curve.phase).capitalize()}: rate and efficiency over "
-            f"{series.over}",
-            figure_words(series, ordered),
-            _PANEL_HEIGHT + _EFFICIENCY_HEIGHT + 0.55,
-        )
-        grid = figure.subplots(
-            2,
-            len(transfers) + 1,
-            squeeze=False,
-            sharex="col",
-            sharey="row",
-            width_ratios=[1.0] * len(transfers) + [0.27 * len(transfers)],
-            height_ratios=[_PANEL_HEIGHT, _EFFICIENCY_HEIGHT],
-        )
-        for column, transfer in enumerate(transfers):
-            these = [one for one in ordered if one.curve.case.sample.transfer == transfer]
-            rate, efficiency = grid[0, column], grid[1, column]
-            rate.set_gid(f"rate-{transfer}")
-            efficiency.set_gid(f"efficiency-{transfer}")
-            rate.set_title(transfer, loc="left", fontsize=8.5, fontweight="bold", pad=4)
-            for number, one in enumerate(these):
-                aside = 2 ** (_ASIDE * (number - (len(these) - 1) / 2))
-                _draw_rate(rate, one, marks[id(one)], aside)
-                _draw_efficiency(efficiency, one, marks[id(one)], aside)
-            efficiency.axhline(100, color=PALE_INK, linewidth=0.8, linestyle=":", gid="ideal")
-            _sizes(efficiency, ordered, series.over)
-        _rates(list(grid[0, :-1]), ordered)
-        grid[1, 0].set_ylabel("efficiency, %")
-        grid[1, 0].set_ylim(bottom=0)
-        for ax in grid[:, :-1].flat:
-            ax.spines[["top", "right"]].set_visible(False)
-            ax.grid(color="#E2E2E2", linewidth=0.6)
-            ax.set_axisbelow(True)
-        for ax in grid[:, -1]:
-            ax.set_axis_off()
-        _legend(grid[0, -1], ordered, marks)
-    return figure
+    x = _sizes(ordered, series.over)
+    rates = number_axis("rate of all ranks, MiB/s", log_scale(_rates(ordered)), minExtent=_LABELS)
+    ends = [v for one in ordered for v in _efficiencies(one)]
+    top = 1.08 * max(v for v in (*ends, 100.0) if math.isfinite(v))
+    parts = number_axis("efficiency, %", {"domain": [0, top], "nice": False}, minExtent=_LABELS)
+    above, below = [], []
+    for transfer in transfers:
+        these = [one for one in ordered if one.curve.case.sample.transfer == transfer]
+        placed = [(one, marks[id(one)], _aside(i, len(these))) for i, one in enumerate(these)]
+        layers = [mark for one in placed for mark in _rate_layers(*one, x, rates)]
+        above.append(PicturePanel(transfer, panel(layers, _PANEL_HEIGHT)))
+        layers = [mark for one in placed for mark in _efficiency_layers(*one, x, parts)]
+        ideal = {"y": at(parts, "at")}
+        layers.append(rules("ideal", [{"at": 100}], ideal, strokeWidth=1, strokeDash=[1, 3]))
+        below.append(PicturePanel("", panel(layers, _EFFICIENCY_HEIGHT)))
+    phase = phase_name(ordered[0].curve.phase).capitalize()
+    return Picture(
+        f"{phase}: rate and efficiency over {series.over}",
+        figure_words(series, ordered),
+        (*above, *below),
+        len(transfers),
+        tuple(_legend(ordered, marks)),
+    )
+
+
+def _aside(number: int, count: int) -> float:
+    return float(2 ** (_ASIDE * (number - (count - 1) / 2)))
 
 
 def _marks(fitted: Sequence[Fitted]) -> dict[int, str]:
@@ -129,33 +122,6 @@ def _marks(fitted: Sequence[Fitted]) -> dict[int, str]:
     return marks
 
 
-def _tint(one: Fitted) -> Tint:
-    """Return the colour of a case: its backend's, pale for a library's defaults."""
-    case = one.curve.case
-    own = colour(case.sample.backend)
-    return pale(own) if case.sample.settings == "defaults" and not case.raw else own
-
-
-def _draw_rate(ax: Axes, one: Fitted, mark: str, aside: float) -> None:
-    curve, tint = one.curve, _tint(one)
-    sizes, rates = curve.sizes, [point.rate for point in curve.points]
-    _points(ax, sizes, [_scaled(r, 1 / _MIB) for r in rates], one, mark, aside)
-    ends = np.array([sizes[0], sizes[-1]], dtype=np.float64)
-    ideal = rates[0].value / _MIB * ends / ends[0]
-    ax.plot(ends, ideal, color=tint, linewidth=0.8, linestyle=":", gid="ideal", zorder=1.5)
-    fit = one.fits.chosen
-    if fit is None:
-        ax.plot(sizes, [r.value / _MIB for r in rates], color=tint, linewidth=0.6, zorder=2)
-        return
-    for low, high, style in _stretches(sizes, _told(fit.predictions)):
-        at = np.geomspace(low, high, _SAMPLES)
-        ax.plot(at, fit.rate(at) / _MIB, color=tint, linewidth=1.2, linestyle=style, gid="fit")
-    for found in _told(fit.held_out):
-        _predicted(ax, found, tint, "x", aside * 2**_BESIDE)
-    for found in _told(fit.predictions):
-        _predicted(ax, found, tint, "D", aside)
-
-
 def _told(predictions: Sequence[Prediction]) -> list[Prediction]:
     """Return the predictions to draw."""
     return [prediction for prediction in predictions if not prediction.useless]
@@ -163,123 +129,144 @@ def _told(predictions: Sequence[Prediction]) -> list[Prediction]:
 
 def _stretches(
     sizes: Sequence[int], predictions: Sequence[Prediction]
-) -> Iterator[tuple[float, float, str]]:
-    """Yield the ranges and styles of a fit: dashed outside of measured sizes."""
-    yield float(sizes[0]), float(sizes[-1]), "-"
+) -> Iterator[tuple[float, float, list[int] | None]]:
+    """Yield the ranges and dashes of a fit: dashed outside of measured sizes."""
+    yield float(sizes[0]), float(sizes[-1]), None
     for found in predictions:
         if found.size > sizes[-1]:
-            yield float(sizes[-1]), float(found.size), "--"
-
-
-def _draw_efficiency(ax: Axes, one: Fitted, mark: str, aside: float) -> None:
-    curve = one.curve
-    found = [_scaled(curve.efficiency(point), 100) for point in curve.points]
-    at = np.array(curve.sizes) * aside
-    ax.plot(at, [e.value for e in found], color=_tint(one), linewidth=0.6, zorder=2)
-    _points(ax, curve.sizes, found, one, mark, aside)
+            yield float(sizes[-1]), float(found.size), [6, 4]
 
 
 def _scaled(found: Estimate, factor: float) -> Estimate:
     return Estimate(found.value * factor, found.low * factor, found.high * factor)
 
 
+def _looks(one: Fitted) -> dict[str, Any]:
+    """Return the looks of lines: the backend's colour, pale for a library's defaults."""
+    case = one.curve.case
+    is_pale = case.sample.settings == "defaults" and not case.raw
+    opacity = 0.5 if is_pale else 1
+    return {"stroke": colour(case.sample.backend), "opacity": opacity, "dash": None}
+
+
+def _rate_layers(one: Fitted, mark: str, aside: float, x: Spec, y: Spec) -> list[Spec]:
+    curve, own = one.curve, _looks(one)
+    sizes, rates = curve.sizes, [point.rate for point in curve.points]
+    across, upwards = at(x, "size"), at(y, "value")
+
+    def line(name: str, found: Sequence[tuple[float, float]], dash: list[int] | None) -> Spec:
+        values = [{"size": a, "value": b, **own, "dash": dash} for a, b in found]
+        return lines(name, values, across, upwards, strokeWidth=1 if name == "ideal" else 1.6)
+
+    first = rates[0].value / _MIB / sizes[0]
+    drawn = [line("ideal", [(n, first * n) for n in (sizes[0], sizes[-1])], [1, 3])]
+    fit = one.fits.chosen
+    if fit is None:
+        measured = zip(sizes, (rate.value / _MIB for rate in rates), strict=True)
+        drawn.append(line("measured", list(measured), None))
+    else:
+        for low, high, dash in _stretches(sizes, _told(fit.predictions)):
+            where = np.geomspace(low, high, _SAMPLES)
+            found = zip(where.tolist(), (fit.rate(where) / _MIB).tolist(), strict=True)
+            drawn.append(line("fit", list(found), dash))
+        for name, found_, shape, shift in (
+            ("held_out", fit.held_out, "cross", aside * 2**_BESIDE),
+            ("prediction", fit.predictions, "diamond", aside),
+        ):
+            shown = [_predicted(p, own, shape, shift) for p in _told(found_)]
+            ends = {"x": across, "y": at(y, "low"), "y2": {"field": "high"}, **looks("stroke")}
+            keep = "isValid(datum.low)"
+            drawn.append(rules(f"{name}_interval", shown, ends, keep, strokeWidth=4, opacity=0.35))
+            drawn.append(points(name, shown, across, upwards, 50))
+    return [*drawn, *_points(one, [_scaled(r, 1 / _MIB) for r in rates], mark, aside, x, y)]
+
+
+def _efficiency_layers(one: Fitted, mark: str, aside: float, x: Spec, y: Spec) -> list[Spec]:
+    curve = one.curve
+    found = [_scaled(curve.efficiency(point), 100) for point in curve.points]
+    values = [
+        {"size": size * aside, "value": value.value, **_looks(one)}
+        for size, value in zip(curve.sizes, found, strict=True)
+    ]
+    joined = lines("measured", values, at(x, "size"), at(y, "value"), strokeWidth=0.8)
+    return [joined, *_points(one, found, mark, aside, x, y)]
+
+
+def _efficiencies(one: Fitted) -> list[float]:
+    found = [_scaled(one.curve.efficiency(point), 100) for point in one.curve.points]
+    return [v for estimate in found for v in (estimate.value, estimate.low, estimate.high)]
+
+
 def _points(
-    ax: Axes, sizes: Sequence[int], found: Sequence[Estimate], one: Fitted, mark: str, aside: float
-) -> None:
-    """Draw measured points with their intervals; hollow without one."""
-    for size, value in zip(sizes, found, strict=True):
-        known = not math.isnan(value.low)
-        reach = [[value.value - value.low], [value.high - value.value]] if known else None
-        ax.errorbar(
-            [size * aside],
-            [value.value],
-            yerr=reach,
-            fmt=mark,
-            color=_tint(one),
-            markersize=5.5,
-            markerfacecolor=_tint(one) if known else "white",
-            markeredgecolor=INK if known else _tint(one),
-            markeredgewidth=0.5 if known else 1.2,
-            ecolor=_tint(one),
-            elinewidth=1.3,
-            capsize=2.5,
-            label=plain(label(one.curve.case)),
-            zorder=4,
-        )
+    one: Fitted, found: Sequence[Estimate], mark: str, aside: float, x: Spec, y: Spec
+) -> list[Spec]:
+    """Return measured points with their intervals; hollow without one."""
+    own = _looks(one)
+    values = []
+    for size, estimate in zip(one.curve.sizes, found, strict=True):
+        known = not math.isnan(estimate.low)
+        values.append({
+            "case": plain(label(one.curve.case)),
+            "size": size * aside,
+            "value": estimate.value,
+            "low": estimate.low if known else None,
+            "high": estimate.high if known else None,
+            **point(own["stroke"], filled=known, shape=mark, opacity=own["opacity"]),
+        })  # fmt: skip
+    lines_ = [value | {"stroke": own["stroke"]} for value in values]
+    ends = {"x": at(x, "size"), "y": at(y, "low"), "y2": {"field": "high"}, **looks("stroke")}
+    return [
+        rules("intervals", lines_, ends, "isValid(datum.low)"),
+        points("points", values, at(x, "size"), at(y, "value"), 60),
+    ]
 
 
-def _predicted(ax: Axes, found: Prediction, tint: Tint, mark: str, aside: float) -> None:
-    """Draw the prediction of a law for a size."""
+def _predicted(found: Prediction, own: dict[str, Any], shape: str, aside: float) -> dict[str, Any]:
+    """Return the prediction of a law for a size."""
     rate = _scaled(found.rate, 1 / _MIB)
-    at = found.size * aside
-    gid = "prediction" if found.measured is None else "held-out"
-    if not math.isnan(rate.low):
-        ax.plot([at, at], [rate.low, rate.high], color=tint, linewidth=2.6, alpha=0.35, zorder=3)
-    ax.plot(
-        [at], [rate.value], mark, color=tint, markerfacecolor="white", markersize=5, gid=gid,
-        zorder=3.5,
-    )  # fmt: skip
+    known = not math.isnan(rate.low)
+    return {
+        "size": found.size * aside,
+        "value": rate.value,
+        "low": rate.low if known else None,
+        "high": rate.high if known else None,
+        **point(own["stroke"], filled=False, shape=shape),
+    }
 
 
-def _sizes(ax: Axes, fitted: Sequence[Fitted], over: str) -> None:
+def _sizes(fitted: Sequence[Fitted], over: str) -> Spec:
     chosen = [one.fits.chosen for one in fitted if one.fits.chosen]
     predicted = {p.size for fit in chosen for p in _told(fit.predictions)}
     sizes = sorted({size for one in fitted for size in one.curve.sizes} | predicted)
-    ax.set_xscale("log", base=2)
-    ax.set_xlim(sizes[0] / 1.2, sizes[-1] * 1.4)
-    ax.xaxis.set_major_locator(FixedLocator(sizes))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_xlabel("MPI ranks" if over == "ranks" else "nodes")
+    scale = {"type": "log", "base": 2, "domain": [sizes[0] / 1.2, sizes[-1] * 1.4], "nice": False}
+    return number_axis("MPI ranks" if over == "ranks" else "nodes", scale, values=sizes)
 
 
-def _rates(axes: Sequence[Axes], fitted: Sequence[Fitted]) -> None:
+def _rates(fitted: Sequence[Fitted]) -> list[float]:
+    """Return all rates that are drawn, in MiB/s."""
     rates = [point.rate for one in fitted for point in one.curve.points]
     chosen = [one.fits.chosen for one in fitted if one.fits.chosen]
     rates += [p.rate for fit in chosen for p in _told([*fit.predictions, *fit.held_out])]
-    ends = [v / _MIB for rate in rates for v in (rate.value, rate.low, rate.high)]
-    shown = [v for v in ends if math.isfinite(v)]
-    low, high = min(shown) / 1.3, max(shown) * 1.3
-    for ax in axes:
-        ax.set_yscale("log")
-    axes[0].set_ylim(low, high)
-    axes[0].yaxis.set_major_locator(FixedLocator(log_ticks(low, high, 7)))
-    axes[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes[0].yaxis.set_minor_formatter(NullFormatter())
-    axes[0].yaxis.set_minor_locator(NullLocator())
-    axes[0].set_ylabel("rate of all ranks, MiB/s")
+    return [v / _MIB for rate in rates for v in (rate.value, rate.low, rate.high)]
 
 
-def _legend(ax: Axes, fitted: Sequence[Fitted], marks: dict[int, str]) -> None:
-    """Draw the legend: cases first, then other elements."""
-    cases: dict[str, Line2D] = {}
+def _legend(fitted: Sequence[Fitted], marks: dict[int, str]) -> Iterator[Key]:
+    """Yield the cases first, then other elements."""
+    named: dict[str, Key] = {}
     for one in fitted:
-        curve = one.curve
+        curve, own = one.curve, _looks(one)
         name = case_name(curve).replace(f" {curve.case.sample.layout}", "", 1)
-        name = name.replace(f" {curve.case.sample.transfer}", "", 1)
-        cases.setdefault(
-            plain(name),
-            Line2D([], [], color=_tint(one), marker=marks[id(one)], markeredgecolor=INK,
-                   markeredgewidth=0.5, linewidth=1.2),
-        )  # fmt: skip
-    cases["ideal"] = Line2D([], [], color=PALE_INK, linewidth=0.8, linestyle=":")
+        name = plain(name.replace(f" {curve.case.sample.transfer}", "", 1))
+        named.setdefault(name, Key(name, own["stroke"], path=MARKS[marks[id(one)]]))
+    yield from named.values()
+    yield Key("ideal", "none", PALE_INK, path="", dash="1 3")
     chosen = [one.fits.chosen for one in fitted if one.fits.chosen]
     if chosen:
-        cases["fitted law"] = Line2D([], [], color=PALE_INK, linewidth=1.2)
-        for name, mark, drawn in (
-            ("held out: predicted", "x", [p for fit in chosen for p in _told(fit.held_out)]),
-            ("prediction", "D", [p for fit in chosen for p in _told(fit.predictions)]),
-        ):
-            if not drawn:
-                continue
-            cases[name] = Line2D(
-                [], [], color=PALE_INK, markerfacecolor="white", markersize=5, marker=mark,
-                linestyle="--" if mark == "D" else "none",
-            )  # fmt: skip
-    ax.legend(
-        cases.values(), cases.keys(), loc="upper left", frameon=False, fontsize=7.5,
-        borderaxespad=0.0, handlelength=2.2,
-    )  # fmt: skip
+        yield Key("fitted law", "none", PALE_INK, path="")
+    if any(_told(fit.held_out) for fit in chosen):
+        yield Key("held out: predicted", "none", DARK, MARKS["cross"])
+    if any(_told(fit.predictions) for fit in chosen):
+        yield Key("prediction", "white", DARK, MARKS["diamond"])
 
 
 def figure_words(series: Series, fitted: Sequence[Fitted]) -> Words:
@@ -299,7 +286,7 @@ def figure_words(series: Series, fitted: Sequence[Fitted]) -> Words:
         notes.append("Hollow: fewer than five repetitions, no interval.")
     if any(one.fits.chosen for one in fitted):
         notes.append(
-            "Line: the law that predicts the largest size best from the others; × is that "
+            "Line: the law that predicts the largest size best from the others; the cross is that "
             "prediction, to the right of what was measured. Diamond: a size that was not measured. "
             f"Pale lines: their 95 % intervals; none is drawn that spans a factor of {WIDE:g}."
         )

@@ -32,8 +32,8 @@ REQUIRED = ("mpi4py", "numpy", "h5py", "netCDF4", "zarr", "numcodecs")
 #: Optional libraries, by the name of their distribution, and what they are for where no backend
 #: names them.
 OPTIONAL = {
-    "hdf5plugin": "", "icechunk": "", "matplotlib": "no figures as files",
-    "pandas": "no data frames of results", "tensorstore": "", "versioned-hdf5": "",
+    "hdf5plugin": "", "icechunk": "", "pandas": "no data frames of results", "tensorstore": "",
+    "versioned-hdf5": "", "vl-convert-python": "no figures and no report.html",
 }  # fmt: skip
 
 

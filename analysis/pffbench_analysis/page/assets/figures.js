@@ -80,7 +80,7 @@ function limitOf(group, rows, measure) {
   const limit = group.limits[rows[0].phase];
   if (!limit || measure === "operations") return null;
   const value = measure === "rate" ? limit.bytes / limit.seconds / MIB : rows[0].of(limit.seconds);
-  return { value, word: "raw", told: { "raw bytes": `${digits(value)} ${rows[0].unit}, ${limit.case}` } };
+  return { value, text: "raw", told: { "raw bytes": `${digits(value)} ${rows[0].unit}, ${limit.case}` } };
 }
 
 function rateOf(limit) {
@@ -113,7 +113,7 @@ function drawRoofline(state) {
     ],
     panels: shown.map((phase) => rows.filter((r) => r.phase === phase)).filter((some) => some.length).map((some) => ({
       heading: phaseName(some[0].phase),
-      spec: (width) => mediansSpec({ rows: some, labels, title: axisTitle(some, log), log, points: state.points, limit: { value: 100, word: "", told: { "raw bytes": `${rateOf(group.limits[some[0].phase])}, ${group.limits[some[0].phase].case}` } }, width, name: `${phaseName(some[0].phase)} of ${group.name} against raw bytes` }),
+      spec: (width) => mediansSpec({ rows: some, labels, title: axisTitle(some, log), log, points: state.points, limit: { value: 100, text: "", told: { "raw bytes": `${rateOf(group.limits[some[0].phase])}, ${group.limits[some[0].phase].case}` } }, width, name: `${phaseName(some[0].phase)} of ${group.name} against raw bytes` }),
     })),
     values: rows.map(told),
     numbers: rows.map(numbersOf),
@@ -191,7 +191,7 @@ function drawByRank(state) {
       chosen ? "Dots: medians over the repetitions; lines from the least to the most." : DATA.noRanks && `${DATA.noRanks}.`,
       grouped && `Of ${DATA.ranks} ranks, neighbours are put together: the median of their medians, and their extremes.`,
     ],
-    panels: panels.map(({ phase, values }) => ({ heading: phaseName(phase), spec: (width) => byRankSpec({ values, colour: chosen.colour, title: unit + (log ? ", logarithmic" : ""), log, width, grouped, name: `${phaseName(phase)} of ${chosen.label}, by rank` }) })),
+    panels: panels.map(({ phase, values }) => ({ heading: phaseName(phase), spec: (width) => byRankSpec({ values, of: chosen, title: unit + (log ? ", logarithmic" : ""), log, width, grouped, name: `${phaseName(phase)} of ${chosen.label}, by rank` }) })),
     values: [],
     numbers: panels.flatMap(({ phase, values }) => values.map((v) => ({ case: chosen.case, phase, ranks: v.told.ranks, host: v.told.host, unit, median: v.median, low: v.low, high: v.high }))),
   });

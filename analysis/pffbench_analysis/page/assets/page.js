@@ -4,7 +4,7 @@ let turn = Promise.resolve();
 // Draw everything, one after the other: a choice made meanwhile waits for its turn.
 function redraw() {
   turn = turn.then(async () => {
-    await drawAnswer();
+    if (DATA.answer) await drawMade("answer", DATA.answer);
     if (form) {
       const state = stateOf();
       for (const part of [drawMedians, drawRoofline, drawDrift, drawSpread, drawByRank]) await part(state);

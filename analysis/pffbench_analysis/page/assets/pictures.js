@@ -1,6 +1,7 @@
 // A figure as one SVG or PNG: title, panels and notes as they are seen, in colours that any program knows.
 const SVG = "http://www.w3.org/2000/svg";
 const LINE = 20;
+const FONT = DATA.specs.medians.config.font;
 
 function svgNode(name, attributes, ...children) {
   const node = document.createElementNS(SVG, name);
@@ -10,7 +11,7 @@ function svgNode(name, attributes, ...children) {
 }
 
 function written(text, x, y, size, weight = 400) {
-  return svgNode("text", { x, y, "font-size": size, "font-weight": weight, "font-family": CONFIG.font, fill: "currentColor" }, text);
+  return svgNode("text", { x, y, "font-size": size, "font-weight": weight, "font-family": FONT, fill: "currentColor" }, text);
 }
 
 // Break text into lines that are about so many pixels wide.

@@ -25,10 +25,10 @@ class PyPffbench(PythonPackage):
 
     version("main", branch="main")
 
-    variant("analysis", default=True, description="Plots of finished runs")
+    variant("analysis", default=True, description="Commands that read finished runs")
     variant("data", default=False, description="Real climate data as input")
     variant("filters", default=False, description="Blosc, Zstandard and LZ4 in HDF5 and netCDF-4")
-    variant("page", default=False, description="Figures in report.html; builds with Rust, online")
+    variant("page", default=False, description="Figures and report.html; builds with Rust, online")
     variant("pnetcdf", default=False, description="Classic netCDF formats in parallel, by PnetCDF")
     variant("tensorstore", default=False, description="TensorStore, beside zarr-python")
 
@@ -51,8 +51,6 @@ class PyPffbench(PythonPackage):
         depends_on("py-rich@13:")
         depends_on("py-scipy@1.11:")
         depends_on("py-zarr@3.1:3")
-        with when("+analysis"):
-            depends_on("py-matplotlib@3.8:")
         depends_on("py-vl-convert-python@1.7:", when="+page")
         depends_on("py-iris-sample-data@2.5:", when="+data")
         depends_on("py-hdf5plugin@5.1:", when="+filters")

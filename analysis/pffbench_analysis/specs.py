@@ -1,0 +1,233 @@
+"""Vega-Lite specifications: the parts that all figures are made of, on the page and in files.
+
+Each layer has data of its own, whose rows say how their marks look: ``fill``, ``stroke``,
+``shape``, ``weight`` (of the stroke) and ``opacity``; ``told`` is what a mark says when it is
+pointed at. Where text and lists are expected, a template has names that begin with ``$``, which
+the page's scripts replace (`pffbench_analysis.page.templates`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+Spec = dict[str, Any]
+#: Rows of data, or the name of a template's.
+Values = list[dict[str, Any]] | str
+
+#: Ink and paper, which the page's style decides; `pffbench_analysis.picture` has those of files.
+INK, PAPER = "currentColor", "var(--page)"
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', 'DejaVu Sans', sans-serif"
+CONFIG: Spec = {
+    "background": None,
+    "font": _FONT,
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": INK, "titleColor": INK, "domainColor": INK, "tickColor": INK,
+        "gridColor": INK, "gridOpacity": 0.13, "domainOpacity": 0.5, "tickOpacity": 0.5,
+        "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": 500, "labelOverlap": "greedy",
+        "labelPadding": 5, "labelSeparation": 4,
+    },
+    "text": {"color": INK, "fontSize": 11.5},
+}  # fmt: skip
+_LOOKS = {
+    "fill": ("fill", "nominal"), "stroke": ("stroke", "nominal"), "shape": ("shape", "nominal"),
+    "strokeWidth": ("weight", "quantitative"), "opacity": ("opacity", "quantitative"),
+    "strokeDash": ("dash", "nominal"),
+}  # fmt: skip
+#: The distance of rows, in pixels.
+ROW = 25
+#: How a round number is written on an axis.
+_NUMBER = ",~r"
+#: Of a logarithmic axis only numbers that are written have a line.
+_WHERE_NAMED = {"condition": {"test": "datum.label", "value": 0.13}, "value": 0}
+
+
+def panel(layers: Sequence[Spec], height: int | str, description: str = "", top: int = 4) -> Spec:
+    """Return the specification of a panel, whose width is still to be set.
+
+    Layers of one name become one; what they draw as a line stays a line of its own. Data that
+    several layers share are held once.
+    """
+    merged = _merged(layers)
+    values = {id(one["data"]["values"]): one["data"]["values"] for one in merged}
+    names = {number: f"rows_{i}" for i, number in enumerate(values)}
+    drawn = [one | {"data": {"name": names[id(one["data"]["values"])]}} for one in merged]
+    return {
+        "description": description,
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "padding": {"left": 0, "right": 8, "top": top, "bottom": 0},
+        "config": CONFIG,
+        "datasets": {names[number]: rows for number, rows in values.items()},
+        "layer": drawn,
+    }
+
+
+def _merged(layers: Sequence[Spec]) -> list[Spec]:
+    named: dict[str, list[Spec]] = {}
+    for one in layers:
+        named.setdefault(one["name"], []).append(one)
+    return [alike[0] if len(alike) == 1 else _joined(alike) for alike in named.values()]
+
+
+def _joined(layers: Sequence[Spec]) -> Spec:
+    found = enumerate(one["data"]["values"] for one in layers)
+    values = [row | {"line": i} for i, rows in found for row in rows]
+    return layers[0] | {"data": {"values": values}}
+
+
+def log_scale(values: Iterable[float], room: float = 0.05) -> Spec:
+    """Return a logarithmic scale that holds all positive values, or a linear one without any.
+
+    Parameters
+    ----------
+    values : iterable of float
+        What is drawn.
+    room : float
+        Space at both ends, as a part of the axis.
+    """
+    found = [v for v in values if 0 < v < math.inf]
+    if not found:
+        return {"domain": [0, 1], "nice": False}
+    low, high = min(found), max(found)
+    more = max((high / low) ** room, 1.04)
+    return {"type": "log", "domain": [low / more, high * more], "nice": False, "clamp": True}
+
+
+def number_axis(title: str | None, scale: Spec | str, **axis: Any) -> Spec:
+    """Return the channel of a quantity; `layer` adds the field."""
+    return {
+        "type": "quantitative",
+        "title": title,
+        "scale": scale,
+        "axis": {"tickCount": 6, "format": _NUMBER, "gridOpacity": _WHERE_NAMED, **axis},
+    }
+
+
+def row_axis(rows: Sequence[str] | str, **axis: Any) -> Spec:
+    """Return the vertical channel of named rows, from the top.
+
+    A row is called ``NUMBER NAME``, so that rows of the same name are told apart; the number is
+    not shown.
+    """
+    name = "slice(datum.label, indexof(datum.label, ' ') + 1)"
+    return {
+        "field": "row",
+        "type": "nominal",
+        "sort": rows,
+        "title": None,
+        "axis": {"labelExpr": name, "labelLimit": 640, "ticks": False, "domain": False, **axis},
+        "scale": {"domain": rows, "paddingInner": 0.3, "paddingOuter": 0.2},
+    }
+
+
+def layer(name: str, mark: Spec, values: Values, encoding: Spec, *, keep: str = "") -> Spec:
+    """Return a layer of marks.
+
+    Parameters
+    ----------
+    name : str
+        What the marks stand for.
+    mark : dict
+        The mark and all properties that its rows share.
+    values : list of dict or str
+        Rows of data.
+    encoding : dict
+        Channels.
+    keep : str
+        Condition of rows that are drawn, as a Vega expression; empty for all.
+    """
+    only = {"transform": [{"filter": keep}]} if keep else {}
+    shown = {"tooltip": {"signal": "datum.told"}, "opacity": 1, **mark}
+    return {"name": name, "data": {"values": values}, **only, "mark": shown, "encoding": encoding}
+
+
+def at(channel: Spec, field: str) -> Spec:
+    """Return a channel with its field."""
+    return {**channel, "field": field}
+
+
+def looks(*channels: str) -> Spec:
+    """Return the channels that rows decide themselves."""
+    return {
+        name: {"field": _LOOKS[name][0], "type": _LOOKS[name][1], "scale": None, "legend": None}
+        for name in channels
+    }
+
+
+def points(name: str, values: Values, x: Spec, y: Spec, size: int = 110, keep: str = "") -> Spec:
+    """Return a layer of points."""
+    encoding = {"x": x, "y": y, **looks("fill", "stroke", "shape", "strokeWidth", "opacity")}
+    return layer(name, {"type": "point", "size": size}, values, encoding, keep=keep)
+
+
+def rules(name: str, values: Values, ends: Spec, keep: str = "", **mark: Any) -> Spec:
+    """Return a layer of straight lines between the ends that the channels name."""
+    drawn = {"type": "rule", "strokeWidth": 1.6, "color": INK, **mark}
+    return layer(name, drawn, values, ends, keep=keep)
+
+
+def intervals(values: Values, x: Spec, y: Spec) -> list[Spec]:
+    """Return horizontal intervals: with caps where they are ``sure``, otherwise ranges."""
+    ends = {"x": at(x, "low"), "x2": {"field": "high"}, "y": y}
+    cap = {"type": "tick", "thickness": 1.8, "size": 10, "color": INK}
+    drawn = [
+        rules("ranges", values, ends, "!datum.sure && isValid(datum.low)", strokeWidth=0.9),
+        rules("intervals", values, ends, "datum.sure", strokeWidth=1.8),
+    ]
+    for end in ("low", "high"):
+        encoding = {"x": at(x, end), "y": y}
+        drawn.append(layer(f"caps_{end}", cap, values, encoding, keep="datum.sure"))
+    return drawn
+
+
+def lines(name: str, values: Values, x: Spec, y: Spec, **mark: Any) -> Spec:
+    """Return a layer of lines, one for each value of the field ``line``."""
+    detail = {"field": "line", "type": "nominal"}
+    encoding = {"x": x, "y": y, "detail": detail, **looks("stroke", "opacity", "strokeDash")}
+    return layer(name, {"type": "line", "strokeWidth": 1.6, **mark}, values, encoding)
+
+
+def texts(name: str, values: Values, x: Spec, y: Spec, *, halo: bool = False, **mark: Any) -> Spec:
+    """Return a layer with the field ``text``; with a halo, over what lies below."""
+    around = {"stroke": PAPER, "strokeWidth": 4, "strokeJoin": "round"} if halo else {}
+    encoding = {"x": x, "y": y, "text": {"field": "text"}}
+    drawn = {"type": "text", "align": "left", "dx": 6, "color": INK, **around, **mark}
+    return layer(name, drawn, values, encoding)
+
+
+def written(values: Values, y: Spec) -> Spec:
+    """Return the text of each row, right of it."""
+    return texts("written", values, {"value": "width"}, y)
+
+
+def headings(values: Values, y: Spec) -> list[Spec]:
+    """Return lines above rows, each in a row of its own."""
+    style: Spec = {"fontWeight": 650, "dx": 4}
+    return [
+        texts("halo", values, {"value": 0}, y, halo=True, **style),
+        texts("headings", values, {"value": 0}, y, **style),
+    ]
+
+
+def band(margin: float, x: Spec) -> list[Spec]:
+    """Return the band of ratios that count as equal, and the line at one."""
+    span = [{"from": 1 / (1 + margin), "to": 1 + margin}]
+    ends = {"x": at(x, "from"), "x2": {"field": "to"}}
+    shade = layer("band", {"type": "rect", "color": INK, "opacity": 0.1}, span, ends)
+    return [shade, rules("one", [{"at": 1}], {"x": at(x, "at")}, strokeWidth=1)]
+
+
+def point(
+    fill: str, *, filled: bool = True, shape: str = "circle", opacity: float = 1.0
+) -> dict[str, Any]:
+    """Return the looks of a point: of its colour with an edge, or hollow."""
+    return {
+        "fill": fill if filled else PAPER,
+        "stroke": INK if filled else fill,
+        "shape": shape,
+        "weight": 0.8 if filled else 2,
+        "opacity": opacity,
+    }
