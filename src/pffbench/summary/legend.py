@@ -1,4 +1,4 @@
-"""Legend of the terms in the tables of a summary: a line for each term that they use."""
+"""Legend of a summary's tables: a line for each of their words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pffbench.summary.summary import Summary
 
 _SETTINGS = {
     "matched": "every library does the same work: equal chunks, no fill, equal caches and codecs",
-    "defaults": "each library as it comes",
+    "defaults": "each library with its own defaults",
 }
 _LAYOUTS = {
     "shared": "one array, cut over the ranks",
