@@ -41,7 +41,7 @@ ROW = 25
 #: How a round number is written on an axis.
 _NUMBER = ",~r"
 #: Of a logarithmic axis only numbers that are written have a line.
-_WHERE_NAMED = {"condition": {"test": "datum.label", "value": 0.13}, "value": 0}
+_WHERE_NAMED = {"condition": {"test": "datum.label", "value": 1}, "value": 0}
 
 
 def panel(layers: Sequence[Spec], height: int | str, description: str = "", top: int = 4) -> Spec:
