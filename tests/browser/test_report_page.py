@@ -147,6 +147,40 @@ def test_figures_follow_the_controls(browser, page, name, value, seen):
         assert "independent" not in charted
 
 
+def test_the_address_holds_the_choices(browser, page):
+    browser.open(page)
+    browser.choose("phase", "write")
+    browser.choose("scale", "linear")
+    browser.click("#controls input[value=zarr]")
+    browser.wait("!document.querySelector('#medians .chart').textContent.includes('zarr')")
+    address = browser.js("location.href")
+    seen = browser.js(MEDIANS)
+    browser.driver.get("about:blank")
+    browser.driver.get(address)
+    browser.wait("document.documentElement.dataset.drawn")
+    assert browser.js("document.querySelector('select[name=scale]').value") == "linear"
+    assert browser.js(MEDIANS) == seen
+
+
+def test_header_and_first_column_of_a_table_stay_in_sight(browser, page):
+    size = {"width": 390, "height": 700, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.open(page)
+        moved = browser.js(
+            "(() => { const box = document.querySelector('#tables .scroll');"
+            "const first = box.querySelector('tbody th'); box.scrollLeft = 200;"
+            "return [box.scrollLeft, first.getBoundingClientRect().x - box.getBoundingClientRect().x]"
+            "})()"
+        )
+        assert moved[0] > 100
+        assert abs(moved[1]) < 2
+        head = "getComputedStyle(document.querySelector('#tables thead')).position"
+        assert browser.js(head) == "sticky"
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_repetitions_and_formats_can_be_taken_away(browser, page):
     browser.open(page)
     dots = f'document.querySelectorAll("{REPETITIONS_OF.format("medians")}").length'
