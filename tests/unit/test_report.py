@@ -136,7 +136,7 @@ def test_a_run_of_the_first_layout_is_read(run):
         writer = csv.DictWriter(file, earlier, lineterminator="\n", extrasaction="ignore")
         writer.writeheader()
         writer.writerows(row | {"own_max": 2 * float(row["own_max"])} for row in rows)
-    assert len(list(report([run]))) == 16
+    assert len(list(report([run]))) == 17
     summary = readable(run)
     total = summary.cases[0].phases["write"]
     rows = [row for row in rows if (row["case"], row["phase"]) == (USUAL[0][0], "write")]

@@ -5,7 +5,7 @@ const PAPER = "var(--page)";
 
 // A specification for a width: names that begin with $ are replaced by their values. Names of rows that would take
 // half of the width stand above their rows.
-const ABOVE = { labelAlign: "left", labelBaseline: "bottom", labelOffset: -11, labelPadding: 0 };
+const ABOVE = { labelAlign: "left", labelBaseline: "bottom", labelOffset: -14, labelPadding: 0 };
 
 function filled(template, width, values = {}) {
   const spec = JSON.parse(JSON.stringify(template), (key, value) =>
@@ -14,7 +14,7 @@ function filled(template, width, values = {}) {
   const longest = Math.max(0, ...(channels[0]?.scale.domain ?? []).map((row) => row.length - row.indexOf(" ")));
   if (7 * longest <= width * 0.45) return { ...spec, width };
   for (const y of channels) Object.assign(y.axis, ABOVE);
-  return { ...spec, width, height: 1.7 * spec.height };
+  return { ...spec, width, height: 1.9 * spec.height };
 }
 
 // Whether an axis can be logarithmic: what a coarse clock saw as no time at all has no place on one.
