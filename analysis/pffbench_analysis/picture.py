@@ -80,7 +80,7 @@ class PicturePanel:
 
 
 @dataclass(frozen=True)
-class Key:
+class LegendEntry:
     """An entry of a legend.
 
     Parameters
@@ -116,7 +116,7 @@ class Picture:
         From the left, then below.
     columns : int
         Largest number of panels side by side.
-    legend : tuple of Key
+    legend : tuple of LegendEntry
         Above the panels.
     names : tuple of str
         Longest texts left of panels: of panels side by side they would take all the room.
@@ -126,7 +126,7 @@ class Picture:
     words: Words
     panels: tuple[PicturePanel, ...]
     columns: int = 2
-    legend: tuple[Key, ...] = ()
+    legend: tuple[LegendEntry, ...] = ()
     names: tuple[str, ...] = ()
 
     def _repr_png_(self) -> bytes:
@@ -292,7 +292,7 @@ def _text(
     )
 
 
-def _legend(keys: Sequence[Key], y: float) -> tuple[float, list[str]]:
+def _legend(keys: Sequence[LegendEntry], y: float) -> tuple[float, list[str]]:
     x, parts = float(_MARGIN), []
     y += _LINE
     for key in keys:

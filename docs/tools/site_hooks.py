@@ -137,16 +137,18 @@ def _showing(path: Path) -> str:
 def _reports() -> Iterator[tuple[Path, str]]:
     """Yield the runs in `docs/results` with their report pages, which `pffbench report` makes."""
     runs = sorted(path.parent for path in (ROOT / "docs" / "results").glob("*/run.json"))
+    places = [CACHE / _digest(run) for run in runs]
+    for old in set(CACHE.glob("*")) - set(places):
+        shutil.rmtree(old, ignore_errors=True)
     with ThreadPoolExecutor() as pool:
-        yield from zip(runs, pool.map(_report, runs), strict=True)
+        yield from zip(runs, pool.map(_report, runs, places), strict=True)
 
 
-def _report(run: Path) -> str:
-    place = CACHE / _digest(run) / run.name
+def _report(run: Path, place: Path) -> str:
     page = place / "report.html"
     if not page.exists():
         shutil.rmtree(place, ignore_errors=True)
-        shutil.copytree(run, place)
+        shutil.copytree(run, place, dirs_exist_ok=True)
         done = subprocess.run(
             [sys.executable, "-m", "pffbench", "report", str(place)],
             capture_output=True, text=True, check=False,

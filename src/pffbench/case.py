@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 #: Hexadecimal digits that names end in: two of 100 000 cases share twelve once in 50 000 times
 #: (n² / 2 / 16¹²), and eight two times in three.
 _DIGITS = 12
+_DIGEST_IN_NAME = re.compile(rf"(?:(?<=\.matched)|(?<=\.defaults))\.[0-9a-f]{{{_DIGITS}}}\b")
 
 Layout = Literal["file_per_process", "own", "shared"]
 Transfer = Literal["independent", "collective"]
@@ -172,6 +174,11 @@ class Case:
     def group(self) -> str:
         """Name of the comparison that the case belongs to: same bytes in the same boxes."""
         return _group(work_of(self.parameters))
+
+
+def without_digests(text: str) -> str:
+    """Return a text for people, in which names of cases have no digest; records keep it."""
+    return _DIGEST_IN_NAME.sub("", text)
 
 
 def work_of(parameters: P, *but: str) -> P:

@@ -65,9 +65,9 @@ a command is "run".
 _OVERVIEW = f"""\
 {_PURPOSE}
 
-  mpiexec -n 4 python -m pffbench run              the built-in comparison
-  srun -n 64 python -m pffbench run exp.yaml       an experiment, inside an allocation
-  pffbench plan exp.yaml --ranks 64                what it would do
+  mpiexec -n 4 python -m pffbench run           the built-in comparison
+  srun -n 64 python -m pffbench run exp.yaml    an experiment, in an allocation
+  pffbench plan exp.yaml --ranks 64             what it would do
 
 Without a command, the program runs the built-in comparison under a launcher
 (mpiexec, srun), and prints a short help elsewhere.

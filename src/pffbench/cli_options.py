@@ -162,6 +162,7 @@ def add_scaling(parser: argparse.ArgumentParser) -> None:
         help="number of ranks or nodes to predict the rate for (default: twice the largest) "
         "(example: --predict 64)",
     )
+    add_json(parser)
 
 
 def add_recommend(parser: argparse.ArgumentParser) -> None:

@@ -42,9 +42,9 @@ def test_the_answer_is_drawn_before_any_table(browser, page):
     )
     others = [row for row in rows if row["standing"] not in ("fastest", "ahead")]
     lines = browser.marks("#answer .mark-rule.role-mark line[aria-label*='high:']")
+    intervals = sorted((row["low"], row["high"]) for row in others)
     assert sorted((float(line[RATIO]), float(line["high"])) for line in lines) == [
-        pytest.approx(ends, rel=1e-4)
-        for ends in sorted((row["low"], row["high"]) for row in others)
+        pytest.approx(ends, rel=1e-4) for ends in intervals
     ]
     written = browser.text("#answer .chart")
     for row in others:

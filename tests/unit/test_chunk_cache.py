@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pffbench.backends.hdf5_files import h5repack
+from pffbench.backends.hdf5_files import Hdf5Format
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
@@ -182,7 +182,7 @@ def test_compression_can_be_removed_or_added_by_repacking():
 
 def test_one_call_names_the_datasets_that_it_rewrites():
     p = parameters(codec="gzip", level=6, datasets=3, repack_chunks=(1, 3, 5)).as_read()
-    command = h5repack("old.h5", "new.h5", WORKLOAD.arrays(p, 1, 0)[:2])
+    command = Hdf5Format.repack_command("old.h5", "new.h5", WORKLOAD.arrays(p, 1, 0)[:2])
     assert command == [
         "h5repack", "-l", "granules,granules_1:CHUNK=1x3x5", "-f", "granules,granules_1:GZIP=6",
         "old.h5", "new.h5",

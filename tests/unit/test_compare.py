@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
+import re
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from rich.console import Console
 
 from drawn_times import NOISES, drawn
 from pffbench.errors import UserError
-from pffbench_analysis.compare import Verdict, compare, compare_runs
+from pffbench_analysis.compare import RowChoice, Verdict, compare, compare_runs
 from pffbench_analysis.compare.forest import forest
 from pffbench_analysis.runs import Run
 from timed_runs import BYTES, CASES, FORMATS, Maker, a_case, in_memory
@@ -271,6 +273,47 @@ def test_differing_provenance_is_listed(make):
     base = make(seed=1, provenance={"software": software})
     new = make(seed=2, provenance={"software": newer})
     assert "versions that differ: h5py 3.12 → 3.13" in printed(base, new)
+
+
+def test_only_rows_with_a_difference_are_shown_unless_asked(make):
+    gzip = make(seed=2, noise=0.005, factor=lambda case, _: 1.2 if "gzip" in case else 1.0)
+    base = make(seed=1, noise=0.005)
+
+    def rows(**how):
+        text = printed(base, gzip, rows=RowChoice(**how))
+        lines = (line for line in text.splitlines() if re.match(r" ?\w.* write_total ", line))
+        return [line.split() for line in lines]
+
+    different, every, faster = rows(), rows(all_rows=True), rows(only="faster")
+    assert different
+    assert {row[-1] for row in different} == {"slower"}
+    assert len(every) > len(different)
+    assert faster == []
+    ratios = [float(row[row.index("ms") + 3]) for row in rows(sort="ratio")]
+    assert ratios == sorted(ratios, reverse=True)
+
+
+def test_the_control_is_no_case_among_others(make):
+    """Raw rows say that the machine changed, first of all; they are in no count of cases."""
+    slow = make(seed=2, noise=0.005, factor=lambda case, _: 1.5 if "posix" in case else 1.0)
+    lines = printed(make(seed=1, noise=0.005), slow).splitlines()
+    assert lines[1].startswith("• the machine itself changed: raw bytes take 1.5")
+    assert lines[2] == "• cases × phases: 24 no difference shown"
+
+
+def test_json_has_the_content_of_the_text(make, capsys):
+    base, new = make(seed=1), make(seed=2, factor=1.3)
+    status, _ = compare(base, [new], allowed=0.05, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["format"], told["version"], told["status"]) == ("pffbench compare", 1, status)
+    (one,) = told["comparisons"]
+    text = " ".join(printed(base, new, allowed=0.05).split())
+    assert all(sentence in text for sentence in (*one["sentences"], *told["gate"]))
+    assert one["machine_changed"]
+    found = compared(base, new)
+    assert len(one["rows"]) == len(found.pairs) + len(found.overall)
+    assert {row["verdict"] for row in one["rows"]} == {"slower"}
+    assert {row["backend"] for row in one["rows"] if row["control"]} == {"posix"}
 
 
 def test_arrays_that_are_stored_in_another_way_are_listed(make):

@@ -18,7 +18,7 @@ from rich.console import Console
 from drawn_times import drawn
 from pffbench.errors import INCONCLUSIVE, MACHINE_CHANGED, NOT_VALID, VALID, WRONG_INPUT, UserError
 from pffbench_analysis.compare import compare, compare_runs
-from pffbench_analysis.compare.sentences import gate
+from pffbench_analysis.compare.sentences import gate, verdict_lines
 from pffbench_analysis.runs import Run
 from timed_runs import CASES, FORMATS, Maker, a_case, in_memory
 
@@ -212,6 +212,8 @@ def test_raw_transfers_beside_formats_of_one_run_alone_are_no_success(make):
     code, line = status(make(seed=1), make(seed=2, cases=raw), allowed=0.05)
     assert code == WRONG_INPUT
     assert line.endswith("the runs have only raw bytes in common, and no case of a format")
+    told = verdict_lines(compare_runs(Run.load(make(seed=3)), Run.load(make(seed=4, cases=raw))))
+    assert "cases × phases: no case of a format is in both runs" in told
 
 
 # --- nothing comparable

@@ -79,7 +79,8 @@ def test_the_kernel_s_ticks_become_parts_of_the_time(tmp_path):
 def test_the_line_names_the_part_and_the_blocks(tmp_path):
     run = a_busy_run(tmp_path / "run", [0.8, 0.82, 0.02, 0.78, 0.8])
     (line,) = busy_lines(run)
-    assert line.startswith("BUSY: others used 80% of the processors in 4 of 5 blocks; run again")
+    begin = "BUSY: others used 80% of the processors in 4 of 5 blocks of repetitions; run again"
+    assert line.startswith(begin)
 
 
 def test_stolen_time_is_named_apart(tmp_path):

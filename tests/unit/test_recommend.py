@@ -286,3 +286,10 @@ def test_on_a_terminal_no_mark_of_markdown_is_left(tmp_path):
     assert "# " not in re.sub(r".*import|.*# yours|  .*#.*", "", shown)
     assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines())) <= 60 + 2
     assert "• Take hdf5, one shared array" in shown
+
+
+def test_a_program_is_not_cut_at_the_width_of_the_terminal():
+    out = io.StringIO()
+    program = f"x = 1  # {'long ' * 30}end"
+    print_markdown(["```python", program, "```"], Console(file=out, width=40))
+    assert out.getvalue().rstrip("\n") == program

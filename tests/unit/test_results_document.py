@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import re
 
 from drawn_codecs import a_codecs_run
@@ -13,7 +14,9 @@ from pffbench.record.counters import COLUMNS as COUNTERS
 from pffbench.record.counters import Counted
 from pffbench.record.samples import COLUMNS as SAMPLES
 from pffbench.record.samples import Sample
+from pffbench.summary import columns
 from pffbench.summary.csv_columns import CSV_COLUMNS
+from pffbench.summary.summary import AMPLIFICATIONS
 from pffbench_analysis.page.tables import MARKS
 from pffbench_analysis.pareto.command import write_pareto
 from pffbench_analysis.published.writing import write_published
@@ -52,6 +55,13 @@ def test_every_column_of_the_summary_is_explained_in_a_sentence():
     assert unexplained == []
 
 
+def test_every_column_of_the_tables_is_explained():
+    source = inspect.getsource(columns)
+    headings = {*re.findall(r'Column\(\s*"([^"]+)"', source), *AMPLIFICATIONS}
+    assert {"backend", "n", "grew MiB"} <= headings
+    assert headings - set(names(first_cells("results.md", "column | meaning"))) == set()
+
+
 def test_the_codes_of_warnings():
     assert names(first_cells("results.md", "code ")) == list(MARKS)
     for code, (letter, _) in MARKS.items():
@@ -62,10 +72,10 @@ def test_pareto(tmp_path):
     run = a_codecs_run(tmp_path / "run")
     (run / "plots").mkdir()
     list(write_pareto(readable(run), run))
-    columns = columns_of(run / "pareto.csv")
+    found = columns_of(run / "pareto.csv")
     # `stored_rate_mib_s` and its bounds: these have no names there.
     bounds = ["stored_rate_low_mib_s", "stored_rate_high_mib_s"]
-    assert [name for name in columns if f"`{name}`" not in document("compression.md")] == bounds
+    assert [name for name in found if f"`{name}`" not in document("compression.md")] == bounds
 
 
 def test_published(tmp_path):

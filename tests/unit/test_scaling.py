@@ -406,13 +406,13 @@ def test_files(tmp_path, capsys):
 def test_own_files_are_replaced_and_others_are_not_touched(tmp_path):
     runs = a_series(tmp_path, (1, 2))
     out = tmp_path / "scaling"
-    scaling(runs)
+    list(scaling(runs).write())
     stale = out / "hyperslab-old-write.png"
     stale.write_text("")
     told = json.loads((out / "scaling.json").read_text())
     (out / "scaling.json").write_text(json.dumps(told | {"files": [*told["files"], stale.name]}))
     (out / "mine.txt").write_text("keep")
-    scaling(runs)
+    list(scaling(runs).write())
     assert not stale.exists()
     assert (out / "mine.txt").read_text() == "keep"
 
@@ -428,6 +428,62 @@ def test_own_files_are_replaced_and_others_are_not_touched(tmp_path):
     others = [a_run(tmp_path / "else", n, usl, record=more) for n in (1, 2)]
     with pytest.raises(UserError, match="scaling of experiment 'some'"):
         scaling(others, out=out)
+
+
+def test_a_killed_call_leaves_a_directory_that_the_next_one_writes_into(tmp_path, monkeypatch):
+    runs = a_series(tmp_path, (1, 2))
+    out = tmp_path / "scaling"
+    saved = "pffbench_analysis.picture.save"
+
+    def dying(figure, path):
+        path.with_name(f"{path.name}.png").write_text("half")
+        raise KeyboardInterrupt
+        yield
+
+    with monkeypatch.context() as patch:
+        patch.setattr(saved, dying)
+        written = []
+        with pytest.raises(KeyboardInterrupt):
+            written.extend(path.name for path in scaling(runs).write())
+    half = {path.name for path in out.iterdir()} - {"scaling.csv", "scaling.json", "scaling.md"}
+    assert half
+    (out / "mine.txt").write_text("keep")
+    whole = {path.name for path in scaling(runs).write()}
+    assert {path.name for path in out.iterdir()} == whole | {"mine.txt"}
+    assert (out / next(iter(half))).read_bytes() != b"half"
+
+    early = tmp_path / "early"
+    early.mkdir()
+    (early / f".scaling.json.{'0' * 12}").write_text("{")
+    list(scaling(runs, out=early).write())
+    assert {path.name for path in early.iterdir()} == whole
+
+
+def test_the_verdict_is_printed_before_anything_is_drawn(tmp_path, monkeypatch, capsys):
+    runs = a_series(tmp_path, (1, 2))
+    printed = []
+
+    def drawing(figure, path):
+        printed.append(capsys.readouterr().out)
+        yield path.with_name(f"{path.name}.png")
+
+    monkeypatch.setattr("pffbench_analysis.picture.save", drawing)
+    with pytest.raises(SystemExit):
+        main(["scaling", *map(str, runs)])
+    for line in summary_lines(load_series(runs), study(load_series(runs))):
+        assert line in printed[0]
+
+
+def test_json_has_the_verdict_and_writes_nothing_unless_asked(tmp_path, capsys):
+    runs = a_series(tmp_path, (1, 2, 4))
+    with pytest.raises(SystemExit):
+        main(["scaling", *map(str, runs), "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (told["format"], told["version"]) == ("pffbench scaling", 1)
+    series = load_series(runs)
+    assert told["sentences"] == summary_lines(series, study(series))
+    assert told["curves"]
+    assert not (tmp_path / "scaling").exists()
 
 
 def test_figures_show_the_points_with_their_intervals(tmp_path):

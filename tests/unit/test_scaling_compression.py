@@ -37,7 +37,7 @@ def made(tmp_path_factory):
         a_codecs_run(parent / f"r{ranks}", faster(image, ranks), repetitions=3, **at(ranks))
         for ranks in SIZES
     ]
-    scaling(runs, parent / "out")
+    list(scaling(runs, parent / "out").write())
     return parent / "out"
 
 

@@ -27,10 +27,8 @@ def verdict_lines(found: Comparison) -> list[str]:
         return [_nothing(found), *_lone(found)]
     judged = [pair for pair in found.pairs if not pair.case.control]
     counts = Counter(pair.verdict for pair in judged)
-    lines = [
-        "cases × phases: "
-        + ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
-    ]
+    counted = (f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    lines = [f"cases × phases: {', '.join(counted) or 'no case of a format is in both runs'}"]
     for verdict in (Verdict.SLOWER, Verdict.FASTER):
         lines += _named(verdict, [pair for pair in judged if pair.verdict is verdict])
     lines += [_overall(pair) for pair in found.overall if not pair.case.control]

@@ -18,7 +18,7 @@ from pffbench_analysis.pareto.points import (
     family,
     mark_of,
 )
-from pffbench_analysis.picture import Key, Picture, PicturePanel, Words
+from pffbench_analysis.picture import LegendEntry, Picture, PicturePanel, Words
 from pffbench_analysis.specs import (
     INK,
     Spec,
@@ -227,12 +227,12 @@ def _names(front: Sequence[ParetoMark], bounds: Sequence[float], x: Spec, y: Spe
     ]
 
 
-def _legend(kind: DataKind) -> list[Key]:
+def _legend(kind: DataKind) -> list[LegendEntry]:
     backends = dict.fromkeys(point.backend for point in kind.points)
     codecs = dict.fromkeys(family(point.codec) for point in kind.points)
     outlines = list(MARKS.values())
     return [
-        *(Key(name, colour(name), path=MARKS["square"]) for name in backends),
-        *(Key(c, "white", DARK, outlines[mark_of(c, len(MARKS))]) for c in codecs),
-        Key("front", "none", PALE_INK, path=""),
+        *(LegendEntry(name, colour(name), path=MARKS["square"]) for name in backends),
+        *(LegendEntry(c, "white", DARK, outlines[mark_of(c, len(MARKS))]) for c in codecs),
+        LegendEntry("front", "none", PALE_INK, path=""),
     ]

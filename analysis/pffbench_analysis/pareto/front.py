@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from pffbench.summary.headline import Design
-from pffbench.summary.inference import ComparisonTable, decide
+from pffbench.summary.rank_test import Times
 from pffbench_analysis.pareto.points import CompressionPoint, Direction, Speed
+from pffbench_analysis.recommend.judge import compared
 
 Matrix = np.ndarray[Any, np.dtype[np.bool_]]
-Times = Sequence[Mapping[int, float] | None]
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -72,7 +71,7 @@ def non_dominated(values: Values) -> Matrix:
     return there & ~dominated
 
 
-def shown_faster(questions: Sequence[Times], design: Design) -> list[Matrix]:
+def shown_faster(questions: Sequence[Sequence[Times | None]], design: Design) -> list[Matrix]:
     """Compare all pairs of ways in some directions at once, by the rule of the headline.
 
     Parameters
@@ -87,16 +86,13 @@ def shown_faster(questions: Sequence[Times], design: Design) -> list[Matrix]:
     list of array of bool, shape (n, n)
         For each direction: True at [i, j] where i is shown to be faster than j.
     """
-    tables = []
-    for times in questions:
-        named = {f"{i:06d}": way for i, way in enumerate(times) if way}
-        tables.append(ComparisonTable(named, tuple(combinations(named, 2))))
-    found = [np.zeros((len(times), len(times)), dtype=np.bool_) for times in questions]
-    decisions = decide(tables, design.looks, margin=design.margin)
-    for (place, a, b), decision in decisions.items():
-        if decision.different:
-            slower, faster = (a, b) if decision.longer else (b, a)
-            found[place][int(faster), int(slower)] = True
+    found = []
+    for times, decisions in zip(questions, compared(questions, design), strict=True):
+        faster = np.zeros((len(times), len(times)), dtype=np.bool_)
+        for (a, b), decision in decisions.items():
+            if decision.different:
+                faster[(b, a) if decision.longer else (a, b)] = True
+        found.append(faster)
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote, stamp
-from pffbench_analysis.picture import Key, Picture, PicturePanel, Words
+from pffbench_analysis.picture import LegendEntry, Picture, PicturePanel, Words
 from pffbench_analysis.published.counterparts import Study
 from pffbench_analysis.published.curves import (
     Curves,
@@ -65,8 +65,8 @@ def draw_curves(curves: Curves, study: Study, summary: Summary) -> Picture:
         heading = one.row if alone or one.quantity == quantities[0] else ""
         panels.append(PicturePanel(heading, panel(layers, _HEIGHT)))
     columns = _COLUMNS if alone else len(quantities)
-    legend = [Key(plain(name), tint) for name, tint in colours.items()]
-    legend.append(Key("published", "none", PALE_INK, path="", dash="4 3"))
+    legend = [LegendEntry(plain(name), tint) for name, tint in colours.items()]
+    legend.append(LegendEntry("published", "none", PALE_INK, path="", dash="4 3"))
     words = _words(curves, study, summary)
     return Picture(curves.heading, words, tuple(panels), columns, tuple(legend))
 

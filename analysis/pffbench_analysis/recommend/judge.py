@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import combinations
 
 import numpy as np
 
 from pffbench.summary.headline import Design
 from pffbench.summary.inference import ComparisonTable, Decision, decide
-from pffbench.summary.rank_test import Ratio, fastest_of
+from pffbench.summary.rank_test import Ratio, Times, fastest_of
 from pffbench_analysis.recommend.candidates import Candidate, Purpose
 
 
@@ -95,65 +96,79 @@ def judge(
     design : Design
         Plan of the repetitions.
     """
-    measured = [_measured(candidates, purpose) for candidates, purpose in questions]
-    tables = [
-        ComparisonTable(times, tuple((a, b) for a in times for b in times if a < b))
-        for times in measured
+    times = [[way.seconds(purpose) or None for way in ways] for ways, purpose in questions]
+    return [
+        _answer(ways, purpose, own, decisions)
+        for (ways, purpose), own, decisions in zip(
+            questions, times, compared(times, design), strict=True
+        )
     ]
-    decisions = decide(tables, design.looks, margin=design.margin)
-    answers = []
-    for place, ((candidates, purpose), times) in enumerate(zip(questions, measured, strict=True)):
-        found = {(a, b): d for (i, a, b), d in decisions.items() if i == place}
-        answers.append(_answer(candidates, purpose, times, found))
-    return answers
 
 
-def _measured(candidates: Sequence[Candidate], purpose: Purpose) -> dict[str, dict[int, float]]:
-    """Return the seconds of the measured ways, by their index in the list."""
-    return {
-        f"{place:06d}": seconds
-        for place, candidate in enumerate(candidates)
-        if (seconds := candidate.seconds(purpose))
-    }
+def compared(
+    questions: Sequence[Sequence[Times | None]], design: Design
+) -> list[dict[tuple[int, int], Decision]]:
+    """Compare all pairs of ways of some questions at once.
+
+    Parameters
+    ----------
+    questions : sequence of sequence of dict or None
+        For each question the seconds by block of each way; None for a way without usable times.
+    design : Design
+        Plan of the repetitions.
+
+    Returns
+    -------
+    list of dict
+        For each question the decision on each pair, by the indices of the ways, the smaller first.
+    """
+    tables = []
+    for times in questions:
+        named = {f"{number:06d}": own for number, own in enumerate(times) if own}
+        tables.append(ComparisonTable(named, tuple(combinations(named, 2))))
+    found: list[dict[tuple[int, int], Decision]] = [{} for _ in questions]
+    for (question, a, b), decision in decide(tables, design.looks, margin=design.margin).items():
+        found[question][int(a), int(b)] = decision
+    return found
 
 
 def _answer(
     candidates: Sequence[Candidate],
     purpose: Purpose,
-    times: Mapping[str, Mapping[int, float]],
-    decisions: Mapping[tuple[str, str], Decision],
+    times: Sequence[Times | None],
+    decisions: Mapping[tuple[int, int], Decision],
 ) -> Recommendation:
-    if not times:
+    medians = {n: float(np.median(list(own.values()))) for n, own in enumerate(times) if own}
+    if not medians:
         return Recommendation(purpose, (), "it was not measured")
-    ways = {name: candidates[int(name)] for name in times}
-    if short := [c for c in ways.values() if c.warned(purpose, "below_resolution")]:
+    ways = [candidates[number] for number in medians]
+    if short := [way for way in ways if way.warned(purpose, "below_resolution")]:
         return Recommendation(
             purpose,
             (),
             f"too short to be told apart from the harness ({short[0].label}); take larger arrays",
         )
-    first = fastest_of(times)
-    placed = [RankedWay(ways[first], _median(times[first]), None, WayStanding.FIRST)]
-    for name in sorted(set(times) - {first}, key=lambda name: (_median(times[name]), name)):
-        decision = _beside(name, first, decisions)
+    first = int(fastest_of({f"{n:06d}": own for n, own in enumerate(times) if own}))
+    placed = [RankedWay(candidates[first], medians[first], None, WayStanding.FIRST)]
+    for number in sorted(medians.keys() - {first}, key=lambda n: (medians[n], n)):
+        decision = _with_first(number, first, decisions)
         placed.append(
-            RankedWay(ways[name], _median(times[name]), decision.ratio, _standing(decision))
+            RankedWay(candidates[number], medians[number], decision.ratio, _standing(decision))
         )
     return Recommendation(purpose, tuple(placed))
 
 
-def _beside(name: str, first: str, decisions: Mapping[tuple[str, str], Decision]) -> Decision:
+def _with_first(
+    number: int, first: int, decisions: Mapping[tuple[int, int], Decision]
+) -> Decision:
     """Return the decision on a way and the first one; its ratio is that of their times."""
-    if name < first:
-        return decisions.get((name, first), Decision(Ratio.unknown()))
-    return decisions.get((first, name), Decision(Ratio.unknown())).inverse
+    unknown = Decision(Ratio.unknown())
+    if number < first:
+        return decisions.get((number, first), unknown)
+    return decisions.get((first, number), unknown).inverse
 
 
 def _standing(decision: Decision) -> WayStanding:
     if decision.longer:
         return WayStanding.SLOWER
     return WayStanding.EQUAL if decision.equivalent else WayStanding.OPEN
-
-
-def _median(seconds: Mapping[int, float]) -> float:
-    return float(np.median(list(seconds.values())))

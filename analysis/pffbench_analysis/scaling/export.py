@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pffbench.errors import UserError
-from pffbench.regular_files import read_regular
+from pffbench.regular_files import read_regular, write_replacing
 from pffbench_analysis.derived_files import writing
-from pffbench_analysis.picture import save
-from pffbench_analysis.scaling.figures import figures
 from pffbench_analysis.scaling.points import Over
 from pffbench_analysis.scaling.sentences import summary_lines
 from pffbench_analysis.scaling.series import Series, load_series
-from pffbench_analysis.scaling.study import study
-from pffbench_analysis.scaling.tables import write_json, write_markdown, write_points
+from pffbench_analysis.scaling.study import Fitted, study
+from pffbench_analysis.scaling.tables import scaling_data, write_markdown, write_points
 
 _NAME = "scaling"
 #: Largest size of a `scaling.json`, in bytes.
@@ -25,20 +25,72 @@ _LARGEST = 2**28
 _TABLES = ("scaling.csv", "scaling.json", "scaling.md")
 
 
-@dataclass(frozen=True)
-class Written:
-    """Result of `scaling`.
+@dataclass(frozen=True, eq=False)
+class ScalingStudy:
+    """A series with its laws, and the directory for its files.
 
     Parameters
     ----------
-    lines : list of str
-        The verdict.
-    files : list of Path
-        Files written.
+    series : Series
+        The series.
+    fitted : tuple of Fitted
+        Its curves with their laws.
+    directory : Path
+        The directory, which need not exist.
+    earlier : tuple of str
+        Names of the files of an earlier call in it.
     """
 
-    lines: list[str]
-    files: list[Path]
+    series: Series
+    fitted: tuple[Fitted, ...]
+    directory: Path
+    earlier: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """Return the verdict."""
+        return summary_lines(self.series, self.fitted)
+
+    def data(self, files: Sequence[str] = ()) -> dict[str, Any]:
+        """Return the content of `scaling.json`."""
+        return scaling_data(self.series, self.fitted, files)
+
+    def write(self) -> Iterator[Path]:
+        """Write tables, then draw; yield each file.
+
+        `scaling.json` is written first, with the names of all files that may be there, so that a
+        call that is killed leaves a directory that the next one may write into.
+
+        Raises
+        ------
+        UserError
+            The directory cannot be written to.
+        """
+        # What draws is needed here only; the verdict is there without it.
+        from pffbench_analysis.picture import SUFFIXES, save
+        from pffbench_analysis.scaling.figures import figures
+
+        with writing(self.directory):
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._note([*_TABLES, *self.earlier])
+            for name in self.earlier:
+                for old in (name, *_unfinished(self.directory, name)):
+                    if old != "scaling.json":
+                        (self.directory / old).unlink(missing_ok=True)
+            write_points(self.fitted, self.directory / "scaling.csv")
+            write_markdown(self.series, self.fitted, (), self.directory / "scaling.md")
+            yield from (self.directory / name for name in _TABLES)
+            made: list[str] = []
+            for name, figure in figures(self.series, self.fitted):
+                self._note([*_TABLES, *made, *(f"{name}{suffix}" for suffix in SUFFIXES)])
+                for file in save(figure, self.directory / name):
+                    made.append(file.name)
+                    yield file
+            write_markdown(self.series, self.fitted, made, self.directory / "scaling.md")
+            self._note([*_TABLES, *made])
+
+    def _note(self, files: Sequence[str]) -> None:
+        text = json.dumps(self.data(files), indent=1, allow_nan=False)
+        write_replacing(self.directory / "scaling.json", text + "\n")
 
 
 def scaling(
@@ -46,8 +98,8 @@ def scaling(
     out: str | Path | None = None,
     over: Over | None = None,
     predict: int | None = None,
-) -> Written:
-    """Read a series of runs and write tables, fits and figures.
+) -> ScalingStudy:
+    """Read a series of runs and fit laws; `ScalingStudy.write` writes the files.
 
     Parameters
     ----------
@@ -63,23 +115,12 @@ def scaling(
     Raises
     ------
     UserError
-        The runs are not a series, or the directory may not be written to. Nothing is written.
+        The runs are not a series, or the directory may not be written to.
     """
     series = load_series(runs, over)
     directory = _directory(series, out)
-    earlier = _earlier(directory, series)
-    fitted = study(series, predict)
-    drawn = dict(figures(series, fitted))
-    with writing(directory):
-        directory.mkdir(parents=True, exist_ok=True)
-        for name in earlier:
-            (directory / name).unlink(missing_ok=True)
-        made = [file for name, figure in drawn.items() for file in save(figure, directory / name)]
-        names = [file.name for file in made]
-        write_points(fitted, directory / "scaling.csv")
-        write_markdown(series, fitted, names, directory / "scaling.md")
-        write_json(series, fitted, [*_TABLES, *names], directory / "scaling.json")
-    return Written(summary_lines(series, fitted), [*(directory / n for n in _TABLES), *made])
+    earlier = tuple(_earlier(directory, series))
+    return ScalingStudy(series, tuple(study(series, predict)), directory, earlier)
 
 
 def _directory(series: Series, out: str | Path | None) -> Path:
@@ -95,7 +136,13 @@ def _directory(series: Series, out: str | Path | None) -> Path:
     return directory
 
 
-def _earlier(directory: Path, series: Series) -> Iterator[str]:
+def _unfinished(directory: Path, name: str) -> list[str]:
+    """Return what a killed call left of writing a file, by the names of `replacing`."""
+    left = re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{12}}")
+    return [path.name for path in directory.iterdir() if left.fullmatch(path.name)]
+
+
+def _earlier(directory: Path, series: Series) -> list[str]:
     """Return the files of an earlier call, which are replaced.
 
     Raises
@@ -103,8 +150,10 @@ def _earlier(directory: Path, series: Series) -> Iterator[str]:
     UserError
         The directory holds something else, or another experiment.
     """
-    if not directory.exists() or not any(directory.iterdir()):
-        return iter(())
+    there = {path.name for path in directory.iterdir()} if directory.exists() else set()
+    begun = {left for name in _TABLES for left in _unfinished(directory, name)} if there else set()
+    if there <= begun:
+        return list(_TABLES) if there else []
     try:
         told = json.loads(read_regular(directory / "scaling.json", _LARGEST))
         mine = isinstance(told, dict) and told.get("made_by") == "pffbench scaling"
@@ -121,4 +170,4 @@ def _earlier(directory: Path, series: Series) -> Iterator[str]:
             f"{directory} holds the scaling of experiment {told.get('experiment')!r}, not of "
             f"{name!r}; give another directory with --out"
         )
-    return (str(n) for n in told.get("files", []) if Path(str(n)).name == str(n))
+    return [str(n) for n in told.get("files", []) if Path(str(n)).name == str(n)]

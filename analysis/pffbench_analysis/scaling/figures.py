@@ -14,7 +14,7 @@ from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import label, place
 from pffbench_analysis.derived_files import slug
 from pffbench_analysis.pareto.figure import MARKS
-from pffbench_analysis.picture import Key, Picture, PicturePanel, Words
+from pffbench_analysis.picture import LegendEntry, Picture, PicturePanel, Words
 from pffbench_analysis.scaling.bootstrap import WIDE, Prediction
 from pffbench_analysis.scaling.points import PHASES, Estimate
 from pffbench_analysis.scaling.sentences import case_name, phase_name, work
@@ -250,23 +250,23 @@ def _rates(fitted: Sequence[Fitted]) -> list[float]:
     return [v / _MIB for rate in rates for v in (rate.value, rate.low, rate.high)]
 
 
-def _legend(fitted: Sequence[Fitted], marks: dict[int, str]) -> Iterator[Key]:
+def _legend(fitted: Sequence[Fitted], marks: dict[int, str]) -> Iterator[LegendEntry]:
     """Yield the cases first, then other elements."""
-    named: dict[str, Key] = {}
+    named: dict[str, LegendEntry] = {}
     for one in fitted:
         curve, own = one.curve, _looks(one)
         name = case_name(curve).replace(f" {curve.case.sample.layout}", "", 1)
         name = plain(name.replace(f" {curve.case.sample.transfer}", "", 1))
-        named.setdefault(name, Key(name, own["stroke"], path=MARKS[marks[id(one)]]))
+        named.setdefault(name, LegendEntry(name, own["stroke"], path=MARKS[marks[id(one)]]))
     yield from named.values()
-    yield Key("ideal", "none", PALE_INK, path="", dash="1 3")
+    yield LegendEntry("ideal", "none", PALE_INK, path="", dash="1 3")
     chosen = [one.fits.chosen for one in fitted if one.fits.chosen]
     if chosen:
-        yield Key("fitted law", "none", PALE_INK, path="")
+        yield LegendEntry("fitted law", "none", PALE_INK, path="")
     if any(_told(fit.held_out) for fit in chosen):
-        yield Key("held out: predicted", "none", DARK, MARKS["cross"])
+        yield LegendEntry("held out: predicted", "none", DARK, MARKS["cross"])
     if any(_told(fit.predictions) for fit in chosen):
-        yield Key("prediction", "white", DARK, MARKS["diamond"])
+        yield LegendEntry("prediction", "white", DARK, MARKS["diamond"])
 
 
 def figure_words(series: Series, fitted: Sequence[Fitted]) -> Words:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -28,6 +27,7 @@ from pffbench_analysis.scaling.sentences import (
     law_text,
     phase_name,
     prediction_text,
+    summary_lines,
     verdict,
     work,
 )
@@ -96,10 +96,12 @@ def _value(found: Estimate | None) -> float | None:
     return None if found is None else known(found.value)
 
 
-def write_json(series: Series, fitted: Sequence[Fitted], files: Sequence[str], path: Path) -> None:
-    """Write the fits and their data."""
+def scaling_data(
+    series: Series, fitted: Sequence[Fitted], files: Sequence[str]
+) -> dict[str, Any]:
+    """Return the fits and their data, for `scaling.json` and `--json`."""
     record = series.runs[-1].record
-    told = {
+    return {
         "made_by": "pffbench scaling",
         "pffbench": pffbench.__version__,
         "experiment": record.name,
@@ -118,9 +120,9 @@ def write_json(series: Series, fitted: Sequence[Fitted], files: Sequence[str], p
         "alarms": series.alarms,
         "notes": series.notes,
         "curves": [_curve(one) for one in fitted],
+        "sentences": summary_lines(series, fitted),
         "files": list(files),
     }
-    write_replacing(path, json.dumps(told, indent=1, allow_nan=False) + "\n")
 
 
 def _curve(one: Fitted) -> dict[str, Any]:

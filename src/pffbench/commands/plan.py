@@ -16,7 +16,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from pffbench.case import Case
+from pffbench.case import Case, without_digests
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.estimate import (
@@ -240,7 +240,7 @@ def _square(plan: Plan) -> Iterator[str]:
         if p.layout == "own" and p.transfer == "collective" and plan.ranks > 1:
             arrays = plan.costs[case.id].arrays
             yield (
-                f"{case.id.rpartition('.')[0]}: each rank makes {arrays} calls to write and as "
+                f"{without_digests(case.id)}: each rank makes {arrays} calls to write and as "
                 f"many to read, one for each array of every rank: {arrays * plan.ranks} in all. "
                 "That grows with the square of the ranks; transfer: independent does not"
             )

@@ -50,19 +50,17 @@ def print_markdown(lines: Iterable[str], console: Console) -> None:
     console : Console
         The terminal.
     """
-    from rich.padding import Padding
     from rich.syntax import Syntax
     from rich.table import Table
     from rich.text import Text
 
+    # Lines of a program are left to the terminal to wrap, so that they can be copied.
+    python = Syntax("", "python", theme="ansi_dark", background_color="default")
     code: list[str] | None = None
     for line in lines:
         if line.startswith("```"):
             if code is not None:
-                program = Syntax(
-                    "\n".join(code), "python", theme="ansi_dark", background_color="default"
-                )
-                console.print(Padding(program, (0, 0, 0, 2)))
+                console.print(python.highlight("\n".join(code)), soft_wrap=True)
             code = [] if code is None else None
         elif code is not None:
             code.append(line)
@@ -74,6 +72,9 @@ def print_markdown(lines: Iterable[str], console: Console) -> None:
             item = text.startswith("- ")
             words = text[2 * item :].split("**")
             shown = Text.assemble(*((w, "bold" if i % 2 else "") for i, w in enumerate(words)))
-            grid = Table.grid()
-            grid.add_row(" " * (len(line) - len(text)) + "• " * item, shown)
-            console.print(grid)
+            if item:
+                grid = Table.grid()
+                grid.add_row(" " * (len(line) - len(text)) + "• ", shown)
+                console.print(grid)
+            else:
+                console.print(shown)

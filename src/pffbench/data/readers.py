@@ -8,7 +8,6 @@ read-only by one process.
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import numpy as np
 from pffbench.data.base import Array
 from pffbench.errors import UserError
 from pffbench.regular_files import check_regular, open_regular
+from pffbench.text import similar_word
 
 #: Codecs of format 2 and of numcodecs, and those of format 3. All others are refused.
 _HARMLESS = frozenset(
@@ -187,8 +187,8 @@ def _choose(path: Path, names: Iterable[str], variable: str | None) -> str:
         if len(there) == 1:
             return there[0]
         raise UserError(f"{path}: name one of its variables with the key 'variable' ({listed})")
-    near = difflib.get_close_matches(variable, there, n=1)
-    hint = f", did you mean {near[0]!r}?" if near else ""
+    near = similar_word(variable, there)
+    hint = f", did you mean {near!r}?" if near else ""
     raise UserError(f"{path}: has no variable {variable!r}{hint} (there are: {listed})")
 
 

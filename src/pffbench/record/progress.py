@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from pffbench.case import Case
+from pffbench.case import Case, without_digests
 from pffbench.text import one_line
 
 if TYPE_CHECKING:
@@ -45,10 +45,13 @@ class Lines(Progress):
         if self._count % self._cases == 0 or self._count == total:
             elapsed = (datetime.now() - self._begin).total_seconds()
             left = elapsed / self._count * (total - self._count)
-            self.message(f"block {number + 1} of {self._blocks} done, about {left:.0f} s left")
+            each = " (a repetition of each case)" if self._count == self._cases else ""
+            done = f"block {number + 1} of {self._blocks}{each} done"
+            self.message(f"{done}, about {left:.0f} s left")
 
     def message(self, text: str) -> None:
-        print(f"{datetime.now():%Y-%m-%d %H:%M:%S} {one_line(text)}", flush=True)
+        told = one_line(without_digests(text))
+        print(f"{datetime.now():%Y-%m-%d %H:%M:%S} {told}", flush=True)
 
 
 class Bar(Progress):
@@ -72,12 +75,12 @@ class Bar(Progress):
         self._bar.start()
 
     def repetition(self, case: Case, number: int) -> None:
-        name = case.id.rsplit(".", 1)[0]
+        name = without_digests(case.id)
         self._bar.update(self._task, advance=1, description=name)
         self._bar.refresh()
 
     def message(self, text: str) -> None:
-        self._bar.console.print(one_line(text), highlight=False, markup=False)
+        self._bar.console.print(one_line(without_digests(text)), highlight=False, markup=False)
 
     def close(self) -> None:
         self._bar.stop()

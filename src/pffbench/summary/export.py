@@ -12,6 +12,7 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -28,6 +29,7 @@ from pffbench.summary.columns import (
 )
 from pffbench.summary.conclusions import cautions, verdict_lines
 from pffbench.summary.csv_columns import CSV_COLUMNS
+from pffbench.summary.legend import legend_lines
 from pffbench.summary.phases import PhaseSummary
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.text import escape_markdown, markdown_table, one_line
@@ -112,9 +114,13 @@ def print_summary(summary: Summary, console: Console) -> None:
         for table in _tables(cases, console):
             console.print(table)
         for text in stored_lines(cases):
-            console.print(Text(f"  {one_line(text)}"), style="dim")
+            console.print(_indented(text), style="dim")
         for text in invalid_lines(cases):
-            console.print(Text(f"  {one_line(text)}"), style="red")
+            console.print(_indented(text), style="red")
+        console.print()
+    if summary.groups:
+        for text in legend_lines(summary):
+            console.print(_indented(text), style="dim")
         console.print()
     for text in cautions(summary):
         console.print(Text(one_line(text)))
@@ -122,20 +128,40 @@ def print_summary(summary: Summary, console: Console) -> None:
         console.print(Text(one_line(text)))
 
 
+def _indented(text: str) -> Padding:
+    return Padding(Text(one_line(text)), (0, 0, 0, 2), expand=False)
+
+
 def _tables(cases: Sequence[CaseSummary], console: Console) -> list[Table]:
-    """Return one table, or one each for writing and reading on a narrow terminal."""
+    """Return one table; on a narrow terminal one each for writing and reading, or more."""
     columns = columns_of(cases)
-    whole = _table(columns, cases)
-    if console.measure(whole, options=console.options.update(width=1000)).maximum <= console.width:
-        return [whole]
+    if _fits(columns, cases, console):
+        return [_table(columns, cases)]
     parts = dict.fromkeys(c.part for c in columns if c.part != "case")
-    return [_table([c for c in columns if c.part in ("case", part)], cases) for part in parts]
+    tables: list[Table] = []
+    for part in parts:
+        subject = [c for c in columns if c.part == "case"]
+        shown: list[Column] = []
+        for column in (c for c in columns if c.part == part):
+            if shown and not _fits([*subject, *shown, column], cases, console):
+                tables.append(_table([*subject, *shown], cases))
+                shown = []
+            shown.append(column)
+        tables.append(_table([*subject, *shown], cases))
+    return tables
+
+
+def _fits(columns: Sequence[Column], cases: Sequence[CaseSummary], console: Console) -> bool:
+    unlimited = console.options.update(width=1000)
+    return console.measure(_table(columns, cases), options=unlimited).maximum <= console.width
 
 
 def _table(columns: Sequence[Column], cases: Sequence[CaseSummary]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
-        table.add_column(column.heading, justify="left" if column.is_text else "right")
+        table.add_column(
+            column.heading, justify="left" if column.is_text else "right", overflow="fold"
+        )
     for case in ordered(cases):
         cells = (Text(one_line(column.cell(case))) for column in columns)
         table.add_row(*cells, style=_style(case))

@@ -26,6 +26,7 @@ class PyPffbench(PythonPackage):
     version("main", branch="main")
 
     variant("analysis", default=True, description="Commands that read finished runs")
+    variant("completion", default=False, description="Completion of commands in shells")
     variant("data", default=False, description="Real climate data as input")
     variant("filters", default=False, description="Blosc, Zstandard and LZ4 in HDF5 and netCDF-4")
     variant("page", default=False, description="Figures and report.html; builds with Rust, online")
@@ -52,6 +53,7 @@ class PyPffbench(PythonPackage):
         depends_on("py-scipy@1.11:")
         depends_on("py-zarr@3.1:3")
         depends_on("py-vl-convert-python@1.7:", when="+page")
+        depends_on("py-shtab@1.7:", when="+completion")
         depends_on("py-iris-sample-data@2.5:", when="+data")
         depends_on("py-hdf5plugin@5.1:", when="+filters")
         depends_on("py-tensorstore@0.1.70:", when="+tensorstore")

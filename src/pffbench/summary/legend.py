@@ -1,0 +1,32 @@
+"""Legend of a summary's tables: a line for each of their words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pffbench.summary.summary import Summary
+
+_SETTINGS = {
+    "matched": "every library does the same work: equal chunks, no fill, equal caches and codecs",
+    "defaults": "each library with its own defaults",
+}
+_LAYOUTS = {
+    "shared": "one array, cut over the ranks",
+    "own": "one file, in it an array for each rank",
+    "file_per_process": "a file for each rank",
+}
+
+
+def legend_lines(summary: Summary) -> Iterator[str]:
+    """Yield explanations of the words in the tables, only of those that occur."""
+    cases = summary.cases
+    settings = {case.sample.settings for case in cases if not case.raw}
+    layouts = {case.sample.layout for case in cases}
+    yield from (f"{word}: {text}" for word, text in _SETTINGS.items() if word in settings)
+    yield from (f"layout {word}: {text}" for word, text in _LAYOUTS.items() if word in layouts)
+    phases = [phase for case in cases for phase in case.phases.values()]
+    yield "n: repetitions; times are medians of the slowest rank, low–high their 95 % interval"
+    if any(phase.ratio is not None for phase in phases):
+        yield "×best: time over that of the fastest case with the same settings"
+    if any(phase.roofline is not None for phase in phases):
+        yield "roof: speed as a part of that of raw bytes (settings raw, in the same table)"
