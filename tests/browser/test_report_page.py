@@ -147,6 +147,40 @@ def test_figures_follow_the_controls(browser, page, name, value, seen):
         assert "independent" not in charted
 
 
+def test_the_address_holds_the_choices(browser, page):
+    browser.open(page)
+    browser.choose("phase", "write")
+    browser.choose("scale", "linear")
+    browser.click("#controls input[value=zarr]")
+    browser.wait("!document.querySelector('#medians .chart').textContent.includes('zarr')")
+    address = browser.js("location.href")
+    seen = browser.js(MEDIANS)
+    browser.driver.get("about:blank")
+    browser.driver.get(address)
+    browser.wait("document.documentElement.dataset.drawn")
+    assert browser.js("document.querySelector('select[name=scale]').value") == "linear"
+    assert browser.js(MEDIANS) == seen
+
+
+def test_header_and_first_column_of_a_table_stay_in_sight(browser, page):
+    size = {"width": 390, "height": 700, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.open(page)
+        moved = browser.js(
+            "(() => { const box = document.querySelector('#tables .scroll');"
+            "const first = box.querySelector('tbody th'); box.scrollLeft = 200;"
+            "const [x, y] = [first, box].map(node => node.getBoundingClientRect().x);"
+            "return [box.scrollLeft, x - y] })()"
+        )
+        assert moved[0] > 100
+        assert abs(moved[1]) < 2
+        head = "getComputedStyle(document.querySelector('#tables thead')).position"
+        assert browser.js(head) == "sticky"
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_repetitions_and_formats_can_be_taken_away(browser, page):
     browser.open(page)
     dots = f'document.querySelectorAll("{REPETITIONS_OF.format("medians")}").length'
@@ -356,3 +390,43 @@ def spoil(run):
         writer = csv.DictWriter(file, rows[0], lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+
+
+#: Texts of figures that are cut, or lie on one another; what only surrounds a text is no text.
+UNREADABLE = """
+(() => {
+  const found = [];
+  for (const drawn of document.querySelectorAll('figure:not([hidden]) .chart svg')) {
+    const shown = [...drawn.querySelectorAll('text')].filter(
+      (t) => t.textContent && getComputedStyle(t).opacity !== '0'
+        && t.getAttribute('opacity') !== '0' && !t.getAttribute('stroke'));
+    const boxes = shown.map((t) => t.getBoundingClientRect());
+    boxes.forEach((box, i) => {
+      const name = `${drawn.closest('figure').id}: ${shown[i].textContent}`;
+      if (shown[i].textContent.endsWith('…')) found.push(`shortened ${name}`);
+      const right = document.documentElement.clientWidth;
+      if (box.left < -1 || box.right > right + 1) found.push(`cut ${name}`);
+      boxes.slice(i + 1).forEach((other, j) => {
+        const across = Math.min(box.right, other.right) - Math.max(box.left, other.left);
+        const down = Math.min(box.bottom, other.bottom) - Math.max(box.top, other.top);
+        if (across > 2 && down > 3) found.push(`${name} on ${shown[i + 1 + j].textContent}`);
+      });
+    });
+  }
+  return found;
+})()
+"""
+
+
+@pytest.mark.parametrize("width", [390, 768, 1440])
+def test_labels_are_whole_and_apart_and_the_answer_comes_first(browser, page, width):
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.open(page)
+        assert browser.js(UNREADABLE.strip()) == []
+        answer = "document.querySelector('.conclusions').getBoundingClientRect().bottom"
+        assert browser.js(answer) < 900
+        assert browser.js("document.documentElement.scrollWidth") <= width
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -43,6 +43,27 @@ function refit() {
   options(form.elements.measure, fits.map(([key, m]) => [key, m.text]));
 }
 
+// The choices are in the address, so that a link shows what its sender saw.
+const CHOICES = ["group", "phase", "measure", "transfer", "settings", "scale"];
+
+function writeAddress() {
+  const left = [...form.querySelectorAll("input[name=format]:not(:checked)")].map((box) => ["without", box.value]);
+  const points = form.elements.points.checked ? [] : [["points", "none"]];
+  const chosen = CHOICES.map((name) => [name, form.elements[name].value]);
+  history.replaceState(null, "", `#${new URLSearchParams([...chosen, ...points, ...left])}`);
+}
+
+function readAddress() {
+  const address = new URLSearchParams(location.hash.slice(1));
+  for (const name of CHOICES) {
+    const select = form.elements[name];
+    if ([...select.options].some((option) => option.value === address.get(name))) select.value = address.get(name);
+    refit();
+  }
+  form.elements.points.checked = address.get("points") !== "none";
+  for (const box of form.querySelectorAll("input[name=format]")) box.checked = !address.getAll("without").includes(box.value);
+}
+
 function stateOf() {
   const { group, phase, measure, transfer, settings, scale, points } = form.elements;
   const chosen = [...form.querySelectorAll("input[name=format]")].filter((box) => box.checked).map((box) => box.value);

@@ -51,9 +51,10 @@ function unfoldForPrint() {
 function startControls() {
   makeControls();
   refit();
+  readAddress();
   form.hidden = false;
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("change", () => { refit(); redraw(); });
+  form.addEventListener("change", () => { refit(); writeAddress(); redraw(); });
   document.querySelector("#byrank select").addEventListener("change", () => drawByRank(stateOf()));
 }
 

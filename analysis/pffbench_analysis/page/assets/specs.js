@@ -3,13 +3,18 @@
 const INK = "currentColor";
 const PAPER = "var(--page)";
 
-// A specification for a width: names that begin with $ are replaced by their values.
+// A specification for a width: names that begin with $ are replaced by their values. Names of rows that would take
+// half of the width stand above their rows.
+const ABOVE = { labelAlign: "left", labelBaseline: "bottom", labelOffset: -14, labelPadding: 0 };
+
 function filled(template, width, values = {}) {
-  const spec = JSON.parse(JSON.stringify(template), (key, value) => {
-    if (key === "labelLimit") return Math.min(280, width * 0.45);
-    return typeof value === "string" && value.startsWith("$") && value.slice(1) in values ? values[value.slice(1)] : value;
-  });
-  return { ...spec, width };
+  const spec = JSON.parse(JSON.stringify(template), (key, value) =>
+    typeof value === "string" && value.startsWith("$") && value.slice(1) in values ? values[value.slice(1)] : value);
+  const channels = spec.layer.map((layer) => layer.encoding.y).filter((y) => y?.field === "row");
+  const longest = Math.max(0, ...(channels[0]?.scale.domain ?? []).map((row) => row.length - row.indexOf(" ")));
+  if (7 * longest <= width * 0.45) return { ...spec, width };
+  for (const y of channels) Object.assign(y.axis, ABOVE);
+  return { ...spec, width, height: 1.9 * spec.height };
 }
 
 // Whether an axis can be logarithmic: what a coarse clock saw as no time at all has no place on one.
