@@ -33,8 +33,8 @@ from pffbench_analysis.style import colour, plain
 
 #: Largest number of lines of a panel; beyond it, only the nearest variant is drawn.
 _MOST = 60
-#: Longest heading, in characters, and how much of it has room beside no name.
-_HEADING, _BODY = 120, 27
+#: Longest heading of rows, in characters, and of rows of panels side by side.
+_HEADING, _SHORT = 120, 48
 
 Line = tuple[str, str, str]
 
@@ -67,8 +67,10 @@ def draw_published(found: SideBySide, summary: Summary) -> Picture | None:
         own = {_line(m): m for m in matches if m.operation == operation}
         panels.append(PicturePanel(operation, _panel(rows, titles, own, x)))
     words = _words(found, summary, left_out, {variant for _, variant, _ in lines})
-    names = (*(line[2] for line in lines), *(t["text"][_BODY:] for t in titles))
-    return Picture("Published and here (less is better)", words, tuple(panels), names=names)
+    columns = 2 if all(len(title["text"]) <= _SHORT for title in titles) else 1
+    names = tuple(line[2] for line in lines)
+    heading = "Published and here (less is better)"
+    return Picture(heading, words, tuple(panels), columns, names=names)
 
 
 def _rows(lines: Sequence[Line]) -> tuple[dict[Line, str], list[dict[str, Any]]]:
