@@ -112,15 +112,13 @@ UNBROKEN = {"report --fom", "doctor", "backends", "workloads", "recommend", "run
 
 
 WIDE = {"plan default", "recommend", "compare", "doctor"}
-#: Commands that have tables of a width of their own.
-NOT_NARROW = {"compare"}
 
 
 @pytest.mark.parametrize(
     ("command", "columns", "show"),
     [(command, columns, show) for command in COMMANDS
      for columns, show in ((80, on_terminal), (80, without_terminal), (120, on_terminal))
-     if command in (COMMANDS.keys() - NOT_NARROW if columns == 80 else WIDE)
+     if command in (COMMANDS if columns == 80 else WIDE)
      and (command, show) != ("run", on_terminal)],
 )  # fmt: skip
 def test_what_a_command_prints_fits(place, command, columns, show):

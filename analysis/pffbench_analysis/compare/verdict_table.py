@@ -103,7 +103,9 @@ def print_comparison(found: Comparison, console: Console, rows: RowChoice) -> No
     if shown:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for name in _HEADINGS:
-            table.add_column(name, justify="left" if name in _WORDS else "right")
+            table.add_column(
+                name, justify="left" if name in _WORDS else "right", overflow="fold"
+            )
         for pair in shown:
             table.add_row(*_cells(pair), style=_STYLES[pair.verdict])
         console.print(table, markup=False)
