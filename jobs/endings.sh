@@ -51,10 +51,11 @@ wait_for() {
 }
 
 # never_began DIR STARTS STATUS: whether a step ended before the run in DIR counted one more start. A node that Slurm has
-# just brought back may refuse the first step of a job; that a program is wrong (2) is not mended by doing it again, and
-# 128 + 10 is the warning.
+# just brought back may refuse the first step of a job, and srun's status is 0 then where the node's disk has kept the PMIx
+# socket of a step that a power cut ended. That a program is wrong (2) is not mended by doing it again, and 128 + 10 is the
+# warning.
 never_began() {
-    (($3 != 0 && $3 != 2 && $3 != 128 + 10)) && [[ -z $ENDED_BY_SLURM && $(recorded "$1" starts) == "$2" ]]
+    (($3 != 2 && $3 != 128 + 10)) && [[ -z $ENDED_BY_SLURM && $(recorded "$1" starts) == "$2" ]]
 }
 
 # put_aside DIR: make room where a start ended before it had recorded anything.

@@ -56,9 +56,7 @@ begin() {
     export SLURM_EXPORT_ENV=ALL
     if [[ -n ${SLURM_CPUS_PER_TASK:-} ]]; then export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK; fi
     load_site
-    set +eu # module files and activation scripts are not written for these
-    site_environment
-    set -eu
+    enter_site
     activate
     # The elements of an array have numbers of their own beside it, but this one is what people see.
     JOB=$SLURM_JOB_ID
@@ -67,6 +65,19 @@ begin() {
     TASKS_PER_NODE=${SLURM_NTASKS_PER_NODE:-${SITE_TASKS_PER_NODE:-1}}
     say "job $JOB ($SLURM_JOB_NAME), start $((${SLURM_RESTART_COUNT:-0} + 1)), site $PFFBENCH_SITE"
     say "$NODES nodes ($SLURM_JOB_NODELIST), $TASKS_PER_NODE tasks on each, $PYTHON"
+}
+
+# enter_site: load the site's modules. What they are is what is measured, so a job without them must not go on.
+enter_site() {
+    local status
+    set +eu # module files and activation scripts are not written for these
+    site_environment
+    status=$?
+    set -eu
+    if ((status != 0)); then
+        die "the environment of site $PFFBENCH_SITE could not be loaded: site_environment of its profile ended with status" \
+            "$status; what the module command said stands above"
+    fi
 }
 
 # activate: find the Python to run with. It is that of PFFBENCH_PYTHON, or of `make env`, or the one that is active.
@@ -218,11 +229,29 @@ step() {
     wait_for "$!"
 }
 
+# prove_environment: on a login node `make env` could start no MPI program, so the first job does it, once: two ranks write
+# and read shared files.
+prove_environment() {
+    local build=$PFFBENCH_HOME/.build log
+    if [[ ! -e $build/unproven || ! ${PYTHON%/*} -ef $PFFBENCH_HOME/.venv/bin ]]; then return; fi
+    log=$OUT/check-$JOB.log
+    mkdir -p "$OUT"
+    say "the environment was made where no MPI program may start: proving it on 2 ranks ($log)"
+    if ! step timeout 300 srun "${MPI_OPTION[@]}" --nodes=1 --ntasks=2 --ntasks-per-node=2 --overcommit \
+        "$PYTHON" "$PFFBENCH_HOME/setup/check_stack.py" --dir "$OUT" >"$log" 2>&1; then
+        sed 's/^/    /' "$log" >&2
+        die "the environment that 'make env' made does not work in a job, as shown above; nothing was measured"
+    fi
+    say "$(grep -m 1 '^h5py ' "$log")"
+    rm -f "$build/unproven"
+}
+
 # prepare: what only a job that still has something to run must do, once.
 prepare() {
     if [[ -n $PREPARED ]]; then return; fi
     PREPARED=1
     choose_mpi
+    prove_environment
     if [[ -z $READS ]]; then make_scratch; fi
     if [[ ${PFFBENCH_STAGE:-0} == 1 ]]; then
         # shellcheck source=jobs/stage.sh

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
-import re
 import shutil
 import sys
 import tempfile
@@ -19,17 +17,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+# The environment that is checked may lack pffbench; what is imported from it needs nothing else.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "src"))
+
+from pffbench.proc import files_defining
+
 ROWS, COLUMNS = 64, 32
-
-
-def mapped_libraries(pattern: str) -> list[str]:
-    """Shared libraries in this process whose file name matches ``pattern``, as real paths."""
-    found = set()
-    for line in Path("/proc/self/maps").read_text("utf-8").splitlines():
-        path = line.partition("/")[2]
-        if re.match(pattern, path.rpartition("/")[2]):
-            found.add(os.path.realpath("/" + path))
-    return sorted(found)
+#: A function by which the copies of a library are recognised, whatever their files are called.
+FUNCTIONS = {"HDF5": "H5open", "MPI": "MPI_Get_library_version", "netCDF-C": "nc_inq_libvers"}
 
 
 def problems_of_imports() -> list[str]:
@@ -47,11 +42,8 @@ def problems_of_imports() -> list[str]:
         modules["netCDF4"], "__has_parallel4_support__", False
     ):
         problems.append("netCDF4 is built without parallel HDF5 support")
-    for label, pattern in (
-        ("HDF5", r"libhdf5(?!\w*_(hl|cpp|fortran))[\w-]*\.so"),
-        ("MPI", r"lib(mpi|mpich\w*)(-\w+)?\.so"),
-    ):
-        copies = mapped_libraries(pattern)
+    for label in ("HDF5", "MPI"):
+        copies = files_defining(FUNCTIONS[label])
         if len(copies) > 1:
             problems.append(
                 f"{len(copies)} different {label} libraries in one process: " + ", ".join(copies)
@@ -133,6 +125,16 @@ def netcdf4_access(path: str, action: str, data: Any, collective: bool) -> Any:
         return variable[data * ROWS : (data + 1) * ROWS]
 
 
+def check_alone() -> list[str]:
+    """Problems that show without starting MPI, which a login node may forbid."""
+    try:
+        importlib.import_module("mpi4py").rc.initialize = False
+        _mpi()
+    except Exception as error:  # noqa: BLE001 - a missing libmpi is a RuntimeError
+        return [f"mpi4py cannot load MPI: {type(error).__name__}: {error}"]
+    return problems_of_imports()
+
+
 def check(ranks: int, directory: str) -> list[str]:
     """All problems of the stack as this rank sees them; the same verdict on every rank."""
     try:
@@ -144,7 +146,7 @@ def check(ranks: int, directory: str) -> list[str]:
         # Every process would then be a job of its own, and none would find a neighbour.
         return [
             f"the launcher started {ranks} ranks but MPI sees {comm.size}: the launcher does not "
-            "belong to the MPI library " + ", ".join(mapped_libraries("libmpi"))
+            "belong to the MPI library " + ", ".join(files_defining(FUNCTIONS["MPI"]))
         ]
     problems = sorted({text for part in comm.allgather(problems_of_imports()) for text in part})
     if problems:
@@ -169,7 +171,7 @@ def summary() -> str:
     import zarr
 
     library = (_mpi().Get_library_version()).replace("\0", "").splitlines()[0].partition(",")[0]
-    hdf5 = mapped_libraries(r"libhdf5(?!\w*_(hl|cpp|fortran))[\w-]*\.so")
+    hdf5 = files_defining(FUNCTIONS["HDF5"])
     return (
         f"h5py {h5py.__version__} and netCDF4 {netCDF4.__version__} share {', '.join(hdf5)} "
         f"(HDF5 {h5py.version.hdf5_version}, netCDF-C {netCDF4.__netcdf4libversion__}, {library}); "
@@ -185,16 +187,20 @@ def main() -> int:
     parser.add_argument(
         "--watch", help="write the files that the verdict depends on to this file, one a line"
     )
+    parser.add_argument(
+        "--no-mpi", action="store_true", help="look at the libraries only, on one process"
+    )
     options = parser.parse_args()
-    problems = check(options.ranks, options.dir)
-    rank = _mpi().COMM_WORLD.rank if "mpi4py.MPI" in sys.modules else 0
+    problems = check_alone() if options.no_mpi else check(options.ranks, options.dir)
+    started = "mpi4py.MPI" in sys.modules and not options.no_mpi
+    rank = _mpi().COMM_WORLD.rank if started else 0
     if rank == 0:
         for problem in problems:
             print(problem)
         if not problems:
             print(summary())
             if options.watch:
-                files = mapped_libraries(r"lib(mpi|mpich|hdf5|netcdf)[\w-]*\.so")
+                files = [f for name in FUNCTIONS.values() for f in files_defining(name)]
                 Path(options.watch).write_text("".join(f"{f}\n" for f in files), "utf-8")
     return 1 if problems else 0
 

@@ -37,12 +37,6 @@ The whole log: $log"
     fi
 }
 
-# What a person wants to read of the check's log: its own lines, not the launcher's frames around them.
-problem_lines() {
-    grep -E '^(mpi4py|numpy|h5py|netCDF4|netcdf4|zarr|the launcher|timeout|[0-9]+ different)' "$1" | sort -u | head -n 10 ||
-        tail -n 5 "$1"
-}
-
 # The layer is a virtual environment of the same interpreter that also looks where the active one looks.
 layer_over() {
     local python=$1 site path

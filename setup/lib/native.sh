@@ -29,12 +29,17 @@ pkg_config_prefixes() {
     for name in "$@"; do pkg-config --variable=prefix "$name" 2>/dev/null || true; done
 }
 
+# The compiler that the user names is the only one: another would bring another MPI than the one that was asked for.
 mpicc_candidates() {
     local name
+    if [[ -n ${MPICC:-} ]]; then
+        type -P "${MPICC%% *}" || true # `cc -shared` is how some centres write it; the build adds -shared itself
+        return 0
+    fi
+    # On a Cray `cc` is the wrapper of the loaded programming environment; an mpicc beside it is that of another MPI.
+    if [[ -n ${CRAYPE_VERSION:-}${PE_ENV:-} ]]; then type -P cc || true; fi
     # Debian's netCDF belongs to Open MPI even where the alternative `mpicc` has been turned to MPICH.
-    for name in "${MPICC:-}" mpicc mpicc.openmpi mpicc.mpich cc; do
-        [[ -z $name ]] || type -P "$name" || true
-    done
+    for name in mpicc mpicc.openmpi mpicc.mpich cc; do type -P "$name" || true; done
 }
 
 # include_with PREFIX HEADER-PATTERN MACRO: the include directory below a prefix if its header defines MACRO to 1.
@@ -53,6 +58,17 @@ library_dir() {
         fi
     done
     return 1
+}
+
+# defining FUNCTION: of the libraries named on standard input those that define a function themselves. Names say little: Cray's
+# MPI is libmpi_gnu_123.so.12, Debian's MPICH libmpich.so.12, and libmpi_mpifh.so.40 is Open MPI's second half, not a second MPI.
+defining() {
+    local file
+    while read -r file; do
+        nm -D --defined-only "$file" 2>/dev/null |
+            awk -v name="$1" '{sub(/@.*/, "", $NF)} $NF == name {defined = 1} END {exit !defined}' && echo "$file"
+    done
+    return 0
 }
 
 # links_together: can the compiler link one program against all three, and does the program load ONE MPI and ONE HDF5?
@@ -78,10 +94,14 @@ C
         -L"$NATIVE_NETCDF_LIB" -L"$NATIVE_HDF5_LIB" -Wl,-rpath,"$NATIVE_NETCDF_LIB" -Wl,-rpath,"$NATIVE_HDF5_LIB" \
         -lnetcdf -lhdf5 >"$dir/link.log" 2>&1 || return 1
     # What ldd prints as `libX.so.N => /path (address)`, links resolved.
-    NATIVE_LIBRARIES=$(ldd "$dir/stack" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' |
-        grep -E '/lib(mpi|mpich|hdf5|netcdf)[^/]*\.so' | xargs -r readlink -f | sort -u)
-    libraries=$(printf '%s\n' "$NATIVE_LIBRARIES" | grep -vE '/libhdf5[^/]*_hl|/libmpi_|/libmpifort|/libmpicxx')
-    [[ $(grep -cE '/libhdf5' <<<"$libraries") == 1 && $(grep -cE '/libmpi' <<<"$libraries") == 1 ]]
+    libraries=$(ldd "$dir/stack" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | xargs -r readlink -f | sort -u)
+    NATIVE_MPI=$(defining MPI_Get_library_version <<<"$libraries")
+    NATIVE_HDF5=$(defining H5open <<<"$libraries")
+    NATIVE_LIBRARIES=$(printf '%s\n' "$NATIVE_MPI" "$NATIVE_HDF5" "$(defining nc_inq_libvers <<<"$libraries")")
+    if [[ -z $NATIVE_MPI || -z $NATIVE_HDF5 || $NATIVE_MPI$NATIVE_HDF5 == *$'\n'* ]]; then
+        printf '%s\n' "a program linked by $NATIVE_MPICC loads not one MPI and one HDF5 but:" "$NATIVE_LIBRARIES" >>"$dir/link.log"
+        return 1
+    fi
 }
 
 # find_native: set NATIVE_* to the first combination that works; status 1 when there is none.
@@ -112,7 +132,8 @@ find_native() {
 find_mpiexec() {
     local dir suffix name
     dir=$(dirname "$NATIVE_MPICC")
-    suffix=${NATIVE_MPICC##*/mpicc}
+    suffix=${NATIVE_MPICC##*/}
+    suffix=${suffix#mpicc}
     NATIVE_MPIEXEC=
     for name in "$dir/mpiexec$suffix" "$dir/mpirun$suffix"; do
         if [[ -x $name ]]; then

@@ -56,7 +56,8 @@ remember_state() {
         printf '. %q\n' "$SETUP/mpi-env.sh"
         printf 'export PFFBENCH_MPIEXEC=%q\n' "$NATIVE_MPIEXEC"
         printf 'export VIRTUAL_ENV=%q\n' "$VENV"
-        printf 'export PATH=%q:%q:%s\n' "$VENV/bin" "$(dirname "$NATIVE_MPIEXEC")" "\$PATH"
+        # Where no launcher is, its directory must not become the current one.
+        printf 'export PATH=%q:%q:%s\n' "$VENV/bin" "$(dirname "${NATIVE_MPIEXEC:-$VENV/bin/python}")" "\$PATH"
         # The private environment is complete; what a module or a shell start-up file put there would only shadow it.
         if [[ ! -e $BUILD/over-active ]]; then echo 'unset PYTHONPATH PYTHONHOME'; fi
     } >"$BUILD/env.sh"

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# h5py and netCDF4 compiled against the parallel libraries, once per machine: the wheels are kept in the user's cache.
+# h5py and netCDF4 compiled against the parallel libraries, and mpi4py where its wheel cannot load this MPI, once per machine:
+# the wheels are kept in the user's cache.
 
 # pinned NAME: the line `name==version` of a package in requirements.lock.
 pinned() { sed -nE "s/^($1==[^ ;]+).*/\1/Ip" "$SETUP/requirements.lock"; }
@@ -11,11 +12,35 @@ wheels_key() {
         cat "$SETUP/lib/wheels.sh" "$SETUP/netcdf_compat.h" "$SETUP/netcdf_compat" "$SETUP/build-requirements.lock"
         pinned h5py
         pinned netcdf4
+        pinned mpi4py
+        own_wheels
         echo "${CFLAGS:-} ${LDFLAGS:-}"
         "$BASE_PYTHON" -I -c 'import sys, sysconfig; print(sys.version, sysconfig.get_config_var("SOABI"))'
         echo "$NATIVE_HDF5_LIB $NATIVE_NETCDF_LIB"
         xargs -d '\n' sha256sum <<<"$NATIVE_LIBRARIES"
     } | sha256sum | cut -c 1-16
+}
+
+# own_wheels: the packages to compile here, one a line.
+own_wheels() {
+    printf '%s\n' netcdf4 h5py
+    if ! mpi4py_wheel_serves; then echo mpi4py; fi
+}
+
+# mpi4py_wheel_serves: does the wheel from the index load the MPI that the compiler links? It asks the loader for one of two
+# names. Cray's MPI has neither, Debian's MPICH neither, and a name alone may be that of another MPI.
+mpi4py_wheel_serves() {
+    "$BASE_PYTHON" -I - "$NATIVE_MPI" <<'PYTHON'
+import ctypes, os, sys
+for name in ("libmpi.so.12", "libmpi.so.40"):
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        continue
+with open("/proc/self/maps") as maps:
+    loaded = {os.path.realpath(line.split(maxsplit=5)[5].rstrip()) for line in maps if "/libmpi.so" in line}
+sys.exit(sys.argv[1] not in loaded)
+PYTHON
 }
 
 cache_dir() {
@@ -24,17 +49,18 @@ cache_dir() {
     echo "$dir"
 }
 
-# need_wheels: set WHEELS to the directory that holds both wheels, building those that the cache lacks for this key.
+# need_wheels: set WHEELS to the directory that holds these wheels, building those that the cache lacks for this key.
 need_wheels() {
-    local name job work=$BUILD/wheels to_build=() jobs=() status=0
+    local name job names work=$BUILD/wheels to_build=() jobs=() status=0
     WHEELS_KEY=$(wheels_key)
     WHEELS=$(cache_dir)/wheels/$WHEELS_KEY
     mkdir -p "$WHEELS"
-    for name in netcdf4 h5py; do
+    mapfile -t names < <(own_wheels)
+    for name in "${names[@]}"; do
         compgen -G "$WHEELS/$name-*.whl" >/dev/null || to_build+=("$name")
     done
     if ((${#to_build[@]} == 0)); then
-        say "h5py and netCDF4 come from wheels built earlier: $WHEELS"
+        say "${names[*]} come from wheels built earlier: $WHEELS"
         return 0
     fi
     rm -rf "$work"
@@ -43,7 +69,7 @@ need_wheels() {
     step build-tools "installing the build tools (Cython, setuptools, numpy, …)" build_tools "$work" || exit
     # Side by side, since each spends most of its time in one process (Cython); each has its own log and its own report.
     for name in "${to_build[@]}"; do
-        step "$name" "building $(pinned "$name" | sed 's/==/ /') against HDF5 $NATIVE_HDF5_VERSION" "build_$name" "$work" &
+        step "$name" "building $(pinned "$name" | sed 's/==/ /') with $NATIVE_MPICC, HDF5 $NATIVE_HDF5_VERSION" "build_$name" "$work" &
         jobs+=($!)
     done
     for job in "${jobs[@]}"; do wait "$job" || status=$?; done
@@ -63,7 +89,7 @@ build_wheel() {
     # -O2, and without optimisation netCDF4 does not even import.
     export CC=$NATIVE_MPICC MPICC=$NATIVE_MPICC
     export CFLAGS="-g0 ${CFLAGS:--O2} ${EXTRA_CFLAGS:-}"
-    export LDFLAGS="${LDFLAGS:-} -Wl,-rpath,$NATIVE_HDF5_LIB -Wl,-rpath,$NATIVE_NETCDF_LIB"
+    export LDFLAGS="${LDFLAGS:-} -Wl,-rpath,$NATIVE_HDF5_LIB -Wl,-rpath,$NATIVE_NETCDF_LIB -Wl,-rpath,${NATIVE_MPI%/*}"
     export PATH=$1/venv/bin:$PATH DIST_EXTRA_CONFIG=$1/build.cfg
     python -m pip wheel --disable-pip-version-check --no-deps --no-build-isolation --no-binary :all: --no-cache-dir \
         --verbose --wheel-dir "$1/$2" "$(pinned "$2")" || return
@@ -73,8 +99,16 @@ build_wheel() {
     done
 }
 
-# These two run as steps, whose exports end with them.
+# These run as steps, whose exports end with them.
+build_mpi4py() {
+    # Cray's wrapper links programs unless told otherwise.
+    if [[ ${NATIVE_MPICC##*/} == cc ]]; then export MPI4PY_BUILD_MPICC="$NATIVE_MPICC -shared"; fi
+    build_wheel "$1" mpi4py
+}
+
 build_h5py() {
+    # Modules set HDF5_DIR, and h5py takes only one of the two ways to name an HDF5.
+    unset HDF5_DIR HDF5_PKGCONFIG_NAME
     export HDF5_MPI=ON H5PY_SETUP_REQUIRES=0
     export HDF5_INCLUDEDIR=$NATIVE_HDF5_INCLUDE HDF5_LIBDIR=$NATIVE_HDF5_LIB
     build_wheel "$1" h5py

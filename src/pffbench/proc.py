@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -48,6 +49,45 @@ def mapped_files() -> list[str]:
         lines = (line.rstrip("\n").split(maxsplit=5) for line in maps)
         paths = (line[5] for line in lines if len(line) == 6 and line[5].startswith("/"))
         return list(dict.fromkeys(paths))
+
+
+def files_defining(function: str) -> list[str]:
+    """Return the shared libraries of this process that define a C function, by their real paths.
+
+    The names of files say little: one MPI is ``libmpi_gnu_123.so.12``, another ``libmpich.so.12``,
+    and ``libmpi_mpifh.so.40`` belongs to a third.
+
+    Parameters
+    ----------
+    function : str
+        Name of the function, such as ``MPI_Get_library_version``.
+    """
+    import ctypes
+
+    class Place(ctypes.Structure):
+        """Result of dladdr(3)."""
+
+        _fields_ = (
+            ("file", ctypes.c_char_p),
+            ("base", ctypes.c_void_p),
+            ("symbol", ctypes.c_char_p),
+            ("address", ctypes.c_void_p),
+        )
+
+    locate = ctypes.CDLL(None).dladdr
+    files = set()
+    for path in mapped_files():
+        if ".so" not in path.rpartition("/")[2]:
+            continue
+        try:
+            # Of a library that is loaded already; what only its dependencies define is theirs.
+            pointer = getattr(ctypes.CDLL(path, os.RTLD_NOLOAD | os.RTLD_LAZY), function)
+        except (OSError, AttributeError):
+            continue
+        place = Place()
+        if locate(pointer, ctypes.byref(place)):
+            files.add(os.path.realpath(os.fsdecode(place.file)))
+    return sorted(files)
 
 
 def number_ranges(numbers: set[int]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import socket
 
 import pytest
 
@@ -152,6 +153,20 @@ def test_a_step_that_never_began_is_tried_once_more(desk):
     assert desk.log(job).count(ONCE_MORE) == 1
     assert verdicts(desk.records("pffbench-results")) == {
         f"compare-2n-{job}": ("finished", True)
+    }  # fmt: skip
+
+
+def test_a_node_whose_disk_kept_what_a_power_cut_left_is_tried_once_more(desk):
+    job = desk.sbatch("--hold", "--nodelist=node1", JOBS / "compare.sh", desk.experiment())
+    # What the step 0 of a former start of this job leaves on a disk: a socket that nobody serves.
+    spool = desk.slurm.settings.path / "spool" / "node1" / f"stepd.slurm.pmix.{job}.0"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(spool))
+    desk.slurm.run("scontrol", "release", job)
+    desk.complete(job)
+    assert "the run did not begin: srun ended with " in desk.log(job)
+    assert verdicts(desk.records("pffbench-results")) == {
+        f"compare-1n-{job}": ("finished", True)
     }  # fmt: skip
 
 

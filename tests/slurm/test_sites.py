@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from desk import JOBS, Desk, verdicts
@@ -23,6 +25,27 @@ def test_every_profile_is_tested():
     assert {path.stem for path in (JOBS / "sites").glob("*.sh")} == set(EXPECTED)
 
 
+def with_modules(directory, status=0):
+    """Return a PATH that has a program `module`, which ends with this status."""
+    (tools := directory / "tools").mkdir()
+    module = tools / "module"
+    module.write_text(f'#!/bin/bash\necho "module: $*" >&2; exit {status}\n')
+    module.chmod(0o755)
+    return f"{tools}{os.pathsep}{os.environ['PATH']}"
+
+
+def test_a_job_whose_modules_are_missing_measures_nothing(slurm, shared):
+    desk = Desk(slurm, shared)
+    job = desk.sbatch(
+        JOBS / "compare.sh", desk.experiment(),
+        PFFBENCH_SITE="juwels", PATH=with_modules(shared, status=1),
+    )  # fmt: skip
+    facts = slurm.wait(job)
+    assert (facts["JobState"], facts["ExitCode"]) == ("FAILED", "2:0")
+    assert "module: load Stages GCC" in desk.log(job)
+    assert not desk.records("pffbench-results")
+
+
 @pytest.mark.parametrize("site", sorted(EXPECTED))
 def test_a_job_runs_with_the_options_of_the_site(slurm, shared, site):
     desk = Desk(slurm, shared)
@@ -30,7 +53,7 @@ def test_a_job_runs_with_the_options_of_the_site(slurm, shared, site):
         "--site", site, "--account", "p1", "--nodes", "2", "--tasks-per-node", "2", "compare",
         desk.experiment(),
         # The sites' own MPI and file systems are not here; all else of the profile is used.
-        PFFBENCH_MPI="pmix", PFFBENCH_SCRATCH=str(shared),
+        PFFBENCH_MPI="pmix", PFFBENCH_SCRATCH=str(shared), PATH=with_modules(shared),
     )  # fmt: skip
     slurm.run("scancel", report)  # it is the same for all sites, and others test it
     facts = desk.complete(job)

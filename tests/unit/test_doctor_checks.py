@@ -369,10 +369,11 @@ def test_nothing_is_claimed_of_static_libraries():
     assert statuses(hdf5.judge_copies({}, "1.14.6", "1.14.6", HERE)) == ["unknown"]
 
 
-def test_two_mpi_libraries_are_a_problem_but_the_parts_of_one_are_not():
-    one = {"libhdf5": ["/l/libhdf5.so.1"], "libmpi": ["/l/libmpi.so.40", "/l/libmpi_mpifh.so.40"]}
+@pytest.mark.parametrize("other", ["libmpi.so.12", "libmpi_gnu_123.so.12", "libmpich.so.12"])
+def test_two_mpi_libraries_are_a_problem(other):
+    one = {"libhdf5": ["/l/libhdf5.so.1"], "libmpi": ["/l/libmpi.so.40"]}
     assert statuses(hdf5.judge_copies(one, "1.14.6", "1.14.6", HERE)) == ["ok"]
-    two = {"libhdf5": ["/l/libhdf5.so.1"], "libmpi": ["/l/libmpi.so.40", "/m/libmpi.so.12"]}
+    two = one | {"libmpi": ["/l/libmpi.so.40", f"/m/{other}"]}
     assert statuses(hdf5.judge_copies(two, "1.14.6", "1.14.6", HERE)) == ["problem", "ok"]
 
 

@@ -201,6 +201,67 @@ def test_a_wrong_site_is_answered_with_the_right_ones():
     assert "archer2 frontier generic juwels lumi perlmutter" in done.stderr
 
 
+# --- what a job does before it measures
+
+
+def test_a_module_that_cannot_be_loaded_ends_the_job(tmp_path):
+    module = tmp_path / "module"
+    module.write_text(
+        "#!/bin/bash\necho \"Lmod has detected the following error: $*\" >&2\nexit 1\n"
+    )
+    module.chmod(0o755)
+    done = bash(
+        '. "$PFFBENCH_HOME/jobs/lib.sh"; load_site; enter_site; echo measured',
+        PFFBENCH_SITE="perlmutter", PATH=f"{tmp_path}:{PLAIN['PATH']}",
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Lmod has detected the following error: load python" in done.stderr
+    assert "the environment of site perlmutter could not be loaded" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("status", "starts", "once_more"),
+    [
+        ("0", "1", True), ("137", "1", True),
+        ("0", "2", False), ("2", "1", False), ("138", "1", False),
+    ],
+)
+def test_a_step_that_recorded_no_start_never_began_whatever_srun_ends_with(
+    status, starts, once_more
+):
+    done = bash(
+        '. "$PFFBENCH_HOME/jobs/lib.sh"; ENDED_BY_SLURM=; recorded() { echo "$STARTS"; }\n'
+        'if never_began /run 1 "$STATUS"; then echo yes; else echo no; fi',
+        STARTS=starts, STATUS=status,
+    )  # fmt: skip
+    assert done.stdout == ("yes\n" if once_more else "no\n"), done.stderr
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_what_was_made_on_a_login_node_is_proved_once_by_the_first_job(tmp_path, works):
+    tools, home = tmp_path / "tools", tmp_path / "home"
+    for place in (tools, home / ".build", home / ".venv" / "bin"):
+        place.mkdir(parents=True)
+    (home / ".build" / "unproven").touch()
+    (home / "jobs").symlink_to(JOBS)
+    srun = tools / "srun"
+    said = "h5py 3 and netCDF4 1 share it" if works else "h5py is built without MPI"
+    srun.write_text(f'#!/bin/bash\necho "$*" >>{tmp_path}/calls\necho "{said}"; exit {1 - works}\n')
+    srun.chmod(0o755)
+    script = (
+        '. "$PFFBENCH_HOME/jobs/lib.sh"; ENDED_BY_SLURM=; JOB=7; MPI_OPTION=(--mpi=pmix)\n'
+        f"OUT={tmp_path}/out; PYTHON={home}/.venv/bin/python; prove_environment; prove_environment"
+    )
+    done = bash(script, PFFBENCH_HOME=str(home), PATH=f"{tools}:{PLAIN['PATH']}")
+    (call,) = (tmp_path / "calls").read_text().splitlines()
+    assert call.startswith("--mpi=pmix --nodes=1 --ntasks=2 ")
+    assert (home / ".build" / "unproven").exists() is not works
+    assert done.returncode == (0 if works else 2)
+    assert said in (done.stdout if works else done.stderr)
+    assert ("nothing was measured" in done.stderr) is not works
+
+
 # --- submit
 
 

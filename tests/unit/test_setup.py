@@ -29,7 +29,7 @@ SCRIPTS = [
 ]
 LIBRARIES = (
     "say", "state", "packages", "testtools", "python", "native", "wheels", "active", "zarr2",
-    "versioned", "studies",
+    "versioned", "studies", "proof",
 )  # fmt: skip
 
 
@@ -288,7 +288,7 @@ def test_the_layer_with_zarr_python_2_is_as_old_as_what_it_lies_over(tmp_path):
 def test_other_arguments_are_refused():
     done = subprocess.run([SETUP / "bootstrap", "--zarr3"], capture_output=True, text=True)
     assert done.returncode == 1
-    assert "takes no argument but --tests, --zarr2 and --study NAME" in done.stderr
+    assert "takes no argument but --login, --tests, --zarr2 and --study NAME" in done.stderr
     assert "was given: --zarr3" in done.stderr
 
 
@@ -434,6 +434,54 @@ def test_mpi_environment(tmp_path):
     assert "BLOSC_NTHREADS" not in plain  # it would overrule zarr2.blosc_threads
     in_job = mpi_variables(tmp_path, SLURM_JOB_ID="7")
     assert "OMPI_MCA_rmaps_base_oversubscribe" not in in_job
+
+
+REFUSED = "srun: error: Unable to allocate resources: Invalid account or partition specified"
+
+
+def proof(tmp_path, srun, alone="h5py 3 and netCDF4 1 share /lib/libhdf5.so", at_login="no"):
+    """Prove an environment whose Python says `alone` without MPI, with this `srun`."""
+    program(tmp_path / "tools", "srun", srun)
+    for place in (".build/logs", ".venv/bin"):
+        (tmp_path / place).mkdir(parents=True)
+    program(
+        tmp_path / ".venv" / "bin", "python",
+        f'[[ "$*" == *--no-mpi* ]] && echo "{alone}" && [[ "{alone}" == *share* ]]',
+    )  # fmt: skip
+    script = f"AT_LOGIN={at_login}; NATIVE_MPIEXEC={tmp_path}/tools/srun; prove"
+    return bash(script, tmp_path), (tmp_path / ".build" / "unproven").exists()
+
+
+@pytest.mark.parametrize(
+    ("srun", "at_login"),
+    [(f"echo '{REFUSED}' >&2; exit 1", "no"), ("echo 'it must not be asked'; exit 1", "yes")],
+)
+def test_on_a_login_node_the_environment_is_made_and_the_proof_left_to_a_job(
+    tmp_path, srun, at_login
+):
+    done, unproven = proof(tmp_path, srun, at_login=at_login)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert unproven
+    assert (REFUSED in done.stdout) is (at_login == "no")
+    assert "the first job of jobs/submit does that before it measures" in done.stdout
+
+
+def test_what_needs_no_mpi_is_checked_on_a_login_node_too(tmp_path):
+    done, _ = proof(tmp_path, f"echo '{REFUSED}' >&2; exit 1", alone="h5py is built without MPI")
+    assert done.returncode == 1
+    assert "h5py is built without MPI" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["h5py is built without MPI", "srun: error: node1: tasks 0-1: Segmentation fault", ""],
+)
+def test_a_program_that_did_start_and_failed_is_no_refusal(tmp_path, said):
+    done, unproven = proof(tmp_path, f"echo '{said}'; exit 1")
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "setup/bootstrap --login" in done.stderr
+    assert not unproven
 
 
 @pytest.mark.parallel

@@ -211,7 +211,7 @@ def judge_copies(
         yield Finding(HDF5_TOPIC, "ok", text)
         return
     remedy = installation.to_have_one_hdf5()
-    for name, files in {"HDF5": paths, "MPI": _same_named(copies.get("libmpi", ()))}.items():
+    for name, files in {"HDF5": paths, "MPI": copies.get("libmpi", ())}.items():
         if len(files) > 1:
             text = f"{len(files)} different copies of {name} in one process: {', '.join(files)}"
             yield Finding(HDF5_TOPIC, "problem", text, remedy, name=f"copies of {name}")
@@ -279,11 +279,6 @@ def look_at_hdf5(
     at_build = str(h5py.facts.get("hdf5_at_build", version))
     subfiling = has_subfiling(copies.get("libhdf5", ()))
     yield from judge_hdf5(version, at_build, subfiling, installation)
-
-
-def _same_named(paths: Sequence[str]) -> list[str]:
-    """Keep the MPI library itself: its bindings for other languages are separate files."""
-    return [path for path in paths if path.rpartition("/")[2].startswith("libmpi.so")]
 
 
 def has_subfiling(paths: Sequence[str]) -> bool | None:

@@ -15,13 +15,13 @@ from pathlib import Path
 from types import ModuleType
 
 import pffbench
-from pffbench.proc import mapped_files
+from pffbench.proc import files_defining, mapped_files
 from pffbench.provenance.facts import Fact, Facts
 from pffbench.tools import run_tool
 
-_LOADED = re.compile(r"/lib(hdf5|netcdf|pnetcdf|mpi|blosc2?|sz|zstd)(?=[-_.])[^/]*\.so[^/]*$")
+_LOADED = re.compile(r"/lib(hdf5|netcdf|pnetcdf|blosc2?|sz|zstd)(?=[-_.])[^/]*\.so[^/]*$")
 # Installed with its library.
-_COMPANION = re.compile(r"/lib[^/]*_(hl|cxx|cpp|fortran|mpifh|usempi[a-z0-9_]*)[-_.]")
+_COMPANION = re.compile(r"/lib[^/]*_(hl|cxx|cpp|fortran)[-_.]")
 _SPACK_PREFIX = re.compile(r"-([a-z0-9]{32})$")
 _GIT_SECONDS = 5.0
 
@@ -62,13 +62,16 @@ def software_facts(modules: Iterable[str]) -> Facts:
 def loaded_libraries() -> Facts:
     """Find the files of the HDF5, netCDF, MPI and codec libraries mapped into this process.
 
-    Libraries linked statically and those in a wheel under another name are not found.
+    Libraries linked statically and those in a wheel under another name are not found. An MPI
+    library is one under any name.
     """
     found: dict[str, set[str]] = {}
     for path in mapped_files():
         match = _LOADED.search(path)
         if match and not _COMPANION.search(path):
             found.setdefault("lib" + match[1], set()).add(path)
+    if mpi := files_defining("MPI_Get_library_version"):
+        found["libmpi"] = set(mpi)
     return {name: list[Fact](sorted(found[name])) for name in sorted(found)}
 
 

@@ -1,0 +1,130 @@
+"""How the set-up recognises an MPI library: by what a linked program loads, under any name."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SETUP = Path(__file__).resolve().parents[2] / "setup"
+#: Functions of the libraries that the probe program calls or that the set-up looks for.
+MPI = ("MPI_Init", "MPI_Finalize", "MPI_Get_library_version")
+HDF5 = ("H5open", "H5Pcreate", "H5Pset_fapl_mpio")
+NETCDF = ("nc_create_par", "nc_inq_libvers")
+HEADERS = {
+    "mpi.h": "#define MPI_COMM_WORLD 0\n#define MPI_INFO_NULL 0\nint MPI_Init(), MPI_Finalize();",
+    "hdf5.h": "#define H5P_FILE_ACCESS 0\nint H5Pcreate(), H5Pset_fapl_mpio();",
+    "H5pubconf.h": "#define H5_HAVE_PARALLEL 1",
+    "netcdf.h": "#define NC_NETCDF4 0",
+    "netcdf_par.h": "int nc_create_par();",
+    "netcdf_meta.h": "#define NC_HAS_PARALLEL4 1",
+}
+
+
+def library(directory, name, functions, *needed):
+    """Compile a shared library that has this name and does nothing; return its file."""
+    file = directory / name
+    source = "".join(f"int {function}() {{ return 0; }}\n" for function in functions)
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-x", "none", f"-Wl,-soname,{name}",
+         "-Wl,--no-as-needed", *needed, f"-Wl,-rpath,{directory}", "-o", file],
+        input=source, text=True, check=True,
+    )  # fmt: skip
+    (directory / (name.partition(".so")[0] + ".so")).symlink_to(file)
+    return file
+
+
+def centre(tmp_path, mpi, *, netcdf_mpi=None):
+    """Lay out a parallel HDF5 and netCDF-C and a wrapper `cc`, as modules of a Cray do."""
+    lib, include, tools = (tmp_path / name for name in ("lib", "include", "bin"))
+    for place in (lib, include, tools):
+        place.mkdir()
+    for name, text in HEADERS.items():
+        (include / name).write_text(text + "\n")
+    first = library(lib, mpi, MPI)
+    second = library(lib, netcdf_mpi, MPI) if netcdf_mpi else first
+    library(lib, "libmpifort_gnu_123.so.12", ("mpi_init_",), first)
+    hdf5 = library(lib, "libhdf5.so.310", HDF5, first)
+    library(lib, "libnetcdf.so.19", NETCDF, hdf5, second)
+    wrapper = tools / "cc"
+    wrapper.write_text(
+        f'#!/bin/bash\nexec gcc -w -I{include} "$@" -Wl,--no-as-needed {first} '
+        f"{lib}/libmpifort_gnu_123.so.12 -Wl,-rpath,{lib}\n"
+    )
+    wrapper.chmod(0o755)
+    return {
+        "PATH": f"{tools}:{os.environ['PATH']}", "HDF5_DIR": str(tmp_path),
+        "NETCDF4_DIR": str(tmp_path), "MPICC": "cc -shared",
+    }  # fmt: skip
+
+
+def find(tmp_path, variables):
+    script = (
+        f"set -euo pipefail; SETUP={SETUP}; BUILD={tmp_path}/.build; BASE_PYTHON={sys.executable}\n"
+        f". {SETUP}/lib/native.sh; . {SETUP}/lib/wheels.sh\n"
+        "hdf5_candidates() { echo $HDF5_DIR; }; netcdf_candidates() { echo $NETCDF4_DIR; }\n"
+        "if ! find_native; then cat $BUILD/probe/link.log; exit 1; fi\n"
+        'echo "$NATIVE_MPICC ${NATIVE_MPI##*/}"; own_wheels'
+    )
+    return subprocess.run(
+        ["bash", "-c", script], env={"HOME": str(tmp_path), **variables},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", ["libmpi_gnu_123.so.12", "libmpi_cray.so.12", "libmpich.so.12", "libmpi.so.12"]
+)
+def test_an_mpi_of_any_name_is_recognised_and_mpi4py_is_built_for_it(tmp_path, name):
+    done = find(tmp_path, centre(tmp_path, name))
+    assert done.returncode == 0, done.stdout + done.stderr
+    # The last one has the name that the wheel asks for, but the loader does not find it.
+    assert done.stdout.split() == [f"{tmp_path}/bin/cc", name, "netcdf4", "h5py", "mpi4py"]
+
+
+def test_the_wheel_of_mpi4py_is_taken_where_the_loader_finds_this_mpi(tmp_path):
+    variables = centre(tmp_path, "libmpi.so.12")
+    done = find(tmp_path, variables | {"LD_LIBRARY_PATH": f"{tmp_path}/lib"})
+    assert done.stdout.split()[1:] == ["libmpi.so.12", "netcdf4", "h5py"], done.stderr
+
+
+def test_two_mpi_libraries_in_one_program_are_refused(tmp_path):
+    variables = centre(tmp_path, "libmpi_gnu_123.so.12", netcdf_mpi="libmpi.so.40")
+    done = find(tmp_path, variables)
+    assert done.returncode == 1
+    assert "loads not one MPI and one HDF5 but" in done.stdout
+    assert f"{tmp_path}/lib/libmpi_gnu_123.so.12" in done.stdout
+    assert f"{tmp_path}/lib/libmpi.so.40" in done.stdout
+
+
+def loaded(*files):
+    """What a process that has loaded these files takes for MPI libraries."""
+    script = (
+        "import ctypes, sys\nfrom pffbench.provenance.software import loaded_libraries\n"
+        "keep = [ctypes.CDLL(file) for file in sys.argv[1:]]\n"
+        "print(*(file.rpartition('/')[2] for file in loaded_libraries().get('libmpi', [])))"
+    )
+    command = [sys.executable, "-c", script, *map(str, files)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_a_process_knows_its_mpi_libraries_by_any_name_and_not_their_bindings(tmp_path):
+    cray = library(tmp_path, "libmpi_gnu_123.so.12", MPI)
+    fortran = library(tmp_path, "libmpifort_gnu_123.so.12", ("mpi_init_",), cray)
+    other = library(tmp_path, "libmpi.so.40", MPI)
+    assert loaded(fortran) == ["libmpi_gnu_123.so.12"]
+    assert loaded(fortran, other) == ["libmpi.so.40", "libmpi_gnu_123.so.12"]
+    assert loaded() == []
+
+
+def test_a_module_that_sets_hdf5_dir_does_not_name_hdf5_twice_to_h5py(tmp_path):
+    script = (
+        f"set -euo pipefail; . {SETUP}/lib/wheels.sh; NATIVE_HDF5_INCLUDE=/i NATIVE_HDF5_LIB=/l\n"
+        "build_wheel() { env | grep ^HDF5_ | sort; }; build_h5py /work"
+    )
+    done = subprocess.run(
+        ["bash", "-c", script], env={"PATH": os.environ["PATH"], "HDF5_DIR": "/opt/hdf5"},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.split() == ["HDF5_INCLUDEDIR=/i", "HDF5_LIBDIR=/l", "HDF5_MPI=ON"]
