@@ -49,7 +49,7 @@ class Cluster:
         self._process = process
 
     @classmethod
-    def start(cls, settings: Settings, patience: float = 150) -> Cluster:
+    def start(cls, settings: Settings, patience: float = 240) -> Cluster:
         """Start a cluster and wait until all nodes are idle.
 
         It ends, and its directory is removed, when this process ends, however that happens; see
