@@ -46,7 +46,6 @@ def new_record(
     scratch: str,
     topology: Topology,
     floor: Floor,
-    copy_rate: float,
     startup: dict[str, Any],
     provenance: dict[str, Any] | None,
     stage: Stage,
@@ -75,7 +74,7 @@ def new_record(
             "ranks_per_node": topology.ranks_per_node,
             "shifted_reads_from": topology.partners,
         },
-        floor={**floor_entry([floor]), "memory_copy_bytes_per_second": copy_rate},
+        floor=floor_entry([floor]),
         clock=job_clock(topology.nodes, (provenance or {}).get("ranks", [])),
         startup=startup,
         provenance=provenance or {},
@@ -323,6 +322,10 @@ class Recorder:
         """Record the floor as measured after a block."""
         self._floors.append(floor)
         self.run_record.floor |= floor_entry(self._floors)
+
+    def note_copy_rate(self, bytes_per_second: float) -> None:
+        """Record the rate at which all ranks together copy in memory."""
+        self.run_record.floor["memory_copy_bytes_per_second"] = bytes_per_second
 
     def totals(self, last: int) -> TotalTimes:
         """Return seconds of the repetitions that count, up to a block."""

@@ -21,7 +21,7 @@ from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError, s
 from pffbench.parallel.batch_job import StopSignals, seconds_left
 from pffbench.parallel.clock import PhaseClock, collector_off, measure_floor, objects_kept
 from pffbench.parallel.collectives import any_of
-from pffbench.parallel.machine import LoadMeter
+from pffbench.parallel.machine import LoadMeter, memory_copy_rate
 from pffbench.parallel.process_counters import Meter, PeakMemory
 from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
@@ -176,6 +176,8 @@ class Runner:
                     if self._failed and self.spec.options.fail_fast:
                         return True
                 self._measure_floor()
+                if block == 0:  # not before: a copy larger than caches takes as long as the start
+                    self._measure_memory()
                 passed = time.monotonic() - begin
                 following = self._told(
                     None if schedule is None else schedule.after(block, passed, self._pace.last)
@@ -201,6 +203,13 @@ class Runner:
         floor = measure_floor(self.team.comm, self._meter)
         if self.recorder is not None:
             self.recorder.note_floor(floor)
+
+    def _measure_memory(self) -> None:
+        """Measure how fast all ranks together copy in memory."""
+        self.watchdog.begin("the memory copy", SHORTEST_PATIENCE)
+        rate = memory_copy_rate(self.team)
+        if self.recorder is not None:
+            self.recorder.note_copy_rate(rate)
 
     def _time_limit(self) -> float | None:
         """Return the limit asked for, or the time left to the batch job; None without one."""

@@ -26,7 +26,6 @@ from pffbench.parallel.agreement import sleeping_barrier
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.clock import Floor, measure_floor
 from pffbench.parallel.collectives import any_of, largest, made_by_root, on_root
-from pffbench.parallel.machine import memory_copy_rate
 from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
 from pffbench.phases import UPDATE_PHASES, WRITE_PHASES
@@ -250,7 +249,6 @@ def _begun(
     lock: RunLock,
 ) -> tuple[Progress, Recorder] | tuple[None, None]:
     """Determine the topology, and have rank 0 create the record of the run; collective."""
-    copy_rate = memory_copy_rate(team)
     facts = collect_provenance(
         team, spec.plan, scratch.directory, personal=options.record_account
     )
@@ -269,7 +267,6 @@ def _begun(
             scratch.directory,
             team.topology,
             floor,
-            copy_rate,
             startup,
             facts,
             spec.stage,

@@ -255,12 +255,12 @@ def _floor(record: RunRecord) -> str:
     floor = record.floor
     if "synced" not in floor:
         return f"floor: times are given in steps of {floor['tick']:g} s"
-    copy = Size(floor["memory_copy_bytes_per_second"])
+    rate = floor.get("memory_copy_bytes_per_second")
+    copy = f"; all ranks together copy {Size(rate)}/s in memory" if rate else ""
     clock = "the slowest rank" if record.clock == "own" else "all ranks together"
     return (
         f"floor: an empty phase takes {floor['own'] * 1e6:.3g} µs on a rank and "
-        f"{floor['synced'] * 1e6:.3g} µs until all have ended; job times are those of {clock}; all "
-        f"ranks together copy {copy}/s in memory"
+        f"{floor['synced'] * 1e6:.3g} µs until all have ended; job times are those of {clock}{copy}"
     )
 
 
