@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -145,8 +144,7 @@ def _tag_of(kind: type[Parameters]) -> str:
     return str(kind.__struct_config__.tag)
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(msgspec.Struct, frozen=True, dict=True):
     """One point of the sweep, with a name that stays the same from run to run.
 
     Parameters

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from pffbench.parallel.single import mpi_of
@@ -18,8 +18,7 @@ from pffbench.proc import PROC, kernel_text
 _IDLE, _IOWAIT, _STEAL = 3, 4, 7
 
 
-@dataclass(frozen=True, slots=True)
-class MachineLoad:
+class MachineLoad(msgspec.Struct, frozen=True):
     """Load of a node in an interval. A number that the kernel does not report is 0.
 
     Parameters

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import dataclass, fields
 from typing import Literal
+
+import msgspec
 
 from pffbench.errors import UserError
 from pffbench.units import Duration
 
 
-@dataclass(frozen=True)
-class RunOptions:
+class RunOptions(msgspec.Struct, frozen=True):
     """Options of a run, as given in the command line.
 
     Parameters
@@ -71,7 +71,7 @@ class RunOptions:
     @classmethod
     def of_arguments(cls, arguments: argparse.Namespace) -> RunOptions:
         """Return the options of a parsed command line."""
-        given = {field.name: getattr(arguments, field.name) for field in fields(cls)}
+        given = {name: getattr(arguments, name) for name in cls.__struct_fields__}
         return cls(**given | {"overrides": tuple(arguments.overrides)})
 
 
