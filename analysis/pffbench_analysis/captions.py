@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pffbench.phases import TOTALS
+from pffbench.record.run_json import RunRecord
 from pffbench.summary.columns import title
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench_analysis.charts import CaseMedian, Chart, dots_each, keeps_data, label
@@ -136,14 +137,16 @@ def footnote(summary: Summary) -> str:
     filesystem = record.provenance.get("filesystem", {}).get("type")
     if filesystem:
         parts.append(str(filesystem))
-    return plain("; ".join([*parts, *_versions(record.provenance.get("software", {}))]))
+    return plain("; ".join([*parts, *software_versions(record)]))
 
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _versions(software: Mapping[str, Any]) -> list[str]:
+def software_versions(record: RunRecord) -> list[str]:
+    """Name pffbench and the libraries that a run used, with their versions."""
+    software = record.provenance.get("software", {})
     own = software.get("pffbench", {}).get("version")
     texts = [f"pffbench {own}"] if own else []
     libraries = software.get("libraries", {})

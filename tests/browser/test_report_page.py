@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+from base64 import b64decode
+from io import BytesIO
+from unicodedata import normalize
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from axe_core_python.selenium import Axe
 from chromium import MEDIANS_OF, REPETITIONS_OF
 from PIL import Image
+from pypdf import PdfReader
 
 from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import USUAL, a_case, a_run
@@ -334,10 +339,82 @@ def test_a_narrow_page_does_not_scroll_sideways(browser, page):
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_it_can_be_printed(browser, page):
+def test_every_comparison_is_printed_and_no_page_is_empty(browser, page):
     browser.open(page)
+    titles = browser.js("[...document.querySelectorAll('.comparison h3')].map(h => h.textContent)")
+    assert len(titles) == 2
     printed = browser.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
-    assert len(printed["data"]) > 50_000
+    pages = PdfReader(BytesIO(b64decode(printed["data"]))).pages
+    # In PDF "fl" may be one letter.
+    texts = [" ".join(normalize("NFKC", sheet.extract_text()).split()) for sheet in pages]
+    assert min(map(len, texts)) > 200
+    told = " ".join(texts)
+    for title in titles:
+        assert title in told
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser, page, scheme):
+    browser.media(scheme)
+    browser.open(page)
+    browser.driver.execute_script("document.querySelectorAll('details').forEach(d => d.open = 1)")
+    browser.driver.set_script_timeout(250)  # thousands of marks, on a machine that may be busy
+    found = Axe().run(browser.driver)["violations"]
+    told = [f"{v['id']}: {v['help']}: {[n['target'] for n in v['nodes']][:3]}" for v in found
+            if v["impact"] in ("serious", "critical")]  # fmt: skip
+    assert told == []
+
+
+@pytest.mark.parallel
+def test_the_card_has_the_programs_of_recommend(browser, default):
+    browser.open(default)
+    advice = json.loads(pffbench_cli("recommend", default.parent, "--json").stdout)
+    programs = [work["program"] for run in advice["runs"] for work in run["works"]]
+    shown = browser.js("[...document.querySelectorAll('.choice pre')].map(p => p.textContent)")
+    assert shown == [program for program in programs if program] != []
+    taken = browser.text(".choice summary")
+    assert taken.startswith("Take ")
+    assert browser.js("document.querySelector('.choice').getBoundingClientRect().bottom") < 900
+
+
+def test_the_matrix_has_the_ratios_of_all_formats_and_layouts(browser, page):
+    browser.open(page)
+    heads = browser.js("[...document.querySelectorAll('#matrix .part')].map(h => h.textContent)")
+    assert heads == ["layout shared", "layout own"]
+    cells = browser.js("[...document.querySelectorAll('#matrix td')].map(d => d.textContent)")
+    with (page.parent / "summary.csv").open(newline="") as rows:
+        ratios = [float(row["ratio"]) for row in csv.DictReader(rows)
+                  if row["ratio"] and row["phase"].endswith("_total")]  # fmt: skip
+    assert sorted(float(cell) for cell in cells if cell) == pytest.approx(sorted(ratios), rel=0.01)
+
+
+def test_tables_are_folded_and_sorted_by_a_click(browser, page):
+    browser.open(page)
+    assert browser.count(".comparison") == 2
+    assert browser.count(".comparison[open]") == 0
+    browser.click(".comparison summary")
+    columns = browser.js("[...document.querySelectorAll('.comparison thead tr:last-child th')]"
+                         ".map(h => h.textContent)")  # fmt: skip
+    column = columns.index("total ms") if "total ms" in columns else columns.index("total s")
+
+    def seconds():
+        return browser.js(
+            "[...document.querySelector('.comparison tbody').rows].filter(r => !r.className)"
+            f".map(r => parseFloat(r.cells[4 + {column}].textContent))"
+        )
+
+    heading = f".comparison thead tr:last-child th:nth-child({column + 1})"
+    browser.click(f"{heading} button")
+    assert seconds() == sorted(seconds())
+    browser.click(f"{heading} button")
+    assert seconds() == sorted(seconds(), reverse=True)
+    assert browser.count(f"{heading}[aria-sort=descending]") == 1
+
+
+def test_it_refers_to_nothing_outside_itself(browser, page):
+    browser.open(page)
+    links = browser.js("[...document.querySelectorAll('a')].map(a => a.getAttribute('href'))")
+    assert all(link.startswith("#") for link in links)
 
 
 EVIL = "<script>window.hit=1</script></script><img src=x onerror=window.hit=1>\"'&{{7*7}}"

@@ -24,10 +24,11 @@ from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import differences
 from pffbench_analysis.page.compression import compression_of
+from pffbench_analysis.page.matrix import matrix_of
 from pffbench_analysis.page.numbers import figure_data
 from pffbench_analysis.page.provenance import provenance_of
 from pffbench_analysis.page.ranks import RankTimes, read_ranks
-from pffbench_analysis.page.sections import published_of, verdict_of
+from pffbench_analysis.page.sections import choices_of, machine_of, published_of, verdict_of
 from pffbench_analysis.page.tables import table_of
 from pffbench_analysis.picture import converter
 from pffbench_analysis.style import plain
@@ -84,6 +85,9 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
             question=plain(summary.record.question),
             about=footnote(summary),
             verdict=verdict_of(summary, gaps),
+            choices=choices_of(summary, directory),
+            machine=machine_of(summary),
+            matrix=matrix_of(summary, differs),
             tables=[
                 table_of(cases, summary, differs.get(group, {}))
                 for group, cases in summary.groups.items()

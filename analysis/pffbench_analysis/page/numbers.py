@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pffbench.phases import MOVING, TOTALS, in_order
+from pffbench.record.samples import Sample
 from pffbench.summary.join import repetition
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
 from pffbench_analysis.answer import AnswerRow, answer_notes, answer_panels, margin_of
@@ -112,7 +113,7 @@ def _group(
     ordered = sorted(cases, key=place)
     limits = {phase: raw_limit(cases, summary, phase) for phase in MOVING}
     return {
-        "name": plain(_name(s.workload, s.layout, differs)),
+        "name": plain(comparison_name(s, differs)),
         "arrays": s.arrays,
         "limits": {
             phase: {
@@ -128,9 +129,10 @@ def _group(
     }
 
 
-def _name(workload: str, layout: str, differs: Mapping[str, str]) -> str:
+def comparison_name(sample: Sample, differs: Mapping[str, str]) -> str:
+    """Name a comparison by its workload, layout and distinguishing parameters."""
     more = [f"{k} {v}" for k, v in differs.items() if k not in ("workload", "layout")]
-    return ", ".join([workload, f"layout {layout}", *more])
+    return ", ".join([sample.workload, f"layout {sample.layout}", *more])
 
 
 def _case(case: CaseSummary, ranks: RankTimes, most: int) -> Plain:

@@ -1,4 +1,4 @@
-"""Sections of the page: the verdict on a run, and its comparison with a published study."""
+"""Sections of the page: verdict, recommended programs, machine, and a published study beside."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from pffbench.errors import UserError
 from pffbench.summary.columns import details
 from pffbench.summary.conclusions import cautions, sentences, undecided, validity
 from pffbench.summary.summary import Summary
+from pffbench.units import Size
+from pffbench_analysis.captions import software_versions
 from pffbench_analysis.published.writing import CURVES, page_data
+from pffbench_analysis.recommend.advice import advice_of
+from pffbench_analysis.recommend.text import choice_lines, program_of, work_layouts, work_title
 from pffbench_analysis.style import plain
 
 _MIME = {".svg": "image/svg+xml", ".csv": "text/csv"}
@@ -120,6 +125,82 @@ def verdict_of(summary: Summary, gaps: list[str]) -> RunVerdict:
         [plain(text) for text in found],
         [plain(text.removeprefix("remark: ")) for text in told],
     )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The recommended way for one comparison.
+
+    Parameters
+    ----------
+    layouts : str
+        Its layouts.
+    title : str
+        The comparison.
+    lines : list of (str, str)
+        What to take, what is as good and what to avoid, each with its first word.
+    program : str
+        A program that does it; empty where there is none.
+    """
+
+    layouts: str
+    title: str
+    lines: list[tuple[str, str]]
+    program: str
+
+
+def choices_of(summary: Summary, directory: Path) -> list[Choice]:
+    """Return what `pffbench recommend` answers; nothing where it refuses to."""
+    try:
+        advice = advice_of(summary, directory)
+    except UserError:
+        return []
+    return [
+        Choice(
+            plain(f"Layout {work_layouts(one)}"),
+            plain(work_title(advice, one)),
+            [(head, plain(text)) for head, text in choice_lines(one)],
+            program_of(one, summary.record.ranks)[0] or "",
+        )
+        for one in advice.works
+        if one.choice is not None
+    ]
+
+
+def machine_of(summary: Summary) -> tuple[str, list[tuple[str, str]]]:
+    """Return where and with what a run was measured: a title, and facts by name."""
+    record = summary.record
+    provenance = record.provenance
+    hosts = provenance.get("hosts") or [{}]
+    nodes = len(set(record.topology.get("nodes", [0]))) or 1
+    names = [str(host["host"]) for host in hosts if host.get("host")]
+    place = provenance.get("filesystem", {})
+    ranks = f"{record.ranks} rank{'s' * (record.ranks != 1)} on {nodes} node{'s' * (nodes != 1)}"
+    title = ranks + (f", on {place['type']}" if place.get("type") else "")
+    host = hosts[0]
+    memory = host.get("memory_bytes")
+    facts = {
+        "node": ", ".join(names[:_MOST_HOSTS]) + (" …" if len(names) > _MOST_HOSTS else ""),
+        "processor": _joined(host.get("cpu_model"), _counted(host.get("cores"), "core")),
+        "memory": str(Size(memory)) if isinstance(memory, int) else "",
+        "system": _joined(host.get("os"), host.get("kernel")),
+        "file system": _joined(place.get("type"), place.get("mount_point"), place.get("device")),
+        "software": "; ".join(software_versions(record)),
+        "started": record.started.replace("T", " "),
+    }
+    return plain(title), [(name, plain(text)) for name, text in facts.items() if text]
+
+
+#: Nodes named in the facts; the provenance has all.
+_MOST_HOSTS = 4
+
+
+def _joined(*parts: object) -> str:
+    return ", ".join(str(part) for part in parts if part)
+
+
+def _counted(number: object, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}" if number else ""
 
 
 _KINDS: dict[str, Kind] = {"VALID": "good", "INVALID": "bad"}

@@ -87,7 +87,13 @@ def advise(
         these ways.
     """
     path = Path(directory)
-    summary = readable(path)
+    return advice_of(readable(path), path, weights, filters)
+
+
+def advice_of(
+    summary: Summary, path: Path, weights: Weights | None = None, filters: Filters | None = None
+) -> Advice:
+    """Return the recommendation of a run that has been read; see `advise`."""
     _refuse(path, summary)
     wanted = purposes(weights or Weights())
     there = works(summary, filters or Filters())

@@ -30,11 +30,11 @@ def lines_of(advice: Advice) -> Iterator[str]:
     ranks = f"{record.ranks} rank{'' if record.ranks == 1 else 's'}"
     yield f"# {record.name}: {advice.directory} ({ranks})"
     for one in advice.works:
-        yield from ("", f"## {_title(advice, one)}", "")
+        yield from ("", f"## {work_title(advice, one)}", "")
         yield from (f"- **{head}** {text}" for head, text in choice_lines(one))
     for one in advice.works:
         if len(advice.works) > 1:
-            yield from ("", f"## {_title(advice, one)}")
+            yield from ("", f"## {work_title(advice, one)}")
         yield from ("", "### Because", "")
         for answer in one.answers:
             yield from _answer(answer, one.work)
@@ -86,12 +86,16 @@ def _factor(ratio: Ratio | None) -> str:
     return f"{number(ratio.value)} times as long, {interval(ratio)}"
 
 
-def _title(advice: Advice, one: WorkAdvice) -> str:
+def work_title(advice: Advice, one: WorkAdvice) -> str:
     """Name the work as in the title of a table, with the layouts that are compared."""
     case = one.work.candidates[0].case
-    layouts = dict.fromkeys(c.parameters["layout"] for c in one.work.candidates)
     named = f"layout {case.sample.layout}"
-    return title([case], advice.summary).replace(named, f"layout {' or '.join(layouts)}", 1)
+    return title([case], advice.summary).replace(named, f"layout {work_layouts(one)}", 1)
+
+
+def work_layouts(one: WorkAdvice) -> str:
+    """Name the layouts that are compared."""
+    return " or ".join(dict.fromkeys(c.parameters["layout"] for c in one.work.candidates))
 
 
 def _answer(answer: Recommendation, work: Work) -> Iterator[str]:
@@ -139,7 +143,7 @@ def _listed(heading: str, texts: Iterator[str]) -> Iterator[str]:
         yield from (f"- {text}" for text in found)
 
 
-def _program(one: WorkAdvice, ranks: int) -> tuple[str | None, str]:
+def program_of(one: WorkAdvice, ranks: int) -> tuple[str | None, str]:
     """Return the program of the recommended way, or the reason why there is none."""
     if one.choice is None:
         return None, "nothing is recommended"
@@ -152,7 +156,7 @@ def _program(one: WorkAdvice, ranks: int) -> tuple[str | None, str]:
 def _code(one: WorkAdvice, ranks: int) -> Iterator[str]:
     if one.choice is None:
         return
-    program, reason = _program(one, ranks)
+    program, reason = program_of(one, ranks)
     yield from ("", "### The program", "")
     if program is None:
         yield f"No lines of code: {reason}."
@@ -273,9 +277,9 @@ def _data(advice: Advice) -> dict[str, Any]:
 
 
 def _work_data(advice: Advice, one: WorkAdvice) -> dict[str, Any]:
-    program, reason = _program(one, advice.summary.record.ranks)
+    program, reason = program_of(one, advice.summary.record.ranks)
     return {
-        "title": _title(advice, one),
+        "title": work_title(advice, one),
         "parameters": dict(one.work.parameters),
         "take": None if one.choice is None else one.choice.case.sample.case,
         "sentences": [f"{head} {text}" for head, text in choice_lines(one)],

@@ -38,7 +38,7 @@ function followWidth() {
 
 // What lies folded up below a table is printed with it.
 function unfoldForPrint() {
-  const closed = () => document.querySelectorAll("#verdict details:not([open]), #tables details:not([open]), #compression > details:not([open]), #published details:not([open])");
+  const closed = () => document.querySelectorAll("#verdict > details:not([open]), #tables details:not([open]), #compression > details:not([open]), #published details:not([open])");
   let opened = [];
   addEventListener("beforeprint", () => {
     opened = [...closed()];
@@ -60,6 +60,8 @@ function startControls() {
 
 if (form) startControls();
 if (DATA.compression) makePareto();
+document.querySelectorAll("table.numbers").forEach(makeSortable);
+makeCopies();
 followTheme();
 makePictures();
 unfoldForPrint();

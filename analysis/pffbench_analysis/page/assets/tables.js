@@ -53,3 +53,40 @@ function numbersOf(row) {
     slowest_rank: s.rank, slowest_host: s.host, imbalance: s.imbalance, warnings: p.warnings.map((w) => w.message).join("; "),
   };
 }
+
+// Numbers can be sorted by their column; rows without numbers, and raw bytes, stay last.
+function makeSortable(table) {
+  const lines = table.tHead.rows;
+  const before = [...lines[0].cells].filter((cell) => cell.rowSpan > 1).length;
+  [...lines[1].cells].forEach((cell, i) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...cell.childNodes);
+    button.addEventListener("click", () => sortBy(table, cell, before + i));
+    cell.append(button);
+  });
+}
+
+function sortBy(table, heading, column) {
+  const falling = heading.getAttribute("aria-sort") === "ascending";
+  for (const cell of table.tHead.rows[1].cells) cell.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", falling ? "descending" : "ascending");
+  const key = (row) => {
+    const value = parseFloat(row.cells[column]?.firstChild?.textContent);
+    return row.className || Number.isNaN(value) ? Infinity : (falling ? -value : value);
+  };
+  const body = table.tBodies[0];
+  body.append(...[...body.rows].sort((a, b) => (key(a) < key(b) ? -1 : Number(key(a) > key(b)))));
+}
+
+// A browser that allows no copying shows no button.
+function makeCopies() {
+  if (!navigator.clipboard) return;
+  for (const button of document.querySelectorAll("button.copy")) {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(button.closest("details").querySelector("pre").textContent);
+      button.nextElementSibling.textContent = "Copied.";
+    });
+  }
+}
