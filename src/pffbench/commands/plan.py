@@ -17,7 +17,7 @@ from rich.table import Table
 
 from pffbench.case import Case, without_digests
 from pffbench.errors import UserError
-from pffbench.experiment.check import make_plan
+from pffbench.experiment.check import extra_cold_reads, make_plan
 from pffbench.experiment.estimate import (
     FAST_RATE,
     SLOW_RATE,
@@ -30,6 +30,7 @@ from pffbench.experiment.plan import Plan
 from pffbench.experiment.schema import Experiment
 from pffbench.run.output import make_console, print_json
 from pffbench.storage.filesystem import FileSystem, filesystem
+from pffbench.storage.page_cache import reason_against_cold_reads
 from pffbench.storage.scratch import scratch_parent
 from pffbench.text import one_line
 from pffbench.units import Size, duration_text
@@ -112,7 +113,13 @@ def main(arguments: argparse.Namespace) -> int:
     planned = []
     for file in experiment_files(given) if folder and given else [given]:
         loaded = load_experiment(file, arguments.overrides)
-        run = PlannedRun.of(loaded.path, make_plan(loaded, ranks), arguments.scratch)
+        no_cold_reads = (
+            reason_against_cold_reads(scratch_parent(arguments.scratch)[0])
+            if extra_cold_reads(loaded)
+            else None
+        )
+        plan = make_plan(loaded, ranks, no_cold_reads=no_cold_reads)
+        run = PlannedRun.of(loaded.path, plan, arguments.scratch)
         if arguments.json:
             planned.append(_as_data(run))
             continue

@@ -13,9 +13,9 @@ from pffbench.backends.registry import backend_class
 from pffbench.backends.shared_files import built_for_mpi
 from pffbench.case import Parameters, Stage
 from pffbench.errors import UserError
-from pffbench.experiment.check import make_plan
+from pffbench.experiment.check import NO_COLD_READS, extra_cold_reads, make_plan
 from pffbench.experiment.limits import Allowance, check_addresses, check_open_files
-from pffbench.experiment.load import from_data, load_experiment
+from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
 from pffbench.experiment.plan import AvailableSpace, Plan, check_room
 from pffbench.parallel.single import lack_of_mpi
 from pffbench.parallel.topology import Team
@@ -27,6 +27,7 @@ from pffbench.run.runner import repetition_directory
 from pffbench.run.spec import RunSpec
 from pffbench.storage.filesystem import FileSystem, filesystem, nearest_existing, quota_left
 from pffbench.storage.ownership import PREFIX
+from pffbench.storage.page_cache import reason_against_cold_reads
 from pffbench.storage.scratch import scratch_parent
 from pffbench.text import has_controls, one_line
 
@@ -75,7 +76,7 @@ def prepare_run(
         loaded = from_data(before.record.experiment, f"{before.directory}/run.json")
         run_id, out = before.record.run_id, str(Path(before.directory).absolute())
         stage = before.stage
-    plan = make_plan(loaded, team.size, no_mpi)
+    plan = make_plan(loaded, team.size, no_mpi, _no_cold_reads(loaded, options, before))
     if before is not None:
         refuse_other_cases(before.directory, before.record, plan)
     _check_stage(plan, stage)
@@ -106,6 +107,22 @@ def _before(options: RunOptions, team: Team, lock: RunLock) -> Resumed | None:
     if options.experiment or options.overrides:
         raise UserError("--resume goes on with the experiment of the run; it takes no other")
     return resumed(options.resume, team, options.stage, lock)
+
+
+def _no_cold_reads(
+    loaded: LoadedExperiment, options: RunOptions, before: Resumed | None
+) -> str | None:
+    """Return why the experiment's extra cold reads are left out; None if they are not."""
+    extra = extra_cold_reads(loaded)
+    if not extra:
+        return None
+    if before is None:
+        return reason_against_cold_reads(scratch_parent(options.scratch)[0])
+    record = before.record
+    if any(case.id in record.cases for case in extra):
+        return None
+    known = [text for text in record.limits if text.startswith(NO_COLD_READS)]
+    return known[0].removeprefix(NO_COLD_READS) if known else "the run began without them"
 
 
 def _parent(
