@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pffbench.case import without_digests
 from pffbench.phases import TOTALS
 from pffbench.summary.columns import title
 from pffbench.summary.summary import CaseSummary, Summary
@@ -107,7 +108,7 @@ def alarms(summary: Summary) -> list[str]:
     if record.status != "finished":
         state = "is not at its end" if record.status == "running" else "was interrupted"
         texts.append(f"The run {state}: repetitions are missing.")
-    return [plain(text) for text in texts]
+    return [plain(without_digests(text)) for text in texts]
 
 
 def alarms_of_group(summary: Summary, group: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -11,6 +11,7 @@ import msgspec
 
 from pffbench.data.base import DType, SourceKind
 from pffbench.parallel.decomposition import Shape
+from pffbench.text import value_text
 
 if TYPE_CHECKING:
     import hashlib
@@ -177,6 +178,35 @@ class Case(msgspec.Struct, frozen=True, dict=True):
 def without_digests(text: str) -> str:
     """Return a text for people, in which names of cases have no digest; records keep it."""
     return _DIGEST_IN_NAME.sub("", text)
+
+
+def case_names(cases: Sequence[Case]) -> dict[str, str]:
+    """Return names of cases for people, by identifier.
+
+    Cases whose names differ in the digest alone get the parameters and options that set them apart.
+    """
+    alike: dict[str, list[Case]] = {}
+    for case in cases:
+        alike.setdefault(without_digests(case.id), []).append(case)
+    return {
+        case.id: f"{name}{more}"
+        for name, some in alike.items()
+        for case, more in zip(some, _apart(some), strict=True)
+    }
+
+
+def _apart(cases: Sequence[Case]) -> list[str]:
+    """Return the parameters and options in which cases differ, as text to be appended."""
+    told = [
+        msgspec.to_builtins(case.parameters, enc_hook=int)
+        | msgspec.to_builtins(case.options, enc_hook=int)
+        for case in cases
+    ]
+    telling = [key for key in told[0] if any(one.get(key) != told[0][key] for one in told)]
+    return [
+        "".join(f" {key}={value_text(one[key])}" for key in telling if one.get(key) is not None)
+        for one in told
+    ]
 
 
 def work_of(parameters: P, *but: str) -> P:

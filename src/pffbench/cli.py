@@ -37,7 +37,7 @@ _COMMANDS = {
     "report": "rebuild summary, tables and plots of results directories",
     "compare": "compare the same cases in two or more runs: faster, slower, or not decided",
     "scaling": "show how rates grow with ranks or nodes, and predict those of larger jobs",
-    "recommend": "recommend a format and settings, with the certainty and a program that uses them",
+    "recommend": "recommend a format and settings, with certainty and a program that uses them",
     "import": "create a results directory from the output of IOR or h5bench",
     "clean": "list the files that killed runs left in a scratch directory; --remove removes them",
     "backends": "list the backends and their capabilities",
@@ -109,7 +109,9 @@ def _done(given: Sequence[str]) -> int:
         with reading(parsed):
             return int(command.main(parsed))
     except UserError as error:
-        print(one_line(f"pffbench: {error}"), file=sys.stderr)
+        from pffbench.case import without_digests  # a start without an error does not need it
+
+        print(one_line(f"pffbench: {without_digests(str(error))}"), file=sys.stderr)
         return error.exit_status
     except OSError as error:
         where = "" if error.filename is None else f"{error.filename}: "

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import yaml
 
-from launch import REPOSITORY, entries_below, pffbench_cli, run_experiment, write_experiment
+from launch import DIGEST, REPOSITORY, entries_below, pffbench_cli, run_experiment, write_experiment
 
 pytestmark = pytest.mark.parallel
 
@@ -100,6 +100,7 @@ def refused(directory, *arguments, ranks=None, env=None):
     if ranks is None:
         assert done.stderr.splitlines() == told  # the sentence and nothing else
     assert entries_below(directory) == before
+    assert not DIGEST.search(told[0])
     return told[0]
 
 

@@ -112,3 +112,16 @@ def test_the_json_of_the_doctor_has_each_finding(tmp_path):
     assert statuses.count("problem") == data["problems"]
     assert statuses.count("warning") == data["warnings"]
     assert told.status == (1 if data["problems"] else 0)
+
+
+def test_cases_of_one_name_are_listed_by_what_sets_them_apart(tmp_path):
+    entry = {"workload": "hyperslab", "backend": "zarr", "shape": [8, 8],
+             "cache": ["warm", "shifted"], "zarr": {"format": [2, 3]}}  # fmt: skip
+    told = {"name": "x", "roofline": False, "cases": [entry]}
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
+    shown = pffbench_cli("plan", "x.yaml", cwd=tmp_path, env={"COLUMNS": "160"}).stdout
+    names = [line.split("  ")[0].strip() for line in shown.splitlines() if "zarr." in line]
+    assert sorted(names) == [
+        f"zarr.hyperslab.shared.independent.matched cache={cache} format={number}"
+        for cache in ("shifted", "warm") for number in (2, 3)
+    ]  # fmt: skip

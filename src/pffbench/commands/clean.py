@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from pffbench.case import without_digests
 from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.record.run_json import RunRecord
 from pffbench.storage.durability import DiskUsage, disk_usage
@@ -159,7 +160,7 @@ def remove(judgement: StaleScratch) -> str | None:
     try:
         Scratch(leftover.path, leftover.run_id).destroy()
     except (OSError, UserError) as error:
-        return one_line(str(error))
+        return one_line(without_digests(str(error)))
     except RecursionError:
         return "directories in it are nested too deeply"
     around = Path(leftover.path).parent

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from pffbench.case import without_digests
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.launcher import (
@@ -63,7 +64,8 @@ def _run(options: RunOptions, stop: StopSignals) -> int:
                 status = status or ended
         except UserError as error:
             if comm.rank == 0:
-                print(one_line(f"pffbench: {error}"), file=sys.stderr, flush=True)
+                said = one_line(f"pffbench: {without_digests(str(error))}")
+                print(said, file=sys.stderr, flush=True)
             return leave_last(comm, error.exit_status)
         return leave_last(comm, status)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 from pffbench.backends.registry import backend_class
@@ -21,6 +22,7 @@ from pffbench.parallel.single import lack_of_mpi
 from pffbench.parallel.topology import Team
 from pffbench.provenance.mpiio import longest_path
 from pffbench.record.lock import RunLock
+from pffbench.record.ranks import NEEDS_H5PY
 from pffbench.run.options import RunOptions
 from pffbench.run.resume import Resumed, refuse_other_cases, resumed
 from pffbench.run.runner import repetition_directory
@@ -84,6 +86,7 @@ def prepare_run(
     check_paths(plan, parent, run_id)
     check_open_files(plan, allowance)
     check_addresses(plan, allowance)
+    _check_record()
     blocks = plan.experiment.blocks
     return RunSpec(
         plan,
@@ -107,6 +110,22 @@ def _before(options: RunOptions, team: Team, lock: RunLock) -> Resumed | None:
     if options.experiment or options.overrides:
         raise UserError("--resume goes on with the experiment of the run; it takes no other")
     return resumed(options.resume, team, options.stage, lock)
+
+
+def _check_record() -> None:
+    """Reject a run that could not be recorded.
+
+    Raises
+    ------
+    UserError
+        The library of the record cannot be imported.
+    """
+    try:
+        import h5py  # noqa: F401 -- the record imports it next
+    except ImportError as error:
+        absent = find_spec("h5py") is None
+        why = "not installed" if absent else f"installed, but cannot be imported ({error})"
+        raise UserError(NEEDS_H5PY.format(why)) from None
 
 
 def _no_cold_reads(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pffbench.backends.base import Store
 from pffbench.backends.registry import backend_class
-from pffbench.case import Case
+from pffbench.case import Case, without_digests
 from pffbench.data import Sources, seed_of_repetition
 from pffbench.errors import ResultsLostError, UserError
 from pffbench.experiment.plan import copies_of_file, cost_of
@@ -231,7 +231,7 @@ class Runner:
 
     def _repetition(self, case: Case, block: int, position: int, reads: int) -> None:
         repetition: Repetition | None = None
-        self.watchdog.begin(f"{case.id}, repetition {block}", self._patience(case))
+        self.watchdog.begin(f"{without_digests(case.id)}, repetition {block}", self._patience(case))
         peak = PeakMemory()
         started = datetime.now(UTC)
         try:

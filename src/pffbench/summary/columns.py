@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from pffbench.case import without_digests
 from pffbench.phases import MOVING, WAITING
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.labels import comparisons_apart
@@ -246,7 +247,8 @@ def details(summary: Summary) -> list[str]:
         codes = sorted({w.code for p in warned for w in p.warnings})
         named = ", ".join(codes).replace("_", " ")
         texts.append(f"notes on {len(warned)} of {count} phases: {named}")
-    return [*texts, *(f"INVALID: {reason}" for reason in record.reasons)]
+    texts += [f"INVALID: {reason}" for reason in record.reasons]
+    return [without_digests(text) for text in texts]
 
 
 def _floor(record: RunRecord) -> str:

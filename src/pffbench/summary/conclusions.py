@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from pffbench.case import without_digests
 from pffbench.phases import READ_PHASES
 from pffbench.record.run_json import RunRecord
 from pffbench.storage.durability import QUIET
@@ -71,7 +70,7 @@ def validity(summary: Summary) -> str:
     if reason := record.objection:
         more = len(record.reasons) - 1
         also = f" (and {more} more reason{'s' if more > 1 else ''})" if more > 0 else ""
-        return f"INVALID: {without_digests(reason)}{also}"
+        return f"INVALID: {reason}{also}"
     if record.valid is None:
         return _without_verdict(record)
     word = "VALID" if record.status == "finished" else "INTERRUPTED"
