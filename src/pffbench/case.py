@@ -162,6 +162,10 @@ class Case(msgspec.Struct, frozen=True, dict=True):
     options: Options
     roofline: bool = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # With the names that rank 0 has made: making one loads OpenSSL.
+        return _received, (*msgspec.structs.astuple(self), dict(self.__dict__))
+
     @cached_property
     def id(self) -> str:
         """Readable name with a digest of all parameters; equal cases have equal names."""
@@ -173,6 +177,14 @@ class Case(msgspec.Struct, frozen=True, dict=True):
     def group(self) -> str:
         """Name of the comparison that the case belongs to: same bytes in the same boxes."""
         return _group(work_of(self.parameters))
+
+
+def _received(
+    parameters: Parameters, options: Options, roofline: bool, names: dict[str, str]
+) -> Case:
+    case = Case(parameters, options, roofline)
+    case.__dict__.update(names)
+    return case
 
 
 def without_digests(text: str) -> str:
