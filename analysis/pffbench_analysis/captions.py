@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pffbench.case import without_digests
 from pffbench.phases import TOTALS
 from pffbench.summary.columns import title
 from pffbench.summary.summary import CaseSummary, Summary
+from pffbench.text import without_digests
 from pffbench_analysis.charts import CaseMedian, Chart, dots_each, keeps_data, label
 from pffbench_analysis.style import plain
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
@@ -11,15 +10,10 @@ import msgspec
 
 from pffbench.data.base import DType, SourceKind
 from pffbench.parallel.decomposition import Shape
-from pffbench.text import value_text
+from pffbench.text import DIGITS, value_text, without_digests
 
 if TYPE_CHECKING:
     import hashlib
-
-#: Hexadecimal digits that names end in: two of 100 000 cases share twelve once in 50 000 times
-#: (n² / 2 / 16¹²), and eight two times in three.
-_DIGITS = 12
-_DIGEST_IN_NAME = re.compile(rf"(?:(?<=\.matched)|(?<=\.defaults))\.[0-9a-f]{{{_DIGITS}}}\b")
 
 Layout = Literal["file_per_process", "own", "shared"]
 Transfer = Literal["independent", "collective"]
@@ -187,11 +181,6 @@ def _received(
     return case
 
 
-def without_digests(text: str) -> str:
-    """Return a text for people, in which names of cases have no digest; records keep it."""
-    return _DIGEST_IN_NAME.sub("", text)
-
-
 def case_names(cases: Sequence[Case]) -> dict[str, str]:
     """Return names of cases for people, by identifier.
 
@@ -272,7 +261,7 @@ _ENCODER = msgspec.json.Encoder(enc_hook=int, order="sorted")
 
 
 def _digest(value: Any) -> str:
-    return _sha256()(_ENCODER.encode(value)).hexdigest()[:_DIGITS]
+    return _sha256()(_ENCODER.encode(value)).hexdigest()[:DIGITS]
 
 
 @cache

@@ -27,7 +27,7 @@ from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.parallel.launcher import is_launched, speaks_for_all
 from pffbench.run.options import add_arguments as add_run
 from pffbench.run.output import best_effort_output, status_after
-from pffbench.text import one_line, similar_word
+from pffbench.text import one_line, similar_word, without_digests
 
 #: Exit status of a program that Ctrl-C ended, as shells report it.
 _INTERRUPTED = 130
@@ -111,8 +111,6 @@ def _done(given: Sequence[str]) -> int:
         with reading(parsed):
             return int(command.main(parsed))
     except UserError as error:
-        from pffbench.case import without_digests  # a start without an error does not need it
-
         print(one_line(f"pffbench: {without_digests(str(error))}"), file=sys.stderr)
         return error.exit_status
     except OSError as error:

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import msgspec
 
-from pffbench.case import without_digests
 from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.record.run_json import RunRecord
 from pffbench.storage.durability import DiskUsage, disk_usage
 from pffbench.storage.ownership import JOB_PREFIX, Leftover, find_leftovers, leftover_at
 from pffbench.storage.scratch import Scratch, scratch_parent
-from pffbench.text import one_line
+from pffbench.text import one_line, without_digests
 from pffbench.units import Size
 
 

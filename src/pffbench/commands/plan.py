@@ -16,7 +16,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from pffbench.case import Case, case_names, without_digests
+from pffbench.case import Case, case_names
 from pffbench.errors import UserError
 from pffbench.experiment.check import extra_cold_reads, make_plan
 from pffbench.experiment.estimate import (
@@ -35,7 +35,7 @@ from pffbench.run.output import make_console, print_json
 from pffbench.storage.filesystem import FileSystem, filesystem
 from pffbench.storage.page_cache import reason_against_cold_reads
 from pffbench.storage.scratch import scratch_parent
-from pffbench.text import one_line
+from pffbench.text import one_line, without_digests
 from pffbench.units import Size, duration_text
 
 _HEADINGS = ("case", "data", "arrays", "files", "space", "memory/rank")

@@ -9,11 +9,9 @@ import os
 import resource
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
-from pffbench.case import without_digests
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.launcher import (
@@ -25,7 +23,7 @@ from pffbench.parallel.launcher import (
 )
 from pffbench.parallel.single import lack_of_mpi
 from pffbench.run.options import RunOptions
-from pffbench.text import one_line
+from pffbench.text import one_line, without_digests
 from pffbench.units import Size
 
 if TYPE_CHECKING:

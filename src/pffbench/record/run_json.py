@@ -17,10 +17,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from pffbench.case import PLAIN_NAME, ExperimentName, without_digests
+from pffbench.case import PLAIN_NAME, ExperimentName
 from pffbench.errors import UserError
 from pffbench.regular_files import read_regular, similar_path, write_replacing
-from pffbench.text import escaped, json_needs_escaping, one_line
+from pffbench.text import escaped, json_needs_escaping, one_line, without_digests
 
 #: Version of the layout of a results directory; readers reject unknown versions.
 SCHEMA_VERSION = 2

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pffbench.backends.base import Store
 from pffbench.backends.registry import backend_class
-from pffbench.case import Case, without_digests
+from pffbench.case import Case
 from pffbench.data import Sources, seed_of_repetition
 from pffbench.errors import ResultsLostError, UserError
 from pffbench.experiment.plan import copies_of_file, cost_of
@@ -31,6 +31,7 @@ from pffbench.run.spec import BlockSpec, RunSpec
 from pffbench.storage.durability import Settled, Settler
 from pffbench.storage.filesystem import require_room
 from pffbench.storage.scratch import Scratch
+from pffbench.text import without_digests
 from pffbench.workloads.registry import workload
 from pffbench.workloads.repetition import Repetition, TransferBuffer
 
@@ -208,7 +209,7 @@ class Runner:
         """Measure how fast all ranks together copy in memory."""
         self.watchdog.begin("the memory copy", SHORTEST_PATIENCE)
         rate = memory_copy_rate(self.team)
-        if self.recorder is not None:
+        if self.recorder is not None and rate is not None:
             self.recorder.note_copy_rate(rate)
 
     def _time_limit(self) -> float | None:

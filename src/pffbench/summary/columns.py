@@ -9,7 +9,6 @@ from typing import Literal
 
 import msgspec
 
-from pffbench.case import without_digests
 from pffbench.phases import MOVING, WAITING
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.labels import comparisons_apart
@@ -21,6 +20,7 @@ from pffbench.summary.summary import (
     amplification,
     compression_ratio,
 )
+from pffbench.text import without_digests
 from pffbench.units import Size
 
 _MIB = 2**20
