@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,10 +16,13 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import NoReturn
 
+import jsonschema
 import pytest
 import yaml
 
 import pffbench
+from pffbench.summary.results import FILE as RESULTS
+from pffbench.summary.results import results_schema
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROGRAMS = REPOSITORY / "tests" / "parallel" / "programs"
@@ -54,6 +58,21 @@ def mpiexec(ranks):
     program = os.environ.get("PFFBENCH_MPIEXEC") or shutil.which("mpiexec")
     assert program, "no mpiexec: run the tests with `make test`, which sets everything up"
     return [program, "-n", str(ranks)]
+
+
+#: End of a case's name, which messages for people leave out.
+DIGEST = re.compile(r"(matched|defaults)\.[0-9a-f]{12}\b")
+
+
+@cache
+def _results_validator():
+    return jsonschema.Draft202012Validator(results_schema())
+
+
+def check_results(directory):
+    """See that the `results.json` of a real run fits its schema, where it came to one."""
+    if directory is not None and (path := Path(directory) / RESULTS).is_file():
+        _results_validator().validate(json.loads(path.read_text()))
 
 
 @dataclass(frozen=True)
@@ -120,6 +139,7 @@ class Started:
         except subprocess.TimeoutExpired:
             stdout, stderr = self._stop()
             pytest.fail(f"no end within {timeout} s: {self.command}\n{stdout}\n{stderr}")
+        check_results(self.out)
         return Finished(self.process.returncode, stdout, stderr, self.out)
 
     def _stop(self):

@@ -9,6 +9,7 @@ from pffbench.phases import TOTALS
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.columns import title
 from pffbench.summary.summary import CaseSummary, Summary
+from pffbench.text import without_digests
 from pffbench_analysis.charts import CaseMedian, Chart, dots_each, keeps_data, label
 from pffbench_analysis.style import plain
 
@@ -108,7 +109,7 @@ def alarms(summary: Summary) -> list[str]:
     if record.status != "finished":
         state = "is not at its end" if record.status == "running" else "was interrupted"
         texts.append(f"The run {state}: repetitions are missing.")
-    return [plain(text) for text in texts]
+    return [plain(without_digests(text)) for text in texts]
 
 
 def alarms_of_group(summary: Summary, group: str) -> list[str]:

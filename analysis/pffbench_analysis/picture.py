@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from pffbench.commands import to_install_analysis
 from pffbench.errors import UserError
 from pffbench.regular_files import replacing
 from pffbench_analysis.specs import CONFIG, INK, PAPER, Spec
@@ -231,8 +232,7 @@ def converter() -> Any:
         import vl_convert
     except ImportError as error:
         raise UserError(
-            f"figures need vl_convert, which cannot be imported ({error}): "
-            "pip install 'pffbench[analysis]'"
+            f"figures need vl_convert, which cannot be imported ({error}): {to_install_analysis()}"
         ) from None
     return vl_convert
 

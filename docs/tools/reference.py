@@ -146,7 +146,7 @@ def _help(*command: str) -> str:
 def _api() -> Iterator[str]:
     yield from ("# Python API", "", _NOTE)
     yield "`Run.load` is the way into a finished run, for programs and notebooks. It needs"
-    yield "pandas (`pip install 'pffbench[analysis]'`) and no MPI."
+    yield "pandas (`pip install '.[analysis]'` in a clone) and no MPI."
     yield ""
     for name in (
         "pffbench_analysis.runs.Run",

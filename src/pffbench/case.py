@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -11,14 +10,10 @@ import msgspec
 
 from pffbench.data.base import DType, SourceKind
 from pffbench.parallel.decomposition import Shape
+from pffbench.text import DIGITS, value_text, without_digests
 
 if TYPE_CHECKING:
     import hashlib
-
-#: Hexadecimal digits that names end in: two of 100 000 cases share twelve once in 50 000 times
-#: (n² / 2 / 16¹²), and eight two times in three.
-_DIGITS = 12
-_DIGEST_IN_NAME = re.compile(rf"(?:(?<=\.matched)|(?<=\.defaults))\.[0-9a-f]{{{_DIGITS}}}\b")
 
 Layout = Literal["file_per_process", "own", "shared"]
 Transfer = Literal["independent", "collective"]
@@ -186,9 +181,33 @@ def _received(
     return case
 
 
-def without_digests(text: str) -> str:
-    """Return a text for people, in which names of cases have no digest; records keep it."""
-    return _DIGEST_IN_NAME.sub("", text)
+def case_names(cases: Sequence[Case]) -> dict[str, str]:
+    """Return names of cases for people, by identifier.
+
+    Cases whose names differ in the digest alone get the parameters and options that set them apart.
+    """
+    alike: dict[str, list[Case]] = {}
+    for case in cases:
+        alike.setdefault(without_digests(case.id), []).append(case)
+    return {
+        case.id: f"{name}{more}"
+        for name, some in alike.items()
+        for case, more in zip(some, _apart(some), strict=True)
+    }
+
+
+def _apart(cases: Sequence[Case]) -> list[str]:
+    """Return the parameters and options in which cases differ, as text to be appended."""
+    told = [
+        msgspec.to_builtins(case.parameters, enc_hook=int)
+        | msgspec.to_builtins(case.options, enc_hook=int)
+        for case in cases
+    ]
+    telling = [key for key in told[0] if any(one.get(key) != told[0][key] for one in told)]
+    return [
+        "".join(f" {key}={value_text(one[key])}" for key in telling if one.get(key) is not None)
+        for one in told
+    ]
 
 
 def work_of(parameters: P, *but: str) -> P:
@@ -242,7 +261,7 @@ _ENCODER = msgspec.json.Encoder(enc_hook=int, order="sorted")
 
 
 def _digest(value: Any) -> str:
-    return _sha256()(_ENCODER.encode(value)).hexdigest()[:_DIGITS]
+    return _sha256()(_ENCODER.encode(value)).hexdigest()[:DIGITS]
 
 
 @cache

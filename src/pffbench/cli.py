@@ -27,7 +27,7 @@ from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.parallel.launcher import is_launched, speaks_for_all
 from pffbench.run.options import add_arguments as add_run
 from pffbench.run.output import best_effort_output, status_after
-from pffbench.text import one_line, similar_word
+from pffbench.text import one_line, similar_word, without_digests
 
 #: Exit status of a program that Ctrl-C ended, as shells report it.
 _INTERRUPTED = 130
@@ -38,7 +38,7 @@ _COMMANDS = {
     "report": "rebuild summary, tables and plots of results directories",
     "compare": "compare the same cases in two or more runs: faster, slower, or not decided",
     "scaling": "show how rates grow with ranks or nodes, and predict those of larger jobs",
-    "recommend": "recommend a format and settings, with the certainty and a program that uses them",
+    "recommend": "recommend a format and settings, with certainty and a program that uses them",
     "import": "create a results directory from the output of IOR or h5bench",
     "clean": "list the files that killed runs left in a scratch directory; --remove removes them",
     "backends": "list the backends and their capabilities",
@@ -111,7 +111,7 @@ def _done(given: Sequence[str]) -> int:
         with reading(parsed):
             return int(command.main(parsed))
     except UserError as error:
-        print(one_line(f"pffbench: {error}"), file=sys.stderr)
+        print(one_line(f"pffbench: {without_digests(str(error))}"), file=sys.stderr)
         return error.exit_status
     except OSError as error:
         where = "" if error.filename is None else f"{error.filename}: "

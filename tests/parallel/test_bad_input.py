@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import yaml
 
-from launch import REPOSITORY, entries_below, pffbench_cli, write_experiment
+from launch import DIGEST, REPOSITORY, entries_below, pffbench_cli, run_experiment, write_experiment
 
 pytestmark = pytest.mark.parallel
 
@@ -100,6 +100,7 @@ def refused(directory, *arguments, ranks=None, env=None):
     if ranks is None:
         assert done.stderr.splitlines() == told  # the sentence and nothing else
     assert entries_below(directory) == before
+    assert not DIGEST.search(told[0])
     return told[0]
 
 
@@ -174,6 +175,18 @@ def test_a_results_directory_that_cannot_be_made_leaves_no_scratch(good):
     locked.mkdir(mode=0o500)
     place = "/proc/results" if os.geteuid() == 0 else str(locked / "results")
     assert place in refused(good, "experiment.yaml", "--out", place)
+
+
+def test_extra_cold_reads_are_left_out_on_a_file_system_in_memory(tmp_path):
+    cases = [{"workload": "hyperslab", "backend": ["zarr", "npy"], "shape": [8, 8], "cache": cache}
+             for cache in ("warm", "dropped")]  # fmt: skip
+    finished = run_experiment(
+        tmp_path, 2, "--scratch", "/dev/shm", repetitions=2, cold_reads="extra", cases=cases
+    )
+    assert finished.status == 0, finished.said
+    assert "limited: reads from the device left out: /dev/shm is tmpfs" in finished.stdout
+    assert "from the device)" not in finished.stdout
+    assert {e["parameters"]["cache"] for e in finished.record["cases"].values()} == {"warm"}
 
 
 def test_the_cache_of_a_file_system_in_memory_cannot_be_dropped(good):

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from launch import environment
+from launch import check_results, environment
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = ROOT / "jobs"
@@ -73,6 +73,8 @@ class Desk:
     def records(self, below):
         """The records of all runs in a directory, by the name of the run's directory."""
         files = sorted((self.directory / below).glob("*/run.json"))
+        for path in files:
+            check_results(path.parent)
         return {path.parent.name: json.loads(path.read_text()) for path in files}
 
     def wait_for_repetitions(self, run, at_least=1, last="remove"):

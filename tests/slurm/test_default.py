@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from desk import read_elsewhere, watching
-from launch import environment, write_experiment
+from launch import check_results, environment, write_experiment
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1200)]
 
@@ -32,6 +32,7 @@ def pffbench(cluster, launch, *arguments, cwd, timeout, **variables):
     done = cluster.run(*command, cwd=cwd, timeout=timeout, check=False, **ours)
     assert done.returncode == 0, done.stdout + done.stderr
     (file,) = Path(cwd).glob("pffbench-results/*/run.json")
+    check_results(file.parent)
     return json.loads(file.read_text())
 
 

@@ -207,7 +207,7 @@ def test_a_plan_shows_so_many_cases_as_somebody_reads_and_counts_all(tmp_path):
     short = pffbench_cli("plan", "x.yaml", cwd=tmp_path).stdout
     whole = pffbench_cli("plan", "x.yaml", "--all", cwd=tmp_path).stdout
     for text, cases, left_out in ((short, 200, 200), (whole, 240, 240)):
-        assert len(re.findall(r"^ ?null\.\S+ +\d", text, re.MULTILINE)) == cases
+        assert len(re.findall(r"^ ?null\.\S+(?: \S+=\S+)* +\d", text, re.MULTILINE)) == cases
         assert text.count("left out: null.") == left_out
         assert "240 cases on 1 ranks" in text
     assert "40 more cases are not shown; --all shows them" in short

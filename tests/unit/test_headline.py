@@ -365,6 +365,36 @@ def test_several_states_of_the_cache_are_not_taken_for_one(tmp_path):
     assert sentences(a_timed(tmp_path, told))[1].startswith("Reading (mixed caches): ")
 
 
+EXTRA = {"experiment": AUTO | {"cold_reads": "extra"}}
+
+
+def test_extra_cold_reads_have_a_sentence_of_their_own_and_change_no_other(tmp_path):
+    warm = [(b, s, {"group": "g"}) for b, s in FORMATS]
+    cold = [(b, 1 - s, {"group": "h", "cache": "dropped"}) for b, s in FORMATS]
+    alone = sentences(a_timed(tmp_path / "alone", warm))
+    summary = a_timed(tmp_path / "both", [*warm, *cold], **EXTRA)
+    *others, last = sentences(summary)
+    assert [line.split(";")[0] for line in others] == [line.split(";")[0] for line in alone]
+    assert last.startswith("Reading (from the device, layout shared): zarr is fastest; netcdf4 ")
+    assert [a.total for a in summary.cold_answers] == ["read_total"]
+    assert not list(undecided(summary))
+
+
+def test_undecided_extra_cold_reads_ask_for_no_more_repetitions(tmp_path):
+    warm = [(b, s, {"group": "g"}) for b, s in FORMATS]
+    cold = [(b, 1.0 + s / 10, {"group": "h", "cache": "dropped"}) for b, s in FORMATS]
+    summary = a_timed(tmp_path, [*warm, *cold], cv=0.1, **EXTRA)
+    assert "not decided" in sentences(summary)[-1]
+    assert not list(undecided(summary))
+
+
+def test_a_run_of_cold_reads_alone_has_them_in_its_headline(tmp_path):
+    cold = [(b, s, {"group": "h", "cache": "dropped"}) for b, s in FORMATS]
+    summary = a_timed(tmp_path, cold, **EXTRA)
+    assert len(summary.answers) == 2
+    assert not summary.cold_answers
+
+
 @pytest.mark.parametrize(
     ("durability", "said"),
     [("close", "until close"), ("flush", "until the flush"), ("sync", "to the device")],

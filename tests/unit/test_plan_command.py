@@ -13,6 +13,7 @@ from pffbench.experiment.check import make_plan
 from pffbench.experiment.estimate import cold_read_warnings, estimate_duration
 from pffbench.experiment.load import load_experiment
 from pffbench.storage.filesystem import filesystem
+from pffbench.storage.page_cache import reason_against_cold_reads
 
 GIB = 2**30
 
@@ -55,6 +56,25 @@ def test_data_under_twice_the_memory_are_warned_of(tmp_path, cache, memory, node
     assert [("twice the memory" in text) for text in found] == [True] * warned
 
 
+def test_the_default_experiment_reads_cold_on_a_disk_only(tmp_path):
+    def planned(*arguments):
+        finished = pffbench_cli("plan", "--json", "--ranks", "4", *arguments, cwd=tmp_path)
+        (plan,) = json.loads(finished.stdout)["plans"]
+        return [c["parameters"]["cache"] for c in plan["cases"]], plan["limits"]
+
+    in_memory, limits = planned("--scratch", "/dev/shm")
+    assert set(in_memory) == {"warm"}
+    assert limits == [
+        "reads from the device left out: /dev/shm is tmpfs, which keeps files in memory"
+    ]
+    if reason_against_cold_reads(str(tmp_path)) is None:
+        on_disk, limits = planned("--scratch", str(tmp_path))
+        assert sorted(on_disk) == ["dropped"] * 4 + in_memory
+        assert limits == []
+    assert set(planned("--set", "cache=dropped")[0]) == {"dropped"}
+    assert not list(tmp_path.iterdir())
+
+
 def test_files_in_memory_are_never_cold(tmp_path):
     there = replace(filesystem(str(tmp_path)), in_memory=True, type="tmpfs")
     (text,) = cold_read_warnings(a_plan(tmp_path, cache="dropped"), there, 1, 1)
@@ -92,3 +112,16 @@ def test_the_json_of_the_doctor_has_each_finding(tmp_path):
     assert statuses.count("problem") == data["problems"]
     assert statuses.count("warning") == data["warnings"]
     assert told.status == (1 if data["problems"] else 0)
+
+
+def test_cases_of_one_name_are_listed_by_what_sets_them_apart(tmp_path):
+    entry = {"workload": "hyperslab", "backend": "zarr", "shape": [8, 8],
+             "cache": ["warm", "shifted"], "zarr": {"format": [2, 3]}}  # fmt: skip
+    told = {"name": "x", "roofline": False, "cases": [entry]}
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
+    shown = pffbench_cli("plan", "x.yaml", cwd=tmp_path, env={"COLUMNS": "160"}).stdout
+    names = [line.split("  ")[0].strip() for line in shown.splitlines() if "zarr." in line]
+    assert sorted(names) == [
+        f"zarr.hyperslab.shared.independent.matched cache={cache} format={number}"
+        for cache in ("shifted", "warm") for number in (2, 3)
+    ]  # fmt: skip

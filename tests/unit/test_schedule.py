@@ -316,3 +316,19 @@ def test_all_cases_of_a_comparison_read_equally_often():
     for block in rest:
         for place, reads in block.reads.items():
             assert reads == (2 if plan.cases[place].group == slow.group else 4)
+
+
+def test_extra_cold_reads_end_at_the_first_look_and_keep_nothing_else_going():
+    plan = a_plan(
+        {"backend": ["hdf5", "zarr"]},
+        {"backend": ["hdf5", "zarr"], "cache": "dropped"},
+        max_repetitions=20, cold_reads="extra", roofline=True,
+    )  # fmt: skip
+    record = Recorded(plan, {}, cv=0.3)
+    run(plan, record)
+    counts = {
+        case.id: len(record.ran[case.id]) - plan.experiment.warmup for case in plan.cases
+    }
+    cold = {case.id for case in plan.cases if case.parameters.cache == "dropped"}
+    assert {counts[name] for name in cold} == {LOOKS[0]}
+    assert {counts[name] for name in counts.keys() - cold} == {20}

@@ -16,8 +16,12 @@ import time
 
 import pytest
 import yaml
+from msgspec.structs import replace
+from rich.console import Console
 
-from launch import REPOSITORY, environment, pffbench_cli
+from launch import DIGEST, REPOSITORY, environment, pffbench_cli
+from pffbench.summary.export import print_summary
+from pffbench.summary.summary import summarise
 
 RUN = REPOSITORY / "docs" / "results" / "2026-11-22-default"
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
@@ -126,6 +130,7 @@ def test_what_a_command_prints_fits(place, command, columns, show):
     assert status in (0, 1 if command == "doctor" else 0), lines
     assert any(lines)
     assert_whole_tables(lines)
+    assert not DIGEST.search("".join(lines))
     if command not in UNBROKEN:
         assert max(map(len, lines)) <= columns, max(lines, key=len)
 
@@ -141,3 +146,17 @@ def test_a_run_on_a_terminal_has_whole_tables_and_explains_their_words(place, co
     assert not re.search(r"\.(matched|defaults)\.[0-9a-f]{12}", text)
     assert "to start more: mpiexec" in text
     assert re.search(r"\n  pffbench report \S+/pffbench-results/small-", text)
+
+
+def test_rates_that_do_not_fit_beside_the_times_are_in_one_table(capsys):
+    summary = summarise(RUN)
+    for width, tables in ((80, 3), (160, 1)):
+        print_summary(replace(summary, groups=dict([*summary.groups.items()][:1])),
+                      Console(width=width, file=sys.stdout))  # fmt: skip
+        lines = capsys.readouterr().out.splitlines()
+        assert_whole_tables(lines)
+        headings = [lines[i - 1] for i, line in enumerate(lines) if _RULE.match(line)]
+        assert len(headings) == tables
+        if width == 80:
+            assert "MiB/s" not in headings[0] + headings[1]
+            assert headings[2].split()[-4:] == ["write", "MiB/s", "read", "MiB/s"]

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from pffbench.backends.base import Backend
 from pffbench.backends.registry import backend_class, backend_names, missing_library
-from pffbench.commands.describe import key_lines
+from pffbench.commands.describe import key_lines, wrapped
 
 
 def main(arguments: argparse.Namespace) -> int:  # noqa: ARG001 -- it takes none
@@ -36,10 +36,11 @@ def _lines(kind: type[Backend]) -> Iterator[str]:
     can = kind.capabilities
     reason = missing_library(kind)
     state = f" (cannot run: {reason})" if reason else ""
-    yield f"{kind.name}: {kind.summary}{state}"
+    yield from wrapped(f"{kind.name}: {kind.summary}{state}", "", "  ")
     yield f"  layouts    {', '.join(sorted(can.layouts))}"
     yield f"  transfers  {', '.join(sorted(can.transfers))}"
-    yield f"  codecs     {', '.join(_codec(kind, codec) for codec in sorted(can.codecs))}"
+    codecs = ", ".join(_codec(kind, codec) for codec in sorted(can.codecs))
+    yield from wrapped(codecs, "  codecs     ", " " * 13)
     if not can.caller_buffer:
         yield "  reads      return new arrays, whose allocation is part of the read"
     yield from key_lines(kind.options_type, prefix=f"{kind.name}.")

@@ -15,7 +15,7 @@ from pffbench.record.run_json import RunRecord
 from pffbench.storage.durability import DiskUsage, disk_usage
 from pffbench.storage.ownership import JOB_PREFIX, Leftover, find_leftovers, leftover_at
 from pffbench.storage.scratch import Scratch, scratch_parent
-from pffbench.text import one_line
+from pffbench.text import one_line, without_digests
 from pffbench.units import Size
 
 
@@ -159,7 +159,7 @@ def remove(judgement: StaleScratch) -> str | None:
     try:
         Scratch(leftover.path, leftover.run_id).destroy()
     except (OSError, UserError) as error:
-        return one_line(str(error))
+        return one_line(without_digests(str(error)))
     except RecursionError:
         return "directories in it are nested too deeply"
     around = Path(leftover.path).parent

@@ -62,11 +62,12 @@ def key_lines(
     for key in keys_of(kind):
         if key.name not in but:
             default = "needed" if key.default is None else f"default {key.default}"
-            yield from _wrapped(f"{prefix}{key.name}: {key.allowed} ({default})", "  ", "      ")
-            yield from _wrapped(key.meaning, "      ", "      ")
+            yield from wrapped(f"{prefix}{key.name}: {key.allowed} ({default})", "  ", "      ")
+            yield from wrapped(key.meaning, "      ", "      ")
 
 
-def _wrapped(text: str, first: str, others: str) -> list[str]:
+def wrapped(text: str, first: str, others: str) -> list[str]:
+    """Return text in lines of a terminal, with what stands before the first and the others."""
     return textwrap.wrap(
         text, _WIDTH, initial_indent=first, subsequent_indent=others, break_long_words=False,
         break_on_hyphens=False,

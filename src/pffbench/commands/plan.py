@@ -6,6 +6,7 @@ import argparse
 import gc
 import os
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from pffbench.case import Case, without_digests
+from pffbench.case import Case, case_names
 from pffbench.errors import UserError
-from pffbench.experiment.check import make_plan
+from pffbench.experiment.check import extra_cold_reads, make_plan
 from pffbench.experiment.estimate import (
     FAST_RATE,
     SLOW_RATE,
@@ -28,10 +29,13 @@ from pffbench.experiment.estimate import (
 from pffbench.experiment.load import experiment_files, load_experiment, to_plain
 from pffbench.experiment.plan import Plan
 from pffbench.experiment.schema import Experiment
+from pffbench.parallel.launcher import reason_against_mpi
+from pffbench.record.ranks import NEEDS_H5PY
 from pffbench.run.output import make_console, print_json
 from pffbench.storage.filesystem import FileSystem, filesystem
+from pffbench.storage.page_cache import reason_against_cold_reads
 from pffbench.storage.scratch import scratch_parent
-from pffbench.text import one_line
+from pffbench.text import one_line, without_digests
 from pffbench.units import Size, duration_text
 
 _HEADINGS = ("case", "data", "arrays", "files", "space", "memory/rank")
@@ -85,7 +89,7 @@ class PlannedRun(msgspec.Struct, frozen=True):
             raise UserError(f"--scratch {parent}: cannot be reached: {error.strerror}") from None
         nodes = int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
         memory = psutil.virtual_memory().total
-        warnings = (*_square(plan), *cold_read_warnings(plan, there, memory, nodes))
+        warnings = (*_unrecorded(), *_square(plan), *cold_read_warnings(plan, there, memory, nodes))
         return cls(file, plan, parent, there, estimate_duration(plan), warnings)
 
     @property
@@ -104,6 +108,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Print the cases of an experiment and their cost. Return the exit status."""
     gc.disable()  # objects of planning live to the end, and collecting among them takes long
     _keep_mpi_asleep()
+    no_mpi = reason_against_mpi()
     ranks = arguments.ranks or int(os.environ.get("SLURM_NTASKS", "1"))
     given: str | None = arguments.experiment
     folder = given is not None and Path(given).is_dir()
@@ -112,7 +117,13 @@ def main(arguments: argparse.Namespace) -> int:
     planned = []
     for file in experiment_files(given) if folder and given else [given]:
         loaded = load_experiment(file, arguments.overrides)
-        run = PlannedRun.of(loaded.path, make_plan(loaded, ranks), arguments.scratch)
+        no_cold_reads = (
+            reason_against_cold_reads(scratch_parent(arguments.scratch)[0])
+            if extra_cold_reads(loaded)
+            else None
+        )
+        plan = make_plan(loaded, ranks, no_mpi, no_cold_reads)
+        run = PlannedRun.of(loaded.path, plan, arguments.scratch)
         if arguments.json:
             planned.append(_as_data(run))
             continue
@@ -178,13 +189,14 @@ def _keep_mpi_asleep() -> None:
 
 def _cases(plan: Plan, console: Console, cases: Sequence[Case]) -> list[Table | str]:
     """Return a table of the cases, or two lines for each where it would be too wide."""
+    names = case_names(cases)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for i, heading in enumerate(_HEADINGS):
         table.add_column(heading, justify="right" if i else "left", no_wrap=True)
     lines: list[Table | str] = []
     for case in cases:
         cost = plan.costs[case.id]
-        name = f"{case.id}{' (roofline)' if case.roofline else ''}"
+        name = f"{names[case.id]}{' (roofline)' if case.roofline else ''}"
         data, space, memory = (str(Size(n)) for n in (cost.nbytes, cost.space, cost.memory))
         table.add_row(name, data, str(cost.arrays), str(cost.files), space, memory)
         plural = "s" if cost.arrays != 1 else ""
@@ -229,6 +241,12 @@ def _time(run: PlannedRun) -> str:
 def _times(experiment: Experiment) -> str:
     most = f"{experiment.blocks} times"
     return f"at most {most}" if experiment.repetitions == "auto" else most
+
+
+def _unrecorded() -> Iterator[str]:
+    """Say that no run can be recorded without h5py."""
+    if find_spec("h5py") is None:
+        yield f"nothing can run here: {NEEDS_H5PY.format('not installed')}"
 
 
 def _square(plan: Plan) -> Iterator[str]:

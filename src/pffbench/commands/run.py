@@ -23,7 +23,7 @@ from pffbench.parallel.launcher import (
 )
 from pffbench.parallel.single import lack_of_mpi
 from pffbench.run.options import RunOptions
-from pffbench.text import one_line
+from pffbench.text import one_line, without_digests
 from pffbench.units import Size
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ def _run(options: RunOptions, stop: StopSignals) -> int:
                 status = status or ended
         except UserError as error:
             if comm.rank == 0:
-                print(one_line(f"pffbench: {error}"), file=sys.stderr, flush=True)
+                said = one_line(f"pffbench: {without_digests(str(error))}")
+                print(said, file=sys.stderr, flush=True)
             return leave_last(comm, error.exit_status)
         return leave_last(comm, status)
 

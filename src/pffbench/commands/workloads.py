@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pffbench.case import Parameters
-from pffbench.commands.describe import key_lines
+from pffbench.commands.describe import key_lines, wrapped
 from pffbench.workloads.registry import workload, workload_names
 
 
@@ -14,7 +14,7 @@ def main(arguments: argparse.Namespace) -> int:  # noqa: ARG001 -- it takes none
     common = Parameters.__struct_fields__
     for name in workload_names():
         kind = workload(name)
-        print(f"{name}: {kind.summary}")
+        print("\n".join(wrapped(f"{name}: {kind.summary}", "", "  ")))
         print("\n".join(key_lines(kind.parameters_type, but=common)))
         print()
     print("keys of every case, in each workload:")

@@ -105,7 +105,9 @@ def _ability(
     worked: Mapping[str, Collection[str]] | None,
     mpi: bool,
 ) -> Ability:
-    reason = next((f"needs {library}" for library in kind.libraries if library in broken), None)
+    # Runs are recorded with h5py, whatever they write.
+    needed = dict.fromkeys((*kind.libraries, "h5py"))
+    reason = next((f"needs {library}" for library in needed if library in broken), None)
     reason = reason or missing_library(kind)
     if reason is None and layout not in kind.capabilities.layouts:
         reason = "does not offer the layout"

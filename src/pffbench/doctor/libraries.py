@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 
 from pffbench.backends.registry import installed
 from pffbench.backends.shared_files import built_for_mpi
@@ -74,7 +75,8 @@ def unloaded_libraries(names: Iterable[str] = REQUIRED) -> dict[str, Library]:
     """Find libraries without importing them; how they were built is told by their binaries."""
     found = {}
     for name in names:
-        version = installed(name)
+        # The metadata may outlive the package.
+        version = installed(name) if find_spec(name) is not None else None
         error = "" if version is not None else "no such package"
         found[name] = Library(name, version, error, parallel=built_for_mpi(name))
     return found

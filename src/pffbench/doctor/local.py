@@ -18,6 +18,7 @@ from pffbench.provenance.binding import rank_facts
 from pffbench.provenance.node import host_facts
 from pffbench.provenance.software import software_facts
 from pffbench.storage.filesystem import FileSystem, filesystem, same_filesystem
+from pffbench.storage.page_cache import part_kept_in_cache
 from pffbench.storage.scratch import Scratch, scratch_parent
 
 NOT_LOOKED_AT = "not looked at with --no-mpi"
@@ -108,7 +109,7 @@ def look_at_parent(given: str | None, nodes: int) -> Iterator[Finding]:
 def judge_cache_at(made: Scratch) -> Finding:
     """Test whether the page cache can be dropped in a directory of our own."""
     there = filesystem(made.directory)
-    return scratch.judge_eviction(scratch.part_kept_in_cache(made), there.in_memory)
+    return scratch.judge_eviction(part_kept_in_cache(made.directory), there.in_memory)
 
 
 def _try_eviction(given: str | None) -> Iterator[Finding]:

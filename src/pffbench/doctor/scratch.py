@@ -15,7 +15,6 @@ from pffbench.errors import UserError
 from pffbench.parallel.watchdog import Watchdog
 from pffbench.provenance.mpiio import longest_path
 from pffbench.storage.filesystem import FileSystem
-from pffbench.storage.page_cache import evict, residency
 from pffbench.storage.scratch import Scratch, scratch_parent
 from pffbench.units import Size
 
@@ -141,7 +140,6 @@ def _judge_room(there: FileSystem) -> Iterator[Finding]:
         yield Finding(TOPIC, "ok", f"{text} (a quota is not seen)")
 
 
-_TRIED_BYTES = 2**20
 #: Bytes of the longest path of a file in such a directory, and ranks that may open one.
 _LONGEST_NAME = 64
 _MOST_RANKS = 10**6
@@ -213,14 +211,6 @@ def limited(
 def last_command(scratch: Scratch) -> list[str]:
     """Return the command that prints the findings so far and removes the scratch directory."""
     return [sys.executable, "-m", __name__, scratch.directory, scratch.run_id]
-
-
-def part_kept_in_cache(scratch: Scratch) -> float:
-    """Write a small file, evict it, and return the part of it that stayed in the page cache."""
-    path = scratch.path("eviction")
-    Path(path).write_bytes(b"\xa5" * _TRIED_BYTES)
-    evict([path])
-    return residency([path]).fraction
 
 
 if __name__ == "__main__":  # rank 0 hangs; see `last_command`

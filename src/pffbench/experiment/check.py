@@ -71,6 +71,8 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
 
 
+#: Beginning of the limit of a plan without extra cold reads.
+NO_COLD_READS = "reads from the device left out: "
 #: Maximum number of arrays of a case: each rank keeps a description of every one.
 MOST_ARRAYS = 10_000_000
 #: Repetitions of cases that another job reads, where the experiment leaves their number open: the
@@ -80,7 +82,12 @@ _STAGED_REPETITIONS = 10
 _REMEMBERED = 1024
 
 
-def make_plan(loaded: LoadedExperiment, ranks: int, no_mpi: str | None = None) -> Plan:
+def make_plan(
+    loaded: LoadedExperiment,
+    ranks: int,
+    no_mpi: str | None = None,
+    no_cold_reads: str | None = None,
+) -> Plan:
     """Check all cases for a number of ranks.
 
     Parameters
@@ -91,6 +98,8 @@ def make_plan(loaded: LoadedExperiment, ranks: int, no_mpi: str | None = None) -
         Number of ranks.
     no_mpi : str, optional
         Why the run has no MPI; without a reason it has.
+    no_cold_reads : str, optional
+        Why the page cache cannot be dropped; without a reason it can.
 
     Raises
     ------
@@ -106,6 +115,8 @@ def make_plan(loaded: LoadedExperiment, ranks: int, no_mpi: str | None = None) -
         files = _Files(stack)
         checker = _Checker(ranks, no_mpi)
         for where, raw in loaded.cases:
+            if no_cold_reads is not None and is_extra(loaded, raw):
+                continue
             try:
                 case = _with_source(raw, where, files)
                 contents = checker.check(case, where)
@@ -129,7 +140,20 @@ def make_plan(loaded: LoadedExperiment, ranks: int, no_mpi: str | None = None) -
         f"{count} case{'s' * (count > 1)} of {backend} left out: {reason}"
         for (backend, reason), count in unsupported.items()
     )
+    if no_cold_reads is not None and extra_cold_reads(loaded):
+        limits = (*limits, f"{NO_COLD_READS}{no_cold_reads}")
     return Plan(experiment, ranks, tuple(_together(cases)), tuple(left_out), costs, limits)
+
+
+def extra_cold_reads(loaded: LoadedExperiment) -> list[Case]:
+    """Return the cases whose cold reads the experiment adds to others."""
+    return [case for _, case in loaded.cases if is_extra(loaded, case)]
+
+
+def is_extra(loaded: LoadedExperiment, case: Case) -> bool:
+    """Whether a case is a cold read that the experiment adds to others."""
+    extra = loaded.experiment.cold_reads == "extra" and case.parameters.cache == "dropped"
+    return extra and any(c.parameters.cache != "dropped" for _, c in loaded.cases)
 
 
 def _with_repetitions(experiment: Experiment, cases: Iterable[Case]) -> Experiment:

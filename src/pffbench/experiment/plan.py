@@ -241,7 +241,7 @@ class Plan(msgspec.Struct, frozen=True):
         Cost of one repetition of each case, by its name.
     limits : tuple of str
         The cases that are left out because of the libraries that are installed: for each backend
-        and reason their number, the reason and the remedies.
+        and reason their number, the reason and the remedies. Also why there is no extra cold read.
     """
 
     experiment: Experiment

@@ -70,6 +70,10 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     order : {"balanced", "listed"}
         Order of the cases in a block. ``balanced``: random, so that each case of a comparison comes
         after each other one equally often. ``listed``: as in the file, in every block.
+    cold_reads : {"compared", "extra"}
+        Part that cases with ``cache: dropped`` have. ``compared``: that of all cases. ``extra``: a
+        comparison beside the headline, which takes little of the time. They are left out where the
+        page cache cannot be dropped, end at the first look, and only their reads are compared.
     settle : Duration
         Most seconds to wait, before each repetition, until earlier writes have reached the
         device; 0 for not at all.
@@ -91,6 +95,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     time_budget: Duration | None = None
     counters: bool = False
     order: Literal["balanced", "listed"] = "balanced"
+    cold_reads: Literal["compared", "extra"] = "compared"
     settle: Duration = msgspec.field(default_factory=lambda: Duration(2.0))
 
     @property

@@ -12,10 +12,12 @@ import re
 import sys
 import time
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from pffbench.errors import VALID, UserError
 from pffbench.parallel.single import SingleProcess
+from pffbench.tools import run_tool
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -210,17 +212,45 @@ def start_ranks() -> MPI.Intracomm:
     """
     try:
         return start_mpi()
-    except ImportError as error:
-        reason = "mpi4py is not installed" if error.name == "mpi4py" else _first_line(error)
-    except RuntimeError as error:  # of the wheels of mpi4py, which look for the library themselves
-        reason = _first_line(error)
+    except _NO_MPI as error:
+        reason = _why_no_mpi(error)
     claim = launcher_size(os.environ)
     if claim is not None and claim[0] > 1:
         refuse_launch(claim, f"MPI cannot be used ({reason})", _GET_MPI)
     return cast("MPI.Intracomm", SingleProcess(reason))  # it has the operations that a run calls
 
 
-def _first_line(error: Exception) -> str:
+#: Loads the MPI library without starting MPI, and prints why it cannot be.
+_LOAD_MPI = """
+import mpi4py
+mpi4py.rc.initialize = mpi4py.rc.finalize = False
+try:
+    import mpi4py.MPI
+except (ImportError, RuntimeError) as error:
+    print(error)
+"""
+#: Seconds that this may take; on a slow file system it takes some.
+_LOAD_SECONDS = 20.0
+
+
+def reason_against_mpi() -> str | None:
+    """Return why runs here cannot have MPI, without loading it into this process; None if they can.
+
+    A process of its own loads it: that is the only way that shows all reasons.
+    """
+    if find_spec("mpi4py") is None:
+        return "mpi4py is not installed"
+    said = run_tool([sys.executable, "-c", _LOAD_MPI], _LOAD_SECONDS)
+    return _why_no_mpi(ImportError(said.text)) if said.ok and said.text else None
+
+
+#: Errors of loading MPI. RuntimeError: of the wheels of mpi4py, which look for the library.
+_NO_MPI = (ImportError, RuntimeError)
+
+
+def _why_no_mpi(error: Exception) -> str:
+    if isinstance(error, ImportError) and error.name == "mpi4py":
+        return "mpi4py is not installed"
     return f"mpi4py: {str(error).partition(chr(10))[0]}"
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from pffbench.case import Case, without_digests
-from pffbench.text import one_line
+from pffbench.case import Case
+from pffbench.text import one_line, without_digests
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress

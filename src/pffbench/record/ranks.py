@@ -22,6 +22,10 @@ _CANNOT_TELL = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 Times = np.ndarray[Any, np.dtype[np.float64]]
 
 
+#: Why a run is refused without h5py, or with one that cannot be imported.
+NEEDS_H5PY = "runs are recorded with h5py, which is {}; `pffbench doctor` names the remedy"
+
+
 class RanksFile:
     """Appends the times of all ranks; the file is closed and synced after each repetition.
 

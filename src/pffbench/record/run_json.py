@@ -20,7 +20,7 @@ import msgspec
 from pffbench.case import PLAIN_NAME, ExperimentName
 from pffbench.errors import UserError
 from pffbench.regular_files import read_regular, similar_path, write_replacing
-from pffbench.text import escaped, json_needs_escaping, one_line
+from pffbench.text import escaped, json_needs_escaping, one_line, without_digests
 
 #: Version of the layout of a results directory; readers reject unknown versions.
 SCHEMA_VERSION = 2
@@ -149,9 +149,9 @@ class RunRecord(msgspec.Struct):
 
     @property
     def objection(self) -> str:
-        """The reason why the run is not valid; empty where none is known."""
+        """The reason why the run is not valid, for people; empty where none is known."""
         if self.valid is False or self.reasons:
-            return self.reasons[0] if self.reasons else "see run.json"
+            return without_digests(self.reasons[0]) if self.reasons else "see run.json"
         return ""
 
     def save(self, directory: str | Path) -> None:

@@ -7,26 +7,29 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 from pffbench.backends.registry import backend_class
 from pffbench.backends.shared_files import built_for_mpi
 from pffbench.case import Parameters, Stage
 from pffbench.errors import UserError
-from pffbench.experiment.check import make_plan
+from pffbench.experiment.check import NO_COLD_READS, extra_cold_reads, make_plan
 from pffbench.experiment.limits import Allowance, check_addresses, check_open_files
-from pffbench.experiment.load import from_data, load_experiment
+from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
 from pffbench.experiment.plan import AvailableSpace, Plan, check_room
 from pffbench.parallel.single import lack_of_mpi
 from pffbench.parallel.topology import Team
 from pffbench.provenance.mpiio import longest_path
 from pffbench.record.lock import RunLock
+from pffbench.record.ranks import NEEDS_H5PY
 from pffbench.run.options import RunOptions
 from pffbench.run.resume import Resumed, refuse_other_cases, resumed
 from pffbench.run.runner import repetition_directory
 from pffbench.run.spec import RunSpec
 from pffbench.storage.filesystem import FileSystem, filesystem, nearest_existing, quota_left
 from pffbench.storage.ownership import PREFIX
+from pffbench.storage.page_cache import reason_against_cold_reads
 from pffbench.storage.scratch import scratch_parent
 from pffbench.text import has_controls, one_line
 
@@ -75,7 +78,7 @@ def prepare_run(
         loaded = from_data(before.record.experiment, f"{before.directory}/run.json")
         run_id, out = before.record.run_id, str(Path(before.directory).absolute())
         stage = before.stage
-    plan = make_plan(loaded, team.size, no_mpi)
+    plan = make_plan(loaded, team.size, no_mpi, _no_cold_reads(loaded, options, before))
     if before is not None:
         refuse_other_cases(before.directory, before.record, plan)
     _check_stage(plan, stage)
@@ -83,6 +86,7 @@ def prepare_run(
     check_paths(plan, parent, run_id)
     check_open_files(plan, allowance)
     check_addresses(plan, allowance)
+    _check_record()
     blocks = plan.experiment.blocks
     return RunSpec(
         plan,
@@ -106,6 +110,38 @@ def _before(options: RunOptions, team: Team, lock: RunLock) -> Resumed | None:
     if options.experiment or options.overrides:
         raise UserError("--resume goes on with the experiment of the run; it takes no other")
     return resumed(options.resume, team, options.stage, lock)
+
+
+def _check_record() -> None:
+    """Reject a run that could not be recorded.
+
+    Raises
+    ------
+    UserError
+        The library of the record cannot be imported.
+    """
+    try:
+        import h5py  # noqa: F401 -- the record imports it next
+    except ImportError as error:
+        absent = find_spec("h5py") is None
+        why = "not installed" if absent else f"installed, but cannot be imported ({error})"
+        raise UserError(NEEDS_H5PY.format(why)) from None
+
+
+def _no_cold_reads(
+    loaded: LoadedExperiment, options: RunOptions, before: Resumed | None
+) -> str | None:
+    """Return why the experiment's extra cold reads are left out; None if they are not."""
+    extra = extra_cold_reads(loaded)
+    if not extra:
+        return None
+    if before is None:
+        return reason_against_cold_reads(scratch_parent(options.scratch)[0])
+    record = before.record
+    if any(case.id in record.cases for case in extra):
+        return None
+    known = [text for text in record.limits if text.startswith(NO_COLD_READS)]
+    return known[0].removeprefix(NO_COLD_READS) if known else "the run began without them"
 
 
 def _parent(

@@ -31,6 +31,7 @@ from pffbench.run.spec import BlockSpec, RunSpec
 from pffbench.storage.durability import Settled, Settler
 from pffbench.storage.filesystem import require_room
 from pffbench.storage.scratch import Scratch
+from pffbench.text import without_digests
 from pffbench.workloads.registry import workload
 from pffbench.workloads.repetition import Repetition, TransferBuffer
 
@@ -231,7 +232,7 @@ class Runner:
 
     def _repetition(self, case: Case, block: int, position: int, reads: int) -> None:
         repetition: Repetition | None = None
-        self.watchdog.begin(f"{case.id}, repetition {block}", self._patience(case))
+        self.watchdog.begin(f"{without_digests(case.id)}, repetition {block}", self._patience(case))
         peak = PeakMemory()
         started = datetime.now(UTC)
         try:

@@ -66,6 +66,7 @@ class Schedule:
                 "repetitions": experiment.repetitions,
                 "max_repetitions": experiment.max_repetitions,
                 "margin": experiment.margin,
+                "cold_reads": experiment.cold_reads,
             }
         )
         self._active = list(range(len(plan.cases)))

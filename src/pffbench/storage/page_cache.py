@@ -25,6 +25,7 @@ from pffbench.case import CacheState
 from pffbench.parallel.agreement import AgreedStep
 from pffbench.parallel.topology import Team
 from pffbench.storage.durability import with_each
+from pffbench.storage.filesystem import filesystem, nearest_existing
 
 _WINDOW_PAGES = 2**18  # 1 GiB of 4 KiB pages: bounds the answer vector for huge files
 _READ_BYTES = 4 * 2**20
@@ -125,6 +126,45 @@ def warm(paths: Iterable[str]) -> None:
             pass
 
     with_each(paths, read_through)
+
+
+_TRIED_BYTES = 2**20
+
+
+def part_kept_in_cache(directory: str) -> float:
+    """Write a small file in a directory, evict it, and return the part that stayed; remove it.
+
+    Raises
+    ------
+    OSError
+        The file cannot be made there.
+    """
+    import tempfile  # on rank 0 only
+
+    with tempfile.NamedTemporaryFile(dir=directory, prefix=".pffbench-") as file:
+        file.write(b"\xa5" * _TRIED_BYTES)
+        file.flush()
+        evict([file.name])
+        return residency([file.name]).fraction
+
+
+def reason_against_cold_reads(parent: str) -> str | None:
+    """Return why files in a directory cannot be dropped from the page cache; None if they can.
+
+    Parameters
+    ----------
+    parent : str
+        The directory, which need not exist yet. One that cannot be reached or written to has no
+        reason here, since the run is refused for that anyway.
+    """
+    try:
+        there = filesystem(parent)
+        if there.in_memory:
+            return f"{parent} is {there.type}, which keeps files in memory"
+        kept = part_kept_in_cache(nearest_existing(parent))
+    except OSError:
+        return None
+    return f"{kept:.0%} of a file in {parent} stays in the page cache" if kept else None
 
 
 class _Calls:

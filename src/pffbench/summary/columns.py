@@ -20,6 +20,7 @@ from pffbench.summary.summary import (
     amplification,
     compression_ratio,
 )
+from pffbench.text import without_digests
 from pffbench.units import Size
 
 _MIB = 2**20
@@ -246,7 +247,8 @@ def details(summary: Summary) -> list[str]:
         codes = sorted({w.code for p in warned for w in p.warnings})
         named = ", ".join(codes).replace("_", " ")
         texts.append(f"notes on {len(warned)} of {count} phases: {named}")
-    return [*texts, *(f"INVALID: {reason}" for reason in record.reasons)]
+    texts += [f"INVALID: {reason}" for reason in record.reasons]
+    return [without_digests(text) for text in texts]
 
 
 def _floor(record: RunRecord) -> str:

@@ -1,4 +1,4 @@
-"""The verdict of a run in at most five lines."""
+"""The verdict of a run in at most six lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from pffbench.case import without_digests
 from pffbench.phases import READ_PHASES
 from pffbench.record.run_json import RunRecord
 from pffbench.storage.durability import QUIET
@@ -40,8 +39,8 @@ _OFTEN = 0.2
 def verdict_lines(summary: Summary) -> list[str]:
     """Return the fastest formats at writing and reading, undecided comparisons, and the validity.
 
-    At most five lines. All of them follow from `Summary.answers` and are supported by the tests of
-    `pffbench.summary.inference`.
+    At most six lines. All of them follow from `Summary.answers` and `Summary.cold_answers`, and
+    are supported by the tests of `pffbench.summary.inference`.
     """
     return [*sentences(summary), *undecided(summary), validity(summary)]
 
@@ -50,7 +49,9 @@ def sentences(summary: Summary) -> list[str]:
     """Return only the lines about speed."""
     if summary.absent and not summary.answers:
         return [f"Nothing is compared: {'; '.join(absent(summary))}."]
-    return [line for total in _VERBS if (line := _sentence(summary, total))]
+    found = [(total, [a for a in summary.answers if a.total == total]) for total in _VERBS]
+    found.append(("read_total", list(summary.cold_answers)))
+    return [line for total, some in found if (line := _sentence(summary, total, some))]
 
 
 def absent(summary: Summary) -> list[str]:
@@ -69,7 +70,7 @@ def validity(summary: Summary) -> str:
     if reason := record.objection:
         more = len(record.reasons) - 1
         also = f" (and {more} more reason{'s' if more > 1 else ''})" if more > 0 else ""
-        return f"INVALID: {without_digests(reason)}{also}"
+        return f"INVALID: {reason}{also}"
     if record.valid is None:
         return _without_verdict(record)
     word = "VALID" if record.status == "finished" else "INTERRUPTED"
@@ -118,15 +119,22 @@ def subject(summary: Summary, total: str) -> str:
     return f"{_VERBS[total]} ({_where(summary, found, total)})"
 
 
-def _sentence(summary: Summary, total: str) -> str | None:
-    found = [answer for answer in summary.answers if answer.total == total]
+def _cold_subject(summary: Summary) -> str:
+    """Return the subject of the extra cold reads, with the layout if they have only one."""
+    found = summary.cold_answers
+    layouts = {summary.record.cases[a.case]["parameters"]["layout"] for a in found}
+    only = f", layout {layouts.pop()}" if len(layouts) == 1 else ""
+    return f"{_VERBS['read_total']} ({_where(summary, found, 'read_total')}{only})"
+
+
+def _sentence(summary: Summary, total: str, found: Sequence[Answer]) -> str | None:
     if not found:
         return None
-    head = subject(summary, total)
+    head = _cold_subject(summary) if found[0].extra else subject(summary, total)
     long_enough = [answer for answer in found if not answer.too_short]
     if not long_enough:
         return f"{head}: too short to be told apart from the harness; take larger arrays."
-    names = comparison_names(summary)
+    names = comparison_names(summary, found if found[0].extra else summary.answers)
     clusters: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Answer]] = defaultdict(list)
     for answer in long_enough:
         clusters[answer.fastest, _open(answer)].append(answer)
@@ -179,7 +187,7 @@ def contender_labels(summary: Summary) -> dict[str, str]:
         name: " ".join(filter(None, [case.sample.backend, case.sample.transfer, case.variant]))
         if (case := cases.get(name))
         else name
-        for answer in summary.answers
+        for answer in (*summary.answers, *summary.cold_answers)
         for name in (answer.name, *(other.name for other in answer.others))
     }
 
@@ -226,9 +234,20 @@ def _list(names: Sequence[str], word: str) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
-def comparison_names(summary: Summary) -> dict[ComparisonKey, str]:
-    """Return names of the headline's comparisons by their differences; empty for a single one."""
-    keys = list(dict.fromkeys(answer.key for answer in summary.answers))
+def comparison_names(
+    summary: Summary, found: Sequence[Answer] | None = None
+) -> dict[ComparisonKey, str]:
+    """Return names of comparisons by their differences; empty for a single one.
+
+    Parameters
+    ----------
+    summary : Summary
+        The run.
+    found : sequence of Answer, optional
+        The comparisons; those of the headline if not given.
+    """
+    answers = summary.answers if found is None else found
+    keys = list(dict.fromkeys(answer.key for answer in answers))
     apart = comparisons_apart(summary.record)
     entries = {entry["group"]: entry["parameters"] for entry in summary.record.cases.values()}
     words = {

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from rich import box
 from rich.console import Console
 from rich.padding import Padding
@@ -133,22 +134,34 @@ def _indented(text: str) -> Padding:
 
 
 def _tables(cases: Sequence[CaseSummary], console: Console) -> list[Table]:
-    """Return one table; on a narrow terminal one each for writing and reading, or more."""
+    """Return one table; on a narrow terminal one for each part, and one for what does not fit."""
     columns = columns_of(cases)
     if _fits(columns, cases, console):
         return [_table(columns, cases)]
-    parts = dict.fromkeys(c.part for c in columns if c.part != "case")
+    subject = [c for c in columns if c.part == "case"]
     tables: list[Table] = []
-    for part in parts:
-        subject = [c for c in columns if c.part == "case"]
-        shown: list[Column] = []
-        for column in (c for c in columns if c.part == part):
-            if shown and not _fits([*subject, *shown, column], cases, console):
-                tables.append(_table([*subject, *shown], cases))
-                shown = []
-            shown.append(column)
+    left: list[Column] = []
+    for part in dict.fromkeys(c.part for c in columns if c.part != "case"):
+        shown, rest = _fitting(subject, [c for c in columns if c.part == part], cases, console)
+        tables.append(_table([*subject, *shown], cases))
+        left += [replace(c, heading=f"{part} {c.heading}") for c in rest]
+    while left:
+        shown, left = _fitting(subject, left, cases, console)
         tables.append(_table([*subject, *shown], cases))
     return tables
+
+
+def _fitting(
+    subject: Sequence[Column],
+    columns: Sequence[Column],
+    cases: Sequence[CaseSummary],
+    console: Console,
+) -> tuple[list[Column], list[Column]]:
+    """Return the first columns, which fit beside those of the subject, and the others."""
+    count = 1
+    while count < len(columns) and _fits([*subject, *columns[: count + 1]], cases, console):
+        count += 1
+    return list(columns[:count]), list(columns[count:])
 
 
 def _fits(columns: Sequence[Column], cases: Sequence[CaseSummary], console: Console) -> bool:

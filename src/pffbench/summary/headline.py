@@ -139,6 +139,8 @@ class Answer(msgspec.Struct, frozen=True):
         The others, fastest first.
     too_short : bool
         Whether times are below resolution, so that no result is given.
+    extra : bool
+        Whether it is a cold read beside the headline (``cold_reads: extra``).
     running : tuple of str
         If undecided: the cases that need more repetitions. Cases shown to be slower than each
         case that may be the fastest are not among them.
@@ -153,6 +155,7 @@ class Answer(msgspec.Struct, frozen=True):
     case: str
     others: tuple[Contender, ...]
     too_short: bool = False
+    extra: bool = False
     running: tuple[str, ...] = ()
     ratios: Mapping[str, Ratio] = msgspec.field(default_factory=dict)
 
@@ -171,7 +174,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Design(msgspec.Struct, frozen=True):
-    """The design of a run: its looks and margin.
+    """The design of a run: its looks, its margin, its headline.
 
     Parameters
     ----------
@@ -179,19 +182,23 @@ class Design(msgspec.Struct, frozen=True):
         Numbers of repetitions after which the run tests its results.
     margin : float
         Relative difference under which two ways count as equally fast.
+    extra_cold_reads : bool
+        Whether reads with a dropped cache are compared beside the headline.
     """
 
     looks: tuple[int, ...]
     margin: float = MARGIN
+    extra_cold_reads: bool = False
 
     @classmethod
     def of_experiment(cls, experiment: Mapping[str, Any]) -> Design:
         """Return the design of an experiment as stored in `run.json`."""
         margin = float(experiment.get("margin") or MARGIN)
+        extra = experiment.get("cold_reads") == "extra"
         repetitions = experiment.get("repetitions") or FEWEST
         if repetitions == "auto":
-            return cls(planned_looks(int(experiment["max_repetitions"])), margin)
-        return cls((int(repetitions),), margin)
+            return cls(planned_looks(int(experiment["max_repetitions"])), margin, extra)
+        return cls((int(repetitions),), margin, extra)
 
 
 def answers(
@@ -211,13 +218,13 @@ def answers(
     times : dict
         Seconds of the repetitions that count.
     design : Design
-        Looks and margin.
+        Looks, margin, and whether cold reads are beside the headline.
     resolution : float
         Resolution of the harness in seconds.
     ended : bool
         Whether all repetitions are done.
     """
-    contests = list(_contests(cases, times))
+    contests = list(_contests(cases, times, design))
     tables = [contest.table for contest in contests]
     decisions = decide(tables, design.looks, ended=ended, margin=design.margin, alpha=ALPHA)
     return [contest.answer(place, decisions, resolution) for place, contest in enumerate(contests)]
@@ -225,7 +232,8 @@ def answers(
 
 def undecided_cases(found: Iterable[Answer]) -> set[str]:
     """Return the cases that must continue, since the fastest is undecided."""
-    return {case for answer in found if not answer.decided for case in answer.running}
+    open_ = [answer for answer in found if not (answer.decided or answer.extra)]
+    return {case for answer in open_ for case in answer.running}
 
 
 class _Contest(msgspec.Struct, frozen=True):
@@ -235,6 +243,7 @@ class _Contest(msgspec.Struct, frozen=True):
     key: ComparisonKey
     contenders: Mapping[str, Sequence[str]]
     times: Mapping[str, Times]
+    extra: bool
 
     @property
     def table(self) -> ComparisonTable:
@@ -267,7 +276,15 @@ class _Contest(msgspec.Struct, frozen=True):
             if (decision := _decision(place, case, best[first], decisions)).ratio.n
         }
         return Answer(
-            self.total, self.key, first, best[first], tuple(others), short, running, ratios
+            total=self.total,
+            key=self.key,
+            name=first,
+            case=best[first],
+            others=tuple(others),
+            too_short=short,
+            extra=self.extra,
+            running=running,
+            ratios=ratios,
         )
 
     def _running(
@@ -321,12 +338,17 @@ def _decision(place: int, case: str, other: str, decisions: Decisions) -> Decisi
     return decisions.get((place, other, case), Decision(Ratio.unknown())).inverse
 
 
-def _contests(cases: Mapping[str, Entry], times: TotalTimes) -> Iterable[_Contest]:
-    """Yield the comparisons of the headline in each total."""
+def _contests(
+    cases: Mapping[str, Entry], times: TotalTimes, design: Design
+) -> Iterable[_Contest]:
+    """Yield the comparisons of the headline in each total, and the extra cold reads."""
     by_key = _planned(cases)
+    extra = _cold_beside_others(cases, by_key) if design.extra_cold_reads else frozenset()
     several = _several_formats(cases, by_key)
     for total, measured in times.items():
         for key, names in by_key.items():
+            if key in extra and total != "read_total":
+                continue  # it is written like the others, with fewer repetitions
             there = [name for name in names if takes_part(cases[name]) and measured.get(name)]
             contenders: dict[str, list[str]] = defaultdict(list)
             for name in there:
@@ -338,7 +360,19 @@ def _contests(cases: Mapping[str, Entry], times: TotalTimes) -> Iterable[_Contes
                     if entry.get("raw") and entry["group"] == key.group and measured.get(name)
                 ]
                 chosen = {name: measured[name] for name in (*there, *raw)}
-                yield _Contest(total, key, dict(contenders), chosen)
+                yield _Contest(total, key, dict(contenders), chosen, key in extra)
+
+
+def _cold_beside_others(
+    cases: Mapping[str, Entry], by_key: Mapping[ComparisonKey, Sequence[str]]
+) -> frozenset[ComparisonKey]:
+    """Return the comparisons with a dropped cache, if there are others."""
+    cold = frozenset(
+        key
+        for key, names in by_key.items()
+        if cases[names[0]]["parameters"].get("cache") == "dropped"
+    )
+    return cold if len(cold) < len(by_key) else frozenset()
 
 
 def absences(cases: Mapping[str, Entry]) -> list[Absence]:

@@ -412,7 +412,9 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
                 steal=load.steal,
             ),
             recommendation=tuple(_recommendations(summary)),
-            comparisons=tuple(ComparisonResult.of(answer) for answer in summary.answers),
+            comparisons=tuple(
+                ComparisonResult.of(answer) for answer in (*summary.answers, *summary.cold_answers)
+            ),
             cases=tuple(
                 CaseResult.of(case, record.cases[name], names[name])
                 for case in summary.cases

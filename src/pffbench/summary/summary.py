@@ -105,6 +105,8 @@ class Summary(msgspec.Struct, frozen=True):
         Missing or omitted parts of the run: a summary may cover only a part of it.
     answers : tuple of Answer
         The headline: the fastest contender of each comparison, and its certainty.
+    cold_answers : tuple of Answer
+        The same of cold reads beside the headline (``cold_reads: extra``).
     load : LoadSummary
         Load of the machine by other processes.
     absent : tuple of Absence
@@ -115,6 +117,7 @@ class Summary(msgspec.Struct, frozen=True):
     groups: Mapping[str, Sequence[CaseSummary]]
     gaps: tuple[str, ...] = ()
     answers: tuple[Answer, ...] = ()
+    cold_answers: tuple[Answer, ...] = ()
     load: LoadSummary = msgspec.field(default_factory=LoadSummary)
     absent: tuple[Absence, ...] = ()
 
@@ -194,7 +197,15 @@ def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | P
     gaps = gaps_of(Path(directory) / "samples.csv", left_out - complete.written)
     load = load_summary(sample for rows in by_case.values() for sample in rows)
     absent = () if record.imported else tuple(absences(record.cases))
-    return Summary(record, found, gaps, tuple(headline), load, absent)
+    return Summary(
+        record,
+        found,
+        gaps,
+        answers=tuple(answer for answer in headline if not answer.extra),
+        cold_answers=tuple(answer for answer in headline if answer.extra),
+        load=load,
+        absent=absent,
+    )
 
 
 def _headline(seconds: Mapping[str, Seconds], record: RunRecord, design: Design) -> list[Answer]:
