@@ -17,6 +17,8 @@ MPI_TOPIC = "MPI"
 #: The first Open MPI whose OMPIO has the correction of data sieving.
 _OMPIO_CORRECTED = (4, 1, 7)
 _YIELD = "OMPI_MCA_mpi_yield_when_idle"
+#: What MPICH and its descendants say of how they were compiled, pages of it.
+_COMPILED = re.compile(r"\S+ (configure|CC|CXX|F77|FC|Custom Information):")
 
 
 def judge_library(facts: Mapping[str, Fact]) -> Iterator[Finding]:
@@ -27,7 +29,8 @@ def judge_library(facts: Mapping[str, Fact]) -> Iterator[Finding]:
     facts : mapping
         ``mpi_library``, ``mpi_standard`` and ``thread_level`` as `software_facts` gives them.
     """
-    text = str(facts.get("mpi_library", "")).replace("\n", " ").strip()
+    lines = str(facts.get("mpi_library", "")).splitlines()
+    text = " ".join(" ".join(line.split()) for line in lines if not _COMPILED.match(line))
     standard, level = facts.get("mpi_standard"), facts.get("thread_level")
     yield Finding(MPI_TOPIC, "ok", f"{text}; MPI standard {standard}; thread level {level}")
 
