@@ -56,6 +56,18 @@ def mpiexec(ranks):
     return [program, "-n", str(ranks)]
 
 
+@cache
+def _launcher_version():
+    (program, *_) = mpiexec(1)
+    return subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+
+
+def only_with_open_mpi():
+    """Skip a test of what other MPI libraries do not do."""
+    if "Open MPI" not in _launcher_version() and "OpenRTE" not in _launcher_version():
+        pytest.skip("this is of Open MPI alone, and the tests run with another MPI")
+
+
 @dataclass(frozen=True)
 class Finished:
     """A process that ended: what it said, and the results directory that it left."""

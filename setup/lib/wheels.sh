@@ -9,7 +9,8 @@ pinned() { sed -nE "s/^($1==[^ ;]+).*/\1/Ip" "$SETUP/requirements.lock"; }
 # a system update makes a new key. The caches of uv and pip know only name and version and would hand out a serial wheel.
 wheels_key() {
     {
-        cat "$SETUP/lib/wheels.sh" "$SETUP/netcdf_compat.h" "$SETUP/netcdf_compat" "$SETUP/build-requirements.lock"
+        cat "$SETUP/lib/wheels.sh" "$SETUP/netcdf_compat.h" "$SETUP/netcdf_compat" "$SETUP/mpi4py_compat.h" \
+            "$SETUP/build-requirements.lock"
         pinned h5py
         pinned netcdf4
         pinned mpi4py
@@ -103,6 +104,7 @@ build_wheel() {
 build_mpi4py() {
     # Cray's wrapper links programs unless told otherwise.
     if [[ ${NATIVE_MPICC##*/} == cc ]]; then export MPI4PY_BUILD_MPICC="$NATIVE_MPICC -shared"; fi
+    EXTRA_CFLAGS="-include $SETUP/mpi4py_compat.h"
     build_wheel "$1" mpi4py
 }
 

@@ -385,6 +385,22 @@ def test_the_mpi_library_is_named_without_the_options_of_its_compilation():
     )
 
 
+@pytest.mark.parametrize(
+    ("vendor", "version", "large_counts", "expected"),
+    [
+        ("MPICH", "4.0.2", True, ["warning"]),
+        ("MPICH", "4.0.2", False, []),
+        ("MPICH", "4.1", True, []),
+        ("MPICH", "3.4.3", True, []),
+        ("Open MPI", "4.0.5", True, []),
+    ],
+)
+def test_an_mpich_that_views_of_mpi4py_end_is_warned_of(vendor, version, large_counts, expected):
+    found = list(mpi.judge_views(vendor, version, large_counts=large_counts))
+    assert statuses(found) == expected
+    assert_remedies(found)
+
+
 @pytest.mark.parametrize("other", ["libmpi.so.12", "libmpi_gnu_123.so.12", "libmpich.so.12"])
 def test_two_mpi_libraries_are_a_problem(other):
     one = {"libhdf5": ["/l/libhdf5.so.1"], "libmpi": ["/l/libmpi.so.40"]}
