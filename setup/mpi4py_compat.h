@@ -1,4 +1,4 @@
-/* Forced into the compilation of mpi4py for MPICH 4.0.
+/* Forced into the compilation of mpi4py, and of what takes its communicators; for MPICH 4.0.
  *
  * mpi4py 4 makes datatypes with the functions of MPI 4 for large counts wherever mpi.h says MPI 4. ROMIO of MPICH 4.0 cannot
  * take such datatypes apart: setting a view of a file ends the program ("Out of memory in file adio/common/flatten.c",

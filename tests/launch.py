@@ -62,10 +62,15 @@ def _launcher_version():
     return subprocess.run([program, "--version"], capture_output=True, text=True).stdout
 
 
-def only_with_open_mpi():
+def with_open_mpi():
+    """Whether the tests run with Open MPI."""
+    return "Open MPI" in _launcher_version() or "OpenRTE" in _launcher_version()
+
+
+def only_with_open_mpi(why="this is of Open MPI alone"):
     """Skip a test of what other MPI libraries do not do."""
-    if "Open MPI" not in _launcher_version() and "OpenRTE" not in _launcher_version():
-        pytest.skip("this is of Open MPI alone, and the tests run with another MPI")
+    if not with_open_mpi():
+        pytest.skip(f"{why}, and the tests run with another MPI")
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,8 @@ build_wheel() {
     # A rpath, because modules and hand-made installations are not on the loader's path. Giving any CFLAGS drops Python's own
     # -O2, and without optimisation netCDF4 does not even import.
     export CC=$NATIVE_MPICC MPICC=$NATIVE_MPICC
-    export CFLAGS="-g0 ${CFLAGS:--O2} ${EXTRA_CFLAGS:-}"
+    # The three must agree on the handles of MPI that mpi4py hands over.
+    export CFLAGS="-g0 ${CFLAGS:--O2} -include $SETUP/mpi4py_compat.h ${EXTRA_CFLAGS:-}"
     export LDFLAGS="${LDFLAGS:-} -Wl,-rpath,$NATIVE_HDF5_LIB -Wl,-rpath,$NATIVE_NETCDF_LIB -Wl,-rpath,${NATIVE_MPI%/*}"
     export PATH=$1/venv/bin:$PATH DIST_EXTRA_CONFIG=$1/build.cfg
     python -m pip wheel --disable-pip-version-check --no-deps --no-build-isolation --no-binary :all: --no-cache-dir \
@@ -104,7 +105,6 @@ build_wheel() {
 build_mpi4py() {
     # Cray's wrapper links programs unless told otherwise.
     if [[ ${NATIVE_MPICC##*/} == cc ]]; then export MPI4PY_BUILD_MPICC="$NATIVE_MPICC -shared"; fi
-    EXTRA_CFLAGS="-include $SETUP/mpi4py_compat.h"
     build_wheel "$1" mpi4py
 }
 
