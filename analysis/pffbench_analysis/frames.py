@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
-from msgspec.structs import astuple
+from msgspec.structs import asdict, astuple
 
 from pffbench.record.counters import COLUMNS as COUNT_COLUMNS
 from pffbench.record.counters import read_counts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -145,8 +144,7 @@ def _tag_of(kind: type[Parameters]) -> str:
     return str(kind.__struct_config__.tag)
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(msgspec.Struct, frozen=True, dict=True):
     """One point of the sweep, with a name that stays the same from run to run.
 
     Parameters
@@ -163,6 +161,10 @@ class Case:
     options: Options
     roofline: bool = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # With the names that rank 0 has made: making one loads OpenSSL.
+        return _received, (*msgspec.structs.astuple(self), dict(self.__dict__))
+
     @cached_property
     def id(self) -> str:
         """Readable name with a digest of all parameters; equal cases have equal names."""
@@ -174,6 +176,14 @@ class Case:
     def group(self) -> str:
         """Name of the comparison that the case belongs to: same bytes in the same boxes."""
         return _group(work_of(self.parameters))
+
+
+def _received(
+    parameters: Parameters, options: Options, roofline: bool, names: dict[str, str]
+) -> Case:
+    case = Case(parameters, options, roofline)
+    case.__dict__.update(names)
+    return case
 
 
 def without_digests(text: str) -> str:

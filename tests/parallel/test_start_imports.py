@@ -11,7 +11,7 @@ pytestmark = pytest.mark.parallel
 
 #: What reads and checks an experiment, describes the software, records and tells.
 OF_RANK_0 = {
-    "yaml", "psutil", "h5py", "rich", "csv", "hashlib", "importlib.metadata",
+    "yaml", "psutil", "h5py", "rich", "csv", "hashlib", "statistics", "importlib.metadata",
     "pffbench.run.prepare", "pffbench.run.recording", "pffbench.experiment.check",
     "pffbench.experiment.load", "pffbench.experiment.sweep", "pffbench.run.recorder",
     "pffbench.provenance.job", "pffbench.record.run_json", "pffbench.record.samples",

@@ -76,7 +76,7 @@ def test_a_quota_of_files_is_looked_at_too(tmp_path, monkeypatch):
 
 
 def test_lustre_is_asked_with_its_own_tool(tmp_path, monkeypatch):
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     there = replace(filesystem(str(tmp_path)), type="lustre", mount_point="/lustre")
     tool(tmp_path, "lfs", LUSTRE, monkeypatch)

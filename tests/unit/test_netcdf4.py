@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from dataclasses import replace
 
 import netCDF4
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import pffbench
 from pffbench.backends.array_spec import ArraySpec

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from launch import REPOSITORY, pffbench_cli
 from pffbench.experiment.check import make_plan

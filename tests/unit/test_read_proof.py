@@ -10,8 +10,27 @@ from types import SimpleNamespace
 import pytest
 
 from launch import environment
-from pffbench.workloads.read_proof import POISON, forget_data, watched_read
+from pffbench.workloads.read_proof import forget_data, watched_read
 
+FREED_MEMORY = """
+import ctypes
+from collections import Counter
+from test_read_proof import repetition_with
+from pffbench.workloads.read_proof import POISON, forget_data
+
+libc = ctypes.CDLL(None)
+libc.malloc.argtypes, libc.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+size = 3 * 2**20
+block = libc.malloc(size + 64)
+ctypes.memset(block, 7, size)
+libc.free(block)
+forget_data(repetition_with(Counter({size: 1})))
+again = libc.malloc(size + 64)
+found = set(ctypes.string_at(again, size))
+assert 7 not in found
+assert POISON in found or found == {0}  # cut from it, or fresh from the system
+"""
 SHORT_OF_MEMORY = """
 import resource
 from collections import Counter
@@ -48,21 +67,7 @@ def repetition_with(blocks):
 
 
 def test_free_memory_is_overwritten():
-    import ctypes
-
-    libc = ctypes.CDLL(None)
-    libc.malloc.argtypes, libc.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
-    libc.free.argtypes = [ctypes.c_void_p]
-    size = 3 * 2**20
-    block = libc.malloc(size + 64)
-    ctypes.memset(block, 7, size)
-    libc.free(block)
-    forget_data(repetition_with(Counter({size: 1})))
-    again = libc.malloc(size + 64)
-    found = set(ctypes.string_at(again, size))
-    libc.free(again)
-    assert 7 not in found
-    assert POISON in found or found == {0}  # cut from it, or fresh from the system
+    in_a_new_process(FREED_MEMORY)
 
 
 def test_no_block_is_larger_than_the_limit():
@@ -79,11 +84,16 @@ def peak():
 
 
 def test_little_memory_is_no_crash():
+    in_a_new_process(SHORT_OF_MEMORY)
+
+
+def in_a_new_process(program):
+    """Run a program where no earlier test has left free memory."""
     here = os.path.dirname(__file__)
     env = environment()
     env["PYTHONPATH"] = os.pathsep.join([here, os.path.dirname(here), env["PYTHONPATH"]])
     done = subprocess.run(
-        [sys.executable, "-c", SHORT_OF_MEMORY], env=env, capture_output=True, text=True,
+        [sys.executable, "-c", program], env=env, capture_output=True, text=True,
         timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

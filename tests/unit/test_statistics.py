@@ -284,7 +284,7 @@ def test_a_record_comes_back_as_it_was_saved(tmp_path):
     results(tmp_path, {"hdf5": [1.0]})
     first = RunRecord.load(tmp_path)
     first.save(tmp_path)
-    assert vars(RunRecord.load(tmp_path)) == vars(first)
+    assert RunRecord.load(tmp_path) == first
     assert not list(tmp_path.glob("*.new"))
 
 

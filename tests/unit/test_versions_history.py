@@ -1,11 +1,10 @@
 """Histories: what edits say is what tables are, counts are right, and all comes of the seed."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pffbench.versioning.history import COLUMNS, KINDS, Chances, History
 from pffbench.versioning.interface import expected_bytes

@@ -1,6 +1,5 @@
 """Ways of keeping versions: each version comes back exactly, and each chunk is kept once."""
 
-from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -10,6 +9,7 @@ import pytest
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pffbench.backends.registry import backend_class
 from pffbench.versioning.chunks import Pool, grid_of, touched_chunks

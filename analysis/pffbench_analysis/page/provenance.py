@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import asdict
+
 from pffbench.record.run_json import RunRecord
 from pffbench_analysis.style import plain
 
@@ -41,7 +43,7 @@ class Facts:
 
 def provenance_of(record: RunRecord) -> list[Facts]:
     """Return the content of `run.json`, the run itself first."""
-    told = {key: value for key, value in vars(record).items() if key not in _ELSEWHERE}
+    told = {key: value for key, value in asdict(record).items() if key not in _ELSEWHERE}
     provenance = told.pop("provenance", {})
     run = {key: value for key, value in told.items() if not _is_group(value)}
     groups = {key: value for key, value in told.items() if _is_group(value)}

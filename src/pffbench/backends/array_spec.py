@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 
 from pffbench.case import Compressor, Shuffle
@@ -16,8 +16,7 @@ from pffbench.parallel.decomposition import Box, Shape
 ByteOrder = Literal["native", "big"]
 
 
-@dataclass(frozen=True, slots=True)
-class ArraySpec:
+class ArraySpec(msgspec.Struct, frozen=True):
     """An array of a store: its shape and type, its storage and its data.
 
     Parameters
@@ -101,8 +100,7 @@ class ArraySpec:
         return tuple(o + s for o, s in zip(self.origin, box.start, strict=True))
 
 
-@dataclass(frozen=True)
-class Capabilities:
+class Capabilities(msgspec.Struct, frozen=True):
     """Capabilities of a backend; impossible cases are refused when a run is planned.
 
     Parameters
@@ -138,9 +136,9 @@ class Capabilities:
     layouts: frozenset[str] = frozenset({"file_per_process", "own", "shared"})
     transfers: frozenset[str] = frozenset({"independent", "collective"})
     codecs: frozenset[str] = frozenset({"none"})
-    shuffles: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    shuffles: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
     compressors: frozenset[str] = frozenset()
-    codec_libraries: Mapping[str, str] = field(default_factory=dict)
+    codec_libraries: Mapping[str, str] = msgspec.field(default_factory=dict)
     byte_orders: frozenset[str] = frozenset({"native"})
     formatted: bool = True
     keeps_data: bool = True

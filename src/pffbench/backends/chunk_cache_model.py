@@ -20,12 +20,13 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.units import Size
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkCacheSettings:
+class ChunkCacheSettings(msgspec.Struct, frozen=True):
     """Settings of a dataset's chunk cache.
 
     Parameters
@@ -61,8 +62,7 @@ class ChunkCacheSettings:
 MATCHED_CHUNK_CACHE = ChunkCacheSettings(2**20, 521, 0.75)
 
 
-@dataclass(frozen=True, slots=True)
-class Chunking:
+class Chunking(msgspec.Struct, frozen=True):
     """Chunking of an array, and the cache that keeps chunks between calls.
 
     Parameters
@@ -112,8 +112,7 @@ class Chunking:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class StoredChunks:
+class StoredChunks(msgspec.Struct, frozen=True):
     """Size of an array's chunks on disk.
 
     Parameters
@@ -128,8 +127,7 @@ class StoredChunks:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkLoads:
+class ChunkLoads(msgspec.Struct, frozen=True):
     """Number of chunks that a library decodes and encodes in a sequence of calls.
 
     Parameters

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import MPI_CALL_LIMIT, Backend
@@ -51,8 +52,7 @@ COMPRESSORS = frozenset({"blosclz", "lz4", "lz4hc", "zlib", "zstd"})
 CODEC_LIBRARIES: Mapping[str, str] = dict.fromkeys(("blosc", "lz4", "zstd"), "hdf5plugin")
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(msgspec.Struct, frozen=True):
     """A filter of a dataset.
 
     Parameters

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from pffbench.parallel.decomposition import Box, Shape
 
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from pffbench.backends.chunk_cache_model import ChunkCacheSettings, StoredChunks
 
 
-@dataclass(frozen=True)
-class StoredAs:
+class StoredAs(msgspec.Struct, frozen=True):
     """Storage layout of an array, read from the file.
 
     Parameters
@@ -33,7 +33,7 @@ class StoredAs:
     chunks: Shape | None = None
     codec: str = "none"
     fill: str = "raw"
-    more: dict[str, str] = field(default_factory=dict)
+    more: dict[str, str] = msgspec.field(default_factory=dict)
 
     def __str__(self) -> str:
         chunks = "contiguous" if self.chunks is None else "×".join(map(str, self.chunks))
@@ -69,8 +69,7 @@ class Inspection:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
+class Touched(msgspec.Struct, frozen=True):
     """The parts of a file that hold a box, in whole units: pages of a contiguous array, or chunks.
 
     A library may move more (read-ahead, its own buffers) or less (elements picked out of a chunk,

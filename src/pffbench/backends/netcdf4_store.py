@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from pffbench.backends.netcdf4 import NetCdf4Options
 
 
-@dataclass(frozen=True, slots=True)
-class _Definition:
+class _Definition(msgspec.Struct, frozen=True):
     """Definition of a variable, as passed to the library.
 
     Parameters

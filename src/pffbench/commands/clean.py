@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.record.run_json import RunRecord
@@ -65,8 +66,7 @@ def _ending(found: list[StaleScratch], parent: str, removed: bool) -> Iterator[s
         yield f"{len(going)} of {len(found)} can go, {size}; nothing was removed: add --remove"
 
 
-@dataclass(frozen=True)
-class StaleScratch:
+class StaleScratch(msgspec.Struct, frozen=True):
     """A scratch directory, and whether it may be removed.
 
     Parameters

@@ -6,7 +6,6 @@ import argparse
 import gc
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +43,7 @@ _WIDTH = 160
 _JSON_VERSION = 1
 
 
-@dataclass(frozen=True)
-class PlannedRun:
+class PlannedRun(msgspec.Struct, frozen=True):
     """A plan with the facts of this machine that it is judged by.
 
     Parameters

@@ -12,10 +12,10 @@ Datasets"). The ratio is small because only the signs and exponents of such numb
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -30,8 +30,7 @@ Range = tuple[int, int]
 _COORDINATE_BITS = 21
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(msgspec.Struct, frozen=True):
     """Position of a range of indices on the lattice.
 
     Parameters

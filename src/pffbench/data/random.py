@@ -24,9 +24,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -103,8 +103,7 @@ def counters(state: int, count: int) -> npt.NDArray[np.uint64]:
 Index = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(msgspec.Struct, frozen=True):
     """A part of a box: `leading` x `groups` rows of equal columns.
 
     Parameters
@@ -123,8 +122,7 @@ class Piece:
     local: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Tiling:
+class Tiling(msgspec.Struct, frozen=True):
     """Decomposition of a box of an array into rows.
 
     Parameters

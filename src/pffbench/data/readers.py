@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from pffbench.data.base import Array
@@ -78,8 +78,7 @@ _FAILURES = (OSError, ValueError, KeyError, TypeError, RuntimeError)
 _LISTED = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(msgspec.Struct, frozen=True):
     """An opened variable.
 
     Parameters

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from pffbench.data.base import Array, Comparing, Source
@@ -16,8 +16,7 @@ from pffbench.data.random import check_box
 _BLOCK_BYTES = 2**19
 
 
-@dataclass(frozen=True)
-class Mismatch:
+class Mismatch(msgspec.Struct, frozen=True):
     """First difference of a box from its source.
 
     Parameters

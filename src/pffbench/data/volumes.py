@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -29,8 +29,7 @@ _PART = 32 * 1024
 WIDTH = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """The same rows and columns of consecutive planes.
 
     Parameters
@@ -126,8 +125,7 @@ Table = npt.NDArray[Any]
 Hashes = npt.NDArray[np.uint64]
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(msgspec.Struct, frozen=True):
     """Geometry of cells; lengths in elements of the last two axes.
 
     Parameters

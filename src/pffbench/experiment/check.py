@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+from msgspec.structs import replace
 
 from pffbench.backends.array_spec import Capabilities
 from pffbench.backends.registry import backend_class, missing_library
@@ -139,7 +138,7 @@ def _with_repetitions(experiment: Experiment, cases: Iterable[Case]) -> Experime
     if experiment.repetitions != "auto" or not staged:
         return experiment
     most = min(_STAGED_REPETITIONS, experiment.max_repetitions)
-    return msgspec.structs.replace(experiment, repetitions=most)
+    return replace(experiment, repetitions=most)
 
 
 def _together(cases: Iterable[Case]) -> list[Case]:
@@ -282,4 +281,4 @@ def _with_source(case: Case, where: str, files: _Files) -> Case:
             f"{where}.shape: {list(wanted)} has {len(wanted)} axes, the variable in {p.file} has "
             f"{len(source.shape)}: {list(source.shape)}"
         )
-    return replace(case, parameters=msgspec.structs.replace(p, **filled))
+    return replace(case, parameters=replace(p, **filled))

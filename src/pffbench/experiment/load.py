@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -148,8 +147,7 @@ def _check_amount(data: Any, name: str) -> None:
             stack += value
 
 
-@dataclass(frozen=True)
-class LoadedExperiment:
+class LoadedExperiment(msgspec.Struct, frozen=True):
     """An experiment and its cases, before the check for a number of ranks.
 
     Parameters

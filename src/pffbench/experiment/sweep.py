@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Case, Options, Parameters, Transfer, work_of
@@ -99,8 +99,7 @@ def _values(key: str, value: Any) -> list[Any]:
     return value
 
 
-@dataclass(frozen=True)
-class _Axis:
+class _Axis(msgspec.Struct, frozen=True):
     """Keys that advance together, and their values: one tuple per step."""
 
     keys: tuple[str, ...]
@@ -211,7 +210,7 @@ class _Sweep:
         found = converted(point, kind, self._where)
         if found.dtype is not None or found.source == "file":
             return found
-        return msgspec.structs.replace(found, dtype=default_dtype(found.source))
+        return replace(found, dtype=default_dtype(found.source))
 
     def _make_options(self, backend: str, place: _Place) -> Options:
         own = self._of_backend[backend].values(place)
@@ -280,5 +279,5 @@ def _formatted(case: Case) -> bool:
 
 def _roofline_of(work: Parameters) -> Case:
     backend = "posix" if work.layout == "file_per_process" else "mpiio"
-    raw = msgspec.structs.replace(work, backend=backend)
+    raw = replace(work, backend=backend)
     return Case(raw, backend_class(backend).options_type(), roofline=True)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import socket
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
+import msgspec
 import numpy as np
 
 from pffbench.parallel.single import mpi_of
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """The failure of the lowest rank that failed, and the number of ranks that failed."""
 
     phase: str
@@ -110,7 +108,7 @@ class Agreement:
             failure = Failure(
                 phase=phase,
                 rank=self._comm.rank,
-                host=socket.gethostname(),
+                host=os.uname().nodename,
                 error=f"{type(error).__name__}: {error}",
                 traceback="".join(traceback.format_exception(error)),
                 ranks_failed=ranks_failed,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from statistics import median
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from pffbench.parallel.agreement import Agreement
 from pffbench.parallel.collectives import largest
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 Clock = Literal["own", "synced"]
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseTime:
+class PhaseTime(msgspec.Struct, frozen=True):
     """One rank's time in one phase of one repetition.
 
     Parameters
@@ -215,8 +214,7 @@ class _Phase:
         )
 
 
-@dataclass(frozen=True)
-class Floor:
+class Floor(msgspec.Struct, frozen=True):
     """The time of an empty phase: the overhead of the harness on this machine.
 
     Parameters
@@ -234,6 +232,8 @@ class Floor:
     @classmethod
     def median_of(cls, floors: Sequence[Floor]) -> Floor:
         """Return the median of floors measured at different times."""
+        from statistics import median  # needed on rank 0 only
+
         return cls(
             median(floor.own for floor in floors),
             median(floor.synced for floor in floors),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
+
+import msgspec
 
 Shape = tuple[int, ...]
 Decomposition = Literal["slab", "pencil", "block"]
@@ -16,8 +17,7 @@ Distribution = Literal["block", "balanced"]
 _REMEMBERED = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(msgspec.Struct, frozen=True):
     """A rectangular part of an array, or every n-th element of one (in HDF5 words: a hyperslab).
 
     Parameters

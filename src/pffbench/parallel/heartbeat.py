@@ -17,8 +17,8 @@ import struct
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pffbench.proc import PROC, kernel_text, number_ranges, process_fields
 
@@ -35,8 +35,7 @@ _ASKED_AT = _FAILED_AT + _FAILED.size
 SLOT = 1024
 
 
-@dataclass(frozen=True)
-class Lease:
+class Lease(NamedTuple):
     """The lease of one rank, as last written.
 
     Parameters

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import socket
+import os
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
 
 from pffbench.parallel.single import mpi_of
 
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=Hashable)
 
 
-@dataclass(frozen=True)
-class Topology:
+class Topology(msgspec.Struct, frozen=True, dict=True):
     """The ranks of a job and the nodes that they run on; equal on all ranks.
 
     Parameters
@@ -68,8 +68,7 @@ class Topology:
         return self.partners[rank]
 
 
-@dataclass(frozen=True)
-class Team:
+class Team(msgspec.Struct, frozen=True):
     """A job's communicator with that of this rank's node.
 
     Parameters
@@ -84,14 +83,14 @@ class Team:
 
     comm: MPI.Intracomm
     node: MPI.Comm
-    topology: Topology = field(repr=False)
+    topology: Topology
 
     @classmethod
     def of(cls, comm: MPI.Intracomm) -> Team:
         """Find which ranks share a node; collective."""
         node = comm.Split_type(mpi_of(comm).COMM_TYPE_SHARED, key=comm.rank)
         leader = node.bcast(comm.rank, root=0)
-        placed = comm.allgather((socket.gethostname(), leader))
+        placed = comm.allgather((os.uname().nodename, leader))
         numbers = {lead: i for i, lead in enumerate(sorted({lead for _, lead in placed}))}
         topology = Topology(
             hosts=tuple(host for host, _ in placed),

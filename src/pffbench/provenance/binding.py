@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import socket
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,7 +28,7 @@ def rank_facts() -> Facts:
     cores = os.sched_getaffinity(0)
     cgroup = kernel_text(PROC / "self/cgroup") or ""
     return {
-        "host": socket.gethostname(),
+        "host": os.uname().nodename,
         "pid": os.getpid(),
         "affinity": number_ranges(cores),
         "cpus": len(cores),

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pffbench.parallel.single import lack_of_mpi
 from pffbench.provenance.facts import Facts
 from pffbench.provenance.mpiio import mpi_io_facts
@@ -89,7 +91,7 @@ def job_facts(
     return {
         "software": software_facts(dict.fromkeys(used)),
         "mpi_io": _mpi_io(comm, scratch),
-        "filesystem": vars(filesystem(scratch)),
+        "filesystem": msgspec.structs.asdict(filesystem(scratch)),
         "environment": environment_facts(os.environ, personal=personal),
         "slurm": slurm_facts(os.environ, personal=personal),
         "spack": spack_facts(find_environment(os.environ, Path(sys.prefix))),

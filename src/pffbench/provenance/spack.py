@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from pffbench.provenance.facts import Fact, Facts
 
@@ -20,8 +21,7 @@ _OWN_DIRECTORY = ".spack-env"
 _LOCK = "spack.lock"
 
 
-@dataclass(frozen=True)
-class Environment:
+class Environment(msgspec.Struct, frozen=True):
     """A Spack environment.
 
     Parameters

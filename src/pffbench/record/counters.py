@@ -7,8 +7,9 @@ import io
 import math
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from pffbench.record.gather import Count
 from pffbench.record.plausible import whole_number
@@ -20,8 +21,7 @@ COLUMNS = ("case", "repetition", "warmup", "phase", "counter", "total", "largest
 NAME = "counters.csv"
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(msgspec.Struct, frozen=True):
     """One count of a phase: a row of `counters.csv`.
 
     Parameters

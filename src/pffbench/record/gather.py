@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from pffbench.backends.base import StoredAs
@@ -34,8 +34,7 @@ Matrix = np.ndarray[Any, Any]
 Counts = Mapping[tuple[str, str], tuple[float, float]]
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(msgspec.Struct, frozen=True):
     """One counter of a phase, over all ranks.
 
     Parameters
@@ -52,8 +51,7 @@ class Count:
     largest: float
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(msgspec.Struct, frozen=True):
     """The state of a rank's node during a repetition.
 
     Parameters
@@ -87,8 +85,7 @@ class Conditions:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(msgspec.Struct, frozen=True):
     """The state of the nodes during a repetition; for each quantity, that of the worst node.
 
     Parameters
@@ -140,8 +137,7 @@ class Machine:
         )
 
 
-@dataclass(frozen=True)
-class GatheredRepetition:
+class GatheredRepetition(msgspec.Struct, frozen=True):
     """One repetition of a case, gathered from all ranks on rank 0.
 
     Parameters
@@ -316,8 +312,7 @@ _OF_A_RANK = 3
 _OF_ALL = 30
 
 
-@dataclass(frozen=True, slots=True)
-class RankReports:
+class RankReports(msgspec.Struct, frozen=True):
     """Merged text reports of some neighbouring ranks.
 
     Parameters
@@ -336,8 +331,8 @@ class RankReports:
 
     mismatches: tuple[str, ...] = ()
     unsaid: int = 0
-    facts: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    counts: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+    facts: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
+    counts: Mapping[tuple[str, str], tuple[float, float]] = msgspec.field(default_factory=dict)
     remarks: tuple[str, ...] = ()
 
     @classmethod

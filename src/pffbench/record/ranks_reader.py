@@ -20,11 +20,11 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 import pffbench
@@ -53,8 +53,7 @@ _SECONDS, _BYTES = 60, 1e6
 _LONGEST_LINE = 2**24
 
 
-@dataclass(frozen=True)
-class CaseTimes:
+class CaseTimes(msgspec.Struct, frozen=True):
     """Times of one case in the file.
 
     Parameters

@@ -12,7 +12,6 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -70,11 +69,10 @@ def readable(*directories: str | Path) -> Iterator[None]:
         ) from error
 
 
-@dataclass
-class RunRecord:
+class RunRecord(msgspec.Struct):
     """The contents of `run.json`.
 
-    Parameters
+    Attributes
     ----------
     run_id : str
         Identifies the run; the marker of its scratch directory contains it too.
@@ -129,18 +127,18 @@ class RunRecord:
     schema_version: int = SCHEMA_VERSION
     status: str = "running"
     valid: bool | None = None
-    reasons: list[str] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
+    reasons: list[str] = msgspec.field(default_factory=list)
+    remarks: list[str] = msgspec.field(default_factory=list)
     finished: str | None = None
-    resumed: list[str] = field(default_factory=list)
+    resumed: list[str] = msgspec.field(default_factory=list)
     stage: str = "all"
-    wrote_on: list[str] = field(default_factory=list)
+    wrote_on: list[str] = msgspec.field(default_factory=list)
     reading: dict[str, Any] | None = None
     imported: str | None = None
     experiment_digest: str | None = None
     clock: str = "own"
-    stops: list[str] = field(default_factory=list)
-    limits: list[str] = field(default_factory=list)
+    stops: list[str] = msgspec.field(default_factory=list)
+    limits: list[str] = msgspec.field(default_factory=list)
 
     @property
     def last_written(self) -> dict[str, str]:
@@ -158,9 +156,9 @@ class RunRecord:
 
     def save(self, directory: str | Path) -> None:
         """Replace `run.json` atomically: either the old or the new record remains."""
-        text = _json_of(vars(self))
+        text = _json_of(msgspec.structs.asdict(self))
         if "\\ud" in text:  # bytes that are not UTF-8, which readers would reject
-            text = _json_of(escaped(vars(self)))
+            text = _json_of(escaped(msgspec.structs.asdict(self)))
         write_replacing(Path(directory) / "run.json", text + "\n", durable=True)
 
     @classmethod

@@ -7,7 +7,6 @@ import io
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, get_type_hints
 
@@ -413,8 +412,7 @@ def _samples(
 Repetitions = frozenset[tuple[str, int]]
 
 
-@dataclass(frozen=True)
-class CompletedRepetitions:
+class CompletedRepetitions(msgspec.Struct, frozen=True):
     """The completed repetitions of a table of samples.
 
     Parameters

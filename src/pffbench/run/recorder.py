@@ -8,13 +8,13 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import asdict
 
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Stage
@@ -120,7 +120,7 @@ def _case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
             *kind(case.options, case.parameters.settings).notes(),
             *workload(case.parameters.workload).notes(case.parameters),
         ),
-        "cost": msgspec.structs.asdict(cost),
+        "cost": asdict(cost),
         "counts_reads": _counts_reads(case, there),
         # File systems without a block device of their own have the major number 0; their
         # fetches are counted for no process.

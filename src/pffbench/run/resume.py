@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from pffbench.backends.registry import installed
 from pffbench.case import Stage
@@ -20,8 +21,7 @@ _PROGRAMS = ("python", "pffbench")
 _PLACES = frozenset({"imported", "path", "error", "spack_hash", "blosc_threads"})
 
 
-@dataclass(frozen=True)
-class Resumed:
+class Resumed(msgspec.Struct, frozen=True):
     """A run to be resumed.
 
     Parameters

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pffbench.errors import (
     INTERRUPTED,
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
     from pffbench.run.recorder import Recorder
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(msgspec.Struct, frozen=True):
     """A checked run, with its scratch and results directories created."""
 
     team: Team

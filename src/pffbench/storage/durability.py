@@ -13,10 +13,11 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+
+import msgspec
 
 from pffbench.proc import PROC, labelled_bytes
 from pffbench.storage.filesystem import filesystem
@@ -166,8 +167,7 @@ _POLL = 0.01
 _NO_PROGRESS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(msgspec.Struct, frozen=True):
     """State of a node's dirty pages at the start of a repetition.
 
     Parameters

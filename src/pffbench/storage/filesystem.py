@@ -7,8 +7,9 @@ import os
 import re
 import resource
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from pffbench.errors import UserError
 from pffbench.tools import run_tool
@@ -25,8 +26,7 @@ _ADMIN_DIRECTORIES = "/usr/lpp/mmfs/bin:/opt/beegfs/sbin"  # seldom on a user's 
 _STRIPING_CHARACTERS = 2000
 
 
-@dataclass(frozen=True)
-class FileSystem:
+class FileSystem(msgspec.Struct, frozen=True):
     """The file system that holds a path.
 
     Attributes
@@ -65,8 +65,7 @@ class FileSystem:
     striping: str | None
 
 
-@dataclass(frozen=True)
-class Mount:
+class Mount(msgspec.Struct, frozen=True):
     """One line of /proc/self/mountinfo."""
 
     number: int
@@ -265,8 +264,7 @@ def real_type(kernel_type: str, device: str) -> str:
 _UNIT = 1024
 
 
-@dataclass(frozen=True)
-class Quota:
+class Quota(msgspec.Struct, frozen=True):
     """The remainder of a quota.
 
     Parameters

@@ -11,12 +11,12 @@ import json
 import os
 import re
 import shutil
-import socket
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
+
+import msgspec
 
 from pffbench.proc import PROC, kernel_text, process_fields
 from pffbench.regular_files import read_regular
@@ -34,8 +34,7 @@ _LARGEST_PID = 2**22
 _JOB = re.compile(r"([0-9A-Za-z][0-9A-Za-z_.+\[\]-]{0,63})?")
 
 
-@dataclass(frozen=True)
-class ProcessStatus:
+class ProcessStatus(msgspec.Struct, frozen=True):
     """Whether a process has ended.
 
     Parameters
@@ -50,8 +49,7 @@ class ProcessStatus:
     why: str
 
 
-@dataclass(frozen=True)
-class OwnerProcess:
+class OwnerProcess(msgspec.Struct, frozen=True):
     """A process, identified so that it is recognisable also after it has ended.
 
     Parameters
@@ -83,7 +81,7 @@ class OwnerProcess:
     def me(cls) -> OwnerProcess:
         """Return this process."""
         return cls(
-            host=socket.gethostname(),
+            host=os.uname().nodename,
             user=_user(),
             pid=os.getpid(),
             date=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -104,7 +102,7 @@ class OwnerProcess:
             They do not name a process.
         """
         try:
-            named = {name: str(facts.get(name, "")) for name in cls.__dataclass_fields__}
+            named = {name: str(facts.get(name, "")) for name in cls.__struct_fields__}
             required = {name: str(facts[name]) for name in ("host", "user", "date")}
             pid = int(str(facts["pid"]))
         except (KeyError, ValueError) as error:
@@ -116,7 +114,7 @@ class OwnerProcess:
 
     def facts(self) -> dict[str, Any]:
         """Return the facts to be recorded."""
-        return asdict(self)
+        return msgspec.structs.asdict(self)
 
     def __str__(self) -> str:
         job = f", job {self.job}" if self.job else ""
@@ -131,7 +129,7 @@ class OwnerProcess:
             return self._fate_of_job()
         if here:
             return ProcessStatus("unknown", "it is in another container of this machine")
-        if self.boot and self.host == socket.gethostname():
+        if self.boot and self.host == os.uname().nodename:
             return ProcessStatus("ended", f"{self.host} has been started anew since")
         return ProcessStatus("unknown", f"it ran on {self.host}, which cannot be asked from here")
 
@@ -224,8 +222,7 @@ JOB_PREFIX = "pffbench-job-"
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(frozen=True)
-class Leftover:
+class Leftover(msgspec.Struct, frozen=True):
     """A scratch directory of some run, with the contents of its marker.
 
     Parameters

@@ -16,9 +16,9 @@ import os
 import shutil
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from pffbench.case import CacheState
@@ -32,8 +32,7 @@ _PROT_NONE = 0  # mincore needs a mapping, not the permission to read it
 _MAP_FAILED = ctypes.c_void_p(-1).value
 
 
-@dataclass(frozen=True)
-class Residency:
+class Residency(msgspec.Struct, frozen=True):
     """Resident pages of files in the page cache of this node.
 
     Attributes
@@ -185,8 +184,7 @@ DROPPED_BELOW = 0.01
 WARM_ABOVE = 0.99
 
 
-@dataclass(frozen=True)
-class CacheProof:
+class CacheProof(msgspec.Struct, frozen=True):
     """The state of the page cache directly before reading; equal on all ranks.
 
     Parameters
@@ -323,8 +321,7 @@ def _measured(team: Team, files: list[str], to_read: AbstractSet[str]) -> _Held:
     return held
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(msgspec.Struct, frozen=True):
     """Page counts of some ranks, combined pairwise.
 
     Parameters

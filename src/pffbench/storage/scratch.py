@@ -13,8 +13,9 @@ import shutil
 import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from pffbench.errors import UserError
 from pffbench.storage.filesystem import check_parent
@@ -25,8 +26,7 @@ _DEFAULT_PARENT = "pffbench-scratch"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-@dataclass(frozen=True)
-class Scratch:
+class Scratch(msgspec.Struct, frozen=True):
     """The scratch directory of one run.
 
     Attributes

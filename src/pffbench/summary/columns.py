@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
+
+import msgspec
 
 from pffbench.phases import MOVING, WAITING
 from pffbench.record.run_json import RunRecord
@@ -34,8 +35,7 @@ Part = Literal["case", "write", "update", "read"]
 _NO_LIMIT = 1.1
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """A column of the table of a comparison.
 
     Parameters
@@ -109,8 +109,7 @@ _PARTS: tuple[Part, ...] = ("write", "update", "read")
 _OPENING: dict[Part, str] = {"write": "define", "read": "open_array"}
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(msgspec.Struct, frozen=True):
     """A unit of time for a column of totals."""
 
     name: str

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 
 from pffbench.summary.inference import (
@@ -75,8 +75,7 @@ def reason_out(entry: Entry) -> str:
     return " ".join(text.split())
 
 
-@dataclass(frozen=True)
-class Absence:
+class Absence(msgspec.Struct, frozen=True):
     """A format missing from the comparison, since all of its cases are excluded.
 
     Parameters
@@ -98,8 +97,7 @@ class Absence:
 Standing = Literal["slower", "equal", "undecided"]
 
 
-@dataclass(frozen=True)
-class Contender:
+class Contender(msgspec.Struct, frozen=True):
     """A contender compared with the fastest one of a comparison.
 
     Parameters
@@ -126,8 +124,7 @@ class Contender:
     open_cases: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """The result of a comparison in one total.
 
     Parameters
@@ -157,7 +154,7 @@ class Answer:
     others: tuple[Contender, ...]
     too_short: bool = False
     running: tuple[str, ...] = ()
-    ratios: Mapping[str, Ratio] = field(default_factory=dict)
+    ratios: Mapping[str, Ratio] = msgspec.field(default_factory=dict)
 
     @property
     def decided(self) -> bool:
@@ -173,8 +170,7 @@ class Answer:
         return (self.name, *(o.name for o in self.others if o.standing == "equal"))
 
 
-@dataclass(frozen=True)
-class Design:
+class Design(msgspec.Struct, frozen=True):
     """The design of a run: its looks and margin.
 
     Parameters
@@ -232,8 +228,7 @@ def undecided_cases(found: Iterable[Answer]) -> set[str]:
     return {case for answer in found if not answer.decided for case in answer.running}
 
 
-@dataclass(frozen=True)
-class _Contest:
+class _Contest(msgspec.Struct, frozen=True):
     """A comparison in one total: its contenders, each with its cases."""
 
     total: str

@@ -24,9 +24,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from pffbench.experiment.schema import FIRST_LOOK
 from pffbench.summary.dependence import variance_inflation
@@ -59,8 +60,7 @@ def planned_looks(most: int, fewest: int = LOOKS[0]) -> tuple[int, ...]:
     return (*(n for n in LOOKS if fewest <= n < most), most)
 
 
-@dataclass(frozen=True)
-class ComparisonTable:
+class ComparisonTable(msgspec.Struct, frozen=True):
     """Ways that do the same work, and the pairs to be compared.
 
     Parameters
@@ -76,8 +76,7 @@ class ComparisonTable:
     pairs: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """The decision on a pair of ways.
 
     Parameters
@@ -184,8 +183,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-@dataclass(frozen=True, slots=True)
-class _Blocks:
+class _Blocks(msgspec.Struct, frozen=True):
     """The blocks by which two ways are compared: their common blocks, each in its order.
 
     Ways of two runs have no common block; all their repetitions are compared.

@@ -9,10 +9,11 @@ are controls: those of the first run are shown, and the times of the others reve
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from msgspec.structs import replace
 
 from pffbench.errors import UserError
 from pffbench.record.run_json import RunRecord

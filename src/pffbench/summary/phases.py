@@ -6,8 +6,8 @@ import math
 import mmap
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from pffbench.phases import MOVING, TOTALS
@@ -19,8 +19,7 @@ from pffbench.summary.statistics import Caveat, Spread, spread, warnings_for
 MUCH_FAULTED = 0.5
 
 
-@dataclass(frozen=True)
-class PhaseSummary:
+class PhaseSummary(msgspec.Struct, frozen=True):
     """One phase, or sum of phases, of one case over the repetitions that count.
 
     Parameters
@@ -179,8 +178,7 @@ def _page_faults(part: float) -> Caveat:
     return Caveat("page_faults", text)
 
 
-@dataclass(frozen=True)
-class RankSpread:
+class RankSpread(msgspec.Struct, frozen=True):
     """The spread of the ranks in one phase of one case, over the repetitions that count.
 
     Parameters

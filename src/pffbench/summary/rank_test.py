@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
 
+import msgspec
 import numpy as np
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
@@ -34,8 +34,7 @@ _EXACT = 2500
 NORMAL = NormalDist()
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
+class Ratio(msgspec.Struct, frozen=True):
     """The ratio of the times of two ways, with its uncertainty.
 
     Parameters

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 
+import msgspec
 import numpy as np
 
 from pffbench.record.samples import Sample
@@ -29,8 +29,7 @@ _NORMAL = NormalDist()
 _MOST_EXACT = 500
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(msgspec.Struct, frozen=True):
     """The distribution of one quantity over repetitions.
 
     Parameters
@@ -120,8 +119,7 @@ def _depth(n: int, inflation: float) -> tuple[int, float]:
     return depth, 0.0
 
 
-@dataclass(frozen=True)
-class Caveat:
+class Caveat(msgspec.Struct, frozen=True):
     """A caveat about a number, as a value that is stored with it.
 
     Parameters
@@ -184,8 +182,7 @@ BUSY = 0.15
 _JUDGED = 0.2
 
 
-@dataclass(frozen=True)
-class LoadSummary:
+class LoadSummary(msgspec.Struct, frozen=True):
     """The state of the machine over the blocks of repetitions that count.
 
     Parameters

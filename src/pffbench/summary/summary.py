@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from pffbench.parallel.clock import RESOLUTION
 from pffbench.phases import MOVING, TOTALS
@@ -38,8 +39,7 @@ from pffbench.summary.statistics import LoadSummary, load_summary
 __all__ = ["CaseSummary", "PhaseSummary", "Summary", "summarise"]
 
 
-@dataclass(frozen=True)
-class CaseSummary:
+class CaseSummary(msgspec.Struct, frozen=True):
     """One case: its properties and the summaries of its phases.
 
     Parameters
@@ -86,17 +86,16 @@ class CaseSummary:
     peak_memory: int
     phases: Mapping[str, PhaseSummary]
     read_bytes: int = 0
-    counts: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    counts: Mapping[tuple[str, str], float] = msgspec.field(default_factory=dict)
     run: str = ""
     invalid: str = ""
     repetitions: int = 0
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(msgspec.Struct, frozen=True):
     """The summary of a run.
 
-    Parameters
+    Attributes
     ----------
     record : RunRecord
         Contents of `run.json`.
@@ -116,7 +115,7 @@ class Summary:
     groups: Mapping[str, Sequence[CaseSummary]]
     gaps: tuple[str, ...] = ()
     answers: tuple[Answer, ...] = ()
-    load: LoadSummary = field(default_factory=LoadSummary)
+    load: LoadSummary = msgspec.field(default_factory=LoadSummary)
     absent: tuple[Absence, ...] = ()
 
     @property

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from pffbench.versioning.history import COLUMNS, Edit, Shape, Table, Values, Version
@@ -164,8 +165,7 @@ class KeepingChunks(FolderWriter):
         return begin
 
 
-@dataclass(frozen=True)
-class _Found:
+class _Found(msgspec.Struct, frozen=True):
     """A column of a version, with the places of its chunks."""
 
     pool: Column

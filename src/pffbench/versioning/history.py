@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -31,8 +32,7 @@ _KEYS = 1_000_000
 _RECENT = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(msgspec.Struct, frozen=True):
     """One assignment: a column is resized, then a box of it is written.
 
     Parameters
@@ -58,8 +58,7 @@ class Edit:
         return tuple(slice(s, s + n) for s, n in zip(self.start, self.data.shape, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(msgspec.Struct, frozen=True):
     """Changes to the rows of the table; with two axes, its columns are not counted.
 
     Parameters
@@ -81,8 +80,7 @@ class Rows:
         return self.inserted - self.deleted + self.appended
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(msgspec.Struct, frozen=True):
     """A version: its edits and its table.
 
     Parameters
@@ -118,8 +116,7 @@ class Version:
         return sum(column.nbytes for column in self.table.values())
 
 
-@dataclass(frozen=True)
-class History:
+class History(msgspec.Struct, frozen=True):
     """A sequence of versions.
 
     Parameters
@@ -299,8 +296,7 @@ Probabilities = Literal["as_described", "as_published"]
 Placement = Literal["uniform", "recent"]
 
 
-@dataclass(frozen=True)
-class Chances:
+class Chances(msgspec.Struct, frozen=True):
     """Probability of each kind of event in a version, 0 to 1.
 
     Parameters
@@ -322,8 +318,7 @@ class Chances:
 PUBLISHED = Chances(0.01, 0.01, 0.01, in_first=True)
 
 
-@dataclass(frozen=True)
-class HistoryKind:
+class HistoryKind(msgspec.Struct, frozen=True):
     """A kind of history.
 
     Parameters

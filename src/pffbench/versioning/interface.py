@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Literal
+
+import msgspec
 
 from pffbench.backends.inspection import StoredAs
 from pffbench.case import Options
@@ -31,8 +32,7 @@ from pffbench.versioning.history import (
 Call = Callable[[], Any]
 
 
-@dataclass(frozen=True)
-class ColumnStorage:
+class ColumnStorage(msgspec.Struct, frozen=True):
     """Storage of columns.
 
     Parameters
@@ -54,8 +54,7 @@ class ColumnStorage:
         return (self.chunk,) * axes
 
 
-@dataclass(frozen=True)
-class StoredSize:
+class StoredSize(msgspec.Struct, frozen=True):
     """Contents of a closed store.
 
     Parameters

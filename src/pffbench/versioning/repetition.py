@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING, cast
 
+import msgspec
 import numpy as np
 
 from pffbench.backends.base import Store
@@ -121,8 +121,7 @@ def _put_all(repetition: Repetition, store: VersionWriter) -> Tally:
     return tally
 
 
-@dataclass(frozen=True)
-class _Target:
+class _Target(msgspec.Struct, frozen=True):
     """Versions that are read, and the phases of reading them.
 
     Parameters
@@ -271,7 +270,7 @@ class Tally:
                 f"{self._length + rows.gained}"
             )
         self._length = version.length
-        for name in Rows.__dataclass_fields__:
+        for name in Rows.__struct_fields__:
             self._sums[name] = self._sums.get(name, 0) + getattr(rows, name)
         self._sums["edits"] = self._sums.get("edits", 0) + len(version.edits)
         chunks = self._storage.chunks

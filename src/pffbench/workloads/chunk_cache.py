@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from itertools import islice
 from math import prod
 from typing import ClassVar, Literal
 
-import msgspec
+from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec, ByteOrder
 from pffbench.backends.base import Backend, Cuts
@@ -97,7 +96,7 @@ class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cac
         Datasets that the program leaves unchanged are treated like the others: they are read in the
         same boxes.
         """
-        return msgspec.structs.replace(
+        return replace(
             self,
             transfer=self.transfer_of_reads,
             chunks=self.repack_chunks or self.chunks,
@@ -172,7 +171,7 @@ class ChunkCache(Workload):
 
     def kinds(self, parameters: ChunkCacheParameters, ranks: int) -> list[ArraySpec]:
         if parameters.layout != "own":
-            return self.arrays(msgspec.structs.replace(parameters, datasets=1), ranks, 0)
+            return self.arrays(replace(parameters, datasets=1), ranks, 0)
         # The first ranks may have a granule more than the last ones.
         at_ends = {rank: _region(parameters, ranks, rank) for rank in (0, ranks - 1)}
         regions = {region.shape: region for region in at_ends.values() if region.size}
@@ -367,7 +366,7 @@ def _as_read(repetition: Repetition) -> Repetition:
 def _repack(repetition: Repetition, anew: Repetition) -> set[str]:
     p, team = _parameters(repetition), repetition.team
     if p.repack_with == "library":
-        granules = msgspec.structs.replace(p, chunks=p.shape, write="chunks")
+        granules = replace(p, chunks=p.shape, write="chunks")
         copies = repetition.workload.writes(granules, team.size, team.rank)
         written = repack_by_library(repetition, anew, copies)
     else:

@@ -9,6 +9,7 @@ from math import prod
 from typing import Annotated
 
 import msgspec
+from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Cuts
@@ -189,7 +190,7 @@ class Hyperslab(Workload):
     def kinds(self, parameters: HyperslabParameters, ranks: int) -> list[ArraySpec]:
         p = parameters
         if p.layout == "shared":
-            return self.arrays(msgspec.structs.replace(p, arrays=1), ranks, 0)
+            return self.arrays(replace(p, arrays=1), ranks, 0)
         shapes: Iterable[Shape] = [self._first_part(p, ranks)]
         if p.layout == "own":
             shapes = product(*(dict.fromkeys(axis) for axis in self._lengths(p, ranks)))

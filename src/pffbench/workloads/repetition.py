@@ -6,9 +6,9 @@ import math
 import mmap
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from pffbench.backends.base import Backend, Buffer, Store, StoredAs
@@ -64,18 +64,17 @@ def _aligned(nbytes: int) -> Buffer:
     return memory[begin : begin + nbytes]
 
 
-@dataclass
-class Observed:
+class Observed(msgspec.Struct):
     """Observations of one rank in one repetition, other than times."""
 
-    mismatches: list[Mismatch] = field(default_factory=list)
+    mismatches: list[Mismatch] = msgspec.field(default_factory=list)
     verified_bytes: int = 0
     cache: CacheProof | None = None
     disk: DiskUsage | None = None
     stored_as: StoredAs | None = None
-    facts: dict[str, str] = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)
-    counts: dict[tuple[str, str], float] = field(default_factory=dict)
+    facts: dict[str, str] = msgspec.field(default_factory=dict)
+    remarks: list[str] = msgspec.field(default_factory=list)
+    counts: dict[tuple[str, str], float] = msgspec.field(default_factory=dict)
     #: How often everything was read; the times of reading are sums over that.
     reads: int = 1
     #: Bytes that the kernel delivered to this process, and fetched from a device for it, while it
@@ -90,16 +89,14 @@ class Observed:
         self.counts[phase, what] = self.counts.get((phase, what), 0.0) + amount
 
 
-@dataclass(frozen=True, slots=True)
-class ShortTransfer:
+class ShortTransfer(msgspec.Struct, frozen=True):
     """A call that moved fewer bytes than requested: its phase and its message."""
 
     phase: str
     told: str
 
 
-@dataclass(frozen=True)
-class Repetition:
+class Repetition(msgspec.Struct, frozen=True):
     """Resources and observations of one repetition of a case on one rank.
 
     Parameters
@@ -154,14 +151,14 @@ class Repetition:
     drop_hook: str | None = None
     inspect: bool = True
     stage: Stage = "all"
-    room: TransferBuffer = field(default_factory=TransferBuffer)
-    peak: PeakMemory = field(default_factory=PeakMemory)
+    room: TransferBuffer = msgspec.field(default_factory=TransferBuffer)
+    peak: PeakMemory = msgspec.field(default_factory=PeakMemory)
     reads: int = 1
-    blocks: Counter[int] = field(default_factory=Counter)
+    blocks: Counter[int] = msgspec.field(default_factory=Counter)
     label: str = ""
-    observed: Observed = field(default_factory=Observed)
-    open_stores: list[Store] = field(default_factory=list)
-    short: list[ShortTransfer] = field(default_factory=list)
+    observed: Observed = msgspec.field(default_factory=Observed)
+    open_stores: list[Store] = msgspec.field(default_factory=list)
+    short: list[ShortTransfer] = msgspec.field(default_factory=list)
 
     @property
     def alone(self) -> bool:

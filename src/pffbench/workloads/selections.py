@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -157,8 +157,7 @@ def box_starts(shape: Shape, box: Shape, position: Position, count: int, seed: i
     ]
 
 
-@dataclass(frozen=True)
-class CountReadAmplification:
+class CountReadAmplification(msgspec.Struct, frozen=True):
     """Counts runs or chunks, and the bytes of pages or chunks, where the experiment counts.
 
     The counts are derived from the storage layout, so they do not depend on the state of the page

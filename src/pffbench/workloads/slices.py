@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Cuts
@@ -151,7 +151,7 @@ class Slices(Workload):
         """Run the stages, reading by another transfer if requested."""
         p = repetition.case.parameters
         transfer = p.transfer_of_reads
-        as_read = replace(repetition.case, parameters=msgspec.structs.replace(p, transfer=transfer))
+        as_read = replace(repetition.case, parameters=replace(p, transfer=transfer))
         reading = replace(repetition, case=as_read)
         run_stages(
             repetition,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call
@@ -18,8 +20,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(msgspec.Struct, frozen=True):
     """A box moved by one call, with its part of the buffer."""
 
     spec: ArraySpec
@@ -142,8 +143,7 @@ def amount(pieces: Sequence[Transfer]) -> tuple[int, int]:
     return nbytes, sum(1 for piece in pieces if piece.memory.size)
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(msgspec.Struct, frozen=True):
     """One call of a rank: a box of an array, written or read."""
 
     spec: ArraySpec
@@ -155,8 +155,7 @@ class Access:
         return self.box.size * self.spec.itemsize
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(msgspec.Struct, frozen=True):
     """Arrays that are defined, or opened, together, and this rank's accesses to them.
 
     Parameters
@@ -176,8 +175,7 @@ class Round:
         return sum(access.nbytes for access in self.accesses)
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True):
     """The accesses of one phase: a round, or a part of one that does not fit in memory.
 
     Parameters

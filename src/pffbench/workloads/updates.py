@@ -13,12 +13,12 @@ then read from the device first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Annotated, ClassVar, Literal, cast
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Backend, Cuts

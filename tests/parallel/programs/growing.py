@@ -1,9 +1,9 @@
 """Let one rank fail to find an array that has grown, before another one grows; say how it ended."""
 
 import sys
-from dataclasses import replace
 
 from mpi4py import MPI
+from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.registry import backend_class

@@ -6,7 +6,6 @@ import math
 import mmap
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from os import pwrite
 from typing import ClassVar, Literal, cast
 
@@ -120,8 +119,7 @@ class RawInspection(Inspection):
         return StoredAs(more=more | ({"header": str(header)} if header else {}))
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
+class Runs(msgspec.Struct, frozen=True):
     """The runs of a file that make up a box: equally long, in the order of the file.
 
     Parameters
@@ -147,8 +145,7 @@ class Runs:
         return Touched("runs", len(self.offsets), pages * page)
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(msgspec.Struct, frozen=True):
     """One copy of an array in a raw file.
 
     Parameters

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Cuts
@@ -167,8 +169,7 @@ def configured_name(name: str, told: Mapping[str, Any]) -> str:
 DESCRIPTIONS = frozenset({"zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"})
 
 
-@dataclass(frozen=True)
-class ZarrFiles:
+class ZarrFiles(msgspec.Struct, frozen=True):
     """Files that hold the chunks of an array in a directory.
 
     Parameters
