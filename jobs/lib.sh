@@ -195,7 +195,7 @@ read_written() {
 
 # launch DIR NODES ARG…: start the program, and look what became of the run.
 launch() {
-    local dir=$1 nodes=$2 status=0 begun drop_hook=${PFFBENCH_DROP_HOOK:-$SITE_DROP_HOOK}
+    local dir=$1 nodes=$2 status=0 begun tries drop_hook=${PFFBENCH_DROP_HOOK:-$SITE_DROP_HOOK}
     local -a extra command
     shift 2
     if [[ -n $ENDED_BY_SLURM ]]; then exit 3; fi
@@ -212,14 +212,16 @@ launch() {
         ${drop_hook:+--drop-hook "$drop_hook"} "$@")
     say "command: ${command[*]@Q}"
     step "${command[@]}" || status=$?
-    if never_began "$dir" "$begun" "$status"; then
+    # Each start of this job that a power cut ended may have left a socket for its step, under the number of a step of this one.
+    for ((tries = ${SLURM_RESTART_COUNT:-0} > 1 ? SLURM_RESTART_COUNT : 1; tries > 0; tries--)); do
+        if ! never_began "$dir" "$begun" "$status"; then break; fi
         say "the run did not begin: srun ended with $status before any rank had recorded a start; once more in 5 s"
         step sleep 5 || true # Slurm may end it too
         if [[ -n $ENDED_BY_SLURM ]]; then exit 3; fi
         put_aside "$dir"
         status=0
         step "${command[@]}" || status=$?
-    fi
+    done
     settle "$dir" "$status"
 }
 

@@ -75,6 +75,23 @@ def check_results(directory):
         _results_validator().validate(json.loads(path.read_text()))
 
 
+@cache
+def _launcher_version():
+    (program, *_) = mpiexec(1)
+    return subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+
+
+def with_open_mpi():
+    """Whether the tests run with Open MPI."""
+    return "Open MPI" in _launcher_version() or "OpenRTE" in _launcher_version()
+
+
+def only_with_open_mpi(why="this is of Open MPI alone"):
+    """Skip a test of what other MPI libraries do not do."""
+    if not with_open_mpi():
+        pytest.skip(f"{why}, and the tests run with another MPI")
+
+
 @dataclass(frozen=True)
 class Finished:
     """A process that ended: what it said, and the results directory that it left."""

@@ -72,9 +72,9 @@ defining() {
 }
 
 # links_together: can the compiler link one program against all three, and does the program load ONE MPI and ONE HDF5?
-# Two of either in one process crash or, worse, write wrong bytes.
+# Two of either in one process crash or, worse, write wrong bytes. A library that the loader does not find may be a second.
 links_together() {
-    local dir=$BUILD/probe libraries
+    local dir=$BUILD/probe loaded libraries
     mkdir -p "$dir"
     cat >"$dir/stack.c" <<'C'
 #include <mpi.h>
@@ -93,8 +93,15 @@ C
     "$NATIVE_MPICC" -o "$dir/stack" "$dir/stack.c" -I"$NATIVE_HDF5_INCLUDE" -I"$NATIVE_NETCDF_INCLUDE" \
         -L"$NATIVE_NETCDF_LIB" -L"$NATIVE_HDF5_LIB" -Wl,-rpath,"$NATIVE_NETCDF_LIB" -Wl,-rpath,"$NATIVE_HDF5_LIB" \
         -lnetcdf -lhdf5 >"$dir/link.log" 2>&1 || return 1
+    loaded=$(ldd "$dir/stack")
+    if [[ $loaded == *' => not found'* ]]; then
+        printf '%s\n' "a program linked by $NATIVE_MPICC does not start, since the loader does not find" \
+            "$(awk '/ => not found/ {print $1}' <<<"$loaded" | sort -u)" \
+            "in LD_LIBRARY_PATH (on a Cray it needs what is in CRAY_LD_LIBRARY_PATH)" >>"$dir/link.log"
+        return 1
+    fi
     # What ldd prints as `libX.so.N => /path (address)`, links resolved.
-    libraries=$(ldd "$dir/stack" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | xargs -r readlink -f | sort -u)
+    libraries=$(awk '$2 == "=>" && $3 ~ /^\// {print $3}' <<<"$loaded" | xargs -r readlink -f | sort -u)
     NATIVE_MPI=$(defining MPI_Get_library_version <<<"$libraries")
     NATIVE_HDF5=$(defining H5open <<<"$libraries")
     NATIVE_LIBRARIES=$(printf '%s\n' "$NATIVE_MPI" "$NATIVE_HDF5" "$(defining nc_inq_libvers <<<"$libraries")")

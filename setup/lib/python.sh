@@ -81,3 +81,12 @@ install_project() {
     printf '#!/bin/sh\nexec "%s" -m pffbench "$@"\n' "$VENV/bin/python" >"$VENV/bin/pffbench"
     chmod +x "$VENV/bin/pffbench"
 }
+
+# install_launcher: where the launcher is called mpiexec.mpich and the like, `mpiexec` beside it may be another MPI's.
+install_launcher() {
+    rm -f "$VENV/bin/mpiexec"
+    if [[ ${NATIVE_MPIEXEC##*/} == mpi*.* ]]; then
+        printf '#!/bin/sh\nexec "%s" "$@"\n' "$NATIVE_MPIEXEC" >"$VENV/bin/mpiexec"
+        chmod +x "$VENV/bin/mpiexec"
+    fi
+}

@@ -9,7 +9,8 @@ pinned() { sed -nE "s/^($1==[^ ;]+).*/\1/Ip" "$SETUP/requirements.lock"; }
 # a system update makes a new key. The caches of uv and pip know only name and version and would hand out a serial wheel.
 wheels_key() {
     {
-        cat "$SETUP/lib/wheels.sh" "$SETUP/netcdf_compat.h" "$SETUP/netcdf_compat" "$SETUP/build-requirements.lock"
+        cat "$SETUP/lib/wheels.sh" "$SETUP/netcdf_compat.h" "$SETUP/netcdf_compat" "$SETUP/mpi4py_compat.h" \
+            "$SETUP/build-requirements.lock"
         pinned h5py
         pinned netcdf4
         pinned mpi4py
@@ -88,7 +89,8 @@ build_wheel() {
     # A rpath, because modules and hand-made installations are not on the loader's path. Giving any CFLAGS drops Python's own
     # -O2, and without optimisation netCDF4 does not even import.
     export CC=$NATIVE_MPICC MPICC=$NATIVE_MPICC
-    export CFLAGS="-g0 ${CFLAGS:--O2} ${EXTRA_CFLAGS:-}"
+    # The three must agree on the handles of MPI that mpi4py hands over.
+    export CFLAGS="-g0 ${CFLAGS:--O2} -include $SETUP/mpi4py_compat.h ${EXTRA_CFLAGS:-}"
     export LDFLAGS="${LDFLAGS:-} -Wl,-rpath,$NATIVE_HDF5_LIB -Wl,-rpath,$NATIVE_NETCDF_LIB -Wl,-rpath,${NATIVE_MPI%/*}"
     export PATH=$1/venv/bin:$PATH DIST_EXTRA_CONFIG=$1/build.cfg
     python -m pip wheel --disable-pip-version-check --no-deps --no-build-isolation --no-binary :all: --no-cache-dir \

@@ -40,6 +40,7 @@ def _start(parsed: argparse.Namespace) -> None:
             shared=tuple(os.path.abspath(path) for path in parsed.share),
             extra="\n".join(parsed.conf),
             moosefs=parsed.moosefs,
+            disks=tuple(parsed.disk),
         )
     )
     cluster.release()
@@ -83,6 +84,8 @@ def _parser() -> argparse.ArgumentParser:
     start = add("start", "start a cluster in DIR, which must be absent or empty", _start)
     start.add_argument("--nodes", type=int, default=4, help="number of nodes (default 4)")
     start.add_argument("--moosefs", action="store_true", help="mount MooseFS on DIR/moosefs (root)")
+    start.add_argument("--disk", action="append", default=[], metavar="NODE",
+                       help="a node whose disk outlives a power cut")  # fmt: skip
     start.add_argument("--share", action="append", default=[], metavar="PATH",
                        help="a path below /tmp that all nodes are to see")  # fmt: skip
     start.add_argument("--conf", action="append", default=[], metavar="LINE",

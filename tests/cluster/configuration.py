@@ -88,6 +88,8 @@ def write(settings: Settings) -> None:
     """Write everything that the daemons read."""
     for name in ("log", "run", "shared", "spool", "state"):
         (settings.path / name).mkdir()
+    for node in settings.names:
+        settings.spool(node).mkdir()
     settings.slurm_conf.write_text(slurm_conf(settings))
     if _slurm_version() >= (23, 11):  # slurmd would look for a cgroup that is not ours
         (settings.path / "cgroup.conf").write_text("CgroupPlugin=disabled\n")

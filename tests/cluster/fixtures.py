@@ -35,7 +35,8 @@ def moosefs_cluster() -> Iterator[Cluster]:
 def _cluster(*, moosefs: bool = False) -> Iterator[Cluster]:
     directory = tempfile.mkdtemp(prefix="slurm-")
     try:
-        cluster = Cluster.start(Settings(directory, moosefs=moosefs))
+        # Of the nodes that lose their power in tests one has a disk, and one has none.
+        cluster = Cluster.start(Settings(directory, moosefs=moosefs, disks=("node3",)))
         yield cluster
         cluster.stop()
     finally:

@@ -192,7 +192,8 @@ class Node(Machine):
         network.take_address(settings.names.index(self.name) + 1)
         if settings.moosefs:
             moosefs.mount(settings, self.daemons)
-        self._clear_spool()
+        if self.name not in settings.disks:
+            self._clear_spool()
         slurmd = ["slurmd", "-D", "-N", self.name, "-f", str(settings.slurm_conf)]
         self.daemons.start(f"slurmd-{self.name}", slurmd)
         self.serve()
@@ -201,9 +202,8 @@ class Node(Machine):
     def _clear_spool(self) -> None:
         """Make slurmd's directory anew, as on a node without a disk.
 
-        It would hold what steps left that were running when the power was cut: a job that is
-        queued again and gets the same node fails at the socket of its former start.
+        A disk holds what steps left that were running when the power was cut: a step of the job
+        that is queued again and gets the same node fails at the socket of its former start.
         """
-        spool = self.settings.path / "spool" / self.name
-        shutil.rmtree(spool, ignore_errors=True)
-        spool.mkdir()
+        shutil.rmtree(self.settings.spool(self.name))
+        self.settings.spool(self.name).mkdir()

@@ -48,6 +48,8 @@ class Settings:
         Names of partitions of whole nodes, beside the default ``main`` whose nodes are shared.
     features : str
         Of every node, for ``--constraint``.
+    disks : tuple of str
+        Names of nodes that boot with what slurmd left on their disks. The others have none.
     kill_wait : int
         Seconds that Slurm leaves between SIGTERM and SIGKILL.
     extra : str
@@ -67,6 +69,7 @@ class Settings:
     shared: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ("batch", "regular", "standard")
     features: str = "cpu,gpu,nvme"
+    disks: tuple[str, ...] = ()
     kill_wait: int = 5
     extra: str = ""
     moosefs: bool = False
@@ -113,6 +116,10 @@ class Settings:
     def log(self, name: str) -> Path:
         """Return the log of a daemon or machine."""
         return self.path / "log" / f"{name}.log"
+
+    def spool(self, node: str) -> Path:
+        """Return the directory in which slurmd keeps what its steps need."""
+        return self.path / "spool" / node
 
     def visible(self) -> list[str]:
         """Return every path that must show through the private directories, parents first."""

@@ -7,7 +7,15 @@ from itertools import pairwise
 import pytest
 import yaml
 
-from launch import DIGEST, REPOSITORY, entries_below, pffbench_cli, run_experiment, write_experiment
+from launch import (
+    DIGEST,
+    REPOSITORY,
+    entries_below,
+    only_with_open_mpi,
+    pffbench_cli,
+    run_experiment,
+    write_experiment,
+)
 
 pytestmark = pytest.mark.parallel
 
@@ -283,6 +291,7 @@ MPI_IO = {"workload": "hyperslab", "layout": "shared", "shape_per_rank": [4, 4]}
 @pytest.mark.parametrize("backend", ["hdf5", "netcdf4", "mpiio"])
 def test_a_scratch_path_that_is_too_long_for_open_mpi_is_refused(tmp_path, backend):
     """Open MPI 4 overflows a buffer there and aborts all ranks."""
+    only_with_open_mpi()
     scratch = long_path(tmp_path, 180)
     write_experiment(tmp_path, cases=[MPI_IO | {"backend": backend}])
     told = refused(tmp_path, "experiment.yaml", "--scratch", scratch, ranks=2)
@@ -312,6 +321,7 @@ def test_a_scratch_path_that_is_too_long_for_the_system_is_refused(tmp_path):
 
 
 def test_doctor_does_not_crash_in_a_long_path(tmp_path):
+    only_with_open_mpi()
     done = pffbench_cli("doctor", "--scratch", long_path(tmp_path, 240), cwd=tmp_path)
     assert done.status == 1, done.said
     assert "Open MPI crashes at paths of more than" in done.stdout

@@ -1,6 +1,7 @@
 """`pffbench doctor` as its users call it: under mpiexec, alone, and where MPI must not start."""
 
 import os
+import re
 
 import pytest
 
@@ -140,7 +141,7 @@ def test_tasks_of_srun_without_contact_are_a_problem_found_before_mpi_starts(tmp
     first = doctor(tmp_path, **step, SLURM_PROCID="0")
     assert first.status == 1, first.said
     assert "the launcher started 3 processes" in said(first)
-    assert "start with srun --mpi=pmix" in said(first)
+    assert re.search("start with srun --mpi=(pmix|pmi2)", said(first))
     other = doctor(tmp_path, **step, SLURM_PROCID="1")
     assert (other.status, other.stdout, other.stderr) == (0, "", "")
 
@@ -191,7 +192,9 @@ def test_a_call_that_never_returns_is_told_and_ended(tmp_path):
     program = TRIAL.format(options="delays={'write': 300}, delay_rank=1", seconds=2)
     done = run(["-c", program], ranks=2, cwd=tmp_path, timeout=60)
     assert done.status != 0, done.said
-    assert done.stdout == "told\n"
+    told, _, launcher = done.stdout.partition("\n")  # that of MPICH says how it ended
+    assert told == "told"
+    assert "told" not in launcher
     assert entries_below(tmp_path) == []
 
 

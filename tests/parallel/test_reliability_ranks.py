@@ -7,7 +7,7 @@ import time
 import pytest
 
 from faults import SLAB, completes, finished, no_process_is_left, run_faulty
-from launch import run_experiment, start_experiment
+from launch import only_with_open_mpi, run_experiment, start_experiment, with_open_mpi
 
 pytestmark = pytest.mark.parallel
 
@@ -99,6 +99,7 @@ def test_a_rank_that_dies_in_a_collective_write_ends_the_job(tmp_path, kind, sai
 
 
 def test_a_rank_without_memory_ends_its_case_only(tmp_path):
+    only_with_open_mpi("MPICH itself ends all ranks when it gets no memory")
     large = {"workload": "hyperslab", "shape_per_rank": [4096, 8192], "backend": "hdf5"}
     fault = {"verb": "create", "kind": "starve", "rank": 1}  # before it takes its 128 MiB
     done = run_faulty(tmp_path, 2, fault=fault, repetitions=1, timeout=LIMIT,
@@ -129,6 +130,7 @@ def test_a_signal_to_the_launcher(tmp_path, number):
     """SIGUSR1 ends the run after the repetition in hand, and nothing survives a killed launcher.
 
     So does SIGTERM, but the mpiexec of Open MPI gives ranks a second only before it kills them.
+    That of MPICH ends with 0 after a signal, whatever its ranks ended with: the record tells.
     """
     env = {"PFFBENCH_TEST_TAG": str(tmp_path)}
     run = start_experiment(tmp_path, 2, repetitions=8, warmup=0, cases=SLOW, env=env)
@@ -141,7 +143,8 @@ def test_a_signal_to_the_launcher(tmp_path, number):
     done = run.finish(timeout=LIMIT)
     no_process_is_left(tmp_path)
     if number == signal.SIGUSR1:
-        assert (done.status, done.record["status"]) == (3, "interrupted"), done.said
-    assert done.status != 0
+        assert done.record["status"] == "interrupted", done.said
+        assert done.status == 3 or not with_open_mpi()
+    assert done.status != 0 or (number != signal.SIGKILL and not with_open_mpi())
     assert 1 <= len(finished(done)) < 8
     completes(done, 2, repetitions=8)

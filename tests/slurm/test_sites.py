@@ -34,16 +34,32 @@ def with_modules(directory, status=0):
     return f"{tools}{os.pathsep}{os.environ['PATH']}"
 
 
-def test_a_job_whose_modules_are_missing_measures_nothing(slurm, shared):
+#: As Environment Modules and Lmod define it: a program prints what the shell is to do.
+MODULE = """
+modulecmd() {
+    echo "ERROR: Unable to locate a modulefile for '${*: -1}'" >&2
+    echo "test 0 = 1;"
+}
+module() { eval "$(modulecmd bash "$@")"; }
+"""
+
+
+@pytest.mark.parametrize("kind", ["program", "function"])
+def test_a_job_whose_modules_are_missing_measures_nothing(slurm, shared, kind):
     desk = Desk(slurm, shared)
+    (shared / "init.sh").write_text(MODULE)
+    variables, said = {
+        "program": ({"PATH": with_modules(shared, status=1)}, "module: load "),
+        "function": ({"BASH_ENV": str(shared / "init.sh")}, "ERROR: Unable to locate a modulefile"),
+    }[kind]
     job = desk.sbatch(
-        JOBS / "compare.sh", desk.experiment(),
-        PFFBENCH_SITE="juwels", PATH=with_modules(shared, status=1),
-    )  # fmt: skip
+        JOBS / "compare.sh", desk.experiment(), PFFBENCH_SITE="juwels", **variables
+    )
     facts = slurm.wait(job)
     assert (facts["JobState"], facts["ExitCode"]) == ("FAILED", "2:0")
-    assert "module: load Stages GCC" in desk.log(job)
+    assert said in desk.log(job)
     assert not desk.records("pffbench-results")
+    assert not list(shared.glob("pffbench-job-*"))
 
 
 @pytest.mark.parametrize("site", sorted(EXPECTED))

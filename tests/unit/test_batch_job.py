@@ -1,10 +1,12 @@
-"""How long a job may still run, from what Slurm tells."""
+"""How long a job may still run, from what Slurm tells; and the signals that end a run."""
 
+import os
+import signal
 import time
 
 import pytest
 
-from pffbench.parallel.batch_job import seconds_left
+from pffbench.parallel.batch_job import StopSignals, seconds_left
 
 JOB = {"SLURM_JOB_ID": "7"}
 
@@ -47,3 +49,12 @@ def test_without_an_answer_there_is_no_limit(tmp_path, monkeypatch):
     assert seconds_left(JOB) is None
     monkeypatch.setenv("PATH", "/nowhere")
     assert seconds_left(JOB) is None
+
+
+def test_handlers_that_mpi_puts_over_ours_when_it_starts_are_replaced():
+    with StopSignals() as stop:
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        stop.install()
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert stop.asked
+    assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL

@@ -369,6 +369,38 @@ def test_nothing_is_claimed_of_static_libraries():
     assert statuses(hdf5.judge_copies({}, "1.14.6", "1.14.6", HERE)) == ["unknown"]
 
 
+MPICH = """MPICH Version:\t4.0.2
+MPICH ABI:\t14:2:2
+MPICH Device:\tch4:ucx
+MPICH configure:\t--prefix=/usr --with-device=ch4:ucx
+MPICH CC:\tgcc -O2
+MPICH Custom Information:\t"""
+
+
+def test_the_mpi_library_is_named_without_the_options_of_its_compilation():
+    facts = {"mpi_library": MPICH, "mpi_standard": "4.0", "thread_level": "MULTIPLE"}
+    assert texts(mpi.judge_library(facts)) == (
+        "MPICH Version: 4.0.2 MPICH ABI: 14:2:2 MPICH Device: ch4:ucx; MPI standard 4.0; "
+        "thread level MULTIPLE"
+    )
+
+
+@pytest.mark.parametrize(
+    ("vendor", "version", "large_counts", "expected"),
+    [
+        ("MPICH", "4.0.2", True, ["warning"]),
+        ("MPICH", "4.0.2", False, []),
+        ("MPICH", "4.1", True, []),
+        ("MPICH", "3.4.3", True, []),
+        ("Open MPI", "4.0.5", True, []),
+    ],
+)
+def test_an_mpich_that_views_of_mpi4py_end_is_warned_of(vendor, version, large_counts, expected):
+    found = list(mpi.judge_views(vendor, version, large_counts=large_counts))
+    assert statuses(found) == expected
+    assert_remedies(found)
+
+
 @pytest.mark.parametrize("other", ["libmpi.so.12", "libmpi_gnu_123.so.12", "libmpich.so.12"])
 def test_two_mpi_libraries_are_a_problem(other):
     one = {"libhdf5": ["/l/libhdf5.so.1"], "libmpi": ["/l/libmpi.so.40"]}

@@ -22,6 +22,7 @@ SCRIPTS = [
     SETUP / "ranks",
     SETUP / "study",
     SETUP / "lock",
+    SETUP / "mpich",
     SETUP / "netcdf_compat",
     SETUP / "mpi-env.sh",
     ROOT / ".ci" / "run",
@@ -283,6 +284,22 @@ def test_the_layer_with_zarr_python_2_is_as_old_as_what_it_lies_over(tmp_path):
     assert state() == "new"
     (tmp_path / ".build" / "stamp").write_text("two")
     assert state() == "old"
+
+
+@pytest.mark.parametrize(
+    ("launcher", "expected"),
+    [("mpiexec.mpich", "MPICH"), ("mpiexec", "system"), ("srun", "system")],
+)
+def test_mpiexec_in_the_environment_is_that_of_its_mpi(tmp_path, launcher, expected):
+    (tmp_path / ".venv").mkdir()
+    program(tmp_path / "tools", "mpiexec", "echo system")
+    for directory, name, said in (("mpi", launcher, "MPICH"), (".venv/bin", "mpiexec", "old")):
+        if (directory, name) != ("mpi", "mpiexec"):
+            program(tmp_path / directory, name, f"echo {said}")
+    script = f"NATIVE_MPIEXEC={tmp_path}/mpi/{launcher}; install_launcher; mpiexec"
+    path = f"{tmp_path}/.venv/bin:{tmp_path}/tools:{os.environ['PATH']}"
+    done = bash(script, tmp_path, path=path)
+    assert done.stdout == f"{expected}\n", done.stderr
 
 
 def test_other_arguments_are_refused():

@@ -98,6 +98,18 @@ def test_two_mpi_libraries_in_one_program_are_refused(tmp_path):
     assert f"{tmp_path}/lib/libmpi.so.40" in done.stdout
 
 
+def test_a_program_whose_mpi_the_loader_does_not_find_is_refused(tmp_path):
+    variables = centre(tmp_path, "libmpi_gnu_123.so.12")
+    wrapper = tmp_path / "bin" / "cc"
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    library(elsewhere, "libmpi_of_a_module.so.12", MPI)
+    wrapper.write_text(wrapper.read_text().replace('"$@"', f'"$@" -L{elsewhere} -lmpi_of_a_module'))
+    done = find(tmp_path, variables)
+    assert done.returncode == 1
+    assert "the loader does not find\nlibmpi_of_a_module.so.12\n" in done.stdout
+    assert "CRAY_LD_LIBRARY_PATH" in done.stdout
+
+
 def loaded(*files):
     """What a process that has loaded these files takes for MPI libraries."""
     script = (

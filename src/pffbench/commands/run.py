@@ -47,6 +47,7 @@ def main(arguments: argparse.Namespace) -> int:
 def _run(options: RunOptions, stop: StopSignals) -> int:
     gc.disable()  # objects of the start stay, and would be searched repeatedly; see Runner.run
     comm = start_ranks()
+    stop.install()
     faulthandler.enable()  # a crash in a library reports the Python stack
     check_launcher(comm.size)
     with _abort_on_error(comm) as guard:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pffbench.backends.registry import backend_class, backend_names, missing_library
+from pffbench.backends.shared_files import extension_modules, mentions
 from pffbench.doctor import backends, io_test, libraries, local, machine, mpi_stack, scratch
 from pffbench.doctor.backends import absent_libraries
 from pffbench.doctor.finding import Finding, Report, as_text, grouped, looked_at
@@ -230,7 +231,11 @@ def _look_at_hdf5(here: RankView, installation: Installation) -> Iterator[Findin
 def _look_at_mpi_io(scratch: Scratch) -> Iterator[Finding]:
     from mpi4py import MPI
 
-    return mpi_stack.judge_mpi_io(mpi_io_facts(MPI.COMM_SELF, scratch.directory))
+    facts = mpi_io_facts(MPI.COMM_SELF, scratch.directory)
+    yield from mpi_stack.judge_mpi_io(facts)
+    large = mentions(extension_modules("mpi4py"), b"MPI_Type_create_subarray_c")
+    version = str(facts["library_version"])
+    yield from mpi_stack.judge_views(str(facts["library"]), version, large_counts=large)
 
 
 def _judge_nodes(views: list[RankView], team: Team) -> Iterator[Finding]:

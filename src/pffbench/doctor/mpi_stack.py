@@ -16,7 +16,11 @@ from pffbench.tools import run_tool
 MPI_TOPIC = "MPI"
 #: The first Open MPI whose OMPIO has the correction of data sieving.
 _OMPIO_CORRECTED = (4, 1, 7)
+#: The first MPICH whose ROMIO takes apart datatypes made for large counts.
+_ROMIO_CORRECTED = (4, 1)
 _YIELD = "OMPI_MCA_mpi_yield_when_idle"
+#: What MPICH and its descendants say of how they were compiled, pages of it.
+_COMPILED = re.compile(r"\S+ (configure|CC|CXX|F77|FC|Custom Information):")
 
 
 def judge_library(facts: Mapping[str, Fact]) -> Iterator[Finding]:
@@ -27,7 +31,8 @@ def judge_library(facts: Mapping[str, Fact]) -> Iterator[Finding]:
     facts : mapping
         ``mpi_library``, ``mpi_standard`` and ``thread_level`` as `software_facts` gives them.
     """
-    text = str(facts.get("mpi_library", "")).replace("\n", " ").strip()
+    lines = str(facts.get("mpi_library", "")).splitlines()
+    text = " ".join(" ".join(line.split()) for line in lines if not _COMPILED.match(line))
     standard, level = facts.get("mpi_standard"), facts.get("thread_level")
     yield Finding(MPI_TOPIC, "ok", f"{text}; MPI standard {standard}; thread level {level}")
 
@@ -59,6 +64,28 @@ def judge_mpi_io(facts: Mapping[str, Fact]) -> Iterator[Finding]:
             "OMPIO before Open MPI 4.1.7 lacks a correction of data sieving: strided transfers may "
             "get bytes wrong; pffbench verifies every byte and says so when that happens",
             "export OMPI_MCA_io=romio321 to use ROMIO, often faster in collective transfers too",
+        )
+
+
+def judge_views(vendor: str, version: str, *, large_counts: bool) -> Iterator[Finding]:
+    """Report whether mpi4py can set views of files that are not contiguous.
+
+    Parameters
+    ----------
+    vendor, version : str
+        Of the MPI library.
+    large_counts : bool
+        Whether mpi4py was compiled to make datatypes for large counts (MPI 4).
+    """
+    if vendor == "MPICH" and (4, 0) <= numbers(version) < _ROMIO_CORRECTED and large_counts:
+        yield Finding(
+            MPI_TOPIC,
+            "warning",
+            f"MPICH {version} ends a program that sets a view of a file which is not contiguous, "
+            "with the datatypes of this mpi4py (pmodels/mpich#6121): cases of mpiio that need a "
+            "view do not run; HDF5 and netCDF do",
+            "use MPICH 4.1 or newer, or compile mpi4py with setup/mpi4py_compat.h of the checkout, "
+            "as `MPICC=… make env` does",
         )
 
 

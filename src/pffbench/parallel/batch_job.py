@@ -102,9 +102,18 @@ class StopSignals:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> StopSignals:
-        for number in self._SIGNALS:
-            self._before[number] = signal.signal(number, self._note)
+        self._before = {number: signal.getsignal(number) for number in self._SIGNALS}
+        self.install()
         return self
+
+    def install(self) -> None:
+        """Install the handlers, again after MPI has started.
+
+        MPICH takes SIGUSR1 for the word of its launcher that a rank has died, and asks the launcher
+        which: a process that was started alone hangs there.
+        """
+        for number in self._SIGNALS:
+            signal.signal(number, self._note)
 
     def _note(self, number: int, _: FrameType | None) -> None:
         self.asked = True
