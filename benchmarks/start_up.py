@@ -114,7 +114,7 @@ def _seconds(ranks: int, command: Sequence[str], place: Path) -> float:
 
 def _on_a_rank(arguments: Sequence[str]) -> None:
     """Run the command line of pffbench, and say when the first phase of a repetition begins."""
-    from pffbench.cli import main as pffbench
+    from pffbench.__main__ import main as pffbench
     from pffbench.parallel.clock import PhaseClock
 
     phase = PhaseClock.phase

@@ -1,6 +1,10 @@
-"""`python -m pffbench`."""
+"""The program: `python -m pffbench`, and the command `pffbench`."""
 
-from pffbench.cli import main
+import gc
+
+gc.disable()  # modules stay: looking for garbage among them takes milliseconds, on each rank
+
+from pffbench.cli import main  # noqa: E402
 
 if __name__ == "__main__":
     main()

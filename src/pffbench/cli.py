@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import keyword
 import os
 import sys
@@ -106,6 +107,7 @@ def _done(given: Sequence[str]) -> int:
     try:
         _check_directory()
         command = import_module(f"pffbench.commands.{module}")
+        gc.enable()  # see __main__; a command may disable it
         with reading(parsed):
             return int(command.main(parsed))
     except UserError as error:

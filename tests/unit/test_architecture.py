@@ -75,6 +75,15 @@ def test_modules_are_neither_splinters_nor_warehouses():
     assert [str(p) for p, n in lines.items() if n > 500] == []
 
 
+def test_records_are_structs_where_every_rank_defines_them():
+    package = PACKAGES[0]
+    frozen = [str(path.relative_to(package)) for path in package.rglob("*.py")
+              if "@dataclass(frozen=True" in path.read_text()]  # fmt: skip
+    # Commands and doctor must work where msgspec is not installed.
+    known = {"run/options.py", "tools.py"}
+    assert {name for name in frozen if not name.startswith("doctor/")} == known
+
+
 def test_module_docstrings_name_their_subject():
     for path in MODULES:
         docstring = ast.get_docstring(ast.parse(path.read_text()))

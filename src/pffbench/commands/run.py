@@ -9,9 +9,8 @@ import os
 import resource
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-from msgspec.structs import replace
 
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
 from pffbench.parallel.batch_job import StopSignals

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from pffbench.parallel.collectives import any_of
 from pffbench.parallel.single import mpi_of
 from pffbench.parallel.topology import Team
 from pffbench.proc import PROC, kernel_text
@@ -108,7 +109,7 @@ _COPIED_ON_A_NODE = 2**30
 _COPIED_ON_A_CORE = 2 * _COPIED
 
 
-def memory_copy_rate(team: Team, rounds: int = 5) -> float:
+def memory_copy_rate(team: Team, rounds: int = 5) -> float | None:
     """Time a memory copy on all ranks at once and return their total bytes per second.
 
     Collective; the result is the same on all ranks. It bounds every transfer from above: a page
@@ -116,13 +117,18 @@ def memory_copy_rate(team: Team, rounds: int = 5) -> float:
 
     The time is that of a phase, from barrier to barrier, on the slowest rank: with fewer cores
     than ranks each copies when it has a core, and the sum of the rates that they reach alone is
-    many times the bandwidth of the memory.
+    many times the bandwidth of the memory. None where a rank has no memory left for it.
     """
     constants = mpi_of(team.comm)
     on_node, cores = int(team.node.size), os.cpu_count() or 1
     copied = min(_COPIED, _COPIED_ON_A_NODE // on_node, _COPIED_ON_A_CORE * cores // on_node)
-    source = np.ones(copied, dtype=np.uint8)
-    target = np.empty_like(source)
+    try:
+        source = np.ones(copied, dtype=np.uint8)
+        target = np.empty_like(source)
+    except MemoryError:
+        source = target = np.empty(0, dtype=np.uint8)
+    if any_of(team.comm, source.size < copied):
+        return None
     seconds = np.zeros(rounds)
     team.comm.Barrier()
     for place in range(rounds):

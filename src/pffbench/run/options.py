@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import argparse
 import math
+from dataclasses import dataclass, fields
 from typing import Literal
-
-import msgspec
 
 from pffbench.errors import UserError
 from pffbench.units import Duration
 
 
-class RunOptions(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class RunOptions:
     """Options of a run, as given in the command line.
 
     Parameters
@@ -71,7 +71,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     @classmethod
     def of_arguments(cls, arguments: argparse.Namespace) -> RunOptions:
         """Return the options of a parsed command line."""
-        given = {name: getattr(arguments, name) for name in cls.__struct_fields__}
+        given = {field.name: getattr(arguments, field.name) for field in fields(cls)}
         return cls(**given | {"overrides": tuple(arguments.overrides)})
 
 

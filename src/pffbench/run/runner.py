@@ -208,7 +208,7 @@ class Runner:
         """Measure how fast all ranks together copy in memory."""
         self.watchdog.begin("the memory copy", SHORTEST_PATIENCE)
         rate = memory_copy_rate(self.team)
-        if self.recorder is not None:
+        if self.recorder is not None and rate is not None:
             self.recorder.note_copy_rate(rate)
 
     def _time_limit(self) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from pffbench.summary.statistics import spread
@@ -301,7 +302,7 @@ def of_all_versions(case: CaseSummary) -> PhaseSummary | None:
     if not blocks:
         return None
     by_block = {b: sum(part.by_block[b] for part in parts) for b in sorted(blocks)}
-    return replace(
+    return msgspec.structs.replace(
         parts[0],
         phase="+".join(part.phase for part in parts),
         seconds=spread(list(by_block.values())),
