@@ -15,10 +15,10 @@
 # %1 runs one element at a time: two benchmarks at once on one file system measure each other.
 # `jobs/submit array configs/paper` counts the experiments itself.
 set -euo pipefail
-PFFBENCH_HOME=${PFFBENCH_HOME:-${SLURM_SUBMIT_DIR:?submit this script with sbatch}}
+PFFBENCH_HOME=${PFFBENCH_HOME:-${SLURM_SUBMIT_DIR:?submit this script with sbatch or jobs/submit}}
 # shellcheck source=jobs/lib.sh
 . "$PFFBENCH_HOME/jobs/lib.sh"
-begin
+begin "$@"
 
 mapfile -t experiments < <(experiments "$@")
 if ((${#experiments[@]} == 0)); then die "name experiments, or a directory that holds *.yaml files"; fi

@@ -16,7 +16,7 @@
 #
 # The files of all repetitions are kept until they are read. docs/slurm.md tells the rest.
 set -euo pipefail
-PFFBENCH_HOME=${PFFBENCH_HOME:-${SLURM_SUBMIT_DIR:?submit this script with sbatch}}
+PFFBENCH_HOME=${PFFBENCH_HOME:-${SLURM_SUBMIT_DIR:?submit this script with sbatch or jobs/submit}}
 # shellcheck source=jobs/lib.sh
 . "$PFFBENCH_HOME/jobs/lib.sh"
 
@@ -36,7 +36,8 @@ send_elsewhere() {
     fi
 }
 
-begin
+begin "$@"
+if [[ $SITE_SCHEDULER != slurm ]]; then die "cold-read keeps the reading job off the nodes that wrote, which only Slurm can do here"; fi
 
 if [[ ${1:-} == --read ]]; then
     read_written "$(realpath -m "${2:?--read needs the results directory of the job that wrote}")"

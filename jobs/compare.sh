@@ -14,9 +14,9 @@
 #
 # Submit it from the checkout, or set PFFBENCH_HOME. docs/slurm.md tells the rest.
 set -euo pipefail
-PFFBENCH_HOME=${PFFBENCH_HOME:-${SLURM_SUBMIT_DIR:?submit this script with sbatch}}
+PFFBENCH_HOME=${PFFBENCH_HOME:-${SLURM_SUBMIT_DIR:?submit this script with sbatch or jobs/submit}}
 # shellcheck source=jobs/lib.sh
 . "$PFFBENCH_HOME/jobs/lib.sh"
-begin
+begin "$@"
 
 run compare "$NODES" "$@"

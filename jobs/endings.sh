@@ -1,44 +1,18 @@
 # shellcheck shell=bash
 # How a job ends before its runs do, what its log says then, and how its next start goes on. Sourced by jobs/lib.sh.
 
-# told_to_end: Slurm ends this job. The reason goes to the log at once: Slurm may kill this shell in a few seconds.
+# told_to_end: the scheduler ends this job. The reason goes to the log at once: this shell may be killed in a few seconds.
 told_to_end() {
-    if [[ -n $ENDED_BY_SLURM ]]; then return 0; fi # in a trap, a bare return would take over the status of before
-    ENDED_BY_SLURM=1
+    if [[ -n $ENDED ]]; then return 0; fi # in a trap, a bare return would take over the status of before
+    ENDED=1
     local facts reason
     facts=$(job_facts)
-    case " $facts " in
-        *' Reason=TimeLimit '*) reason="the time limit is reached" ;;
-        *' Reason=NodeDown '*) reason="a node failed" ;;
-        # Slurm counts the next start before it ends this one.
-        *" Restarts=${SLURM_RESTART_COUNT:-0} "*) reason="cancelled" ;;
-        *' Restarts='*)
-            say "ended by Slurm and queued again, since a node failed or somebody asked for it;" \
-                "the next start goes on by itself"
-            return 0
-            ;;
-        *) reason="cancelled, out of time or queued again by somebody" ;;
-    esac
-    say "ended by Slurm: $reason; $(how_to_go_on "$facts")"
-}
-
-# job_facts: what Slurm knows of this job, as words like Requeue=1; nothing when it does not answer soon.
-job_facts() {
-    timeout 5 scontrol show job -o "$SLURM_JOB_ID" 2>/dev/null |
-        grep -oE '\b(Reason|Requeue|Restarts)=[^ ]*' | paste -sd ' ' || true
-}
-
-# how_to_go_on [FACTS]: the command that goes on with what is not finished. Slurm starts a job submitted with
-# --no-requeue only once.
-how_to_go_on() {
-    local facts=${1-$(job_facts)}
-    if [[ " $facts " == *' Requeue=0 '* && ${#RESULTS[@]} -gt 0 ]]; then
-        # The directory may be gone with this job, when everything in it was removed.
-        echo "go on in a new job with: ${SCRATCH_MADE:+mkdir -p $SCRATCH_MADE && }srun ${MPI_OPTION[*]}" \
-            "--ntasks=$RANKS $SHARED_PYTHON -m pffbench run --resume ${RESULTS[-1]} --other-hosts" \
-            "${READS:+--stage read }${SCRATCH_MADE:+--scratch $SCRATCH_MADE}"
+    reason=$(why_ended "$facts")
+    if [[ -n $reason ]]; then
+        say "ended by $SCHEDULER: $reason; $(how_to_go_on "$facts")"
     else
-        echo "go on by hand with: scontrol requeue $JOB"
+        say "ended by $SCHEDULER and queued again, since a node failed or somebody asked for it;" \
+            "the next start goes on by itself"
     fi
 }
 
@@ -55,13 +29,13 @@ wait_for() {
 # socket of a step that a power cut ended. That a program is wrong (2) is not mended by doing it again, and 128 + 10 is the
 # warning.
 never_began() {
-    (($3 != 2 && $3 != 128 + 10)) && [[ -z $ENDED_BY_SLURM && $(recorded "$1" starts) == "$2" ]]
+    (($3 != 2 && $3 != 128 + 10)) && [[ -z $ENDED && $(recorded "$1" starts) == "$2" ]]
 }
 
 # put_aside DIR: make room where a start ended before it had recorded anything.
 put_aside() {
     if [[ ! -d $1 || -e $1/run.json ]]; then return; fi
-    local aside=$1.left-${SLURM_RESTART_COUNT:-0}
+    local aside=$1.left-$RESTARTS
     say "the start before this one ended before it had recorded anything; what it left: $aside"
     mv "$1" "$aside"
 }
@@ -82,15 +56,15 @@ repetitions_in() { tail -n +2 "$1/samples.csv" 2>/dev/null | cut -d, -f1,2 | sor
 
 # restart: put this job back into the queue; its next start goes on with the runs that are not finished.
 restart() {
-    local count=${SLURM_RESTART_COUNT:-0} limit=${PFFBENCH_RESTARTS:-3}
-    if [[ -n $ENDED_BY_SLURM ]]; then
+    local limit=${PFFBENCH_RESTARTS:-3}
+    if [[ -n $ENDED ]]; then
         say "the ranks have saved what is finished"
-    elif ((count >= limit)); then
-        say "interrupted, and not queued again: restarted $count times (PFFBENCH_RESTARTS=$limit); $(how_to_go_on)"
-    elif trap '' TERM && scontrol requeue "$SLURM_JOB_ID"; then # that ends this start, as it is meant to
-        say "interrupted before the time limit; the job is queued again (restart $((count + 1)) of at most $limit)"
+    elif ((RESTARTS >= limit)); then
+        say "interrupted, and not queued again: restarted $RESTARTS times (PFFBENCH_RESTARTS=$limit); $(how_to_go_on)"
+    elif requeue; then
+        say "interrupted before the time limit; the job is queued again (restart $((RESTARTS + 1)) of at most $limit)"
     else
-        say "interrupted, and Slurm refused to queue the job again; $(how_to_go_on)"
+        say "interrupted, and $SCHEDULER does not queue the job again; $(how_to_go_on)"
     fi
     exit 3
 }

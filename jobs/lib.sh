@@ -2,6 +2,8 @@
 # What the job scripts share. Sourcing it does nothing; a script calls `begin`, then `run` once or several times.
 # shellcheck source=jobs/endings.sh
 . "$PFFBENCH_HOME/jobs/endings.sh"
+# shellcheck source=jobs/striping.sh
+. "$PFFBENCH_HOME/jobs/striping.sh"
 
 say() { printf '[pffbench %(%H:%M:%S)T] %s\n' -1 "$*"; }
 die() {
@@ -9,7 +11,8 @@ die() {
     exit 2
 }
 
-# load_site: read the profile that PFFBENCH_SITE names, by the name of a file in jobs/sites or by a path.
+# load_site: read the profile that PFFBENCH_SITE names, by the name of a file in jobs/sites or by a path, and what its
+# scheduler needs.
 load_site() {
     local file=$PFFBENCH_SITE
     if [[ $file != */* ]]; then file=$PFFBENCH_HOME/jobs/sites/$file.sh; fi
@@ -19,6 +22,9 @@ load_site() {
     fi
     # shellcheck source=jobs/sites/generic.sh
     . "$file"
+    if [[ ! $SITE_SCHEDULER =~ ^(slurm|pbs|flux)$ ]]; then die "$file: SITE_SCHEDULER=$SITE_SCHEDULER: it is slurm, pbs or flux"; fi
+    # shellcheck source=jobs/schedulers/slurm.sh
+    . "$PFFBENCH_HOME/jobs/schedulers/$SITE_SCHEDULER.sh"
 }
 
 # chain N: the numbers of nodes of a scaling series, 1, 2, 4, … up to N and N itself.
@@ -40,31 +46,33 @@ experiments() {
     done
 }
 
-# begin: make everything ready that a run needs, and print what the job is.
+# quoted WORD…: a command as a shell reads it.
+quoted() {
+    local word line=''
+    for word in "$@"; do
+        if [[ $word =~ ^[A-Za-z0-9_./:=,@%+-]+$ ]]; then line+=" $word"; else line+=" ${word@Q}"; fi
+    done
+    echo "${line# }"
+}
+
+# begin ARGUMENT…: make everything ready that a run needs, and print what the job is. The arguments are the script's.
 begin() {
     PFFBENCH_SITE=${PFFBENCH_SITE:-generic}
     OUT=$(realpath -m "${PFFBENCH_OUT:-pffbench-results}")
     RESULTS=() WORST=0 MEANING='' SCRATCH_MADE='' STAGED='' MPI_OPTION=() PREPARED='' READS=''
     trap finish EXIT
-    # Slurm warns the ranks, not this shell; should the warning get here all the same, it must not end the job. At the
+    # The warning is for the ranks, not for this shell; should it get here all the same, it must not end the job. At the
     # end itself both are told, and this shell stays until the ranks have saved.
     trap : USR1
-    ENDED_BY_SLURM=''
+    ENDED=''
     trap told_to_end TERM
-    # srun hands on to the ranks what this script sets, whatever sbatch was told to export; and since Slurm 22.05 it
-    # has to be told the CPUs per task again.
-    export SLURM_EXPORT_ENV=ALL
-    if [[ -n ${SLURM_CPUS_PER_TASK:-} ]]; then export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK; fi
     load_site
+    job_begins "$@"
+    check_striping
     enter_site
     activate
-    # The elements of an array have numbers of their own beside it, but this one is what people see.
-    JOB=$SLURM_JOB_ID
-    if [[ -n ${SLURM_ARRAY_TASK_ID:-} ]]; then JOB=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID; fi
-    NODES=$SLURM_JOB_NUM_NODES
-    TASKS_PER_NODE=${SLURM_NTASKS_PER_NODE:-${SITE_TASKS_PER_NODE:-1}}
-    say "job $JOB ($SLURM_JOB_NAME), start $((${SLURM_RESTART_COUNT:-0} + 1)), site $PFFBENCH_SITE"
-    say "$NODES nodes ($SLURM_JOB_NODELIST), $TASKS_PER_NODE tasks on each, $PYTHON"
+    say "job $JOB ($JOB_NAME), start $((RESTARTS + 1)), site $PFFBENCH_SITE"
+    say "$NODES nodes ($JOB_HOSTS), $TASKS_PER_NODE tasks on each, $PYTHON"
 }
 
 # enter_site: load the site's modules. What they are is what is measured, so a job without them must not go on.
@@ -97,28 +105,13 @@ activate() {
     SHARED_PYTHON=$PYTHON # staging takes another one
 }
 
-# choose_mpi: set MPI_OPTION to the --mpi that fits the MPI library. A wrong one starts N programs of one rank each.
-choose_mpi() {
-    local wanted=${PFFBENCH_MPI:-$SITE_MPI} library
-    if [[ $wanted == auto ]]; then
-        library=$("$PYTHON" -c '
+# mpi_library: what the MPI library says that it is.
+mpi_library() {
+    "$PYTHON" -c '
 import mpi4py
 mpi4py.rc.initialize = False
 from mpi4py import MPI
-print(MPI.Get_library_version().strip("\0"))') || library=unknown
-        case $library in
-            *"Open MPI"*) wanted=pmix ;;
-            *CRAY*) wanted=cray_shasta ;;
-            *MPICH* | *Intel* | *MVAPICH*) wanted=pmi2 ;;
-            *) wanted=default ;;
-        esac
-        if [[ $wanted != default ]] && ! srun --mpi=list 2>&1 | grep -qw "$wanted"; then
-            say "the MPI library wants srun --mpi=$wanted, which this Slurm lacks; trying its default"
-            wanted=default
-        fi
-    fi
-    MPI_OPTION=()
-    if [[ $wanted != default ]]; then MPI_OPTION=("--mpi=$wanted"); fi
+print(MPI.Get_library_version().strip("\0"))' || echo unknown
 }
 
 # scratch_parent: print the directory on the file system under test.
@@ -129,17 +122,14 @@ scratch_parent() {
     echo "$parent"
 }
 
-# make_scratch: a directory of this job on the file system under test, striped if PFFBENCH_STRIPES says so.
+# make_scratch: a directory of this job on the file system under test, striped if the variables say so.
 make_scratch() {
     local parent
     parent=$(scratch_parent)
     SCRATCH_MADE=$parent/pffbench-job-$JOB
     mkdir -p "$SCRATCH_MADE"
-    if [[ -n ${PFFBENCH_STRIPES:-} ]]; then site_stripe "$SCRATCH_MADE" "$PFFBENCH_STRIPES"; fi
+    stripe "$SCRATCH_MADE"
 }
-
-# What most parallel file systems of the profiles need for site_stripe DIR COUNT.
-lustre_stripe() { lfs setstripe --stripe-count "$2" "$1"; }
 
 # recorded DIR FACT…: what the run in DIR says of itself, such as its status; nothing when there is no run.
 recorded() {
@@ -172,7 +162,7 @@ run() {
             say "finished before this start: $dir"
             settle "$dir" 0
             ;;
-        *) launch "$dir" "$nodes" --resume "$dir" --other-hosts ;; # Slurm chooses the nodes of a restart
+        *) launch "$dir" "$nodes" --resume "$dir" --other-hosts ;; # a restart has other nodes
     esac
 }
 
@@ -196,28 +186,24 @@ read_written() {
 # launch DIR NODES ARG…: start the program, and look what became of the run.
 launch() {
     local dir=$1 nodes=$2 status=0 begun tries drop_hook=${PFFBENCH_DROP_HOOK:-$SITE_DROP_HOOK}
-    local -a extra command
+    local -a command LAUNCH
     shift 2
-    if [[ -n $ENDED_BY_SLURM ]]; then exit 3; fi
+    if [[ -n $ENDED ]]; then exit 3; fi
     begun=$(recorded "$dir" starts)
     say_where_it_stands "$dir"
     RANKS=$((nodes * TASKS_PER_NODE))
     prepare
-    read -ra extra <<<"${PFFBENCH_SRUN:-}"
-    # One rank that ends with a status of its own must not take the others down: they would hide that status. A rank
-    # that dies does so a minute later.
-    command=(srun "${MPI_OPTION[@]}" "${SITE_SRUN[@]}" "${extra[@]}" --kill-on-bad-exit=0 --wait=60
-        --nodes="$nodes" --ntasks="$RANKS" --ntasks-per-node="$TASKS_PER_NODE"
-        "$PYTHON" "${PYTHON_OPTIONS[@]}" -m pffbench run ${SCRATCH_MADE:+--scratch "$SCRATCH_MADE"}
+    launcher "$nodes" "$TASKS_PER_NODE"
+    command=("${LAUNCH[@]}" "$PYTHON" "${PYTHON_OPTIONS[@]}" -m pffbench run ${SCRATCH_MADE:+--scratch "$SCRATCH_MADE"}
         ${drop_hook:+--drop-hook "$drop_hook"} "$@")
     say "command: ${command[*]@Q}"
     step "${command[@]}" || status=$?
     # Each start of this job that a power cut ended may have left a socket for its step, under the number of a step of this one.
     for ((tries = ${SLURM_RESTART_COUNT:-0} > 1 ? SLURM_RESTART_COUNT : 1; tries > 0; tries--)); do
         if ! never_began "$dir" "$begun" "$status"; then break; fi
-        say "the run did not begin: srun ended with $status before any rank had recorded a start; once more in 5 s"
-        step sleep 5 || true # Slurm may end it too
-        if [[ -n $ENDED_BY_SLURM ]]; then exit 3; fi
+        say "the run did not begin: ${LAUNCH[0]} ended with $status before any rank had recorded a start; once more in 5 s"
+        step sleep 5 || true # the scheduler may end it too
+        if [[ -n $ENDED ]]; then exit 3; fi
         put_aside "$dir"
         status=0
         step "${command[@]}" || status=$?
@@ -235,12 +221,13 @@ step() {
 # and read shared files.
 prove_environment() {
     local build=$PFFBENCH_HOME/.build log
+    local -a LAUNCH SITE_LAUNCH=() EXTRA=("${PROOF_OPTIONS[@]}")
     if [[ ! -e $build/unproven || ! ${PYTHON%/*} -ef $PFFBENCH_HOME/.venv/bin ]]; then return; fi
     log=$OUT/check-$JOB.log
     mkdir -p "$OUT"
     say "the environment was made where no MPI program may start: proving it on 2 ranks ($log)"
-    if ! step timeout 300 srun "${MPI_OPTION[@]}" --nodes=1 --ntasks=2 --ntasks-per-node=2 --overcommit \
-        "$PYTHON" "$PFFBENCH_HOME/setup/check_stack.py" --dir "$OUT" >"$log" 2>&1; then
+    launcher 1 2
+    if ! step timeout 300 "${LAUNCH[@]}" "$PYTHON" "$PFFBENCH_HOME/setup/check_stack.py" --dir "$OUT" >"$log" 2>&1; then
         sed 's/^/    /' "$log" >&2
         die "the environment that 'make env' made does not work in a job, as shown above; nothing was measured"
     fi
@@ -252,6 +239,7 @@ prove_environment() {
 prepare() {
     if [[ -n $PREPARED ]]; then return; fi
     PREPARED=1
+    read -ra EXTRA <<<"${PFFBENCH_LAUNCH:-}"
     choose_mpi
     prove_environment
     if [[ -z $READS ]]; then make_scratch; fi
@@ -262,7 +250,7 @@ prepare() {
     fi
 }
 
-# settle DIR STATUS: what became of a run. The record decides: srun's status can be that of another rank or of a signal,
+# settle DIR STATUS: what became of a run. The record decides: the launcher's status can be that of another rank or of a signal,
 # and it is 0 after some failures of a node.
 settle() {
     local status=$2 record
@@ -274,7 +262,7 @@ settle() {
         *)
             # Warned while Python was still starting, when a signal ends it: nothing is recorded, nothing is lost.
             if ((status == 128 + 10)); then restart; fi
-            if [[ -n $ENDED_BY_SLURM ]]; then exit 3; fi
+            if [[ -n $ENDED ]]; then exit 3; fi
             if ((status == 0)); then status=1; fi
             if ((status != 2)); then # otherwise the program has said what is wrong
                 say "the run did not come to its end; $(how_to_go_on)"

@@ -21,13 +21,13 @@
 # file to have another baseline. PFFBENCH_FAIL_IF_SLOWER is the slowdown that is still allowed (5%). The comparison lies
 # beside the results, in …-compare/compare.md. docs/slurm.md tells the rest.
 set -euo pipefail
-PFFBENCH_HOME=${PFFBENCH_HOME:-${SLURM_SUBMIT_DIR:?submit this script with sbatch}}
+PFFBENCH_HOME=${PFFBENCH_HOME:-${SLURM_SUBMIT_DIR:?submit this script with sbatch or jobs/submit}}
 # shellcheck source=jobs/lib.sh
 . "$PFFBENCH_HOME/jobs/lib.sh"
 # shellcheck source=jobs/baseline.sh
 . "$PFFBENCH_HOME/jobs/baseline.sh"
 
-begin
+begin "$@"
 ALLOWED=${PFFBENCH_FAIL_IF_SLOWER:-5%}
 if [[ ! $ALLOWED =~ ^[0-9]+(\.[0-9]+)?%$ ]]; then die "PFFBENCH_FAIL_IF_SLOWER=$ALLOWED is not a percentage such as 5%"; fi
 name=nightly

@@ -9,10 +9,10 @@
 #
 #   sbatch jobs/report.sh [DIR]           (PFFBENCH_OUT, or ./pffbench-results, when not given)
 set -euo pipefail
-PFFBENCH_HOME=${PFFBENCH_HOME:-${SLURM_SUBMIT_DIR:?submit this script with sbatch}}
+PFFBENCH_HOME=${PFFBENCH_HOME:-${SLURM_SUBMIT_DIR:?submit this script with sbatch or jobs/submit}}
 # shellcheck source=jobs/lib.sh
 . "$PFFBENCH_HOME/jobs/lib.sh"
-begin
+begin "$@"
 
 shopt -s nullglob
 dir=${1:-$OUT}

@@ -15,10 +15,10 @@
 # `jobs/submit scaling-weak --nodes 4` submits the whole series. With PFFBENCH_ONE_ALLOCATION=1 one job steps down from
 # all its nodes to one: fewer waits in the queue, but nodes that idle are paid for.
 set -euo pipefail
-PFFBENCH_HOME=${PFFBENCH_HOME:-${SLURM_SUBMIT_DIR:?submit this script with sbatch}}
+PFFBENCH_HOME=${PFFBENCH_HOME:-${SLURM_SUBMIT_DIR:?submit this script with sbatch or jobs/submit}}
 # shellcheck source=jobs/lib.sh
 . "$PFFBENCH_HOME/jobs/lib.sh"
-begin
+begin "$@"
 
 if [[ ${1:-} != *.yaml ]]; then set -- "$PFFBENCH_HOME/configs/hyperslab-weak.yaml" "$@"; fi
 series=$NODES

@@ -6,9 +6,10 @@
 # What is packed is the import path, not a prefix: so a layer over another environment, Spack and modules are all covered.
 stage() {
     local begin=$SECONDS farm pack dir number=0 path='' compress='gzip -1'
-    local target=$SITE_LOCAL/pffbench-$SLURM_JOB_ID
+    local target=$SITE_LOCAL/pffbench-$JOB
     if type -P zstd >/dev/null; then compress='zstd -1 -T0'; fi
-    farm=$(mktemp -d "$SITE_LOCAL/pffbench-pack-XXXXXX")
+    mkdir -p "$PACK_IN"
+    farm=$(mktemp -d "$PACK_IN/pffbench-pack-XXXXXX")
     pack=$farm.tar
     while read -r dir; do
         ln -s "$dir" "$farm/$number"
@@ -18,7 +19,7 @@ stage() {
     tar --create --file "$pack" --use-compress-program "$compress" --directory "$farm" --dereference \
         --ignore-failed-read --exclude './*/site-packages' --exclude './*/dist-packages' .
     say "packed $number directories in $((SECONDS - begin)) s: $(stat -c %s "$pack") bytes"
-    sbcast --force "$pack" "$target.tar"
+    broadcast "$pack" "$target.tar"
     rm -r "$farm" "$pack"
     STAGED=$target
     on_each_node "mkdir -p '$target' && tar -x -f '$target.tar' -I '${compress%% *}' -C '$target' && rm '$target.tar'"
@@ -43,7 +44,3 @@ PYTHON
 }
 
 unstage() { on_each_node "rm -rf '$STAGED' '$STAGED.tar'" || true; }
-
-on_each_node() {
-    srun --mpi=none --nodes="$NODES" --ntasks="$NODES" --ntasks-per-node=1 bash -c "$1"
-}

@@ -19,7 +19,7 @@ settings.load_profile("tests")
 
 
 #: What only those get who ask for it by this marker: `-m slow`.
-ON_REQUEST = ("slow", "spack")
+ON_REQUEST = ("slow", "spack", "harness")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -67,7 +67,7 @@ class Settings:
     cpus: int = 32
     memory: int = 16000
     shared: tuple[str, ...] = ()
-    partitions: tuple[str, ...] = ("batch", "regular", "standard")
+    partitions: tuple[str, ...] = ("batch", "booster", "regular", "standard")
     features: str = "cpu,gpu,nvme"
     disks: tuple[str, ...] = ()
     kill_wait: int = 5

@@ -1,6 +1,7 @@
 """The job scripts without Slurm; tests/slurm/test_jobs.py submits them."""
 
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -12,15 +13,18 @@ from launch import cannot_run
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = ROOT / "jobs"
-LIBRARIES = [JOBS / "lib.sh", JOBS / "endings.sh", JOBS / "stage.sh", JOBS / "baseline.sh"]
+LIBRARIES = [
+    JOBS / f"{name}.sh" for name in ("lib", "endings", "stage", "striping", "baseline")
+]  # fmt: skip
+SCHEDULERS = sorted((JOBS / "schedulers").glob("*.sh"))
 SITES = sorted((JOBS / "sites").glob("*.sh"))
 SCRIPTS = sorted(set(JOBS.glob("*.sh")) - set(LIBRARIES))
-ALL = [*SCRIPTS, *LIBRARIES, *SITES, JOBS / "submit"]
+ALL = [*SCRIPTS, *LIBRARIES, *SCHEDULERS, *SITES, JOBS / "submit"]
 #: What a user's own shell may have set must not reach the tests.
 PLAIN = {
     name: value
     for name, value in os.environ.items()
-    if not name.startswith(("PFFBENCH", "SLURM", "SBATCH"))
+    if not name.startswith(("PFFBENCH", "SLURM", "SBATCH", "PBS", "FLUX"))
 }
 
 
@@ -52,7 +56,8 @@ def test_all_that_was_asked_for_is_there():
         "array", "cold-read", "compare", "nightly", "report", "scaling-strong", "scaling-weak"
     }  # fmt: skip
     assert {path.stem for path in SITES} == {
-        "archer2", "frontier", "generic", "juwels", "lumi", "perlmutter"
+        "aurora", "frontier", "generic", "generic-flux", "generic-pbs", "jupiter", "juwels",
+        "lumi", "marenostrum5", "perlmutter", "tuolumne",
     }  # fmt: skip
 
 
@@ -77,7 +82,10 @@ def test_shellcheck_finds_nothing(script):
 def test_no_path_of_a_machine_is_in_it(script):
     allowed = {"/bin/bash", "/usr/bin/env", "/dev/null", "/tmp", "/usr/"}
     if script in SITES:  # a site's own documented places are the site's to know
-        allowed |= {"/mnt/bb/$", "/scratch/$SLURM_JOB_ACCOUNT", "/home/"}
+        allowed |= {
+            "/mnt/bb/$", "/scratch/$SLURM_JOB_ACCOUNT", "/gpfs/scratch/$", "/p/lustre5/$",
+            "/lus/flare/projects/$PBS_ACCOUNT/$",
+        }  # fmt: skip
     lines = script.read_text().splitlines()
     code = "\n".join(lines[:1] + [line for line in lines if not line.lstrip().startswith("#")])
     assert set(re.findall(r"(?<=[\s=(\"'!:+-])/[A-Za-z][\w$./]*", code)) <= allowed
@@ -124,32 +132,43 @@ def test_outside_a_job_a_script_says_what_to_do():
 
 # --- site profiles
 
+KINDS_OF_MPI = {
+    "slurm": {"auto", "default", "pmix", "pmi2", "cray_shasta"},
+    "pbs": {"auto", "openmpi", "hydra", "pals"},
+    "flux": {"auto"},
+}
+
 
 @pytest.mark.parametrize("site", named(SITES))
 def test_a_site_defines_all_that_the_scripts_use(site):
     done = bash(
         '. "$PFFBENCH_HOME/jobs/lib.sh"; load_site\n'
-        "declare -p SITE_SBATCH SITE_SRUN SITE_TASKS_PER_NODE SITE_MPI SITE_LOCAL SITE_DROP_HOOK\n"
-        "declare -F site_environment site_scratch site_stripe",
+        "declare -p SITE_SUBMIT SITE_LAUNCH SITE_SCHEDULER SITE_TASKS_PER_NODE SITE_MPI\n"
+        "declare -p SITE_LOCAL SITE_DROP_HOOK SITE_STRIPING SITE_MOST_STRIPES SITE_STRIPE_POOL\n"
+        "declare -F site_environment site_scratch submission job_begins launcher why_ended",
         PFFBENCH_SITE=site.stem, USER="me",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert [line.startswith("declare -a") for line in lines[:2]] == [True, True]
-    assert lines[-3:] == ["site_environment", "site_scratch", "site_stripe"]
+    assert len(lines[-6:]) == 6
+    assert "site_environment" in lines
+    assert "submission" in lines
+    scheduler = re.search(r'SITE_SCHEDULER="(.*)"', done.stdout)
     mpi = re.search(r'SITE_MPI="(.*)"', done.stdout)
+    assert scheduler
     assert mpi
-    assert mpi[1] in {"auto", "default", "pmix", "pmi2", "cray_shasta"}
+    assert mpi[1] in KINDS_OF_MPI[scheduler[1]]
 
 
 @pytest.mark.parametrize("site", named(SITES))
 def test_a_site_uses_no_variable_that_lib_does_not_read(site):
     set_here = set(re.findall(r"^(SITE_\w+)=", site.read_text(), re.MULTILINE))
-    readers = "".join(path.read_text() for path in [*LIBRARIES, JOBS / "submit"])
+    readers = "".join(path.read_text() for path in [*LIBRARIES, *SCHEDULERS, JOBS / "submit"])
     assert set_here == set(re.findall(r"SITE_\w+", readers))
 
 
-@pytest.mark.parametrize("site", named([s for s in SITES if s.stem != "generic"]))
+@pytest.mark.parametrize("site", named([s for s in SITES if not s.stem.startswith("generic")]))
 def test_a_site_says_that_it_was_not_tested_there(site):
     assert "from public documentation, not tested there" in " ".join(
         site.read_text().replace("\n#", "").lower().split()
@@ -164,7 +183,10 @@ def test_a_site_says_that_it_was_not_tested_there(site):
         ("perlmutter", {"SCRATCH": "/fast/me"}, "/fast/me"),
         ("frontier", {"MEMBERWORK": "/m", "SLURM_JOB_ACCOUNT": "ABC123"}, "/m/abc123"),
         ("lumi", {"SLURM_JOB_ACCOUNT": "project_465000000"}, "/scratch/project_465000000"),
-        ("archer2", {"HOME": "/home/z00/z00/me"}, os.path.join(os.sep, "work", "z00/z00/me")),
+        ("aurora", {"PBS_ACCOUNT": "abc"}, "/lus/flare/projects/abc/$(id -un)"),
+        ("generic-pbs", {"PBS_O_WORKDIR": "/here"}, "/here"),
+        ("tuolumne", {}, "/p/lustre5/$(id -un)"),
+        ("jupiter", {"SCRATCH": "/p/scratch/x"}, "/p/scratch/x"),
         ("juwels", {"SCRATCH": "/p/scratch/x"}, "/p/scratch/x"),
         ("juwels", {"SCRATCH": "/p/scratch/x", "PFFBENCH_SCRATCH": "/mine"}, "/mine"),
     ],
@@ -175,7 +197,8 @@ def test_where_the_files_under_test_go(site, variables, directory):
         PFFBENCH_SITE=site,
         SET="; ".join(f"{name}={value}" for name, value in {"USER": "me", **variables}.items()),
     )
-    assert done.stdout == f"{directory}\n", done.stderr
+    user = pwd.getpwuid(os.getuid()).pw_name
+    assert done.stdout == directory.replace("$(id -un)", user) + "\n", done.stderr
 
 
 def test_a_site_that_does_not_know_the_scratch_directory_says_so():
@@ -190,7 +213,7 @@ def test_a_site_that_does_not_know_the_scratch_directory_says_so():
 def test_a_site_can_be_a_file_of_ones_own(tmp_path):
     mine = tmp_path / "mine.sh"
     generic = (JOBS / "sites/generic.sh").read_text()
-    mine.write_text(generic.replace("SITE_SBATCH=()", "SITE_SBATCH=(--partition=mine)"))
+    mine.write_text(generic.replace("SITE_SUBMIT=()", "SITE_SUBMIT=(--partition=mine)"))
     done = submit("--dry-run", "--site", str(mine), "--out", str(tmp_path), "compare")
     assert " --partition=mine " in done.stdout
 
@@ -198,7 +221,7 @@ def test_a_site_can_be_a_file_of_ones_own(tmp_path):
 def test_a_wrong_site_is_answered_with_the_right_ones():
     done = submit("--dry-run", "--site", "nowhere", "compare")
     assert done.returncode == 2
-    assert "archer2 frontier generic juwels lumi perlmutter" in done.stderr
+    assert "juwels lumi marenostrum5 perlmutter tuolumne or the path" in done.stderr
 
 
 # --- what a job does before it measures
@@ -231,7 +254,7 @@ def test_a_step_that_recorded_no_start_never_began_whatever_srun_ends_with(
     status, starts, once_more
 ):
     done = bash(
-        '. "$PFFBENCH_HOME/jobs/lib.sh"; ENDED_BY_SLURM=; recorded() { echo "$STARTS"; }\n'
+        '. "$PFFBENCH_HOME/jobs/lib.sh"; ENDED=; recorded() { echo "$STARTS"; }\n'
         'if never_began /run 1 "$STATUS"; then echo yes; else echo no; fi',
         STARTS=starts, STATUS=status,
     )  # fmt: skip
@@ -250,12 +273,13 @@ def test_what_was_made_on_a_login_node_is_proved_once_by_the_first_job(tmp_path,
     srun.write_text(f'#!/bin/bash\necho "$*" >>{tmp_path}/calls\necho "{said}"; exit {1 - works}\n')
     srun.chmod(0o755)
     script = (
-        '. "$PFFBENCH_HOME/jobs/lib.sh"; ENDED_BY_SLURM=; JOB=7; MPI_OPTION=(--mpi=pmix)\n'
+        '. "$PFFBENCH_HOME/jobs/lib.sh"; ENDED=; JOB=7; MPI_OPTION=(--mpi=pmix)\n'
+        '. "$ROOT/jobs/sites/generic.sh"; . "$ROOT/jobs/schedulers/slurm.sh"\n'
         f"OUT={tmp_path}/out; PYTHON={home}/.venv/bin/python; prove_environment; prove_environment"
     )
-    done = bash(script, PFFBENCH_HOME=str(home), PATH=f"{tools}:{PLAIN['PATH']}")
+    done = bash(script, PFFBENCH_HOME=str(home), ROOT=str(ROOT), PATH=f"{tools}:{PLAIN['PATH']}")
     (call,) = (tmp_path / "calls").read_text().splitlines()
-    assert call.startswith("--mpi=pmix --nodes=1 --ntasks=2 ")
+    assert call.startswith("--mpi=pmix --overcommit --kill-on-bad-exit=0 --wait=60 --nodes=1 ")
     assert (home / ".build" / "unproven").exists() is not works
     assert done.returncode == (0 if works else 2)
     assert said in (done.stdout if works else done.stderr)

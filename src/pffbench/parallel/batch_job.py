@@ -1,8 +1,9 @@
-"""The batch job: its remaining time, and the signals that announce its end."""
+"""The batch job of Slurm, PBS or Flux: its remaining time, and the signals of its end."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import time
@@ -18,17 +19,20 @@ from pffbench.tools import run_tool
 _RESERVE = 60.0
 #: Largest part of a short job that is reserved.
 _RESERVE_PART = 0.1
+#: What Flux reports of a job without a time limit, in seconds.
+_FLUX_UNLIMITED = 2**32 - 1
+_PBS_FIELD = re.compile(r"^ +([\w.]+) = (.*)$", re.MULTILINE)
 
 
 def seconds_left(environ: Mapping[str, str], timeout: float = 5.0) -> float | None:
-    """Find how long a run may continue in this Slurm job.
+    """Find how long a run may continue in this job of Slurm, PBS or Flux.
 
     Parameters
     ----------
     environ : mapping
         An environment, such as `os.environ`.
     timeout : float
-        Seconds that ``scontrol`` may take.
+        Seconds that the scheduler's command may take.
 
     Returns
     -------
@@ -44,23 +48,48 @@ def seconds_left(environ: Mapping[str, str], timeout: float = 5.0) -> float | No
 
 
 def _end(environ: Mapping[str, str], timeout: float) -> float | None:
-    """Return when the job ends, as a time of the epoch.
+    """Return when the job ends, as a time of the epoch."""
+    if environ.get("SLURM_JOB_ID"):
+        return _end_in_slurm(environ, timeout)
+    if environ.get("PBS_JOBID"):
+        text = _answer(["qstat", "-f", environ["PBS_JOBID"]], timeout)
+        return None if text is None else _end_in_pbs(text)
+    if environ.get("FLUX_URI"):
+        text = _answer(["flux", "job", "timeleft"], timeout)
+        if text is not None and text.isdecimal() and int(text) < _FLUX_UNLIMITED:
+            return time.time() + int(text)
+    return None
 
-    Slurm exports it in the environment since 22.05; earlier versions are queried.
-    """
-    if not environ.get("SLURM_JOB_ID"):
+
+def _answer(command: list[str], timeout: float) -> str | None:
+    """Run a command of the scheduler; None where it is missing or fails."""
+    if (program := shutil.which(command[0])) is None:
         return None
+    answer = run_tool([program, *command[1:]], timeout)
+    return answer.text.strip() if answer.ok else None
+
+
+def _end_in_slurm(environ: Mapping[str, str], timeout: float) -> float | None:
+    """Return when a Slurm job ends: exported since 22.05; earlier versions are queried."""
     told = environ.get("SLURM_JOB_END_TIME", "")
     if told.isdecimal():
         return float(told)
-    program = shutil.which("squeue")
-    if program is None:
-        return None
-    answer = run_tool(
-        [program, "--noheader", "--format=%L", "--job", environ["SLURM_JOB_ID"]], timeout
+    text = _answer(
+        ["squeue", "--noheader", "--format=%L", "--job", environ["SLURM_JOB_ID"]], timeout
     )
-    seconds = _seconds(answer.text.strip()) if answer.ok else None
+    seconds = None if text is None else _seconds(text)
     return None if seconds is None else time.time() + seconds
+
+
+def _end_in_pbs(text: str) -> float | None:
+    """Return when a PBS job ends, from ``qstat -f``: its start and its limit."""
+    fields = dict(_PBS_FIELD.findall(text))
+    limit = _seconds(fields.get("Resource_List.walltime", ""))
+    try:
+        start = time.mktime(time.strptime(fields.get("stime", ""), "%a %b %d %H:%M:%S %Y"))
+    except ValueError:
+        return None
+    return None if limit is None else start + limit
 
 
 def _seconds(text: str) -> float | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pffbench.parallel.single import lack_of_mpi
+from pffbench.provenance.batch import flux_facts, pbs_facts
 from pffbench.provenance.facts import Facts
 from pffbench.provenance.mpiio import mpi_io_facts
 from pffbench.provenance.slurm import slurm_facts
@@ -94,6 +95,8 @@ def job_facts(
         "filesystem": msgspec.structs.asdict(filesystem(scratch)),
         "environment": environment_facts(os.environ, personal=personal),
         "slurm": slurm_facts(os.environ, personal=personal),
+        "pbs": pbs_facts(os.environ, personal=personal),
+        "flux": flux_facts(os.environ),
         "spack": spack_facts(find_environment(os.environ, Path(sys.prefix))),
     }
 

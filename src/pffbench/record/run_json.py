@@ -371,6 +371,8 @@ class Provenance(msgspec.Struct):
     environment: dict[str, Any] | None = None
     mpi_io: dict[str, Any] | None = None
     slurm: dict[str, Any] | None = None
+    pbs: dict[str, Any] | None = None
+    flux: dict[str, Any] | None = None
     spack: dict[str, Any] | None = None
 
 

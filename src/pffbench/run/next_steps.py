@@ -22,13 +22,17 @@ def more_ranks(options: RunOptions, environ: Mapping[str, str], processors: int)
     options : RunOptions
         Options of the run.
     environ : mapping
-        Environment, which tells a Slurm job.
+        Environment, which tells a job of Slurm or Flux.
     processors : int
         Number of processors that the rank may use.
     """
-    launcher = "srun" if "SLURM_JOB_ID" in environ else "mpiexec"
+    launcher = ["mpiexec"]
+    if "SLURM_JOB_ID" in environ:
+        launcher = ["srun"]
+    elif "FLUX_URI" in environ:
+        launcher = ["flux", "run"]
     number = max(_FEWEST, min(_MOST, processors))
-    command = [launcher, "-n", str(number), "python", "-m", "pffbench", "run"]
+    command = [*launcher, "-n", str(number), "python", "-m", "pffbench", "run"]
     if options.experiment is not None:
         command.append(options.experiment)
     return f"this run has one rank; to start more: {shlex.join(command)}"

@@ -2,7 +2,7 @@
 
 A killed run leaves its lock and its scratch directory. Both record the process, so that the next
 run can determine whether it may take them over. Only a process that is *known* to have ended counts
-as ended: a process of this machine by its number and start time, a job by Slurm's records.
+as ended: a process of this machine by its number and start time, a job by its scheduler's records.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pffbench.regular_files import read_regular
 from pffbench.text import one_line
 from pffbench.tools import run_tool
 
-#: Time limit of Slurm commands, in seconds.
+#: Time limit of commands of the scheduler, in seconds.
 _ANSWER = 10.0
 #: Maximum bytes of a file that records a process; it is a line.
 _LONGEST = 2**14
@@ -65,6 +65,8 @@ class OwnerProcess(msgspec.Struct, frozen=True):
         ticks: with the number they identify it uniquely. Empty when unknown.
     job, restart : str
         Its batch job, and the number of restarts of the job; empty outside of one.
+    scheduler : str
+        What knows the job: slurm, pbs or flux.
     """
 
     host: str
@@ -76,10 +78,12 @@ class OwnerProcess(msgspec.Struct, frozen=True):
     started: str = ""
     job: str = ""
     restart: str = ""
+    scheduler: str = "slurm"
 
     @classmethod
     def me(cls) -> OwnerProcess:
         """Return this process."""
+        scheduler, job = _batch_job(os.environ)
         return cls(
             host=os.uname().nodename,
             user=_user(),
@@ -88,8 +92,9 @@ class OwnerProcess(msgspec.Struct, frozen=True):
             boot=_boot(),
             namespace=_namespace(),
             started=_started(os.getpid()),
-            job=os.environ.get("SLURM_JOB_ID", ""),
+            job=job,
             restart=os.environ.get("SLURM_RESTART_COUNT", "0"),
+            scheduler=scheduler,
         )
 
     @classmethod
@@ -103,6 +108,7 @@ class OwnerProcess(msgspec.Struct, frozen=True):
         """
         try:
             named = {name: str(facts.get(name, "")) for name in cls.__struct_fields__}
+            named["scheduler"] = str(facts.get("scheduler", "slurm"))
             required = {name: str(facts[name]) for name in ("host", "user", "date")}
             pid = int(str(facts["pid"]))
         except (KeyError, ValueError) as error:
@@ -139,24 +145,79 @@ class OwnerProcess(msgspec.Struct, frozen=True):
         return ProcessStatus("ended", "its process is gone")
 
     def _fate_of_job(self) -> ProcessStatus:
-        """Query Slurm; an earlier start of the present job has ended."""
-        if self.job == os.environ.get("SLURM_JOB_ID"):
+        """Query the scheduler; an earlier start of the present Slurm job has ended."""
+        if (self.scheduler, self.job) == _batch_job(os.environ):
             restart = os.environ.get("SLURM_RESTART_COUNT", "0")
             if restart != self.restart:
                 return ProcessStatus("ended", f"job {self.job} has been started anew since")
             return ProcessStatus("unknown", f"it was started by this job too, on {self.host}")
-        program = shutil.which("squeue")
+        if self.scheduler not in _QUERIES:
+            return ProcessStatus("unknown", f"it is of job {self.job} of an unknown scheduler")
+        query = _QUERIES[self.scheduler]
+        tool = query.command[0]
+        program = shutil.which(tool)
         if program is None:
             return ProcessStatus(
-                "unknown", f"it is of job {self.job}, and there is no squeue here to ask"
+                "unknown", f"it is of job {self.job}, and there is no {tool} here to ask"
             )
-        answer = run_tool([program, "--noheader", "--format=%T", "--jobs", self.job], _ANSWER)
-        if not answer.ok and "Invalid job id" not in answer.text:
-            return ProcessStatus("unknown", f"squeue does not tell about job {self.job}")
-        states = set(answer.text.split()) if answer.ok else set()
-        if states <= {"PENDING"}:
+        answer = run_tool([program, *query.command[1:], self.job], _ANSWER)
+        if not answer.ok and not any(words in answer.text for words in query.gone):
+            return ProcessStatus("unknown", f"{tool} does not tell about job {self.job}")
+        states = set(re.findall(query.state, answer.text, re.MULTILINE)) if answer.ok else set()
+        if states <= query.idle:
             return ProcessStatus("ended", f"job {self.job} does not run any more")
         return ProcessStatus("runs", f"job {self.job} is {'/'.join(sorted(states)).lower()}")
+
+
+class _Query(msgspec.Struct, frozen=True):
+    """How a scheduler tells the state of a job.
+
+    Parameters
+    ----------
+    command : tuple of str
+        The command; the job's name follows.
+    state : str
+        Pattern of a state in its output.
+    idle : frozenset of str
+        States in which no process of the job runs.
+    gone : tuple of str
+        What the command says of a job that it does not remember.
+    """
+
+    command: tuple[str, ...]
+    state: str
+    idle: frozenset[str]
+    gone: tuple[str, ...]
+
+
+_QUERIES = {
+    "slurm": _Query(
+        ("squeue", "--noheader", "--format=%T", "--jobs"), r"\S+", frozenset({"PENDING"}),
+        ("Invalid job id",),
+    ),
+    "pbs": _Query(
+        ("qstat", "-f", "-x"), r"^ *job_state = (\w)$", frozenset("QHWFX"), ("Unknown Job",)
+    ),
+    "flux": _Query(
+        ("flux", "jobs", "--no-header", "--format={state}"), r"\S+",
+        frozenset({"DEPEND", "PRIORITY", "SCHED", "INACTIVE"}), ("not found", "No such"),
+    ),
+}  # fmt: skip
+
+
+def _batch_job(environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return scheduler and number of this job, which is empty outside of one.
+
+    A rank under Flux is told the number of its step. That of the job, which others can ask for, is
+    in the environment where the job scripts start a run.
+    """
+    if job := environ.get("SLURM_JOB_ID"):
+        return "slurm", job
+    if job := environ.get("PBS_JOBID"):
+        return "pbs", job
+    if job := environ.get("PFFBENCH_FLUX_JOB"):
+        return "flux", job
+    return "slurm", ""
 
 
 def read_facts(path: str | Path, *, dir_fd: int | None = None) -> dict[str, Any]:
