@@ -29,7 +29,10 @@ _BLOCK = re.compile(r"^(\s*)([#>+-]|\d+(?=[.)]))")
 #: Hexadecimal digits that names of cases end in: two of 100 000 cases share twelve once in 50 000
 #: times (n² / 2 / 16¹²), and eight two times in three.
 DIGITS = 12
-_DIGEST_IN_NAME = re.compile(rf"(?:(?<=\.matched)|(?<=\.defaults))\.[0-9a-f]{{{DIGITS}}}\b")
+#: A name of a case that is no part of a path.
+_NAME_WITH_DIGEST = re.compile(
+    rf"(?<![\w/.-])([\w-]+(?:\.[\w-]+)*\.(?:matched|defaults))\.[0-9a-f]{{{DIGITS}}}\b(?!/)"
+)
 
 
 def escape_controls(text: str) -> str:
@@ -97,8 +100,8 @@ def _inline(text: str) -> str:
 
 
 def without_digests(text: str) -> str:
-    """Return a text for people, in which names of cases have no digest; records keep it."""
-    return _DIGEST_IN_NAME.sub("", text)
+    """Return a text for people: names of cases lose their digest, which paths keep."""
+    return _NAME_WITH_DIGEST.sub(r"\1", text)
 
 
 def value_text(value: object) -> str:
