@@ -47,6 +47,7 @@ static int chosen(int fd, size_t size) {
         smallest = getenv("PLANT_SIZE") ? atol(getenv("PLANT_SIZE")) : 0;
     }
     const char *own = getenv("OMPI_COMM_WORLD_RANK");
+    if (!own) own = getenv("PMI_RANK"); /* of MPICH */
     if (!match || (long)size < smallest || (rank && own && strcmp(rank, own))) return 0;
     char link[64], path[4096];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
