@@ -1,7 +1,7 @@
 """The files of share/, run by ReFrame, JUBE and Ramble: green, and red when writing becomes slow.
 
-ReFrame is one of the tools that the set-up makes for tests. The others are not in the package index:
-`make test ARGS="-m harness"` runs them where `jube` and `ramble` are in PATH.
+ReFrame is one of the tools that the set-up makes for tests. The others are not in the package
+index: `make test ARGS="-m harness"` runs them where `jube` and `ramble` are in PATH.
 """
 
 import json

@@ -11,6 +11,7 @@ from pffbench.errors import UserError
 from pffbench.summary.columns import details
 from pffbench.summary.conclusions import cautions, sentences, undecided, validity
 from pffbench.summary.summary import Summary
+from pffbench.text import without_digests
 from pffbench.units import Size
 from pffbench_analysis.captions import software_versions
 from pffbench_analysis.published.writing import CURVES, page_data
@@ -121,14 +122,14 @@ def verdict_of(summary: Summary, gaps: list[str]) -> RunVerdict:
         plain(meaning),
         [plain(text) for text in (*sentences(summary), *undecided(summary))],
         [plain(text) for text in cautions(summary)],
-        [plain(reason) for reason in record.reasons],
+        [plain(without_digests(reason)) for reason in record.reasons],
         [plain(text) for text in found],
         [plain(text.removeprefix("remark: ")) for text in told],
     )
 
 
 @dataclass(frozen=True)
-class Choice:
+class RecommendedProgram:
     """The recommended way for one comparison.
 
     Parameters
@@ -149,14 +150,14 @@ class Choice:
     program: str
 
 
-def choices_of(summary: Summary, directory: Path) -> list[Choice]:
+def choices_of(summary: Summary, directory: Path) -> list[RecommendedProgram]:
     """Return what `pffbench recommend` answers; nothing where it refuses to."""
     try:
         advice = advice_of(summary, directory)
     except UserError:
         return []
     return [
-        Choice(
+        RecommendedProgram(
             plain(f"Layout {work_layouts(one)}"),
             plain(work_title(advice, one)),
             [(head, plain(text)) for head, text in choice_lines(one)],
