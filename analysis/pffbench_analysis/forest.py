@@ -90,9 +90,7 @@ def _panel(found: AnswerPanel, margin: float, scale: Spec) -> Spec:
     y = row_axis(rows)
     ends = {"x": at(x, "low"), "x2": {"field": "high"}, "y": y}
     cap = {"type": "tick", "thickness": 1.8, "size": 10, "color": INK}
-    # The interval itself says where it goes on.
-    arrow = {"type": "point", "shape": "triangle-right", "size": 60, "filled": True, "color": INK,
-             "aria": False}  # fmt: skip
+    arrow = {"type": "point", "shape": "triangle-right", "size": 60, "filled": True, "color": INK}
     layers = [
         *band(margin, x),
         rules("intervals", values, ends, "isValid(datum.low)", strokeWidth=1.8),

@@ -140,9 +140,7 @@ def layer(name: str, mark: Spec, values: Values, encoding: Spec, *, keep: str = 
         Condition of rows that are drawn, as a Vega expression; empty for all.
     """
     only = {"transform": [{"filter": keep}]} if keep else {}
-    # Points and texts have names for screen readers; what else is drawn belongs to a point.
-    named = mark["type"] in ("point", "text")
-    shown = {"tooltip": {"signal": "datum.told"}, "opacity": 1, "aria": named, **mark}
+    shown = {"tooltip": {"signal": "datum.told"}, "opacity": 1, **mark}
     return {"name": name, "data": {"values": values}, **only, "mark": shown, "encoding": encoding}
 
 

@@ -21,6 +21,8 @@ async function draw(id, { what, notes, panels, values, numbers }) {
   chart.replaceChildren(...(places.length ? places : [Object.assign(document.createElement("p"), { className: "empty", textContent: "Nothing that was measured fits this choice." })]));
   const settings = { renderer: "svg", actions: false, ast: true, defaultStyle: false, tooltip: { theme: "custom" } };
   drawn.set(id, await Promise.all(panels.map((panel, i) => vegaEmbed(places[i].lastChild, panel.spec(places[i].clientWidth), settings))));
+  // A layer of which nothing is drawn is an image without a name to screen readers.
+  chart.querySelectorAll("g.role-mark:empty").forEach((layer) => layer.remove());
 }
 
 function marksUsed(cases) {
