@@ -91,7 +91,11 @@ def test_every_job_can_be_submitted(command, tmp_path):
     done = subprocess.run(words, cwd=REPOSITORY, env=environment, capture_output=True, text=True,
                           check=False, timeout=60)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "sbatch --parsable" in done.stdout
+    site = words[words.index("--site") + 1] if "--site" in words else "generic"
+    profile = (REPOSITORY / "jobs" / "sites" / f"{site}.sh").read_text()
+    scheduler = re.search(r"^SITE_SCHEDULER=(\w+)", profile, re.MULTILINE)
+    program = {"pbs": "$(qsub ", "flux": "$(flux batch "}.get(scheduler[1] if scheduler else "")
+    assert (program or "sbatch --parsable") in done.stdout
 
 
 @pytest.mark.parametrize(("page", "text"), EXPERIMENTS)

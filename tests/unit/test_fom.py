@@ -11,7 +11,8 @@ from launch import REPOSITORY, pffbench_cli
 from pffbench.summary.export import fom_lines
 from pffbench.summary.summary import summarise
 
-DOCUMENT = (REPOSITORY / "docs" / "other-programs.md").read_text()
+RAMBLE = REPOSITORY / "share" / "ramble" / "applications" / "pffbench" / "application.py"
+REFRAME = REPOSITORY / "share" / "reframe" / "pffbench.py"
 
 
 def lines_of(run):
@@ -20,24 +21,25 @@ def lines_of(run):
     return done.stdout
 
 
-def documented(name):
-    """Return an expression as docs/other-programs.md has it, in the code of a harness."""
-    found = re.findall(rf"{name}r'([^']+)'", DOCUMENT)
-    assert found, f"docs/other-programs.md shows no {name}"
+def expressions(file, name):
+    """Return the regular expressions that a file for a harness gives to a name."""
+    found = re.findall(rf'{name}r"([^"]+)"', file.read_text())
+    assert found, f"{file} has no {name}"
     return found
 
 
-def test_the_documented_expressions_find_every_line(tmp_path):
+def test_the_expressions_of_the_harnesses_find_every_line(tmp_path):
     run = a_run(tmp_path, USUAL)
     text = lines_of(run)
-    ramble = [re.compile(told) for told in documented("fom_regex=")]
+    ramble = [re.compile(told) for told in expressions(RAMBLE, "fom_regex=")]
     for line in text.splitlines(keepends=True):  # Ramble matches line by line
         hits = [m for m in (regex.match(line) for regex in ramble) if m]
         assert len(hits) == 1, line
         assert float(hits[0]["value"]) >= 0
-    (reframe,) = documented(r"extractsingle\(\s*")
-    (found,) = re.findall(reframe, text, re.MULTILINE)
+    (reframe,) = expressions(REFRAME, r"_FIGURE = re\.compile\(")
+    times = dict(re.findall(reframe, text, re.MULTILINE))
     case = next(c for c in summarise(run).cases if c.sample.backend == "zarr")
+    found = times["zarr.hyperslab.shared.independent.matched.write_total.time"]
     assert float(found) == pytest.approx(case.phases["write_total"].seconds.median, rel=1e-8)
 
 
