@@ -173,7 +173,8 @@ def test_header_and_first_column_of_a_table_stay_in_sight(browser, page):
     try:
         browser.open(page)
         moved = browser.js(
-            "(() => { const box = document.querySelector('#tables .scroll');"
+            "(() => { document.querySelector('.comparison').open = true;"
+            "const box = document.querySelector('#tables .scroll');"
             "const first = box.querySelector('tbody th'); box.scrollLeft = 200;"
             "const [x, y] = [first, box].map(node => node.getBoundingClientRect().x);"
             "return [box.scrollLeft, x - y] })()"
@@ -304,9 +305,11 @@ def test_tables_fit_on_paper(browser, page):
         browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
         size = {"width": 718, "height": 1000, "deviceScaleFactor": 1, "mobile": False}  # A4, 1 cm
         browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        browser.driver.execute_script("dispatchEvent(new Event('beforeprint'))")
         tables = "[...document.querySelectorAll('#tables table')]"
         widths = browser.js(f"{tables}.map(t => t.offsetWidth)")
-        assert widths
+        assert len(widths) == 2
+        assert min(widths) > 300
         assert max(widths) <= 718
     finally:
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
@@ -372,6 +375,12 @@ def test_the_card_has_the_programs_of_recommend(browser, default):
     programs = [work["program"] for run in advice["runs"] for work in run["works"]]
     shown = browser.js("[...document.querySelectorAll('.choice pre')].map(p => p.textContent)")
     assert shown == [program for program in programs if program] != []
+    browser.driver.execute_script(
+        "Object.defineProperty(navigator, 'clipboard', {value: {"
+        "writeText: async (text) => { window.copied = text }}})"
+    )
+    browser.click("button.copy")
+    assert browser.wait("window.copied") == shown[0]
     taken = browser.text(".choice summary")
     assert taken.startswith("Take ")
     assert browser.js("document.querySelector('.choice').getBoundingClientRect().bottom") < 900

@@ -17,9 +17,11 @@ from drawn_runs import PHASES, USUAL, a_case, a_run
 from pffbench.errors import UserError
 from pffbench.summary.conclusions import cautions, verdict_lines
 from pffbench.summary.export import print_summary
+from pffbench.summary.statistics import Caveat
 from pffbench_analysis.page import numbers
 from pffbench_analysis.page.build import render
 from pffbench_analysis.page.ranks import MOST_RANKS, read_ranks
+from pffbench_analysis.page.tables import Mark, mark_of
 from pffbench_analysis.report import readable, report
 
 EVIL = "</script><script>alert(1)</script>&\"'<!--"
@@ -274,6 +276,13 @@ def test_warnings_stand_beside_their_numbers(tmp_path):
     page = page_of(a_run(tmp_path, USUAL, floor=floor))
     table = page[page.index("<tbody>") : page.index("</tbody>")]
     assert re.search(r'<abbr title="[^"]*under 100 times the floor">r</abbr>', table)
+
+
+def test_a_number_has_the_mark_of_its_gravest_warning_that_tells_all():
+    assert mark_of([Caveat("outliers", "far"), Caveat("below_resolution", "short")]) == Mark(
+        "r", "far; short"
+    )
+    assert mark_of([]) is None
 
 
 def test_ranks_are_told_one_by_one(run):

@@ -17,6 +17,7 @@ from pffbench_analysis.specs import (
     points,
     row_axis,
     rules,
+    texts,
 )
 
 _EVEN = {"zero": False, "nice": False, "padding": 12}
@@ -42,6 +43,8 @@ def _drift(y: Spec) -> Spec:
     drawn = [
         lines("repetition_lines", "$rows", x, at(y, "value"), strokeWidth=1.8),
         layer("repetitions", dot, "$rows", dots),
+        points("keys", "$names", {"value": "width"}, at(y, "value"), 50),
+        texts("names", "$names", {"value": "width"}, at(y, "value"), dx=8),
     ]
     return panel(drawn, 260, "$name")
 

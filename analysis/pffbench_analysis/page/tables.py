@@ -15,7 +15,7 @@ from pffbench_analysis.charts import reach
 from pffbench_analysis.style import colour, plain
 
 _MIB = 2**20
-#: Mark and meaning of each warning.
+#: Mark and meaning of each warning, the gravest first.
 MARKS = {
     "below_resolution": ("r", "below resolution: under 100 times what the harness itself takes"),
     "few_repetitions": ("n", "fewer than five repetitions"),
@@ -29,7 +29,7 @@ MARKS = {
 
 @dataclass(frozen=True)
 class Mark:
-    """A warning next to a number: a letter and its reason."""
+    """The warnings of a number: the letter of the gravest one, and all their reasons."""
 
     letter: str
     message: str
@@ -37,11 +37,11 @@ class Mark:
 
 @dataclass(frozen=True)
 class Cell:
-    """A number, its interval and its warnings; empty text where there is none."""
+    """A number, its interval and its mark; empty text where there is none."""
 
     text: str = ""
     interval: str = ""
-    marks: tuple[Mark, ...] = ()
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def table_of(cases: Sequence[CaseSummary], summary: Summary, differs: dict[str, 
     """Make the table of a comparison."""
     columns = _columns(cases)
     rows = [_row(case, columns) for case in ordered(cases)]
-    letters = {mark.letter for row in rows for cell in row.cells for mark in cell.marks}
+    letters = {cell.mark.letter for row in rows for cell in row.cells if cell.mark}
     return Table(
         heading(cases, summary, differs),
         [(column.part, column.heading) for column in columns],
@@ -185,9 +185,14 @@ def _row(case: CaseSummary, columns: Sequence[NumberColumn]) -> Row:
     )
 
 
-def marks_of(warnings: Sequence[Caveat]) -> tuple[Mark, ...]:
-    """Return the marks of some warnings."""
-    return tuple(Mark(MARKS.get(w.code, ("!", ""))[0], plain(w.message)) for w in warnings)
+def mark_of(warnings: Sequence[Caveat]) -> Mark | None:
+    """Return the one mark of some warnings."""
+    if not warnings:
+        return None
+    order = list(MARKS)
+    codes = [w.code for w in warnings if w.code in MARKS]
+    letter = MARKS[min(codes, key=order.index)][0] if codes else "!"
+    return Mark(letter, plain("; ".join(w.message for w in warnings)))
 
 
 def _rate(found: PhaseSummary) -> Cell:
@@ -195,17 +200,17 @@ def _rate(found: PhaseSummary) -> Cell:
         return Cell()
     amount = found.rate * found.seconds.median / _MIB
     between = _between(found.seconds, lambda s: amount / s)
-    return Cell(significant(found.rate / _MIB), between, marks_of(found.warnings))
+    return Cell(significant(found.rate / _MIB), between, mark_of(found.warnings))
 
 
 def _rate_of_total(found: PhaseSummary) -> Cell:
     """Return a rate without marks: the time next to it has them."""
-    return replace(_rate(found), marks=())
+    return replace(_rate(found), mark=None)
 
 
 def _time(unit: Unit, found: PhaseSummary) -> Cell:
     between = _between(found.seconds, lambda s: s * unit.per_second)
-    return Cell(unit.seconds(found), between, marks_of(found.warnings))
+    return Cell(unit.seconds(found), between, mark_of(found.warnings))
 
 
 def _cpu(unit: Unit, found: PhaseSummary) -> Cell:
@@ -216,7 +221,7 @@ def _per_array(found: PhaseSummary) -> Cell:
     s = found.seconds
     factor = 1e3 * found.per_array / s.median if s.median else float("nan")
     between = _between(s, lambda x: factor * x)
-    return Cell(significant(1e3 * found.per_array), between, marks_of(found.warnings))
+    return Cell(significant(1e3 * found.per_array), between, mark_of(found.warnings))
 
 
 def _ratio(found: PhaseSummary) -> Cell:
