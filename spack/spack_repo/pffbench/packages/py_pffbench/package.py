@@ -29,6 +29,7 @@ class PyPffbench(PythonPackage):
     variant("completion", default=False, description="Completion of commands in shells")
     variant("data", default=False, description="Real climate data as input")
     variant("filters", default=False, description="Blosc, Zstandard and LZ4 in HDF5 and netCDF-4")
+    variant("hdf5_2", default=False, description="HDF5 2 instead of 1.14 or the machine's")
     variant("page", default=False, description="Figures and report.html; builds with Rust, online")
     variant("pnetcdf", default=False, description="Classic netCDF formats in parallel, by PnetCDF")
     variant("tensorstore", default=False, description="TensorStore, beside zarr-python")
@@ -61,6 +62,7 @@ class PyPffbench(PythonPackage):
     # Reached through h5py and netCDF4; named because there must be one of each, with MPI.
     depends_on("hdf5 +mpi")
     depends_on("netcdf-c +mpi")
+    depends_on("hdf5@2:", when="+hdf5_2")
     depends_on("netcdf-c +parallel-netcdf", when="+pnetcdf")
 
     @property
