@@ -202,8 +202,8 @@ def test_the_recipe_needs_the_same_python_and_build_system():
     assert lowest(spec) == floor(build)
 
 
-@pytest.mark.parametrize("name", ["py-h5py", "py-msgspec", "py-iris-sample-data"])
-def test_what_spack_lacks_has_a_recipe_of_the_locked_version(name):
+@pytest.mark.parametrize("name", ["py-h5py", "py-iris-sample-data", "py-msgspec", "py-shtab"])
+def test_what_spack_lacks_or_has_too_old_has_a_recipe_of_the_locked_version(name):
     recipe = (REPO / "packages" / name.replace("-", "_") / "package.py").read_text()
     versions = re.findall(r'version\("([\d.]+)", sha256="[0-9a-f]{64}"\)', recipe)
     assert versions == [locked()[name]]

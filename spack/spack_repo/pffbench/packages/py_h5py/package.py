@@ -41,5 +41,5 @@ class PyH5py(PythonPackage):
         env.set("CC", self.spec["mpi"].mpicc)
         env.set("HDF5_DIR", self.spec["hdf5"].prefix)
         env.set("HDF5_MPI", "ON")
-        # Otherwise setup.py asks for the versions of numpy and mpi4py that its wheels are built on.
+        # Otherwise setup.py asks for the versions of numpy and mpi4py that its wheels need.
         env.set("H5PY_SETUP_REQUIRES", "0")
