@@ -14,7 +14,9 @@ from collections.abc import Iterator, Sequence
 from pffbench.case import Case
 
 
-def ordered_block(cases: Sequence[Case], block: int, seed: int) -> Iterator[Case]:
+def ordered_block(
+    cases: Sequence[Case], block: int, seed: int, *, listed: bool = False
+) -> Iterator[Case]:
     """Yield the cases of a block, those of a comparison next to each other.
 
     Comparisons come in a random order. It depends on the arguments alone, so that all ranks and a
@@ -28,12 +30,15 @@ def ordered_block(cases: Sequence[Case], block: int, seed: int) -> Iterator[Case
         Number of the block.
     seed : int
         Seed of the experiment.
+    listed : bool
+        Whether comparisons come in the order of the cases instead.
     """
     groups: dict[str, list[Case]] = {}
     for case in cases:
         groups.setdefault(case.group, []).append(case)
     names = list(groups)
-    _generator(seed, "groups", block).shuffle(names)
+    if not listed:
+        _generator(seed, "groups", block).shuffle(names)
     for name in names:
         members = groups[name]
         for place in _places(len(members), block, seed, name):

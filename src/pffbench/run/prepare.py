@@ -24,7 +24,7 @@ from pffbench.provenance.mpiio import longest_path
 from pffbench.record.lock import RunLock
 from pffbench.record.ranks import NEEDS_H5PY
 from pffbench.run.options import RunOptions
-from pffbench.run.resume import Resumed, refuse_other_cases, resumed
+from pffbench.run.resume import Resumed, refuse_other_cases, resumed, without_left_out
 from pffbench.run.runner import repetition_directory
 from pffbench.run.spec import RunSpec
 from pffbench.storage.filesystem import FileSystem, filesystem, nearest_existing, quota_left
@@ -80,6 +80,7 @@ def prepare_run(
         stage = before.stage
     plan = make_plan(loaded, team.size, no_mpi, _no_cold_reads(loaded, options, before))
     if before is not None:
+        plan = without_left_out(plan, before.record)
         refuse_other_cases(before.directory, before.record, plan)
     _check_stage(plan, stage)
     parent, own = _parent(options.scratch, before, plan, stage, allowance)
