@@ -154,6 +154,8 @@ class Runner:
         #: it too.
         self.abandoned: list[Store] = []
         experiment = spec.plan.experiment
+        #: Whether this rank makes and removes the directories of repetitions.
+        self._keeps_scratch = team.keeps(node_local=scratch.node_local)
         self._meter = Meter(io=experiment.counters)
         #: Load meter and settler of one rank of each node; None on the others.
         self._load = LoadMeter() if team.is_leader else None
@@ -283,7 +285,7 @@ class Runner:
             conditions = self._conditions(settled, self._meter.since(before)[0])
             self.watchdog.step("cleaning")
             with AgreedStep(self.team.comm, "cleaning"):
-                if self.team.is_root and self.spec.stage != "write":
+                if self._keeps_scratch and self.spec.stage != "write":
                     self.scratch.remove(self.scratch.path(repetition.directory))
             self._inspected.add(case.id)
             self._record(repetition, block, position, started, peak.read(), conditions)
@@ -314,7 +316,7 @@ class Runner:
             step.name = "room for the file"
             self._require_room(case)
             step.name = "scratch"
-            if self.team.is_root and self.spec.stage != "read":
+            if self._keeps_scratch and self.spec.stage != "read":
                 self.scratch.make_directory(directory)
         return Repetition(
             team=self.team,
@@ -408,17 +410,18 @@ class Runner:
             repetition.room.leave()  # a library may still use the memory
         sleeping_barrier(self.team.comm)
         # Files written by another job stay if this one fails before reading them.
-        if self.recorder is not None and (repetition is not None or self.spec.stage != "read"):
-            self._clean_up_after(case, block, self.recorder)
+        if self._keeps_scratch and (repetition is not None or self.spec.stage != "read"):
+            self._clean_up_after(case, block)
         sleeping_barrier(self.team.comm)
 
-    def _clean_up_after(self, case: Case, block: int, recorder: Recorder) -> None:
+    def _clean_up_after(self, case: Case, block: int) -> None:
         """Remove the files of a failed case; the scratch directory itself may have failed."""
         try:
             left = self.scratch.path(repetition_directory(case.id, block))
             self.scratch.remove(left, missing_ok=True)
         except (OSError, UserError) as error:
-            recorder.remark(f"files of {case.id} could not be removed: {error}")
+            if self.recorder is not None:
+                self.recorder.remark(f"files of {case.id} could not be removed: {error}")
 
     def _close(self, repetition: Repetition, was_closing: bool) -> None:
         """Close the stores left open by a failure, if each rank can do so alone.
