@@ -10,6 +10,7 @@ from drawn_times import by_block, drawn
 from pffbench.backends.registry import backend_class
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
+from pffbench.run.order import by_importance
 from pffbench.run.schedule import MOST_READS, Schedule
 from pffbench.summary.inference import LOOKS
 
@@ -276,6 +277,28 @@ def test_one_comparison_runs_however_short_the_time_budget_is():
     record = Recorded(plan, {})
     run(plan, record)
     assert [len(blocks) for blocks in record.ran.values()] == [2, 2, 0, 0, 0, 0]
+
+
+def test_a_case_of_each_format_comes_before_raw_transfers_and_other_ways():
+    ways = {"backend": ["hdf5", "zarr"], "settings": ["matched", "defaults"], "chunks": "block"}
+    plan = a_plan(ways, {"backend": ["hdf5", "zarr"], "shape": [16, 16]}, roofline=True)
+    parts = by_importance(plan.cases)
+    assert sorted(case.id for part in parts for case in part) == sorted(c.id for c in plan.cases)
+    groups = list(dict.fromkeys(case.group for case in plan.cases))
+    formats = [[case.parameters.backend for case in part] for part in parts]
+    assert formats[: len(groups)] == [["hdf5", "zarr"]] * len(groups)
+    assert [part[0].group for part in parts[: len(groups)]] == groups
+    assert all(len(part) == 1 for part in parts[len(groups) :])
+
+
+def test_what_else_a_comparison_has_goes_with_it():
+    plan = a_plan(*THREE_COMPARISONS, roofline=True, time_budget="9 s")
+    record = Recorded(plan, {})
+    run(plan, record)
+    ran = {case.group for case in plan.cases if record.ran[case.id]}
+    ((out, *_),) = record.left_out
+    assert len(ran) == 2
+    assert {case.id for case in plan.cases if case.group not in ran} <= set(out)
 
 
 def test_with_time_enough_and_without_a_budget_nothing_is_left_out():

@@ -52,10 +52,9 @@ def _duration(
     budget = plan.experiment.time_budget
     if budget is None:
         return start + blocks * block
-    # At least the warm-up and one repetition of the first comparison run; nothing further begins
+    # At least the warm-up and one repetition of a case of each format run; nothing further begins
     # that would pass the budget.
-    listed = zip(plan.cases, cases, strict=True)
-    first = sum(seconds for case, seconds in listed if case.group == plan.cases[0].group)
+    first = max(cases) * len({case.parameters.backend for case in plan.cases})
     return start + min(blocks * block, max(budget, (plan.experiment.warmup + 1) * first))
 
 

@@ -63,8 +63,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     memory : Size
         Bytes that the buffers of a rank may take; a larger single call takes as much as it needs.
     time_budget : Duration, optional
-        No new block of repetitions begins when it would end later than this many seconds. A
-        comparison whose first repetitions would not fit is left out, except the first one.
+        No new block of repetitions begins when it would end later than this many seconds. Cases
+        whose first repetitions would not fit are left out, the least important first.
     counters : bool
         Whether CPU seconds, page faults, bytes and system calls of each phase are counted too,
         into `counters.csv`.

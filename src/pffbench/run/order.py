@@ -11,12 +11,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
+from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 
 
-def ordered_block(
-    cases: Sequence[Case], block: int, seed: int, *, listed: bool = False
-) -> Iterator[Case]:
+def ordered_block(cases: Sequence[Case], block: int, seed: int) -> Iterator[Case]:
     """Yield the cases of a block, those of a comparison next to each other.
 
     Comparisons come in a random order. It depends on the arguments alone, so that all ranks and a
@@ -30,19 +29,40 @@ def ordered_block(
         Number of the block.
     seed : int
         Seed of the experiment.
-    listed : bool
-        Whether comparisons come in the order of the cases instead.
     """
     groups: dict[str, list[Case]] = {}
     for case in cases:
         groups.setdefault(case.group, []).append(case)
     names = list(groups)
-    if not listed:
-        _generator(seed, "groups", block).shuffle(names)
+    _generator(seed, "groups", block).shuffle(names)
     for name in names:
         members = groups[name]
         for place in _places(len(members), block, seed, name):
             yield members[place]
+
+
+def by_importance(cases: Sequence[Case]) -> list[list[Case]]:
+    """Return the cases in the order in which a time budget spends time on them, in parts.
+
+    First a part for each comparison, with the first case of each format; then each other case:
+    raw transfers, and further ways to use a format.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        Cases of the plan, in its order.
+    """
+    parts: dict[str, dict[str, Case]] = {}
+    others: list[Case] = []
+    for case in cases:
+        backend = case.parameters.backend
+        formatted = backend_class(backend).capabilities.formatted
+        part = parts.setdefault(case.group, {})
+        if formatted and backend not in part:
+            part[backend] = case
+        else:
+            others.append(case)
+    return [*(list(part.values()) for part in parts.values() if part), *([c] for c in others)]
 
 
 def _places(count: int, block: int, seed: int, name: str) -> Sequence[int]:

@@ -26,7 +26,7 @@ from pffbench.parallel.process_counters import Meter, PeakMemory
 from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
 from pffbench.record.gather import Conditions, gather
-from pffbench.run.order import ordered_block
+from pffbench.run.order import by_importance, ordered_block
 from pffbench.run.spec import BlockSpec, RunSpec
 from pffbench.storage.durability import Settled, Settler
 from pffbench.storage.filesystem import require_room
@@ -183,9 +183,9 @@ class Runner:
                 cases = [self.spec.plan.cases[i] for i in following.cases]
                 reads = {self.spec.plan.cases[i].id: n for i, n in following.reads.items()}
                 if experiment.order == "balanced":
-                    # The comparisons that the time budget does not hold are the last ones listed.
-                    listed = block == 0 and experiment.time_budget is not None
-                    cases = list(ordered_block(cases, block, experiment.seed, listed=listed))
+                    cases = list(ordered_block(cases, block, experiment.seed))
+                if block == 0 and experiment.time_budget is not None:
+                    cases = [case for part in by_importance(self.spec.plan.cases) for case in part]
                 for position, case in enumerate(cases):
                     if case.id in self._failed or (case.id, block) in self.spec.done:
                         continue

@@ -4,8 +4,8 @@ With a fixed number of repetitions each case runs equally often. Otherwise the r
 after 10, 14, 20, 28, … repetitions (`pffbench.summary.inference.LOOKS`): cases whose comparisons in
 the headline are decided stop, and the time is spent on the others.
 
-In the first block comparisons run in the order of the experiment. One whose repetitions until the
-first that counts would pass the time budget is left out, so that a slow machine gives the answers
+In the first block cases run in the order of their importance. Those whose repetitions until the
+first that counts would pass the time budget are left out, so that a slow machine gives the answers
 that the budget holds.
 """
 
@@ -17,6 +17,7 @@ from typing import Protocol
 
 from pffbench.case import Case
 from pffbench.experiment.plan import Plan
+from pffbench.run.order import by_importance
 from pffbench.run.spec import BlockSpec
 from pffbench.summary.headline import Design, TotalTimes, answers, undecided_cases
 from pffbench.units import Duration
@@ -80,13 +81,22 @@ class Schedule:
         )
         self._active = list(range(len(plan.cases)))
         self._reads: dict[str, int] = {}
-        #: Whether each comparison that has been asked about is left out.
-        self._without = {case.group: False for case in plan.cases if case.id in begun}
+        self._parts = by_importance(plan.cases)
+        #: Whether each case that has been asked about is left out.
+        self._without = {
+            case.id: False
+            for part in self._parts
+            for case in part
+            if any(member.id in begun for member in part)
+        }
+        #: Comparisons whose main part is left out.
+        self._groups_without: set[str] = set()
 
     def leaves_out(self, case: Case, passed: float, seconds: Mapping[str, float]) -> bool:
         """Return whether a case of the first block does not run, to keep to the time budget.
 
-        Decided for a comparison when its first case is due. The first comparison always runs.
+        Decided for each part of `by_importance` when its first case is due. The first part always
+        runs, and a case only where the part of its comparison does.
 
         Parameters
         ----------
@@ -97,16 +107,18 @@ class Schedule:
         seconds : dict of str to float
             Seconds of the repetition of each case that has run.
         """
-        budget, group = self._plan.experiment.time_budget, case.group
-        if group not in self._without:
-            fits = True
-            if budget is not None and seconds:
-                members = [c for c in self._plan.cases if c.group == group]
-                more = self._estimate(members, seconds)
+        budget = self._plan.experiment.time_budget
+        if case.id not in self._without:
+            part = next(part for part in self._parts if case in part)
+            out = case.group in self._groups_without
+            if budget is not None and seconds and not out:
+                more = self._estimate(part, seconds)
                 again = self._plan.experiment.warmup * (sum(seconds.values()) + more)
-                fits = passed + more + again <= budget
-            self._without[group] = not fits
-        return self._without[group]
+                out = passed + more + again > budget
+                if out and len(part) > 1:
+                    self._groups_without.add(case.group)
+            self._without |= dict.fromkeys((c.id for c in part), out)
+        return self._without[case.id]
 
     def _estimate(self, cases: Sequence[Case], seconds: Mapping[str, float]) -> float:
         """Estimate a repetition of cases that have not run from the bytes of those that have."""
@@ -157,7 +169,7 @@ class Schedule:
     def _drop_left_out(self, seconds: Mapping[str, float]) -> None:
         """Record the cases that the first block has left out."""
         cases = [self._case(i) for i in self._active]
-        out = [case for case in cases if self._without.get(case.group)]
+        out = [case for case in cases if self._without.get(case.id)]
         if not out:
             return
         experiment = self._plan.experiment
