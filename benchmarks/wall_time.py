@@ -95,7 +95,7 @@ class Modelled:
         """Return the read time of the first repetition; long enough to be read once."""
         return 1.0 if case in self.seconds else None
 
-    def stop(self, cases: Sequence[str], repetitions: int, why: str) -> None:  # noqa: ARG002
+    def stop(self, cases: Sequence[str], repetitions: int, why: str) -> None:
         """Record that cases have enough repetitions."""
 
     def leave_out(self, cases: Sequence[str], why: str, limit: str) -> None:  # noqa: ARG002
