@@ -2,7 +2,7 @@
 
 import pytest
 
-from launch import PROGRAMS, run_experiment
+from launch import PROGRAMS, run, run_experiment
 
 pytestmark = pytest.mark.parallel
 
@@ -63,4 +63,21 @@ def test_a_node_without_space_for_the_files_of_its_ranks_is_named_before_anythin
     done = run_on_nodes(tmp_path, 0, 1, cases=[large])
     assert done.status == 2, done.said
     assert f"in {tmp_path}/local-0, where" in done.stderr
+    assert left(tmp_path) == []
+
+
+def test_a_run_that_was_stopped_goes_on_on_its_nodes(tmp_path):
+    for node in (0, 1):
+        (tmp_path / f"local-{node}").mkdir()
+    scratch = ("--scratch", tmp_path / "local-$NODE")
+    stopped = run_experiment(
+        tmp_path, 4, *scratch, "--max-time", "0.05 s", program=TWO_NODES, node_local=True,
+        repetitions=20, cases=[OWN],
+    )  # fmt: skip
+    assert stopped.status == 3, stopped.said
+    assert left(tmp_path) == []
+    command = [*TWO_NODES, "run", "--resume", stopped.out, *scratch, "--max-time", "none"]
+    done = run(command, ranks=4, cwd=tmp_path, out=stopped.out)
+    assert done.status == 0, done.said
+    assert done.record["valid"] is True
     assert left(tmp_path) == []

@@ -138,7 +138,9 @@ def _no_cold_reads(
     if not extra:
         return None
     if before is None:
-        return reason_against_cold_reads(scratch_parent(options.scratch)[0])
+        local = loaded.experiment.node_local
+        parent = (parent_of_node if local else scratch_parent)(options.scratch)[0]
+        return reason_against_cold_reads(parent)
     record = before.record
     if any(case.id in record.cases for case in extra):
         return None
