@@ -29,14 +29,16 @@ import numpy as np
 from jobs import load, machine
 
 from pffbench.case import Case
-from pffbench.experiment.check import Plan, make_plan
+from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import LoadedExperiment, load_experiment
+from pffbench.experiment.plan import Plan
 from pffbench.parallel.clock import Floor, PhaseTime
 from pffbench.parallel.topology import Team, Topology
 from pffbench.provenance.binding import rank_facts
-from pffbench.record.gather import gather
+from pffbench.record.gather import Conditions, gather
 from pffbench.record.progress import Progress
 from pffbench.run.recorder import Recorder, new_record
+from pffbench.storage.durability import Settled
 from pffbench.workloads.registry import workload
 from pffbench.workloads.repetition import Observed
 
@@ -46,7 +48,9 @@ _PHASES = (
 )  # fmt: skip
 _RANKS_PER_NODE = 128
 _REPETITIONS = 5
-_BLOCK = 32 * 2**20
+_BLOCK = 24 * 2**20
+#: Processor seconds and page faults of a phase.
+_COUNTED = (0.1, 1.0)
 
 Numbers = np.ndarray[Any, Any]
 
@@ -76,12 +80,15 @@ class ModelledRanks:
         out[:] = here
         noise = draw.lognormal(0, 0.1, (self.size, len(_PHASES)))
         noise[draw.random(self.size) < 1e-3] *= 3
+        width = 4 + len(_COUNTED)
+        first = out.shape[1] - width * len(_PHASES)
         for kind in (0, 1):  # own and synced seconds
-            out[:, 2 + kind :: 4] *= noise
+            out[:, first + kind :: width] *= noise
         self.sent["numbers"] = out.nbytes - here.nbytes
 
-    def Allreduce(self, _: Any, values: Numbers, op: Any) -> None:  # noqa: N802
-        """Leave the slowest of all as it is: that of rank 0."""
+    def Reduce(self, here: Numbers, out: Numbers, op: Any, root: int) -> None:  # noqa: N802, ARG002
+        """Take the slowest of all to be that of rank 0."""
+        out[:] = here
 
     def reduce(self, told: Any, op: Callable[[Any, Any], Any], root: int) -> Any:  # noqa: ARG002
         """Join what ranks say, as rank 0 hears it in a tree: from 1, 2, 4, … ranks at a time."""
@@ -165,9 +172,9 @@ def _topology(ranks: int) -> Topology:
 def _recorder(loaded: LoadedExperiment, plan: Plan, team: Team, place: str) -> Recorder:
     facts = rank_facts()
     provenance = {"ranks": [facts | {"host": host} for host in team.topology.hosts]}
-    floor = Floor(1e-5, 5e-8)
+    floor = Floor(1e-5, 1e-5, 5e-8)
     record = new_record(
-        plan, loaded.path, "modelled", "/scratch", team.topology, floor, 1e10, {}, provenance, "all"
+        plan, loaded.path, "modelled", place, team.topology, floor, {}, provenance, "all"
     )
     return Recorder(place, record, team.topology, floor, 0, Progress())
 
@@ -175,12 +182,13 @@ def _recorder(loaded: LoadedExperiment, plan: Plan, team: Team, place: str) -> R
 def _gather(team: Team, case: Case, number: int) -> Any:
     """Gather a repetition in which rank 0 has seen what ranks mostly see."""
     times = [
-        PhaseTime(phase, seconds, 1.01 * seconds, _moved(phase), 1, (seconds,))
+        PhaseTime(phase, seconds, 1.01 * seconds, _moved(phase), 1, (seconds,), _COUNTED)
         for phase, seconds in zip(_PHASES, _seconds(), strict=True)
     ]
     observed = Observed(verified_bytes=_BLOCK, facts={"hdf5_mode": "contiguous collective"})
     cycle: Any = SimpleNamespace(case=case, clock=SimpleNamespace(times=times), observed=observed)
-    return gather(team, cycle, number, 0, datetime.now(UTC), 2**28)
+    conditions = Conditions(Settled(), None, 1.0)
+    return gather(team, cycle, number, 0, datetime.now(UTC), 2**28, conditions)
 
 
 def _seconds() -> Sequence[float]:

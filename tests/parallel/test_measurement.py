@@ -177,3 +177,16 @@ def test_a_time_budget_ends_the_run_early_and_says_so(tmp_path):
     assert 1 <= len(blocks) < 11
     assert any("time budget of 2 s" in why for why in done.record["stops"])
     assert f"stopped after {len(blocks)} repetitions: the time budget" in done.stdout
+
+
+def test_comparisons_that_the_time_budget_does_not_hold_are_named_in_the_verdict(tmp_path):
+    done = run_experiment(
+        tmp_path, 2, repetitions=2, time_budget="0.01 s",
+        cases=[NULL, NULL | {"layout": "own"}],
+    )  # fmt: skip
+    assert done.status == 0, done.said
+    (case,) = done.record["cases"]
+    assert {row["case"] for row in done.rows} == {case}
+    (out,) = done.record["left_out"]
+    assert out["reason"].startswith("the time budget of 0.01 s does not hold")
+    assert "limited: 1 of 2 cases left out: the time budget of 0.01 s" in done.stdout

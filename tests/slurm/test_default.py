@@ -78,6 +78,24 @@ def assert_valid_on_moosefs(cluster, name, *settings, timeout):
     assert cluster.run("ls", scratch, on="node4").stdout == "", "everything is removed again"
 
 
+def test_each_of_four_nodes_keeps_the_files_of_its_ranks(slurm, shared):
+    for name in slurm.settings.names:
+        (shared / f"local-{name}").mkdir()
+    changes = ("node_local=true", "shape_per_rank=[4, 64, 64]", "chunks=[2, 64, 64]",
+               "repetitions=1", "warmup=0")  # fmt: skip
+    told = [word for change in changes for word in ("--set", change)]
+    scratch = shared / "local-$SLURMD_NODENAME"
+    record = pffbench(
+        slurm, FOUR_BY_TWO, "run", *told, "--scratch", scratch, cwd=shared, timeout=250
+    )
+    assert record["valid"] is True
+    paths = {host["scratch"]["path"] for host in record["provenance"]["hosts"]}
+    assert len(paths) == 4
+    layouts = {entry["parameters"]["layout"] for entry in record["cases"].values()}
+    assert layouts == {"file_per_process"}
+    assert not list(shared.glob("local-*/*"))
+
+
 @pytest.mark.slow
 def test_64_ranks_read_what_another_node_wrote(slurm, shared):
     (scratch := shared / "scratch").mkdir()

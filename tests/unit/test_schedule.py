@@ -10,6 +10,7 @@ from drawn_times import by_block, drawn
 from pffbench.backends.registry import backend_class
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
+from pffbench.run.order import by_importance
 from pffbench.run.schedule import MOST_READS, Schedule
 from pffbench.summary.inference import LOOKS
 
@@ -50,6 +51,7 @@ class Recorded:
         self._read = dict.fromkeys((case.id for case in plan.cases), read)
         self.ran = {case.id: [] for case in plan.cases}
         self.stopped = []
+        self.left_out = []
 
     def totals(self, last):
         warmup = self.plan.experiment.warmup
@@ -64,6 +66,11 @@ class Recorded:
 
     def stop(self, cases, repetitions, why):
         self.stopped.append((tuple(cases), repetitions, why))
+
+    def leave_out(self, cases, why, limit):
+        self.left_out.append((tuple(cases), why, limit))
+        for case in cases:
+            del self.cases[case]
 
     def counted(self, part):
         """Return how many repetitions count of the one case whose name has a part."""
@@ -84,12 +91,16 @@ def run(plan, record, seconds=1.0, after=None):
         if not following.cases:
             break
         told.append(following)
+        expected = {}
         for place in following.cases:
-            record.ran[plan.cases[place].id].append(block)
+            case = plan.cases[place]
+            if block == 0 and schedule.leaves_out(case, passed, expected):
+                continue
+            record.ran[case.id].append(block)
+            expected[case.id] = seconds
             passed += seconds
         if after is not None:
             after(block, record)
-        expected = dict.fromkeys(record.cases, seconds)
         following = schedule.after(block, passed, expected)
     return told
 
@@ -233,6 +244,76 @@ def test_the_budget_ends_a_fixed_number_of_repetitions_too():
 def test_a_warm_up_is_never_the_end():
     plan = a_plan({"backend": ["hdf5", "zarr"]}, time_budget="1 s", warmup=2)
     assert len(run(plan, Recorded(plan, {}))) == 3
+
+
+THREE_COMPARISONS = [
+    {"backend": ["hdf5", "zarr"], "shape": [8 * n, 8]} for n in (2, 1, 4)
+]
+
+
+def test_comparisons_that_the_time_budget_does_not_hold_are_left_out_in_order():
+    plan = a_plan(*THREE_COMPARISONS, time_budget="9 s")
+    groups = list(dict.fromkeys(case.group for case in plan.cases))
+    record = Recorded(plan, {})
+    run(plan, record)
+    ((out, why, limit),) = record.left_out
+    assert list(out) == [case.id for case in plan.cases if case.group == groups[2]]
+    assert why == "the time budget of 9 s does not hold a warm-up and a repetition of it"
+    # 2 + 2 s have passed; the last two cases move twice the bytes of the first two.
+    assert limit.startswith("2 of 6 cases left out: ")
+    assert limit.endswith("(--set time_budget=20)")
+    assert all(record.ran[case.id] == [0, 1] for case in plan.cases if case.group != groups[2])
+
+
+def test_a_later_comparison_that_fits_runs_where_one_before_it_does_not():
+    plan = a_plan(*(THREE_COMPARISONS[i] for i in (0, 2, 1)), time_budget="8 s")
+    record = Recorded(plan, {})
+    run(plan, record)
+    assert [len(blocks) for blocks in record.ran.values()] == [2, 2, 0, 0, 2, 2]
+
+
+def test_one_comparison_runs_however_short_the_time_budget_is():
+    plan = a_plan(*THREE_COMPARISONS, time_budget="0.1 s")
+    record = Recorded(plan, {})
+    run(plan, record)
+    assert [len(blocks) for blocks in record.ran.values()] == [2, 2, 0, 0, 0, 0]
+
+
+def test_a_case_of_each_format_comes_before_raw_transfers_and_other_ways():
+    ways = {"backend": ["hdf5", "zarr"], "settings": ["matched", "defaults"], "chunks": "block"}
+    plan = a_plan(ways, {"backend": ["hdf5", "zarr"], "shape": [16, 16]}, roofline=True)
+    parts = by_importance(plan.cases)
+    assert sorted(case.id for part in parts for case in part) == sorted(c.id for c in plan.cases)
+    groups = list(dict.fromkeys(case.group for case in plan.cases))
+    formats = [[case.parameters.backend for case in part] for part in parts]
+    assert formats[: len(groups)] == [["hdf5", "zarr"]] * len(groups)
+    assert [part[0].group for part in parts[: len(groups)]] == groups
+    assert all(len(part) == 1 for part in parts[len(groups) :])
+
+
+def test_what_else_a_comparison_has_goes_with_it():
+    plan = a_plan(*THREE_COMPARISONS, roofline=True, time_budget="9 s")
+    record = Recorded(plan, {})
+    run(plan, record)
+    ran = {case.group for case in plan.cases if record.ran[case.id]}
+    ((out, *_),) = record.left_out
+    assert len(ran) == 2
+    assert {case.id for case in plan.cases if case.group not in ran} <= set(out)
+
+
+def test_with_time_enough_and_without_a_budget_nothing_is_left_out():
+    for budget in ("100 s", None):
+        record = Recorded(plan := a_plan(*THREE_COMPARISONS, time_budget=budget), {})
+        run(plan, record)
+        assert not record.left_out
+
+
+def test_a_comparison_that_an_earlier_start_has_begun_is_not_left_out():
+    plan = a_plan(*THREE_COMPARISONS, time_budget="0.1 s")
+    last = plan.cases[-1]
+    schedule = Schedule(plan, Recorded(plan, {}), begun={plan.cases[0].id, last.id})
+    assert not schedule.leaves_out(last, 50.0, {plan.cases[0].id: 50.0})
+    assert schedule.leaves_out(plan.cases[2], 50.0, {plan.cases[0].id: 50.0})
 
 
 # Going on

@@ -177,7 +177,8 @@ def machine_of(summary: Summary) -> tuple[str, list[tuple[str, str]]]:
     names = [str(host["host"]) for host in hosts if host.get("host")]
     place = provenance.get("filesystem", {})
     ranks = f"{record.ranks} rank{'s' * (record.ranks != 1)} on {nodes} node{'s' * (nodes != 1)}"
-    title = ranks + (f", on {place['type']}" if place.get("type") else "")
+    of_each = " of each node" if record.experiment.get("node_local") else ""
+    title = ranks + (f", on {place['type']}{of_each}" if place.get("type") else "")
     host = hosts[0]
     memory = host.get("memory_bytes")
     facts = {

@@ -32,6 +32,7 @@ from pffbench.experiment.schema import Experiment
 from pffbench.parallel.launcher import reason_against_mpi
 from pffbench.record.ranks import NEEDS_H5PY
 from pffbench.run.output import make_console, print_json
+from pffbench.run.space import parent_of_node
 from pffbench.storage.filesystem import FileSystem, filesystem
 from pffbench.storage.page_cache import reason_against_cold_reads
 from pffbench.storage.scratch import scratch_parent
@@ -82,7 +83,7 @@ class PlannedRun(msgspec.Struct, frozen=True):
         UserError
             The scratch directory cannot be reached.
         """
-        parent, _ = scratch_parent(scratch)
+        parent = _parent(plan.experiment, scratch)
         try:
             there = filesystem(parent)
         except OSError as error:
@@ -104,6 +105,11 @@ class PlannedRun(msgspec.Struct, frozen=True):
         return Size(max(cost.space for cost in self.plan.costs.values()))
 
 
+def _parent(experiment: Experiment, scratch: str | None) -> str:
+    """Return the directory of the files on this machine."""
+    return (parent_of_node if experiment.node_local else scratch_parent)(scratch)[0]
+
+
 def main(arguments: argparse.Namespace) -> int:
     """Print the cases of an experiment and their cost. Return the exit status."""
     gc.disable()  # objects of planning live to the end, and collecting among them takes long
@@ -118,7 +124,7 @@ def main(arguments: argparse.Namespace) -> int:
     for file in experiment_files(given) if folder and given else [given]:
         loaded = load_experiment(file, arguments.overrides)
         no_cold_reads = (
-            reason_against_cold_reads(scratch_parent(arguments.scratch)[0])
+            reason_against_cold_reads(_parent(loaded.experiment, arguments.scratch))
             if extra_cold_reads(loaded)
             else None
         )

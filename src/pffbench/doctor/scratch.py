@@ -214,6 +214,6 @@ def last_command(scratch: Scratch) -> list[str]:
 
 
 if __name__ == "__main__":  # rank 0 hangs; see `last_command`
-    left = Scratch(*sys.argv[1:])
+    left = Scratch(sys.argv[1], sys.argv[2])
     print(Path(left.path(_UNFINISHED)).read_text(encoding="utf-8"))
     left.destroy()

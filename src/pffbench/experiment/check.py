@@ -120,6 +120,8 @@ def make_plan(
             try:
                 case = _with_source(raw, where, files)
                 contents = checker.check(case, where)
+                if loaded.experiment.node_local and (why := _beyond_a_node(case.parameters)):
+                    raise ImpossibleCaseError(f"{where}: {why}")
             except ImpossibleCaseError as error:
                 if loaded.experiment.impossible == "refuse" and not raw.roofline:
                     raise
@@ -257,6 +259,21 @@ def _beyond(p: Parameters) -> str | None:
         if p.layout != "file_per_process" and way not in can.transfers:
             return f"backend {p.backend} cannot do transfer {way} (it can: {_list(can.transfers)})"
     return beyond_codecs(p, can)
+
+
+def _beyond_a_node(p: Parameters) -> str | None:
+    """Return why files of a case cannot lie in a directory of each node, or None."""
+    if p.layout != "file_per_process":
+        return (
+            f"with node_local no file is shared between nodes, so layout {p.layout} is impossible "
+            "(possible: file_per_process)"
+        )
+    pattern = workload(p.workload)
+    if p.cache in ("shifted", "separate") or pattern.reads_elsewhere(p):
+        return "with node_local no rank can read what another node wrote"
+    if pattern.makes_another(p):
+        return "with node_local no store is made from another one"
+    return None
 
 
 class _Files:

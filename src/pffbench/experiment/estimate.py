@@ -47,12 +47,15 @@ def _duration(
 ) -> float:
     start, each, each_file = seconds
     costs = [plan.costs[case.id] for case in plan.cases]
-    block = sum(cost.nbytes / rate + each + each_file * cost.files for cost in costs)
+    cases = [cost.nbytes / rate + each + each_file * cost.files for cost in costs]
+    block = sum(cases)
     budget = plan.experiment.time_budget
     if budget is None:
         return start + blocks * block
-    # At least the warm-up and one block run; no further block begins that would pass the budget.
-    return start + min(blocks * block, max(budget, (plan.experiment.warmup + 1) * block))
+    # At least the warm-up and one repetition of a case of each format run; nothing further begins
+    # that would pass the budget.
+    first = max(cases) * len({case.parameters.backend for case in plan.cases})
+    return start + min(blocks * block, max(budget, (plan.experiment.warmup + 1) * first))
 
 
 def cold_read_warnings(plan: Plan, there: FileSystem, memory: int, nodes: int) -> Iterator[str]:

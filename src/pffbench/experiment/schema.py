@@ -63,7 +63,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     memory : Size
         Bytes that the buffers of a rank may take; a larger single call takes as much as it needs.
     time_budget : Duration, optional
-        No new block of repetitions begins when it would end later than this many seconds.
+        No new block of repetitions begins when it would end later than this many seconds. Cases
+        whose first repetitions would not fit are left out, the least important first.
     counters : bool
         Whether CPU seconds, page faults, bytes and system calls of each phase are counted too,
         into `counters.csv`.
@@ -74,6 +75,10 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Part that cases with ``cache: dropped`` have. ``compared``: that of all cases. ``extra``: a
         comparison beside the headline, which takes little of the time. They are left out where the
         page cache cannot be dropped, end at the first look, and only their reads are compared.
+    node_local : bool
+        Whether each node has a scratch directory of its own, such as a burst buffer or an NVMe
+        disk, instead of all nodes together. Only cases with a file for each rank that read what
+        they wrote can use it.
     settle : Duration
         Most seconds to wait, before each repetition, until earlier writes have reached the
         device; 0 for not at all.
@@ -96,6 +101,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     counters: bool = False
     order: Literal["balanced", "listed"] = "balanced"
     cold_reads: Literal["compared", "extra"] = "compared"
+    node_local: bool = False
     settle: Duration = msgspec.field(default_factory=lambda: Duration(2.0))
 
     @property

@@ -118,6 +118,10 @@ class Team(msgspec.Struct, frozen=True):
         """Whether this is the lowest rank of its node."""
         return bool(self.node.rank == 0)
 
+    def keeps(self, *, node_local: bool) -> bool:
+        """Whether this rank makes and removes directories: rank 0, or one rank of each node."""
+        return self.is_leader if node_local else self.is_root
+
     def share_on_node(self, items: Iterable[T]) -> list[T]:
         """Distribute the items that any rank of this node named over the node's ranks.
 

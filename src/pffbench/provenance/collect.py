@@ -11,11 +11,14 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pffbench.backends.registry import backend_class
 from pffbench.parallel.collectives import largest
 from pffbench.parallel.topology import Team
 from pffbench.provenance.binding import rank_facts
 from pffbench.provenance.facts import Facts
+from pffbench.storage.filesystem import filesystem
 from pffbench.workloads.registry import workload
 
 if TYPE_CHECKING:
@@ -47,7 +50,8 @@ def collect_provenance(
             libraries.append(library)
     imported = largest(team.comm, time.perf_counter() - begin)
     ranks = team.comm.gather(rank_facts())
-    hosts = team.comm.gather(_host_facts() if team.is_leader else None)
+    local = scratch if plan.experiment.node_local else None
+    hosts = team.comm.gather(_host_facts(local) if team.is_leader else None)
     if ranks is None or hosts is None:
         return None
     from pffbench.provenance.job import job_facts  # only rank 0 needs it
@@ -60,7 +64,11 @@ def collect_provenance(
     }
 
 
-def _host_facts() -> Facts:
+def _host_facts(scratch: str | None) -> Facts:
+    """Return the facts of this node, with the file system of its own scratch directory if any."""
     from pffbench.provenance.node import host_facts  # only one rank of a node needs it
 
-    return host_facts()
+    facts = host_facts()
+    if scratch is not None:
+        facts["scratch"] = msgspec.structs.asdict(filesystem(scratch))
+    return facts

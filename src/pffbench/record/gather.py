@@ -271,7 +271,7 @@ def gather(
         mismatches=told.all_mismatches,
         verified_bytes=int(verified),
         cache=observed.cache,
-        disk=observed.disk,
+        disk=told.disk,
         stored_as=observed.stored_as,
         facts=told.united_facts,
         counts=_counts(phases, by_kind[4:], told.counts),
@@ -327,6 +327,8 @@ class RankReports(msgspec.Struct, frozen=True):
         By phase and counter: sum and maximum over these ranks.
     remarks : tuple of str
         Distinct remarks of the workload.
+    disk : DiskUsage or None
+        Size on disk, in the directories that these ranks look after.
     """
 
     mismatches: tuple[str, ...] = ()
@@ -334,6 +336,7 @@ class RankReports(msgspec.Struct, frozen=True):
     facts: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
     counts: Mapping[tuple[str, str], tuple[float, float]] = msgspec.field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    disk: DiskUsage | None = None
 
     @classmethod
     def of(cls, rank: int, observed: Observed) -> RankReports:
@@ -345,6 +348,7 @@ class RankReports(msgspec.Struct, frozen=True):
             facts={key: frozenset({text}) for key, text in observed.facts.items()},
             counts={key: (amount, amount) for key, amount in observed.counts.items()},
             remarks=tuple(dict.fromkeys(observed.remarks)),
+            disk=observed.disk,
         )
 
     def __add__(self, other: RankReports) -> RankReports:
@@ -364,6 +368,7 @@ class RankReports(msgspec.Struct, frozen=True):
             facts,
             counts,
             tuple(dict.fromkeys(self.remarks + other.remarks)),
+            other.disk if self.disk is None else self.disk.with_more(other.disk),
         )
 
     @property

@@ -106,7 +106,8 @@ class RunRecord(msgspec.Struct):
     stops : list of str
         Reasons why cases stopped early; ``stopped_after`` of a case is its repetition count.
     limits : list of str
-        Cases left out because of the libraries that are installed, with the reason and remedies.
+        Cases left out because of the libraries that are installed or of the time budget, with the
+        reason and remedies.
     """
 
     run_id: str

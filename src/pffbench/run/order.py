@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
+from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 
 
@@ -38,6 +39,30 @@ def ordered_block(cases: Sequence[Case], block: int, seed: int) -> Iterator[Case
         members = groups[name]
         for place in _places(len(members), block, seed, name):
             yield members[place]
+
+
+def by_importance(cases: Sequence[Case]) -> list[list[Case]]:
+    """Return the cases in the order in which a time budget spends time on them, in parts.
+
+    First a part for each comparison, with the first case of each format; then each other case:
+    raw transfers, and further ways to use a format.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        Cases of the plan, in its order.
+    """
+    parts: dict[str, dict[str, Case]] = {}
+    others: list[Case] = []
+    for case in cases:
+        backend = case.parameters.backend
+        formatted = backend_class(backend).capabilities.formatted
+        part = parts.setdefault(case.group, {})
+        if formatted and backend not in part:
+            part[backend] = case
+        else:
+            others.append(case)
+    return [*(list(part.values()) for part in parts.values() if part), *([c] for c in others)]
 
 
 def _places(count: int, block: int, seed: int, name: str) -> Sequence[int]:

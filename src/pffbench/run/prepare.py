@@ -17,17 +17,18 @@ from pffbench.errors import UserError
 from pffbench.experiment.check import NO_COLD_READS, extra_cold_reads, make_plan
 from pffbench.experiment.limits import Allowance, check_addresses, check_open_files
 from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
-from pffbench.experiment.plan import AvailableSpace, Plan, check_room
+from pffbench.experiment.plan import Plan
 from pffbench.parallel.single import lack_of_mpi
 from pffbench.parallel.topology import Team
 from pffbench.provenance.mpiio import longest_path
 from pffbench.record.lock import RunLock
 from pffbench.record.ranks import NEEDS_H5PY
 from pffbench.run.options import RunOptions
-from pffbench.run.resume import Resumed, refuse_other_cases, resumed
+from pffbench.run.resume import Resumed, refuse_other_cases, resumed, without_left_out
 from pffbench.run.runner import repetition_directory
+from pffbench.run.space import check_scratch, parent_of_node, part_of_node
 from pffbench.run.spec import RunSpec
-from pffbench.storage.filesystem import FileSystem, filesystem, nearest_existing, quota_left
+from pffbench.storage.filesystem import nearest_existing
 from pffbench.storage.ownership import PREFIX
 from pffbench.storage.page_cache import reason_against_cold_reads
 from pffbench.storage.scratch import scratch_parent
@@ -80,9 +81,10 @@ def prepare_run(
         stage = before.stage
     plan = make_plan(loaded, team.size, no_mpi, _no_cold_reads(loaded, options, before))
     if before is not None:
+        plan = without_left_out(plan, before.record)
         refuse_other_cases(before.directory, before.record, plan)
     _check_stage(plan, stage)
-    parent, own = _parent(options.scratch, before, plan, stage, allowance)
+    parent, own = _parent(options.scratch, before, plan, stage, allowance, team)
     check_paths(plan, parent, run_id)
     check_open_files(plan, allowance)
     check_addresses(plan, allowance)
@@ -136,7 +138,9 @@ def _no_cold_reads(
     if not extra:
         return None
     if before is None:
-        return reason_against_cold_reads(scratch_parent(options.scratch)[0])
+        local = loaded.experiment.node_local
+        parent = (parent_of_node if local else scratch_parent)(options.scratch)[0]
+        return reason_against_cold_reads(parent)
     record = before.record
     if any(case.id in record.cases for case in extra):
         return None
@@ -145,16 +149,23 @@ def _no_cold_reads(
 
 
 def _parent(
-    given: str | None, before: Resumed | None, plan: Plan, stage: Stage, allowance: Allowance
+    given: str | None,
+    before: Resumed | None,
+    plan: Plan,
+    stage: Stage,
+    allowance: Allowance,
+    team: Team,
 ) -> tuple[str, bool]:
     """Return the parent of the scratch directory, and whether it is to be created too."""
     left = None if before is None else before.record.scratch
-    parent, own = scratch_parent(given, left)
+    local = plan.experiment.node_local
+    parent, own = parent_of_node(given, left) if local else scratch_parent(given, left)
     if stage == "read":
         assert left is not None
         _check_same_place(parent, left)
     else:
-        check_scratch(plan, parent, allowance.memory, keeps=stage == "write")
+        here = part_of_node(plan, team) if local else plan
+        check_scratch(here, parent, allowance.memory, keeps=stage == "write")
     return parent, own
 
 
@@ -197,37 +208,6 @@ def _out(given: str | None, name: str) -> str:
     if not os.access(existing, os.W_OK | os.X_OK):
         raise UserError(f"--out {path}: {existing} is not writable")
     return str(path.absolute())
-
-
-def check_scratch(plan: Plan, parent: str, free_memory: int, *, keeps: bool) -> None:
-    """Reject a plan that exceeds the available resources.
-
-    Parameters
-    ----------
-    plan : Plan
-        Plan of the run.
-    parent : str
-        Directory on the file system under test.
-    free_memory : int
-        Bytes available to each rank.
-    keeps : bool
-        Whether the files of all repetitions are kept, instead of one at a time.
-
-    Raises
-    ------
-    UserError
-        Space, files or memory do not suffice, or the cache cannot be dropped there.
-    """
-    try:
-        there = filesystem(parent)
-    except OSError as error:
-        raise UserError(f"--scratch {parent}: cannot be reached: {error.strerror}") from None
-    if there.in_memory and any(c.parameters.cache == "dropped" for c in plan.cases):
-        raise UserError(
-            f"--scratch {parent}: cache: dropped is impossible on {there.type}, which lives in "
-            "memory; choose a directory on a disk"
-        )
-    check_room(plan, _room(there, parent, free_memory), keeps=keeps)
 
 
 def check_paths(plan: Plan, parent: str, run_id: str) -> None:
@@ -277,13 +257,3 @@ def _longest_name(p: Parameters) -> str:
     stem = "rank-000000" if p.layout == "file_per_process" else "shared"
     label = "" if getattr(p, "repack_chunks", None) is None else "-repacked"
     return f"{stem}{label}{'_copy' if p.cache == 'copied' else ''}"
-
-
-def _room(there: FileSystem, parent: str, free_memory: int) -> AvailableSpace:
-    """Return the available space in a directory: free space, or the rest of the user's quota."""
-    quota = quota_left(there)
-    if quota is None or (quota.space is None and quota.files is None):
-        return AvailableSpace(parent, there.free_bytes, there.free_inodes, free_memory)
-    space = there.free_bytes if quota.space is None else min(quota.space, there.free_bytes)
-    limits = [limit for limit in (quota.files, there.free_inodes) if limit is not None]
-    return AvailableSpace(f"{parent} by your quota", space, min(limits, default=None), free_memory)

@@ -410,6 +410,15 @@ class Recorder:
         self.run_record.remarks.append(text)
         self._progress.message(text)
 
+    def leave_out(self, cases: Sequence[str], why: str, limit: str) -> None:
+        """Record that cases do not run, with the reason and a sentence for the verdict."""
+        for case in cases:
+            del self.run_record.cases[case]
+            self.run_record.left_out.append({"case": case, "reason": why})
+        self.run_record.limits.append(limit)
+        self.run_record.save(self.directory)
+        self._progress.message(limit)
+
     def stop(self, cases: Sequence[str], repetitions: int, why: str) -> None:
         """Record that cases have enough repetitions."""
         for case in cases:

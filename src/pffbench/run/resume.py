@@ -124,6 +124,13 @@ def _stage(directory: str, record: RunRecord, asked: Stage | None) -> Stage:
     return stage
 
 
+def without_left_out(plan: Plan, record: RunRecord) -> Plan:
+    """Return a plan without the cases that the run left out to keep to its time budget."""
+    gone = {entry["case"] for entry in record.left_out}
+    cases = tuple(case for case in plan.cases if case.id not in gone)
+    return msgspec.structs.replace(plan, cases=cases)
+
+
 def refuse_other_cases(directory: str, record: RunRecord, plan: Plan) -> None:
     """Reject resuming when the experiment now has other cases than before.
 

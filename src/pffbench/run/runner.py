@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 import os
 import time
@@ -19,13 +20,13 @@ from pffbench.experiment.plan import copies_of_file, cost_of
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError, sleeping_barrier
 from pffbench.parallel.batch_job import StopSignals, seconds_left
 from pffbench.parallel.clock import PhaseClock, collector_off, measure_floor, objects_kept
-from pffbench.parallel.collectives import any_of
+from pffbench.parallel.collectives import largest
 from pffbench.parallel.machine import LoadMeter, memory_copy_rate
 from pffbench.parallel.process_counters import Meter, PeakMemory
 from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
 from pffbench.record.gather import Conditions, gather
-from pffbench.run.order import ordered_block
+from pffbench.run.order import by_importance, ordered_block
 from pffbench.run.spec import BlockSpec, RunSpec
 from pffbench.storage.durability import Settled, Settler
 from pffbench.storage.filesystem import require_room
@@ -36,6 +37,7 @@ from pffbench.workloads.repetition import Repetition, TransferBuffer
 
 if TYPE_CHECKING:
     from pffbench.run.recorder import Recorder
+    from pffbench.run.schedule import Schedule
 
 
 #: Minimum seconds allowed for any step before the run counts as hung.
@@ -90,6 +92,14 @@ class Pace:
         return SHORTEST_PATIENCE + moving + (cost.files + cost.arrays) / _SLOWEST_FILES
 
 
+class _Course(enum.IntEnum):
+    """What happens to the case that is due; where ranks differ, the largest counts."""
+
+    RUN = 0
+    LEAVE_OUT = 1
+    STOP = 2
+
+
 #: The phases in which stores are closed.
 _CLOSING = ("close", "close_read")
 
@@ -132,6 +142,8 @@ class Runner:
         #: Seconds that the run may take from the first block on.
         self._seconds: float | None = None
         self._failed: set[str] = set()
+        #: Selects blocks on rank 0; None on the others.
+        self._schedule: Schedule | None = None
         self._inspected: set[str] = set()
         self._pace = Pace()
         self._sources = Sources()
@@ -142,6 +154,8 @@ class Runner:
         #: it too.
         self.abandoned: list[Store] = []
         experiment = spec.plan.experiment
+        #: Whether this rank makes and removes the directories of repetitions.
+        self._keeps_scratch = team.keeps(node_local=scratch.node_local)
         self._meter = Meter(io=experiment.counters)
         #: Load meter and settler of one rank of each node; None on the others.
         self._load = LoadMeter() if team.is_leader else None
@@ -152,11 +166,12 @@ class Runner:
 
     def run(self) -> bool:
         """Run all blocks; return whether the run completed, without an early stop."""
-        schedule = None
         if self.recorder is not None:
             from pffbench.run.schedule import Schedule  # needed on rank 0 only
 
-            schedule = Schedule(self.spec.plan, self.recorder)
+            begun = {case for case, _ in self.spec.done}
+            self._schedule = Schedule(self.spec.plan, self.recorder, begun)
+        schedule = self._schedule
         experiment = self.spec.plan.experiment
         with objects_kept():
             following = self._from_leader(None if schedule is None else schedule.first())
@@ -169,12 +184,17 @@ class Runner:
                 reads = {self.spec.plan.cases[i].id: n for i, n in following.reads.items()}
                 if experiment.order == "balanced":
                     cases = list(ordered_block(cases, block, experiment.seed))
+                if block == 0 and experiment.time_budget is not None:
+                    cases = [case for part in by_importance(self.spec.plan.cases) for case in part]
                 for position, case in enumerate(cases):
                     if case.id in self._failed or (case.id, block) in self.spec.done:
                         continue
-                    late = self._out_of_time(case, time.monotonic() - begin)
-                    if self._any(self.stop.asked or late):
+                    here = self._course(case, block, time.monotonic() - begin)
+                    course = largest(self.team.comm, int(here))
+                    if course == _Course.STOP:
                         return False
+                    if course == _Course.LEAVE_OUT:
+                        continue
                     with self._pace.of(case):
                         self._repetition(case, block, position, reads[case.id])
                     if self._failed and self.spec.options.fail_fast:
@@ -187,6 +207,15 @@ class Runner:
                     None if schedule is None else schedule.after(block, passed, self._pace.last)
                 )
         return True
+
+    def _course(self, case: Case, block: int, passed: float) -> _Course:
+        """Return what this rank knows of the case that is due; rank 0 keeps to the time."""
+        if self.stop.asked or self._out_of_time(case, passed):
+            return _Course.STOP
+        if self._schedule is None or block > 0 or self.spec.stage != "all":
+            return _Course.RUN
+        out = self._schedule.leaves_out(case, passed, self._pace.last)
+        return _Course.LEAVE_OUT if out else _Course.RUN
 
     def _note_stop(self) -> None:
         """Record, off the timer, that the run is to end: it may be killed first.
@@ -256,7 +285,7 @@ class Runner:
             conditions = self._conditions(settled, self._meter.since(before)[0])
             self.watchdog.step("cleaning")
             with AgreedStep(self.team.comm, "cleaning"):
-                if self.team.is_root and self.spec.stage != "write":
+                if self._keeps_scratch and self.spec.stage != "write":
                     self.scratch.remove(self.scratch.path(repetition.directory))
             self._inspected.add(case.id)
             self._record(repetition, block, position, started, peak.read(), conditions)
@@ -287,7 +316,7 @@ class Runner:
             step.name = "room for the file"
             self._require_room(case)
             step.name = "scratch"
-            if self.team.is_root and self.spec.stage != "read":
+            if self._keeps_scratch and self.spec.stage != "read":
                 self.scratch.make_directory(directory)
         return Repetition(
             team=self.team,
@@ -381,17 +410,18 @@ class Runner:
             repetition.room.leave()  # a library may still use the memory
         sleeping_barrier(self.team.comm)
         # Files written by another job stay if this one fails before reading them.
-        if self.recorder is not None and (repetition is not None or self.spec.stage != "read"):
-            self._clean_up_after(case, block, self.recorder)
+        if self._keeps_scratch and (repetition is not None or self.spec.stage != "read"):
+            self._clean_up_after(case, block)
         sleeping_barrier(self.team.comm)
 
-    def _clean_up_after(self, case: Case, block: int, recorder: Recorder) -> None:
+    def _clean_up_after(self, case: Case, block: int) -> None:
         """Remove the files of a failed case; the scratch directory itself may have failed."""
         try:
             left = self.scratch.path(repetition_directory(case.id, block))
             self.scratch.remove(left, missing_ok=True)
         except (OSError, UserError) as error:
-            recorder.remark(f"files of {case.id} could not be removed: {error}")
+            if self.recorder is not None:
+                self.recorder.remark(f"files of {case.id} could not be removed: {error}")
 
     def _close(self, repetition: Repetition, was_closing: bool) -> None:
         """Close the stores left open by a failure, if each rank can do so alone.
@@ -406,9 +436,6 @@ class Runner:
                 store.close()
             except Exception:  # noqa: BLE001 -- the original failure is already recorded
                 self.abandoned.append(store)
-
-    def _any(self, here: bool) -> bool:
-        return any_of(self.team.comm, here)
 
 
 def repetition_directory(case: str, block: int) -> str:

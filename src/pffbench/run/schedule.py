@@ -3,16 +3,21 @@
 With a fixed number of repetitions each case runs equally often. Otherwise the run tests its results
 after 10, 14, 20, 28, … repetitions (`pffbench.summary.inference.LOOKS`): cases whose comparisons in
 the headline are decided stop, and the time is spent on the others.
+
+In the first block cases run in the order of their importance. Those whose repetitions until the
+first that counts would pass the time budget are left out, so that a slow machine gives the answers
+that the budget holds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from pffbench.case import Case
 from pffbench.experiment.plan import Plan
+from pffbench.run.order import by_importance
 from pffbench.run.spec import BlockSpec
 from pffbench.summary.headline import Design, TotalTimes, answers, undecided_cases
 from pffbench.units import Duration
@@ -44,6 +49,9 @@ class Record(Protocol):
     def stop(self, cases: Sequence[str], repetitions: int, why: str) -> None:
         """Record that cases have enough repetitions."""
 
+    def leave_out(self, cases: Sequence[str], why: str, limit: str) -> None:
+        """Record that cases do not run, with the reason and a sentence for the verdict."""
+
 
 class Schedule:
     """Selects the next block on rank 0.
@@ -54,9 +62,11 @@ class Schedule:
         Plan of the run.
     record : Record
         Records of the run.
+    begun : collection of str
+        Cases with repetitions of an earlier start, which are never left out.
     """
 
-    def __init__(self, plan: Plan, record: Record) -> None:
+    def __init__(self, plan: Plan, record: Record, begun: Collection[str] = ()) -> None:
         self._plan = plan
         self._record = record
         experiment = plan.experiment
@@ -71,6 +81,52 @@ class Schedule:
         )
         self._active = list(range(len(plan.cases)))
         self._reads: dict[str, int] = {}
+        self._parts = by_importance(plan.cases)
+        #: Whether each case that has been asked about is left out.
+        self._without = {
+            case.id: False
+            for part in self._parts
+            for case in part
+            if any(member.id in begun for member in part)
+        }
+        #: Comparisons whose main part is left out.
+        self._groups_without: set[str] = set()
+
+    def leaves_out(self, case: Case, passed: float, seconds: Mapping[str, float]) -> bool:
+        """Return whether a case of the first block does not run, to keep to the time budget.
+
+        Decided for each part of `by_importance` when its first case is due. The first part always
+        runs, and a case only where the part of its comparison does.
+
+        Parameters
+        ----------
+        case : Case
+            The case that is due.
+        passed : float
+            Seconds since the first block of this start began.
+        seconds : dict of str to float
+            Seconds of the repetition of each case that has run.
+        """
+        budget = self._plan.experiment.time_budget
+        if case.id not in self._without:
+            part = next(part for part in self._parts if case in part)
+            out = case.group in self._groups_without
+            if budget is not None and seconds and not out:
+                more = self._estimate(part, seconds)
+                again = self._plan.experiment.warmup * (sum(seconds.values()) + more)
+                out = passed + more + again > budget
+                if out and len(part) > 1:
+                    self._groups_without.add(case.group)
+            self._without |= dict.fromkeys((c.id for c in part), out)
+        return self._without[case.id]
+
+    def _estimate(self, cases: Sequence[Case], seconds: Mapping[str, float]) -> float:
+        """Estimate a repetition of cases that have not run from the bytes of those that have."""
+        costs = self._plan.costs
+        moved = sum(costs[name].nbytes for name in seconds)
+        if not moved:
+            return len(cases) * sum(seconds.values()) / len(seconds)
+        return sum(costs[case.id].nbytes for case in cases) * sum(seconds.values()) / moved
 
     def first(self) -> BlockSpec:
         """Return the first block: every case, each of which is read once."""
@@ -90,6 +146,8 @@ class Schedule:
         """
         experiment = self._plan.experiment
         counted = block + 1 - experiment.warmup
+        if block == 0:
+            self._drop_left_out(expected)
         self._drop_failed()
         if counted >= 1:
             if block + 1 >= experiment.blocks:
@@ -107,6 +165,27 @@ class Schedule:
 
     def _case(self, place: int) -> Case:
         return self._plan.cases[place]
+
+    def _drop_left_out(self, seconds: Mapping[str, float]) -> None:
+        """Record the cases that the first block has left out."""
+        cases = [self._case(i) for i in self._active]
+        out = [case for case in cases if self._without.get(case.id)]
+        if not out:
+            return
+        experiment = self._plan.experiment
+        assert experiment.time_budget is not None
+        budget = f"the time budget of {Duration(experiment.time_budget):g} s"
+        all_of_them = sum(seconds.values()) + self._estimate(out, seconds)
+        enough = 10 * math.ceil((experiment.warmup + 1) * all_of_them / 10)
+        once = "a warm-up and a repetition" if experiment.warmup else "a repetition"
+        self._record.leave_out(
+            [case.id for case in out],
+            f"{budget} does not hold {once} of it",
+            f"{len(out)} of {len(cases)} cases left out: {budget} does not hold {once} of each on "
+            f"this machine; about {enough} s would (--set time_budget={enough})",
+        )
+        gone = {case.id for case in out}
+        self._active = [i for i in self._active if self._case(i).id not in gone]
 
     def _drop_failed(self) -> None:
         cases = self._record.cases

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -36,7 +35,8 @@ from pffbench.record.lock import RunLock
 from pffbench.run.options import RunOptions
 from pffbench.run.output import make_console, print_json
 from pffbench.run.resources import available_resources, seconds_since_start
-from pffbench.run.runner import Runner, repetition_directory
+from pffbench.run.runner import Runner
+from pffbench.run.scratch_directory import create_scratch, on_each_node, remove_scratch
 from pffbench.run.spec import RunSpec
 from pffbench.storage.scratch import Scratch
 from pffbench.workloads.registry import workload_names
@@ -97,7 +97,8 @@ class Session(msgspec.Struct, frozen=True):
             progress, recorder = _begun(team, spec, scratch, floor, started, options, lock)
         except BaseException as error:
             # An error on a single rank ends the job before the others learn of it.
-            if (team.is_root or not isinstance(error, UserError)) and not spec.kept:
+            keeps = team.keeps(node_local=scratch.node_local)
+            if (keeps or not isinstance(error, UserError)) and not spec.kept:
                 remove_scratch(scratch, spec)
             raise
         return cls(
@@ -140,11 +141,11 @@ class Session(msgspec.Struct, frozen=True):
             except ResultsLostError as error:
                 return self._lost(error)
         status = VALID
-        if self.recorder is not None:
-            assert self.progress is not None
+        if self.progress is not None:
             self.progress.close()
-            if complete or self.spec.stage == "all":
-                self._destroy_scratch()
+        if complete or self.spec.stage == "all":
+            self._destroy_scratch()
+        if self.recorder is not None:
             self.recorder.finish(complete)
             status = self._tell(self.recorder)
             self.lock.release()
@@ -156,11 +157,12 @@ class Session(msgspec.Struct, frozen=True):
 
     def _lost(self, error: ResultsLostError) -> int:
         """Report that nothing more can be recorded; the run can be resumed from its records."""
+        keeps = self.team.keeps(node_local=self.scratch.node_local)
+        if keeps and self.spec.stage == "all":
+            remove_scratch(self.scratch, self.spec)
         if self.recorder is not None:
             assert self.progress is not None
             self.progress.close()
-            if self.spec.stage == "all":
-                remove_scratch(self.scratch, self.spec)
             self.lock.release()
             place = self.recorder.directory
             print(
@@ -180,12 +182,16 @@ class Session(msgspec.Struct, frozen=True):
             self.recorder.remark(f"the watchdog is not everywhere: {why}")
 
     def _destroy_scratch(self) -> None:
-        """Remove all files, unless another job is to read them."""
-        assert self.recorder is not None
+        """Remove all files, unless another job is to read them; collective."""
         if self.spec.stage == "write":
             return
-        if left := remove_scratch(self.scratch, self.spec):
-            self.recorder.remark(left)
+        node_local = self.scratch.node_local
+        keeps = self.team.keeps(node_local=node_local)
+        left = remove_scratch(self.scratch, self.spec) if keeps else None
+        everywhere = self.team.comm.gather(left) if node_local else [left]
+        for text in everywhere or ():
+            if text is not None and self.recorder is not None:
+                self.recorder.remark(text)
 
     def _tell(self, recorder: Recorder) -> int:
         from pffbench.record.progress import on_terminal
@@ -287,6 +293,8 @@ def _begun(
         )
         blocks = spec.plan.experiment.blocks
         style = "none" if options.json else options.progress
+        if scratch.node_local:
+            record.remarks.append(on_each_node(record.provenance))
         progress = make_progress(style, len(spec.plan.cases), blocks)
         recorder = open_recorder(spec, record, team, floor, progress, lock)
         if team.size == 1:
@@ -305,46 +313,3 @@ def _leave_at_once(status: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
-
-
-def create_scratch(team: Team, spec: RunSpec) -> Scratch:
-    """Create the scratch directory on rank 0 and check that every node sees it; collective."""
-    made = on_root(team.comm, lambda: _made_on_root(spec))
-    blind = None
-    try:
-        Scratch.attach(made.directory, made.run_id)
-    except (UserError, OSError):
-        blind = team.topology.hosts[team.rank]
-    hosts = sorted({host for host in team.comm.allgather(blind) if host is not None})
-    if hosts:
-        if team.is_root and not spec.kept:
-            made.destroy()
-        raise UserError(
-            f"--scratch {spec.scratch_parent}: not the same directory on {', '.join(hosts)} as "
-            f"on {team.topology.hosts[0]}; choose one that all nodes share"
-        )
-    return made
-
-
-def _made_on_root(spec: RunSpec) -> Scratch:
-    parent, own = spec.scratch_parent, spec.own_scratch_parent
-    if not spec.goes_on:
-        kept_for = spec.out if spec.stage == "write" else ""
-        return Scratch.create(parent, spec.run_id, create_parent=own, kept_for=kept_for)
-    kept_for = "" if spec.stage == "all" else spec.out
-    keep = {repetition_directory(*key) for key in spec.kept}
-    return Scratch.take_over(
-        parent, spec.run_id, create_parent=own, keep=keep, kept_for=kept_for
-    )
-
-
-def remove_scratch(scratch: Scratch, spec: RunSpec) -> str | None:
-    """Remove the scratch directory; return a message about files that could not be removed."""
-    try:
-        scratch.destroy()
-        if spec.own_scratch_parent:
-            Path(spec.scratch_parent).rmdir()
-    except (OSError, UserError) as error:
-        if Path(scratch.directory).exists():
-            return f"could not remove {scratch.directory}: {error}"
-    return None

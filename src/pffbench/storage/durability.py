@@ -42,6 +42,10 @@ class DiskUsage(NamedTuple):
     apparent: int
     files: int
 
+    def with_more(self, other: DiskUsage | None) -> DiskUsage:
+        """Return the sum with that of another directory, if there is any."""
+        return self if other is None else DiskUsage(*map(sum, zip(self, other, strict=True)))
+
 
 def sync_files(paths: Iterable[str]) -> None:
     """Write the data and metadata of files to their device: open, fsync(2), close, one by one.

@@ -35,10 +35,13 @@ class Scratch(msgspec.Struct, frozen=True):
         Its absolute path.
     run_id : str
         The id that its marker must carry.
+    node_local : bool
+        Whether each node has a directory of its own.
     """
 
     directory: str
     run_id: str
+    node_local: bool = False
 
     @classmethod
     def create(

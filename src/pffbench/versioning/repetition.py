@@ -95,8 +95,9 @@ def _write(repetition: Repetition, keeper: VersionStore) -> set[str]:
         tally.count(repetition.observed)
         count_kept(repetition.observed, kept, tally.referenced if keeper.keeps_all else tally.last)
         count_times(repetition.observed, clock.times)
-        if repetition.team.is_root:
+        if repetition.keeps_directory:
             repetition.observed.disk = disk_usage([repetition.scratch.path(repetition.directory)])
+        if repetition.team.is_root:
             repetition.observed.stored_as = stored_as
             stored_as.more["kept"] = p.keep
     return files

@@ -166,6 +166,11 @@ class Repetition(msgspec.Struct, frozen=True):
         return self.case.parameters.layout == "file_per_process"
 
     @property
+    def keeps_directory(self) -> bool:
+        """Whether this rank looks after the directory: rank 0, or one rank of each node."""
+        return self.team.keeps(node_local=self.scratch.node_local)
+
+    @property
     def comm(self) -> Any:
         """Communicator to open stores with; None for a file of one rank."""
         return None if self.alone else self.team.comm

@@ -470,10 +470,12 @@ def _verify(repetition: Repetition, pieces: Sequence[Transfer], results: Sequenc
 
 
 def _inspect(repetition: Repetition) -> None:
-    """Inspect the store on disk, on rank 0."""
-    if not (repetition.team.is_root and repetition.backend.capabilities.keeps_data):
+    """Inspect the store on disk: its size in each directory, the rest on rank 0."""
+    if not (repetition.keeps_directory and repetition.backend.capabilities.keeps_data):
         return
     repetition.observed.disk = disk_usage([repetition.scratch.path(repetition.directory)])
+    if not repetition.team.is_root:
+        return
     if repetition.inspect and repetition.workload.arrays(
         repetition.case.parameters, repetition.team.size, 0
     ):
