@@ -18,10 +18,11 @@ not_here() {
 
 # need_means: what it takes to make and enter such a system, debootstrap installed where it is missing.
 need_means() {
-    local said
+    local said name
     [[ $(id -u) == 0 ]] || not_here "making one and entering it takes root"
-    type -P dpkg git unshare chroot >/dev/null && type -P dpkg >/dev/null && type -P git >/dev/null ||
-        not_here "it takes dpkg, git, and unshare of util-linux"
+    for name in dpkg git unshare; do
+        type -P "$name" >/dev/null || not_here "the program $name is missing"
+    done
     said=$(unshare --mount --pid --fork mount --bind / / 2>&1) || not_here "nothing may be mounted (${said:-unshare failed})"
     if ! type -P debootstrap >/dev/null; then
         SUDO=
