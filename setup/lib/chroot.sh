@@ -31,7 +31,6 @@ need_means() {
         step apt-debootstrap "installing debootstrap" apt install -y --no-install-recommends debootstrap ||
             not_here "debootstrap could not be installed"
     fi
-    [[ -e /usr/share/debootstrap/scripts/$RELEASE ]] || not_here "the debootstrap that is installed does not know this release"
 }
 
 # debian_mirror: the one that this system is installed from.
@@ -94,7 +93,7 @@ enter() {
     local name variables=(HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
     for name in "${CHROOT_VARIABLES[@]}"; do if [[ -v $name ]]; then variables+=("$name=${!name}"); fi; done
     # shellcheck disable=SC2016  # expanded by the shell inside
-    env -i "${variables[@]}" unshare --mount --propagation private --pid --fork --kill-child bash -euc '
+    unshare --mount --propagation private --pid --fork --kill-child bash -euc '
         tree=$1
         shift
         mount --bind "$tree" "$tree"
@@ -103,5 +102,5 @@ enter() {
         mount --rbind /dev "$tree/dev"
         mount -t tmpfs -o mode=1777 tmpfs "$tree/dev/shm"
         cp --remove-destination -L /etc/resolv.conf /etc/hosts "$tree/etc/" 2>/dev/null || true
-        exec chroot "$tree" sh -c "cd /root/pffbench && exec env \"\$@\"" sh "$@"' enter "$TREE" "$@" 9>&-
+        exec chroot "$tree" env -i -C /root/pffbench "$@"' enter "$TREE" "${variables[@]}" "$@" 9>&-
 }
