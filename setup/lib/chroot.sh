@@ -52,9 +52,9 @@ need_base() {
         not_here "debootstrap failed ($(grep -E '^[EW]: ' "$BUILD/logs/chroot-$RELEASE.log" | tail -n 1))"
 }
 
-# Joined by &&: `set -e` is off inside a command whose failure is handled.
+# Joined by &&: `set -e` is off inside a command whose failure is handled. debootstrap mounts too, and may be interrupted.
 make_base() {
-    debootstrap --variant=minbase --include="$CHROOT_PACKAGES" --cache-dir="$BASE.packages" "$RELEASE" "$BASE.new" \
+    unshare --mount --propagation private debootstrap --variant=minbase --include="$CHROOT_PACKAGES" --cache-dir="$BASE.packages" "$RELEASE" "$BASE.new" \
         "$(debian_mirror)" &&
         trust_the_same && touch "$BASE.new/.made" && rm -rf "$BASE" && mv "$BASE.new" "$BASE" && rm -rf "$BASE.packages"
 }
@@ -80,6 +80,9 @@ need_tree() {
 # clone_checkout: set the clone in TREE to the commit of this checkout; what is ignored there stays.
 clone_checkout() {
     local clone=$TREE/root/pffbench
+    # Root may not be the owner of the checkout, as in containers of CI; its programs run anyway.
+    local -x GIT_CONFIG_GLOBAL=$STORE/gitconfig
+    git config --file "$GIT_CONFIG_GLOBAL" safe.directory '*'
     if [[ -n $(git -C "$ROOT" status --porcelain) ]]; then say "what is not committed in this checkout does not take part"; fi
     mkdir -p "$clone"
     git -C "$clone" init --quiet
