@@ -91,7 +91,8 @@ clone_checkout() {
     git -C "$clone" clean --quiet -d --force
 }
 
-# enter [NAME=VALUE…] COMMAND ARG…: run it in the clone, with a process table and a shared memory of its own.
+# enter [NAME=VALUE…] COMMAND ARG…: run it in the clone, with a process table and a shared memory of its own. The system becomes
+# the root of the mounts: after a mere chroot the kernel lets nobody make namespaces for users, which the Slurm tests need.
 enter() {
     local name variables=(HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
     for name in "${CHROOT_VARIABLES[@]}"; do if [[ -v $name ]]; then variables+=("$name=${!name}"); fi; done
@@ -105,5 +106,8 @@ enter() {
         mount --rbind /dev "$tree/dev"
         mount -t tmpfs -o mode=1777 tmpfs "$tree/dev/shm"
         cp --remove-destination -L /etc/resolv.conf /etc/hosts "$tree/etc/" 2>/dev/null || true
-        exec chroot "$tree" env -i -C /root/pffbench "$@"' enter "$TREE" "${variables[@]}" "$@" 9>&-
+        cd "$tree"
+        pivot_root . mnt
+        umount --lazy /mnt
+        exec env -i -C /root/pffbench "$@"' enter "$TREE" "${variables[@]}" "$@" 9>&-
 }
