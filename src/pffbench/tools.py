@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class ToolOutput:
+class ToolOutput(NamedTuple):
     """Output of a program.
 
     Parameters
@@ -48,6 +47,8 @@ def run_tool(command: Sequence[str], timeout: float) -> ToolOutput:
         )
     except subprocess.TimeoutExpired:
         return ToolOutput(False, f"unknown: {name} gave no answer within {timeout:g} s")
+    except FileNotFoundError:
+        return ToolOutput(False, f"unknown: {name} not found")
     except OSError as error:
         return ToolOutput(False, f"unknown: {name}: {error.strerror}")
     if done.returncode:

@@ -57,7 +57,8 @@ def write_tool(directory, name, body):
 
 def commit(checkout, text):
     (checkout / "file").write_text(text)
-    git = ["git", "-C", checkout, "-c", "safe.directory=*", "-c", "user.name=t", "-c", "user.email=t@example.org"]
+    git = ["git", "-C", checkout, "-c", "safe.directory=*"]
+    git += ["-c", "user.name=t", "-c", "user.email=t@example.org"]
     if not (checkout / ".git").exists():
         subprocess.run([*git, "init", "--quiet"], check=True)
     subprocess.run([*git, "add", "-A"], check=True)
