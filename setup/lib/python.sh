@@ -41,7 +41,7 @@ take_over_pip_settings() {
 # need_uv PYTHON: set UV to the pinned uv in .build/tools, installed there with pip when it is not yet.
 need_uv() {
     local pin
-    pin=$(sed -nE 's/^(uv==[^ ;]+).*/\1/p' "$SETUP/build-requirements.lock")
+    pin=$(sed -nE 's/^(uv==[^ ;]+).*/\1/p' "$(locks_of "$1")/build-requirements.lock")
     UV=$BUILD/tools/bin/uv
     if [[ ! -x $UV || $(cat "$BUILD/tools/.pin" 2>/dev/null) != "$pin" ]]; then
         step uv "installing $pin" install_uv "$1" "$pin" || exit
@@ -56,6 +56,16 @@ install_uv() {
         "$1" -m venv "$BUILD/tools" &&
         "$BUILD/tools/bin/python" -m pip install --disable-pip-version-check "$2" &&
         echo "$2" >"$BUILD/tools/.pin"
+}
+
+# locks_of PYTHON: print the directory of the versions that are locked for this Python: that of the newest Python not after it.
+# Each has the newest that its Python can have: what is measured should be what people install today.
+locks_of() {
+    "$1" -I -c '
+import os, sys
+def version(name): return tuple(map(int, name.split(".")))
+known = [name for name in os.listdir(sys.argv[1]) if version(name) <= sys.version_info[:2]]
+print(os.path.join(sys.argv[1], max(known, key=version)))' "$SETUP/locks"
 }
 
 # make_venv KIND COMMAND…: make .venv with COMMAND unless it is there and of this kind already.

@@ -28,7 +28,7 @@ with HDF5_DIR. All else works without it."
 }
 
 # pinned_version NAME: the line `name==version` of versions-requirements.lock.
-pinned_version() { sed -nE "s/^($1==[^ ;]+).*/\1/p" "$SETUP/versions-requirements.lock"; }
+pinned_version() { sed -nE "s/^($1==[^ ;]+).*/\1/p" "$(locks_of "$VENV/bin/python")/versions-requirements.lock"; }
 
 # find_hdf5_of_h5py: set NATIVE_* to the HDF5 whose library h5py has loaded.
 find_hdf5_of_h5py() {
@@ -47,7 +47,7 @@ for line in open("/proc/self/maps"):
 find_versioned_hdf5_wheel() {
     local key found
     key=$({
-        cat "$SETUP/lib/versioned.sh" "$SETUP/versions-requirements.lock"
+        cat "$SETUP/lib/versioned.sh" "$(locks_of "$VENV/bin/python")/versions-requirements.lock"
         "$VENV/bin/python" -c 'import sys, h5py, numpy; print(sys.version, h5py.__version__, numpy.__version__)'
         sha256sum "$NATIVE_HDF5_LIB/libhdf5.so"
     } | sha256sum | cut -c 1-16)
@@ -72,7 +72,7 @@ build_versioned_hdf5() {
     mkdir -p "$work/pc" "$VERSIONED_WHEELS"
     numpy=$("$VENV/bin/python" -c 'import numpy; print(numpy.__version__)')
     "$UV" venv --python "$VENV/bin/python" "$work/venv" &&
-        grep -v '^versioned-hdf5==' "$SETUP/versions-requirements.lock" >"$work/lock" &&
+        grep -v '^versioned-hdf5==' "$(locks_of "$VENV/bin/python")/versions-requirements.lock" >"$work/lock" &&
         "$UV" pip install --python "$work/venv/bin/python" --no-deps -r "$work/lock" "numpy==$numpy" pip || return
     # The headers of a parallel HDF5 include mpi.h; where that is, the MPI compiler knows.
     echo '#include <mpi.h>' >"$work/where.c"

@@ -3,14 +3,14 @@
 # the wheels are kept in the user's cache.
 
 # pinned NAME: the line `name==version` of a package in requirements.lock.
-pinned() { sed -nE "s/^($1==[^ ;]+).*/\1/Ip" "$SETUP/requirements.lock"; }
+pinned() { sed -nE "s/^($1==[^ ;]+).*/\1/Ip" "$(locks_of "$BASE_PYTHON")/requirements.lock"; }
 
 # The wheels depend on how they are built, with which Python, and against which libraries - on the contents of these, so that
 # a system update makes a new key. The caches of uv and pip know only name and version and would hand out a serial wheel.
 wheels_key() {
     {
         cat "$SETUP/lib/wheels.sh" "$SETUP/netcdf_compat.h" "$SETUP/netcdf_compat" "$SETUP/mpi4py_compat.h" \
-            "$SETUP/build-requirements.lock"
+            "$(locks_of "$BASE_PYTHON")/build-requirements.lock"
         pinned h5py
         pinned netcdf4
         pinned mpi4py
@@ -80,7 +80,7 @@ need_wheels() {
 
 build_tools() {
     "$UV" venv --python "$BASE_PYTHON" "$1/venv" &&
-        "$UV" pip install --python "$1/venv/bin/python" --no-deps -r "$SETUP/build-requirements.lock"
+        "$UV" pip install --python "$1/venv/bin/python" --no-deps -r "$(locks_of "$BASE_PYTHON")/build-requirements.lock"
 }
 
 # build_wheel WORK NAME: compile one package from its source release, with nothing taken from or left in a cache.

@@ -68,22 +68,14 @@ def test_fail_fast_stops_at_the_first_failure(tmp_path):
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-#: Starts the command line with a limit on the size of files, as a quota sets one.
-LIMITED = """
-import resource, signal, sys
-from mpi4py import MPI  # its own files come first
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))
-from pffbench.cli import main
-main(sys.argv[1:])
-"""
+LIMITED = (PROGRAMS / "limited.py",)
 
 
 @pytest.mark.parametrize("backends", [["posix"], ["mpiio"], ["hdf5", "netcdf4"]], ids=" ".join)
 def test_a_file_that_cannot_grow_fails_its_case_only(tmp_path, backends):
     big = {"workload": "hyperslab", "shape_per_rank": [512, 1024]}  # 2 MiB for each rank
     cases = [big | {"backend": backends, "layout": "file_per_process"}, NULL]
-    done = start_experiment(tmp_path, 2, program=("-c", LIMITED), cases=cases).finish()
+    done = start_experiment(tmp_path, 2, program=LIMITED, cases=cases).finish()
     assert done.status == 1, done.said
     failures = {
         entry["parameters"]["backend"]: entry["failure"]
@@ -103,7 +95,7 @@ def test_where_rank_0_makes_what_all_share_its_failure_ends_the_case_on_all(tmp_
     """Of a .npy file the header tells the size; in the layout own each rank makes its file."""
     case = {"workload": "hyperslab", "shape_per_rank": [512, 1024], "backend": "npy"}
     cases = [case | {"layout": layout}, NULL]
-    done = start_experiment(tmp_path, 2, program=("-c", LIMITED), cases=cases).finish()
+    done = start_experiment(tmp_path, 2, program=LIMITED, cases=cases).finish()
     assert done.status == 1, done.said
     failure = done.record["cases"][done.case(backend="npy")]["failure"]
     assert (failure["phase"], failure["rank"]) == ("define", 0)
@@ -116,11 +108,12 @@ def test_where_rank_0_makes_what_all_share_its_failure_ends_the_case_on_all(tmp_
 def test_a_transfer_that_ends_early_without_an_error_fails_its_case(tmp_path):
     """The third of three arrays of 400 KiB, the last that is written, finds room for 224 KiB.
 
-    Neither call says why it took a part; the failure does. ROMIO alone raises an error.
+    Neither call says why it took a part; the failure does. ROMIO raises an error, and Open MPI 5
+    one without a reason.
     """
     case = {"workload": "hyperslab", "shape_per_rank": [100, 1024], "steps": 3}
     case |= {"backend": ["posix", "mpiio"], "layout": "file_per_process"}
-    done = start_experiment(tmp_path, 2, program=("-c", LIMITED), cases=[case]).finish()
+    done = start_experiment(tmp_path, 2, program=LIMITED, cases=[case]).finish()
     assert done.status == 1, done.said
     failures = {
         entry["parameters"]["backend"]: entry["failure"] for entry in done.record["cases"].values()
@@ -129,7 +122,8 @@ def test_a_transfer_that_ends_early_without_an_error_fails_its_case(tmp_path):
     took_a_part = "a call moved 229376 of 409600 bytes of "
     assert took_a_part in failures["posix"]["error"]
     error = failures["mpiio"]["error"]
-    assert took_a_part in error or "ADIOI_GEN_WRITECONTIG" in error
+    raised = ("ADIOI_GEN_WRITECONTIG", "MPI_ERR_OTHER")
+    assert took_a_part in error or any(name in error for name in raised)
     assert all(f["error"].rstrip().endswith("File too large") for f in failures.values()), failures
 
 

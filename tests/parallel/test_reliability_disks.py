@@ -199,10 +199,7 @@ def test_shared_files_fail_their_cases_when_scratch_has_been_filled(tmp_path):
 def test_shared_files_fail_their_cases_at_a_limit_of_their_length(tmp_path):
     (tmp_path / "scratch").mkdir()
     path = write_experiment(tmp_path, cases=[NULL, *PARALLEL])
-    shared = "UCX_TLS=sysv,self,tcp"  # MPICH on UCX would share memory through files, longer ones
-    limited = [*mpiexec(RANKS), "env", shared, "prlimit", "--fsize=1000000", sys.executable,
-               "-m", "pffbench", "run", path, "--scratch", tmp_path / "scratch",
-               "--out", tmp_path / "a"]  # fmt: skip
+    limited = command(tmp_path, path, "--out", tmp_path / "a", program=(PROGRAMS / "limited.py",))
     (done,) = run_on_small_disks(tmp_path, {}, (limited, {}, {}))
     done = Finished(done.status, done.stdout, done.stderr, tmp_path / "a")
     assert done.status == 1, done.said

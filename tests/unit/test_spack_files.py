@@ -62,7 +62,8 @@ def lowest(spec):
 
 
 def locked():
-    lines = (ROOT / "setup" / "requirements.lock").read_text().splitlines()
+    # The recipes have the libraries of this Python's series, not the newest ones.
+    lines = (ROOT / "setup" / "locks" / "3.11" / "requirements.lock").read_text().splitlines()
     return {
         spack_name(name): version
         for name, _, version in (line.partition(" ")[0].partition("==") for line in lines)

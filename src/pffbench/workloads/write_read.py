@@ -369,8 +369,27 @@ def write_pieces(
         calls = [piece.writer(arrays, repetition.collective) for piece in pieces]
     nbytes, operations = amount(pieces)
     with repetition.clock.phase(phase, nbytes, operations):
-        returned = [call() for call in calls]
+        try:
+            returned = [call() for call in calls]
+        except Exception as error:
+            _raise_with_reason(error, arrays, pieces)
+            raise
     note_short(repetition, phase, arrays, pieces, zip(calls, returned, strict=True), wrote=True)
+
+
+def _raise_with_reason(
+    error: Exception, arrays: Mapping[str, Array], pieces: Sequence[Transfer]
+) -> None:
+    """Raise an OSError with the system's reason, if a library's error lacks it and it is known.
+
+    MPI-IO of Open MPI 5 says "known error not in list" when a disk is full.
+    """
+    if isinstance(error, OSError):
+        return
+    for piece in pieces:
+        why = piece.diagnose_short_write(arrays)
+        if why and why not in str(error):
+            raise OSError(f"{error}: {why}") from error
 
 
 def sync_store(repetition: Repetition, written: set[str], phase: str = "sync") -> None:
