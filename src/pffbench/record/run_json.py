@@ -107,6 +107,9 @@ class RunRecord(msgspec.Struct):
         Reasons why cases stopped early; ``stopped_after`` of a case is its repetition count.
     limits : list of str
         Cases left out because of the libraries that are installed, with the reason and remedies.
+    environments : dict
+        For each environment of a run of several: ``start`` (the command that starts its Python) and
+        ``provenance``. That of the first one is the run's own too.
     """
 
     run_id: str
@@ -139,6 +142,7 @@ class RunRecord(msgspec.Struct):
     clock: str = "own"
     stops: list[str] = msgspec.field(default_factory=list)
     limits: list[str] = msgspec.field(default_factory=list)
+    environments: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
 
     @property
     def last_written(self) -> dict[str, str]:
@@ -275,6 +279,7 @@ class ParametersEntry(msgspec.Struct):
     chunks: str | list[Positive] | None = None
     codec: str | None = None
     level: int | None = None
+    environment: str = ""
 
 
 class CostEntry(msgspec.Struct):
@@ -301,6 +306,7 @@ class CaseEntry(msgspec.Struct):
     parameters: ParametersEntry = msgspec.field(default_factory=ParametersEntry)
     options: dict[str, Any] = {}
     group: str = ""
+    same_case: str = ""
     raw: bool = False
     roofline: bool = False
     verified: bool = False
@@ -401,6 +407,13 @@ class Reading(msgspec.Struct):
     provenance: Provenance = msgspec.field(default_factory=Provenance)
 
 
+class EnvironmentRecord(msgspec.Struct):
+    """An environment of a run of several."""
+
+    start: str = ""
+    provenance: Provenance = msgspec.field(default_factory=Provenance)
+
+
 class RunEntry(msgspec.Struct):
     """The whole of `run.json`."""
 
@@ -433,6 +446,7 @@ class RunEntry(msgspec.Struct):
     clock: Literal["own", "synced"] = "own"
     stops: list[str] = []
     limits: list[str] = []
+    environments: dict[str, EnvironmentRecord] = {}
 
 
 def check_layout(data: object) -> None:

@@ -30,6 +30,31 @@ def variants_of(names: Sequence[str], record: RunRecord) -> dict[str, str]:
     return found
 
 
+def cases_apart(record: RunRecord) -> dict[str, str]:
+    """Return labels of the cases that several environments run, by their differences."""
+    told = {
+        entry["same_case"]: {**entry["parameters"], **entry["options"]}
+        for entry in record.cases.values()
+        if entry.get("same_case") and not entry.get("raw")
+    }
+    keys = dict.fromkeys(key for mine in told.values() for key in mine)
+    unnamed = {"backend", "workload", "layout", "settings", "environment", *_PLACES}
+    telling = [
+        key
+        for key in keys
+        if key not in unnamed and len({value_text(mine.get(key)) for mine in told.values()}) > 1
+    ]
+    return {
+        name: " ".join(
+            [
+                str(mine["backend"]),
+                *(f"{k}={value_text(mine[k])}" for k in telling if mine.get(k) is not None),
+            ]
+        )
+        for name, mine in told.items()
+    }
+
+
 #: Parameters that select the array places that a workload reads, their order, or the fate of its
 #: tables; comparisons that differ in nothing else would have the same title.
 _PLACES = (
