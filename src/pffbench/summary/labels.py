@@ -25,7 +25,11 @@ def variants_of(names: Sequence[str], record: RunRecord) -> dict[str, str]:
     found = {}
     for name, mine in told.items():
         same = alike[mine["backend"], mine.get("settings", "")]
-        swept = [k for k, v in mine.items() if any(other.get(k) != v for other in same)]
+        swept = [
+            k
+            for k, v in mine.items()
+            if k == "environment" or any(other.get(k) != v for other in same)
+        ]
         found[name] = " ".join(f"{k}={value_text(mine[k])}" for k in swept if k not in _OWN_COLUMNS)
     return found
 
@@ -37,22 +41,17 @@ def cases_apart(record: RunRecord) -> dict[str, str]:
         for entry in record.cases.values()
         if entry.get("same_case") and not entry.get("raw")
     }
-    keys = dict.fromkeys(key for mine in told.values() for key in mine)
     unnamed = {"backend", "workload", "layout", "settings", "environment", *_PLACES}
-    telling = [
-        key
-        for key in keys
-        if key not in unnamed and len({value_text(mine.get(key)) for mine in told.values()}) > 1
-    ]
-    return {
-        name: " ".join(
-            [
-                str(mine["backend"]),
-                *(f"{k}={value_text(mine[k])}" for k in telling if mine.get(k) is not None),
-            ]
-        )
-        for name, mine in told.items()
-    }
+    found = {}
+    for name, mine in told.items():
+        alike = [other for other in told.values() if other["backend"] == mine["backend"]]
+        words = [
+            f"{key}={value_text(value)}"
+            for key, value in mine.items()
+            if key not in unnamed and any(other.get(key) != value for other in alike)
+        ]
+        found[name] = " ".join([str(mine["backend"]), *words])
+    return found
 
 
 #: Parameters that select the array places that a workload reads, their order, or the fate of its
