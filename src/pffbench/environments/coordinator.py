@@ -29,7 +29,13 @@ from pffbench.environments.start import (
     launcher_of,
     start_environment,
 )
-from pffbench.environments.step import JobStep, StepResult, arguments_of, step_experiment
+from pffbench.environments.step import (
+    JobStep,
+    StepResult,
+    arguments_of,
+    as_entry,
+    step_experiment,
+)
 from pffbench.errors import UserError
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.plan import Plan
@@ -199,9 +205,8 @@ def _plan(loaded: LoadedExperiment, probes: Mapping[str, Mapping[str, Any]]) -> 
 
 def _case_of(entry: Mapping[str, Any], name: str) -> Case:
     """Return the case of an entry of `run.json`."""
-    told = {k: [v] if isinstance(v, list) else v for k, v in entry["parameters"].items()}
-    own = {k: [v] if isinstance(v, list) else v for k, v in entry["options"].items()}
-    (case,) = expand({**told, told["backend"]: own} if own else told, name, set())
+    told = as_entry(entry["parameters"], entry["options"])
+    (case,) = expand(told, name, set())
     return replace(case, roofline=bool(entry["roofline"]))
 
 

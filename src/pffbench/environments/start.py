@@ -17,7 +17,7 @@ import msgspec
 
 import pffbench
 from pffbench.errors import UserError
-from pffbench.experiment.schema import Environment, Experiment
+from pffbench.experiment.schema import EnvironmentEntry, Experiment
 from pffbench.run.next_steps import available_processors
 from pffbench.text import one_line
 
@@ -69,7 +69,7 @@ class StartedEnvironment(msgspec.Struct, frozen=True):
         return {**os.environ, **self.variables}
 
 
-def command_of(environment: Environment, where: str) -> tuple[str, ...]:
+def command_of(environment: EnvironmentEntry, where: str) -> tuple[str, ...]:
     """Return the command that starts the Python of an environment.
 
     Raises
@@ -135,7 +135,7 @@ def _program(name: str, where: str) -> str:
     return str(Path(found).absolute())
 
 
-def start_environment(environment: Environment, where: str) -> StartedEnvironment:
+def start_environment(environment: EnvironmentEntry, where: str) -> StartedEnvironment:
     """Start the Python of an environment once, and see that its pffbench is this one.
 
     An environment without pffbench takes that of a checkout, by ``PYTHONPATH``.
@@ -148,7 +148,8 @@ def start_environment(environment: Environment, where: str) -> StartedEnvironmen
     command = command_of(environment, where)
     own, python = _versions((*command, "-c", _OWN), where)
     if tuple(python) < _OLDEST:
-        raise UserError(f"{where}: Python {'.'.join(map(str, python))}; pffbench needs 3.11 or newer")
+        version = ".".join(map(str, python))
+        raise UserError(f"{where}: it has Python {version}, and pffbench needs 3.11 or newer")
     here, _ = _versions((sys.executable, "-c", _OWN), where)
     if own is None:
         return StartedEnvironment(environment.name, command, _by_path(where))
@@ -208,7 +209,7 @@ def answer_in(output: str) -> Any:
 
 
 def last_line(text: str) -> str:
-    """Return the line of a failed program's errors that says most: that of pffbench, or the last."""
+    """Return the line that explains a failed program: that of pffbench, an error, or the last."""
     lines = [line.strip() for line in text.splitlines() if line.strip(" -=")]
     own = [line.removeprefix("pffbench: ") for line in lines if line.startswith("pffbench: ")]
     errors = [line for line in lines if _ERROR.match(line)]

@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.experiment.load import to_plain
 from pffbench.experiment.schema import Experiment
 from pffbench.record.counters import Counted, read_counts
-from pffbench.record.ranks import RankTimes, read_ranks
+from pffbench.record.ranks import RecordedTimes, read_ranks
 from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import Sample, read_samples, whole
 from pffbench.run.options import RunOptions
@@ -38,7 +38,7 @@ class StepResult(msgspec.Struct, frozen=True):
         Its `run.json`; None if it ended before it had one.
     samples : dict of str to list of Sample
         Rows of its completed repetitions, warm-ups first, by case.
-    ranks : dict of str to dict of int to RankTimes
+    ranks : dict of str to dict of int to RecordedTimes
         Times of all ranks, by case and repetition.
     counts : list of Counted
         Its counters.
@@ -48,7 +48,7 @@ class StepResult(msgspec.Struct, frozen=True):
 
     record: RunRecord | None
     samples: Mapping[str, Sequence[Sample]]
-    ranks: Mapping[str, Mapping[int, RankTimes]]
+    ranks: Mapping[str, Mapping[int, RecordedTimes]]
     counts: Sequence[Counted]
     trouble: str
 
@@ -83,12 +83,16 @@ _OWN_KEYS = frozenset({"environments", "launcher", "common", "time_budget", "col
 
 
 def _entry(case: Case) -> dict[str, Any]:
-    """Return a case as an entry of an experiment; a list is a value, and not swept."""
-    p = case.parameters
-    parameters = msgspec.to_builtins(p, enc_hook=int)
+    """Return a case as an entry of an experiment."""
+    parameters = msgspec.to_builtins(case.parameters, enc_hook=int)
     options = msgspec.to_builtins(case.options, enc_hook=int)
-    given = {"workload": p.workload, **_values(parameters)}
-    return given | ({p.backend: _values(options)} if options else {})
+    return as_entry({"workload": case.parameters.workload, **parameters}, options)
+
+
+def as_entry(parameters: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return plain parameters and options as an entry of an experiment; no list is swept."""
+    own = _values(options)
+    return _values(parameters) | ({parameters["backend"]: own} if own else {})
 
 
 def _values(told: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,7 +104,7 @@ def _values(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def arguments_of(options: RunOptions) -> list[str]:
-    """Return the arguments of `pffbench run` that a step, or a probe, has in common with the run."""
+    """Return the arguments of `pffbench run` that steps and probes take over from the run."""
     given: list[str] = []
     if options.scratch is not None:
         given += ["--scratch", options.scratch]

@@ -28,8 +28,8 @@ WORKLOAD = "The access pattern: which arrays there are, and which part each rank
 ZIP = "Keys whose lists advance together instead of in all combinations: `[datasets, shape]`."
 
 
-class Environment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An environment of a run of several: a Python with its libraries, started in one of three ways.
+class EnvironmentEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An environment of a run of several: a Python with its libraries, and how it is started.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     order: Literal["balanced", "listed"] = "balanced"
     cold_reads: Literal["compared", "extra"] = "compared"
     settle: Duration = msgspec.field(default_factory=lambda: Duration(2.0))
-    environments: Annotated[tuple[Environment, ...], msgspec.Meta(max_length=50)] = ()
+    environments: Annotated[tuple[EnvironmentEntry, ...], msgspec.Meta(max_length=50)] = ()
     launcher: str | None = None
 
     @property
@@ -145,9 +145,9 @@ def json_schema() -> dict[str, Any]:
     experiment = schema["$defs"]["Experiment"]
     experiment["description"] = first_line(Experiment)
     experiment["properties"] = _explained(Experiment, experiment["properties"])
-    environment = schema["$defs"]["Environment"]
-    environment["description"] = first_line(Environment)
-    texts = field_descriptions(Environment)
+    environment = schema["$defs"]["EnvironmentEntry"]
+    environment["description"] = first_line(EnvironmentEntry)
+    texts = field_descriptions(EnvironmentEntry)
     for key, value in environment["properties"].items():
         value["description"] = texts[key]
     entries = [_entry_schema(name, schema["$defs"]) for name in workload_names()]

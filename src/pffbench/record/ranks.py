@@ -113,7 +113,7 @@ class RanksFile:
             os.close(descriptor)
 
 
-class RankTimes(NamedTuple):
+class RecordedTimes(NamedTuple):
     """Times of all ranks in one repetition, as `RanksFile.append` takes them."""
 
     phases: Sequence[str]
@@ -125,7 +125,7 @@ class RankTimes(NamedTuple):
 
 def read_ranks(
     path: str | Path, cases: Iterable[str]
-) -> Iterator[tuple[str, dict[int, RankTimes]]]:
+) -> Iterator[tuple[str, dict[int, RecordedTimes]]]:
     """Yield the times of cases by repetition, from a file that this user's ranks have written.
 
     Raises
@@ -141,12 +141,12 @@ def read_ranks(
                 yield case, _times_of(file[case])
 
 
-def _times_of(group: Any) -> dict[int, RankTimes]:
+def _times_of(group: Any) -> dict[int, RecordedTimes]:
     phases = [str(name) for name in group.attrs["phases"]]
     names = ("own", "synced", "bytes", "peak_memory")
     own, synced, nbytes, peak = (group[name][()] for name in names)
     return {
-        int(number): RankTimes(phases, own[row], synced[row], nbytes[row], peak[row])
+        int(number): RecordedTimes(phases, own[row], synced[row], nbytes[row], peak[row])
         for row, number in enumerate(group["repetition"][:])
         if row < min(map(len, (own, synced, nbytes, peak)))
     }

@@ -1,4 +1,4 @@
-"""The result of a finished run on rank 0: the derived files, the printed verdict, the exit status."""
+"""The result of a finished run on rank 0: derived files, printed verdict, exit status."""
 
 from __future__ import annotations
 
