@@ -199,7 +199,7 @@ launch() {
     say "command: ${command[*]@Q}"
     step "${command[@]}" || status=$?
     # Each start of this job that a power cut ended may have left a socket for its step, under the number of a step of this one.
-    for ((tries = ${SLURM_RESTART_COUNT:-0} > 1 ? SLURM_RESTART_COUNT : 1; tries > 0; tries--)); do
+    for ((tries = RESTARTS > 1 ? RESTARTS : 1; tries > 0; tries--)); do
         if ! never_began "$dir" "$begun" "$status"; then break; fi
         say "the run did not begin: ${LAUNCH[0]} ended with $status before any rank had recorded a start; once more in 5 s"
         step sleep 5 || true # the scheduler may end it too

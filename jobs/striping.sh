@@ -14,7 +14,7 @@ check_striping() {
     if [[ -n $count && ! $count =~ ^(-1|[1-9][0-9]{0,3})$ ]]; then
         die "PFFBENCH_STRIPES=$count: it is a number of servers, or -1 for all"
     fi
-    if [[ -n $count && -n $SITE_MOST_STRIPES ]] && ((count > SITE_MOST_STRIPES)); then
+    if [[ -n $count && -n $SITE_MOST_STRIPES ]] && ((count < 0 || count > SITE_MOST_STRIPES)); then
         die "PFFBENCH_STRIPES=$count: site $PFFBENCH_SITE allows at most $SITE_MOST_STRIPES"
     fi
     if [[ -n $size ]] && { [[ ! $size =~ ^[1-9][0-9]{0,5}[KMG]$ ]] || { [[ $size == *K ]] && ((${size%K} % 64)); }; }; then

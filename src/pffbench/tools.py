@@ -48,6 +48,8 @@ def run_tool(command: Sequence[str], timeout: float) -> ToolOutput:
         )
     except subprocess.TimeoutExpired:
         return ToolOutput(False, f"unknown: {name} gave no answer within {timeout:g} s")
+    except FileNotFoundError:
+        return ToolOutput(False, f"unknown: {name} not found")
     except OSError as error:
         return ToolOutput(False, f"unknown: {name}: {error.strerror}")
     if done.returncode:

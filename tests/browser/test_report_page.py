@@ -504,10 +504,22 @@ UNREADABLE = """
 """
 
 
-@pytest.mark.parametrize("width", [390, 768, 1440])
-def test_labels_are_whole_and_apart_and_the_answer_comes_first(browser, page, width):
+@pytest.mark.parametrize(
+    ("width", "media", "colours"),
+    [
+        (390, "", "light"), (768, "", "light"), (1440, "", "light"), (1440, "", "dark"),
+        (390, "", "dark"), (794, "print", "light"), (794, "print", "dark"),
+    ],
+)  # fmt: skip
+def test_labels_are_whole_and_apart_and_the_answer_comes_first(
+    browser, page, width, media, colours
+):
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    preferred = [{"name": "prefers-color-scheme", "value": colours}]
     browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"media": media, "features": preferred}
+    )
     try:
         browser.open(page)
         assert browser.js(UNREADABLE.strip()) == []
@@ -516,3 +528,4 @@ def test_labels_are_whole_and_apart_and_the_answer_comes_first(browser, page, wi
         assert browser.js("document.documentElement.scrollWidth") <= width
     finally:
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})

@@ -15,7 +15,14 @@ from contextlib import suppress
 import pytest
 
 from faults import SLAB, completes, finished, no_process_is_left, run_faulty
-from launch import environment, mpiexec, start, start_experiment, write_experiment
+from launch import (
+    environment,
+    mpiexec,
+    run_experiment,
+    start,
+    start_experiment,
+    write_experiment,
+)
 
 pytestmark = pytest.mark.parallel
 
@@ -126,6 +133,19 @@ def test_a_signal_before_anything_is_made_leaves_nothing(tmp_path):
     assert "a signal asked the run to end before it began; nothing was made" in done.stderr
     assert not done.out.exists()
     assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_only_one_rank_asks_the_scheduler_for_the_time_left(tmp_path):
+    """A request of every rank of a large job is one too many for it."""
+    (tools := tmp_path / "tools").mkdir()
+    qstat, asked = tools / "qstat", tmp_path / "asked"
+    qstat.write_text(f"#!/bin/sh\necho $PPID >>{asked}\nprintf 'Job Id: 17\\n    queue = debug\\n'\n")
+    qstat.chmod(0o755)
+    env = {"PBS_JOBID": "17.server", "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
+    done = run_experiment(tmp_path, 3, cases=[NULL], env=env)
+    assert done.status == 0, done.said
+    assert done.record["provenance"]["pbs"]["qstat"] == {"queue": "debug"}
+    assert len(set(asked.read_text().split())) == 1
 
 
 # While it runs

@@ -240,6 +240,7 @@ def test_without_a_variable_the_layout_of_the_site_stays(tmp_path):
     [
         ("generic", {"STRIPES": "many"}, "PFFBENCH_STRIPES=many: it is a number of servers"),
         ("frontier", {"STRIPES": "451"}, "site frontier allows at most 450"),
+        ("frontier", {"STRIPES": "-1"}, "PFFBENCH_STRIPES=-1: site frontier allows at most 450"),
         ("generic", {"STRIPE_SIZE": "100K"}, "PFFBENCH_STRIPE_SIZE=100K: it is a multiple of 64K"),
         ("generic", {"STRIPE_POOL": "a b"}, "PFFBENCH_STRIPE_POOL=a b: it is the name of a pool"),
         ("generic", {"STRIPE_LAYOUT": "-c 4"}, "it is the components of a progressive layout"),

@@ -287,8 +287,10 @@ def _override(data: dict[str, Any], override: str) -> None:
     if key.split(".")[0] not in _case_keys():
         names = [*Experiment.__struct_fields__, *sorted(_case_keys())]
         near = similar_word(key, names)
-        hint = f"did you mean {near!r}?" if near else f"allowed: {', '.join(names)}"
-        raise UserError(f"{place}: unknown key {shown(key)} ({hint})")
+        hint = f"did you mean {near!r}? " if near else ""
+        raise UserError(
+            f"{place}: unknown key {shown(key)} ({hint}allowed: {', '.join(names)})"
+        )
     cases = data.get("cases")
     for entry in cases if isinstance(cases, list) else []:
         if isinstance(entry, dict):

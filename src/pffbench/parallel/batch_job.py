@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -63,9 +62,7 @@ def _end(environ: Mapping[str, str], timeout: float) -> float | None:
 
 def _answer(command: list[str], timeout: float) -> str | None:
     """Run a command of the scheduler; None where it is missing or fails."""
-    if (program := shutil.which(command[0])) is None:
-        return None
-    answer = run_tool([program, *command[1:]], timeout)
+    answer = run_tool(command, timeout)
     return answer.text.strip() if answer.ok else None
 
 

@@ -6,10 +6,9 @@ User, account and paths are omitted unless requested, since results are passed o
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Mapping
 
-from pffbench.provenance.facts import Fact, Facts
+from pffbench.provenance.facts import Facts, job_variables
 from pffbench.tools import run_tool
 
 _PBS_VARIABLES = ("JOBID", "JOBNAME", "QUEUE", "ENVIRONMENT", "NODENUM", "O_HOST", "O_QUEUE")
@@ -48,12 +47,11 @@ def pbs_facts(
     job = environ.get("PBS_JOBID")
     if not job:
         return {}
-    facts = _variables(environ, "PBS_", _PBS_VARIABLES)
-    answer = _ask(["qstat", "-f", job], timeout)
-    if isinstance(answer, str):
-        wanted = _PBS_FIELDS + (_PBS_PERSONAL if personal else ())
-        fields = {name: value.replace("\n\t", "") for name, value in _PBS_FIELD.findall(answer)}
-        facts["qstat"] = {name: fields[name] for name in wanted if name in fields} or answer
+    facts = job_variables(environ, "PBS_", _PBS_VARIABLES)
+    answer = run_tool(["qstat", "-f", job], timeout).text
+    wanted = _PBS_FIELDS + (_PBS_PERSONAL if personal else ())
+    fields = {name: value.replace("\n\t", "") for name, value in _PBS_FIELD.findall(answer)}
+    facts["qstat"] = {name: fields[name] for name in wanted if name in fields} or answer
     return facts
 
 
@@ -76,24 +74,13 @@ def flux_facts(environ: Mapping[str, str], timeout: float = 5.0) -> Facts:
     """
     if not environ.get("FLUX_URI") or not environ.get("FLUX_JOB_ID"):
         return {}
-    facts = _variables(environ, "FLUX_", _FLUX_VARIABLES)
+    facts = job_variables(environ, "FLUX_", _FLUX_VARIABLES)
     if "PFFBENCH_FLUX_JOB" in environ:
         facts["batch_job"] = environ["PFFBENCH_FLUX_JOB"]
-    answer = str(_ask(["flux", "lsattr", "-v"], timeout))
+    answer = run_tool(["flux", "lsattr", "-v"], timeout).text
     lines = [line.split(maxsplit=1) for line in answer.splitlines()]
     attributes = {line[0]: line[1] for line in lines if len(line) == 2}
     facts["instance"] = {
         name: attributes[name] for name in _FLUX_ATTRIBUTES if name in attributes
     } or answer
     return facts
-
-
-def _variables(environ: Mapping[str, str], prefix: str, names: tuple[str, ...]) -> Facts:
-    return {name.lower(): environ[prefix + name] for name in names if prefix + name in environ}
-
-
-def _ask(command: list[str], timeout: float) -> Fact:
-    program = shutil.which(command[0])
-    if program is None:
-        return f"unknown: {command[0]} not found"
-    return run_tool([program, *command[1:]], timeout).text

@@ -6,11 +6,10 @@ User and account are omitted unless requested, since results are passed on.
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Mapping
 from datetime import datetime
 
-from pffbench.provenance.facts import Fact, Facts
+from pffbench.provenance.facts import Fact, Facts, job_variables
 from pffbench.tools import run_tool
 
 _VARIABLES = (
@@ -68,9 +67,7 @@ def slurm_facts(
     if not job_id:
         return {}
     wanted = _VARIABLES + (_PERSONAL_VARIABLES if personal else ())
-    facts: Facts = {
-        name.lower(): environ["SLURM_" + name] for name in wanted if "SLURM_" + name in environ
-    }
+    facts = job_variables(environ, "SLURM_", wanted)
     job = _job(job_id, timeout, _FIELDS + (_PERSONAL_FIELDS if personal else ()))
     facts["scontrol"] = job
     if isinstance(job, dict):
@@ -79,10 +76,7 @@ def slurm_facts(
 
 
 def _job(job_id: str, timeout: float, wanted: tuple[str, ...]) -> Fact:
-    program = shutil.which("scontrol")
-    if program is None:
-        return "unknown: scontrol not found"
-    answer = run_tool([program, "show", "job", "-o", job_id], timeout)
+    answer = run_tool(["scontrol", "show", "job", "-o", job_id], timeout)
     if not answer.ok:
         return answer.text
     fields = dict(_FIELD.findall(_line_of(job_id, answer.text)))

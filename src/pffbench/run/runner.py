@@ -156,7 +156,7 @@ class Runner:
             schedule = Schedule(self.spec.plan, self.recorder)
         experiment = self.spec.plan.experiment
         with objects_kept():
-            following = self._told(None if schedule is None else schedule.first())
+            following = self._from_leader(None if schedule is None else schedule.first())
             begin = time.monotonic()
             self._seconds = self._time_limit()
             for block in range(experiment.blocks):
@@ -180,7 +180,7 @@ class Runner:
                 if block == 0:  # not before: a copy larger than caches takes as long as the start
                     self._measure_memory()
                 passed = time.monotonic() - begin
-                following = self._told(
+                following = self._from_leader(
                     None if schedule is None else schedule.after(block, passed, self._pace.last)
                 )
         return True
@@ -193,10 +193,10 @@ class Runner:
         if self.stop.asked and self.recorder is not None:
             self.recorder.stopping()
 
-    def _told(self, following: BlockSpec | None) -> BlockSpec:
+    def _from_leader(self, following: BlockSpec | None) -> BlockSpec:
         """Broadcast the decision of rank 0 and return it on all ranks."""
-        told: BlockSpec = self.team.comm.bcast(following)
-        return told
+        decision: BlockSpec = self.team.comm.bcast(following)
+        return decision
 
     def _measure_floor(self) -> None:
         """Measure the floor again: on a busy machine a single measurement is unreliable."""
@@ -213,7 +213,13 @@ class Runner:
             self.recorder.note_copy_rate(rate)
 
     def _time_limit(self) -> float | None:
-        """Return the limit asked for, or the time left to the batch job; None without one."""
+        """Return the limit asked for, or the time left to the batch job; None without one.
+
+        Only rank 0 asks: from every rank of a large job this would be as many requests to the
+        scheduler.
+        """
+        if self.recorder is None:
+            return None
         asked = self.spec.options.max_time
         return seconds_left(os.environ) if asked is None else asked
 
