@@ -25,7 +25,7 @@ from statistics import median, variance
 from pffbench.summary.summary import Summary, summarise
 
 HERE = Path(__file__).resolve().parent
-DATASETS = 500
+DATASETS = 1000
 CASE = {
     "workload": "datasets", "backend": "hdf5", "layout": "file_per_process", "datasets": DATASETS,
     "shape": [[256]], "settings": "defaults",
@@ -37,7 +37,13 @@ def experiment(
 ) -> dict[str, object]:
     """Return an experiment; with environments where the start of the second one is given."""
     both = [{"name": "first", "python": sys.executable}, {"name": "second", "command": second}]
-    more = {"environments": both, "launcher": launcher(given.ranks)} if second else {}
+    more: dict[str, object] = {}
+    if second:
+        more = {
+            "environments": both,
+            "launcher": launcher(given.ranks),
+            "step_repetitions": given.often,
+        }
     return {
         "name": "environments",
         "max_repetitions": given.most,
@@ -150,6 +156,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20, help="runs (default: 20)")
     parser.add_argument("--ranks", type=int, default=1, help="ranks (default: 1)")
     parser.add_argument("--most", type=int, default=40, help="most repetitions (default: 40)")
+    parser.add_argument("--often", type=int, default=5, help="in a job step (default: 5)")
     parser.add_argument("--percent", type=float, default=5.0, help="planted delay (default: 5)")
     parser.add_argument("--place", type=Path, default=Path("/dev/shm"), help="for the files")
     given = parser.parse_args()

@@ -26,7 +26,9 @@ def test_a_step_has_exactly_the_cases_of_the_run(file):
     step = from_data(step_experiment(loaded.experiment, cases, 3), "step")
     assert [case.id for _, case in step.cases] == [case.id for case in cases]
     assert [case.group for _, case in step.cases] == [case.group for case in cases]
-    assert step.experiment.blocks == loaded.experiment.warmup + 1
+    assert step.experiment.blocks == (
+        loaded.experiment.warmup + loaded.experiment.step_repetitions
+    )
     assert step.experiment.environments == ()
 
 
@@ -52,7 +54,8 @@ def test_a_case_of_an_environment_keeps_its_name_on_all_ranks():
 
 
 def test_other_experiments_are_recorded_as_before():
-    assert not {"environments", "launcher"} & to_plain(load_experiment(None).experiment).keys()
+    plain = to_plain(load_experiment(None).experiment)
+    assert not {"environments", "step_repetitions", "launcher"} & plain.keys()
 
 
 @pytest.mark.parametrize(

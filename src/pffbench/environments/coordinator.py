@@ -21,7 +21,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pffbench.case import Case
-from pffbench.environments.merge import MergingRecorder, merged_record
+from pffbench.environments.merge import MergingRecorder, is_complete, merged_record
 from pffbench.environments.start import (
     StartedEnvironment,
     answer_in,
@@ -312,20 +312,23 @@ class _Blocks:
 
     def _note_failures(self, cases: Sequence[Case], result: StepResult, number: int) -> None:
         """Record the cases that failed, and the case during which a step died."""
-        own = self._plan.experiment.warmup
+        warmup, often = self._plan.experiment.warmup, self._plan.experiment.step_repetitions
+        rows = {
+            case.id: result.samples.get(replace(case, environment="").id, ()) for case in cases
+        }
         lost = [
             case
             for case in cases
             if not self._recorder.note_failure(case, result, number)
-            and not any(
-                row.repetition == own
-                for row in result.samples.get(replace(case, environment="").id, ())
-            )
+            and not is_complete(rows[case.id], warmup, often)
         ]
         if not lost and result.trouble:
             self._recorder.remark(f"{cases[0].environment}, block {number}: {result.trouble}")
-        # Before any case had begun none of them can be named; else the others may go on.
-        died = lost if result.record is None else lost[:1]
+        # Before any case had begun none of them can be named. Cases run in turns, so that later the
+        # first one of those that ran least often was at hand; the others may go on.
+        died = lost
+        if result.record is not None and lost:
+            died = [min(lost, key=lambda case: len({row.repetition for row in rows[case.id]}))]
         for case in died:
             why = one_line(result.trouble or "the job step did not run it", 400)
             host = self._recorder.run_record.topology["hosts"][0]

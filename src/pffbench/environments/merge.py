@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from statistics import median
 from typing import Any
 
+import numpy as np
 from msgspec.structs import replace
 
 from pffbench.case import Case
@@ -16,13 +20,22 @@ from pffbench.experiment.plan import Plan
 from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Floor
 from pffbench.provenance.binding import job_clock
-from pffbench.record.counters import append_counts
+from pffbench.record.counters import Counted, append_counts
 from pffbench.record.gather import Count
+from pffbench.record.ranks import RecordedTimes
 from pffbench.record.run_json import RunRecord, digest_of
 from pffbench.record.samples import Sample
 from pffbench.run.recorder import Recorder, floor_entry
 from pffbench.run.resume import changed_software, moved
 
+#: Columns of `samples.csv` that are measured in each repetition.
+_MEASURED = (
+    "own_max", "own_median", "own_min", "synced_max", "seconds", "cpu_seconds", "minor_faults",
+    "settle_seconds", "load", "busy_others", "steal", "cpu_pressure", "io_pressure",
+    "idle_seconds",
+)  # fmt: skip
+#: The number of a repetition in a reason why a step is not valid.
+_REPETITION = re.compile(r" repetition \d+:")
 #: Facts of a case that a step finds out, in its entry of `run.json`.
 _FACTS = ("stored_as", "disk", "transfer_facts", "invalid")
 
@@ -101,6 +114,11 @@ def _entry(case: Case, probe: Mapping[str, Any]) -> dict[str, Any]:
 class MergingRecorder(Recorder):
     """Adds the results of job steps to those of the run."""
 
+    @property
+    def _often(self) -> int:
+        """How often a step runs each case after warming up."""
+        return int(self.run_record.experiment["step_repetitions"])
+
     def add(self, cases: Sequence[Case], result: StepResult, number: int, first: int) -> None:
         """Add what a step recorded of cases.
 
@@ -119,11 +137,14 @@ class MergingRecorder(Recorder):
         for place, case in enumerate(cases):
             name = replace(case, environment="").id
             rows = result.samples.get(name, ())
+            there = {row.repetition for row in rows}
             # The first step's warm-ups stand for those of the run; each step has its own.
-            earliest = 0 if number == self._warmup else self._warmup
-            for own in sorted({row.repetition for row in rows if row.repetition >= earliest}):
-                there = number + own - self._warmup
-                self._adopt(case, name, result, own, there, first + place)
+            for own in range(self._warmup if number == self._warmup else 0):
+                if own in there:
+                    self._adopt(case, name, result, (own,), own, first + place)
+            if is_complete(rows, self._warmup, self._often):
+                counted = tuple(range(self._warmup, self._warmup + self._often))
+                self._adopt(case, name, result, counted, number, first + place)
             if step is not None and (entry := step.cases.get(name)) is not None:
                 self._take_facts(case.id, entry)
         if step is not None:
@@ -136,24 +157,39 @@ class MergingRecorder(Recorder):
         self.run_record.save(self.directory)
 
     def _adopt(
-        self, case: Case, name: str, result: StepResult, own: int, number: int, place: int
+        self,
+        case: Case,
+        name: str,
+        result: StepResult,
+        own: Sequence[int],
+        number: int,
+        place: int,
     ) -> None:
-        """Append a repetition to the raw files; its rows last, with which it counts as finished."""
+        """Append repetitions of a step to the raw files as one, by their medians.
+
+        The rows come last, with which it counts as finished.
+        """
         warmup = number < self._warmup
-        times = result.ranks.get(name, {}).get(own)
-        if times is not None:
-            self._ranks.append(case.id, number, *times)
-        counts = [
-            Count(row.phase, row.counter, row.total, row.largest)
-            for row in result.counts
-            if row.case == name and row.repetition == own
-        ]
-        if counts:
-            append_counts(self.directory, case.id, number, warmup, counts)
+        of_ranks = result.ranks.get(name, {})
+        if times := [of_ranks[n] for n in own if n in of_ranks]:
+            self._ranks.append(case.id, number, *_middle_times(times))
+        counted = [row for row in result.counts if row.case == name and row.repetition in own]
+        if counted:
+            append_counts(self.directory, case.id, number, warmup, _middle_counts(counted))
+        by_phase: dict[str, list[Sample]] = defaultdict(list)
+        for row in result.samples[name]:
+            if row.repetition in own:
+                by_phase[row.phase].append(row)
         samples = [
-            _moved(row, case, number, place, warmup=warmup)
-            for row in result.samples[name]
-            if row.repetition == own
+            replace(
+                _middle_sample(rows),
+                case=case.id,
+                repetition=number,
+                warmup=warmup,
+                position=place,
+                environment=case.environment,
+            )
+            for rows in by_phase.values()
         ]
         self._samples.append(samples)
         self._note_totals(samples)
@@ -176,8 +212,8 @@ class MergingRecorder(Recorder):
         for text in step.reasons:
             if any(text.startswith(f"{name} repetition") for name in failed):
                 continue  # `fail` records it
-            own = f" repetition {self._warmup}:"
-            record.reasons.append(_renamed(text.replace(own, f" repetition {number}:"), names))
+            told = _REPETITION.sub(f" repetition {number}:", text)
+            record.reasons.append(_renamed(told, names))
 
     def note_failure(self, case: Case, result: StepResult, number: int) -> bool:
         """Record the failure of a case in a step; return whether it failed."""
@@ -203,15 +239,48 @@ class MergingRecorder(Recorder):
                 self._progress.message(f"INVALID: {text}")
 
 
-def _moved(sample: Sample, case: Case, number: int, place: int, *, warmup: bool) -> Sample:
+def is_complete(rows: Sequence[Sample], warmup: int, often: int) -> bool:
+    """Return whether a step has run a case as often as it was to."""
+    return {row.repetition for row in rows} >= set(range(warmup, warmup + often))
+
+
+def _middle_sample(rows: Sequence[Sample]) -> Sample:
+    """Return the row of one phase with the medians of what was measured in several repetitions."""
+    first = rows[0]
+    if len(rows) == 1:
+        return first
+    medians: dict[str, Any] = {
+        name: median(getattr(row, name) for row in rows)
+        for name in _MEASURED
+        if all(getattr(row, name) is not None for row in rows)
+    }
+    if first.minor_faults is not None:
+        medians["minor_faults"] = int(medians["minor_faults"])
     return replace(
-        sample,
-        case=case.id,
-        repetition=number,
-        warmup=warmup,
-        position=place,
-        environment=case.environment,
+        first,
+        **medians,
+        peak_memory=max(row.peak_memory for row in rows),
+        valid=all(row.valid for row in rows),
+        below_resolution=any(row.below_resolution for row in rows),
     )
+
+
+def _middle_times(times: Sequence[RecordedTimes]) -> RecordedTimes:
+    own, synced, peak = (
+        np.median([getattr(t, name) for t in times], axis=0)
+        for name in ("own", "synced", "peak_memory")
+    )
+    return times[0]._replace(own=own, synced=synced, peak_memory=peak.astype(np.int64))
+
+
+def _middle_counts(rows: Sequence[Counted]) -> list[Count]:
+    found: dict[tuple[str, str], list[Counted]] = defaultdict(list)
+    for row in rows:
+        found[row.phase, row.counter].append(row)
+    return [
+        Count(phase, counter, median(r.total for r in some), median(r.largest for r in some))
+        for (phase, counter), some in found.items()
+    ]
 
 
 def _renamed(text: str, names: Mapping[str, str]) -> str:

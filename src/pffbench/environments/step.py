@@ -54,7 +54,7 @@ class StepResult(msgspec.Struct, frozen=True):
 
 
 def step_experiment(experiment: Experiment, cases: Sequence[Case], block: int) -> dict[str, Any]:
-    """Return the experiment of a job step as plain data: these cases once, after warm-ups.
+    """Return the experiment of a job step as plain data: these cases, a few times each.
 
     Each block has data of its own, the same in all environments.
 
@@ -67,11 +67,11 @@ def step_experiment(experiment: Experiment, cases: Sequence[Case], block: int) -
     block : int
         Number of the block.
     """
-    told = to_plain(experiment)
+    told, often = to_plain(experiment), experiment.step_repetitions
     return {
         **{key: value for key, value in told.items() if key not in _OWN_KEYS},
-        "seed": (experiment.seed + block * (experiment.warmup + 1)) % 2**63,
-        "repetitions": 1,
+        "seed": (experiment.seed + block * (experiment.warmup + often)) % 2**63,
+        "repetitions": often,
         "roofline": False,  # raw transfers are among the cases
         "order": "listed",
         "cases": [_entry(case) for case in cases],
@@ -79,7 +79,12 @@ def step_experiment(experiment: Experiment, cases: Sequence[Case], block: int) -
 
 
 #: Keys of an experiment that a step has no use for; extra cold reads are cases like others there.
-_OWN_KEYS = frozenset({"environments", "launcher", "common", "time_budget", "cold_reads", "study"})
+_OWN_KEYS = frozenset(
+    {
+        "environments", "step_repetitions", "launcher", "common", "time_budget", "cold_reads",
+        "study",
+    }
+)  # fmt: skip
 
 
 def _entry(case: Case) -> dict[str, Any]:

@@ -48,11 +48,16 @@ def _duration(
     start, each, each_file = seconds
     costs = [plan.costs[case.id] for case in plan.cases]
     block = sum(cost.nbytes / rate + each + each_file * cost.files for cost in costs)
-    budget = plan.experiment.time_budget
+    experiment = plan.experiment
+    if experiment.environments:  # each starts anew in each block
+        steps = len(experiment.environments)
+        block = steps * (start + (experiment.warmup + experiment.step_repetitions) * block)
+        blocks -= experiment.warmup
+    budget = experiment.time_budget
     if budget is None:
         return start + blocks * block
     # At least the warm-up and one block run; no further block begins that would pass the budget.
-    return start + min(blocks * block, max(budget, (plan.experiment.warmup + 1) * block))
+    return start + min(blocks * block, max(budget, (experiment.warmup + 1) * block))
 
 
 def cold_read_warnings(plan: Plan, there: FileSystem, memory: int, nodes: int) -> Iterator[str]:

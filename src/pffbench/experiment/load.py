@@ -317,7 +317,8 @@ def to_plain(experiment: Experiment) -> dict[str, Any]:
     """Return an experiment as plain data, the form stored in a results directory."""
     plain: dict[str, Any] = msgspec.to_builtins(experiment, enc_hook=_encode)
     if not experiment.environments:  # so that the digests of other experiments stay the same
-        del plain["environments"], plain["launcher"]
+        for key in ("environments", "step_repetitions", "launcher"):
+            del plain[key]
     return plain
 
 

@@ -102,6 +102,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     environments : list
         Environments that are compared: every block runs all cases in each of them, in turn. The run
         is started without a launcher then.
+    step_repetitions : int
+        With environments: how often a job step runs each case after warming up; the medians of
+        these count as one repetition.
     launcher : str, optional
         With environments: the command that starts the ranks of each, such as ``srun -n 64``; that
         of the batch system, or ``mpiexec``, with all cores when not given.
@@ -126,6 +129,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     cold_reads: Literal["compared", "extra"] = "compared"
     settle: Duration = msgspec.field(default_factory=lambda: Duration(2.0))
     environments: Annotated[tuple[EnvironmentEntry, ...], msgspec.Meta(max_length=50)] = ()
+    step_repetitions: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 3
     launcher: str | None = None
 
     @property
