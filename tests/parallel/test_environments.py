@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from launch import (
     only_with_open_mpi,
     pffbench_cli,
     run_experiment,
+    start_experiment,
 )
 
 pytestmark = pytest.mark.parallel
@@ -212,6 +215,26 @@ def test_of_a_step_that_dies_the_case_at_hand_fails_and_the_other_cases_count(tm
         assert numbers[run.case(environment="dying", backend=backend)] == {1}
         assert numbers[run.case(environment="here", backend=backend)] == {0, 1}
     assert entries_below(tmp_path / "scratch") == []
+
+
+def test_a_signal_ends_the_run_after_the_step_at_hand(tmp_path):
+    started = start_experiment(
+        tmp_path, None, environments=[HERE, {**HERE, "name": "other"}], launcher=ALONE,
+        cases=[FILES], repetitions=500,
+    )  # fmt: skip
+    samples = started.out / "samples.csv"
+    for _ in range(600):
+        if samples.exists() and "@other" in samples.read_text():
+            break
+        time.sleep(0.1)
+    started.process.send_signal(signal.SIGTERM)
+    run = started.finish()
+    assert run.status == 3, run.said
+    assert run.record["status"] == "interrupted"
+    assert run.record["reasons"] == []
+    assert "INTERRUPTED: every byte read was verified" in run.stdout
+    assert entries_below(tmp_path / "scratch") == []
+    assert not (run.out / ".steps").exists()
 
 
 SLOW = """

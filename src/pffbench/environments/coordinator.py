@@ -271,7 +271,7 @@ class _Blocks:
                 return False
             self._run_step(environment, cases, block, position)
             position += len(cases)
-        return not self._stop.asked or block + 1 == self._plan.experiment.blocks
+        return not self._stop.asked
 
     def _ordered(self, active: Sequence[Case], name: str, block: int) -> Iterator[Case]:
         """Yield the cases of an environment in the order of a block, the same in all of them."""
@@ -322,6 +322,8 @@ class _Blocks:
             if not self._recorder.note_failure(case, result, number)
             and not is_complete(rows[case.id], warmup, often)
         ]
+        if self._stop.asked:  # the signal may have ended the step too
+            return
         if not lost and result.trouble:
             self._recorder.remark(f"{cases[0].environment}, block {number}: {result.trouble}")
         # Before any case had begun none of them can be named. Cases run in turns, so that later the
