@@ -36,7 +36,7 @@ def planted(monkeypatch):
             def __init__(self, *arguments):
                 pass
 
-            def of(self, version, margin=None):
+            def of(self, version, *_):
                 tried.append(version)
                 slow = ORDER.index(version) >= ORDER.index(first_slow) if first_slow else False
                 standing = "slower" if slow else "equal"
@@ -45,7 +45,7 @@ def planted(monkeypatch):
                 return Trial(version, ratio, standing, 20, None, f"out/{version}")
 
         monkeypatch.setattr(module, "_Trials", Trials)
-        monkeypatch.setattr(module, "_reason", lambda trial, total: f"because of {trial.version}")
+        monkeypatch.setattr(module, "_reason", lambda trial, _: f"because of {trial.version}")
         return tried
 
     return plant
