@@ -34,8 +34,7 @@ launcher() {
 }
 
 # submission NODES TASKS AFTER FILE ARGUMENT…: see jobs/schedulers/slurm.sh. Time and tasks that are not given are those of
-# the script's header, which Flux does not read. The script is
-# wrapped, since its copy would not know its own name.
+# the script's header, which Flux does not read. The script is wrapped, since its copy would not know its own name.
 submission() {
     local nodes=$1 tasks=$2 after=$3 file=$4 name minutes variable
     shift 4

@@ -71,4 +71,4 @@ on_each_node() {
 }
 
 # broadcast FILE TARGET: copy a file that all nodes see to a path on every node.
-broadcast() { on_each_node "cp '$1' '$2'"; }
+broadcast() { on_each_node "$(quoted cp "$1" "$2")"; }

@@ -139,7 +139,9 @@ def test_only_one_rank_asks_the_scheduler_for_the_time_left(tmp_path):
     """A request of every rank of a large job is one too many for it."""
     (tools := tmp_path / "tools").mkdir()
     qstat, asked = tools / "qstat", tmp_path / "asked"
-    qstat.write_text(f"#!/bin/sh\necho $PPID >>{asked}\nprintf 'Job Id: 17\\n    queue = debug\\n'\n")
+    qstat.write_text(
+        f"#!/bin/sh\necho $PPID >>{asked}\nprintf 'Job Id: 17\\n    queue = debug\\n'\n"
+    )
     qstat.chmod(0o755)
     env = {"PBS_JOBID": "17.server", "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
     done = run_experiment(tmp_path, 3, cases=[NULL], env=env)

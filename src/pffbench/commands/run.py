@@ -71,8 +71,10 @@ def _run(options: RunOptions, stop: StopSignals) -> int:
     faulthandler.enable()  # a crash in a library reports the Python stack
     check_launcher(comm.size)
     with _abort_on_error(comm) as guard:
-        from pffbench.run.session import Session
+        from pffbench.run.session import Session, import_for_rank_0
 
+        if comm.rank == 0:
+            import_for_rank_0()
         status = VALID
         try:
             for one in _one_after_another(comm, options):
@@ -97,30 +99,24 @@ def _one_after_another(comm: MPI.Intracomm, options: RunOptions) -> Iterator[Run
     UserError
         On every rank, when an experiment of a folder is wrong; nothing has been created then.
     """
+    from pffbench.parallel.collectives import on_root
+
     if options.experiment is None:
         yield options
         return
-    told: tuple[list[tuple[str, str]] | None, UserError | None] = (None, None)
-    if comm.rank == 0:
-        try:
-            told = (_runs_of(options, comm), None)
-        except UserError as error:
-            told = (None, error)
-    runs, refusal = comm.bcast(told)
-    if refusal is not None:
-        raise refusal
-    for number, (experiment, out) in enumerate(runs or (), start=1):
+    runs = on_root(comm, lambda: _runs_of(options, comm))
+    for number, (experiment, out) in enumerate(runs, start=1):
         if comm.rank == 0 and not options.json:
             print(f"experiment {number} of {len(runs)}: {experiment}", flush=True)
         yield replace(options, experiment=experiment, out=out)
-    if runs is None:
+    if not runs:
         yield options
 
 
-def _runs_of(options: RunOptions, comm: MPI.Intracomm) -> list[tuple[str, str]] | None:
-    """Return the experiments of a folder and their results directory; None where it is a file."""
+def _runs_of(options: RunOptions, comm: MPI.Intracomm) -> list[tuple[str, str]]:
+    """Return the experiments of a folder and their results directory; none where it is a file."""
     if options.experiment is None or not (folder := Path(options.experiment)).is_dir():
-        return None
+        return []
     from datetime import UTC, datetime
 
     from pffbench.experiment.check import make_plan

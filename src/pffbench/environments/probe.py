@@ -79,7 +79,7 @@ def _facts(comm: MPI.Intracomm, options: RunOptions) -> dict[str, Any] | None:
         _refuse_other_mpi()
         return prepare_run(options, team, allowance, RunLock())
 
-    spec = on_root(team, prepare)
+    spec = on_root(comm, prepare)
     floor = measure_floor(comm)
     there = nearest_existing(spec.scratch_parent)
     provenance = collect_provenance(team, spec.plan, there, personal=options.record_account)

@@ -249,7 +249,7 @@ class Floor(msgspec.Struct, frozen=True):
 RESOLUTION = 100
 #: Empty phases that are timed; and their number where these take longer than so many seconds,
 #: since with more ranks than cores the ranks take turns at each barrier.
-_ROUNDS, _FEW_ROUNDS, _LONG = 51, 11, 0.01
+_ROUNDS, _FEW_ROUNDS, _LONG = 51, 5, 0.005
 
 
 def measure_floor(comm: MPI.Intracomm, meter: Meter | None = None) -> Floor:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeVar
 from pffbench.errors import UserError
 from pffbench.parallel.agreement import sleeping_barrier
 from pffbench.parallel.single import mpi_of
-from pffbench.parallel.topology import Team
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -41,10 +40,10 @@ def any_of(comm: MPI.Intracomm, here: bool) -> bool:
 T = TypeVar("T")
 
 
-def on_root(team: Team, decide: Callable[[], T]) -> T:
+def on_root(comm: MPI.Intracomm, decide: Callable[[], T]) -> T:
     """Let rank 0 decide and broadcast its decision, or its reason to refuse; collective."""
     told: tuple[T | None, UserError | None] = (None, None)
-    if team.is_root:
+    if comm.rank == 0:
         try:
             told = (decide(), None)
         except UserError as error:
@@ -53,8 +52,8 @@ def on_root(team: Team, decide: Callable[[], T]) -> T:
             where = "" if error.filename is None else f"{error.filename}: "
             told = (None, UserError(f"{where}{error.strerror or error}"))
     # Others wait asleep: rank 0 may read a large experiment, and spinning would slow it down.
-    sleeping_barrier(team.comm)
-    decision, refusal = team.comm.bcast(told)
+    sleeping_barrier(comm)
+    decision, refusal = comm.bcast(told)
     if refusal is not None:
         raise refusal
     assert decision is not None
@@ -62,7 +61,7 @@ def on_root(team: Team, decide: Callable[[], T]) -> T:
     return result
 
 
-def made_by_root(team: Team, make: Callable[[], T]) -> T | None:
+def kept_by_root(comm: MPI.Intracomm, make: Callable[[], T]) -> T | None:
     """Call a function on rank 0, which alone keeps the result; collective."""
     kept: list[T] = []
 
@@ -70,5 +69,5 @@ def made_by_root(team: Team, make: Callable[[], T]) -> T | None:
         kept.append(make())
         return True
 
-    on_root(team, make_and_keep)
+    on_root(comm, make_and_keep)
     return kept[0] if kept else None

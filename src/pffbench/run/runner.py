@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -49,12 +48,12 @@ _SLOWEST_FILES = 100.0
 _SLOWER = 10.0
 
 
-@dataclass
 class Pace:
     """The longest and the last repetition of each case so far, including untimed work."""
 
-    last: dict[str, float] = field(default_factory=dict)
-    _longest: dict[str, float] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.last: dict[str, float] = {}
+        self._longest: dict[str, float] = {}
 
     @contextmanager
     def of(self, case: Case) -> Iterator[None]:
@@ -95,7 +94,6 @@ class Pace:
 _CLOSING = ("close", "close_read")
 
 
-@dataclass
 class Runner:
     """Runs a plan on all ranks; every method is collective.
 
@@ -111,41 +109,46 @@ class Runner:
         Recorder on rank 0; None on the other ranks.
     watchdog : Watchdog
         Receives the current step of the ranks.
-    stop : StopSignals
+    stop : StopSignals, optional
         Reports whether the run has been asked to end.
     """
 
-    team: Team
-    spec: RunSpec
-    scratch: Scratch
-    recorder: Recorder | None
-    watchdog: Watchdog
-    stop: StopSignals = field(default_factory=StopSignals)
-    #: Seconds that the run may take from the first block on.
-    _seconds: float | None = field(init=False)
-    _failed: set[str] = field(default_factory=set)
-    _inspected: set[str] = field(default_factory=set)
-    _pace: Pace = field(default_factory=Pace)
-    _sources: Sources = field(default_factory=Sources)
-    #: Buffers of the transfers, and the group of cases that last used them.
-    _room: tuple[str, TransferBuffer] = field(default_factory=lambda: ("", TransferBuffer()))
-    _meter: Meter = field(init=False)
-    #: Load meter and settler of one rank of each node; None on the others.
-    _load: LoadMeter | None = field(init=False)
-    _settler: Settler | None = field(init=False)
-    #: Stores left open by a failure. They are kept and not closed: a library that fails during a
-    #: collective close leaves the other ranks waiting forever, and releasing a store closes it
-    #: too.
-    abandoned: list[Store] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        experiment, leader = self.spec.plan.experiment, self.team.is_leader
+    def __init__(
+        self,
+        *,
+        team: Team,
+        spec: RunSpec,
+        scratch: Scratch,
+        recorder: Recorder | None,
+        watchdog: Watchdog,
+        stop: StopSignals | None = None,
+    ) -> None:
+        self.team = team
+        self.spec = spec
+        self.scratch = scratch
+        self.recorder = recorder
+        self.watchdog = watchdog
+        self.stop = stop or StopSignals()
+        #: Seconds that the run may take from the first block on.
+        self._seconds: float | None = None
+        self._failed: set[str] = set()
+        self._inspected: set[str] = set()
+        self._pace = Pace()
+        self._sources = Sources()
+        #: Buffers of the transfers, and the group of cases that last used them.
+        self._room = ("", TransferBuffer())
+        #: Stores left open by a failure. They are kept and not closed: a library that fails during
+        #: a collective close leaves the other ranks waiting forever, and releasing a store closes
+        #: it too.
+        self.abandoned: list[Store] = []
+        experiment = spec.plan.experiment
         self._meter = Meter(io=experiment.counters)
-        self._load = LoadMeter() if leader else None
-        limit, directory = float(experiment.settle), self.scratch.directory
-        self._settler = Settler(directory, limit) if leader and limit else None
-        if self.recorder is not None:
-            self.watchdog.between_steps = self._note_stop
+        #: Load meter and settler of one rank of each node; None on the others.
+        self._load = LoadMeter() if team.is_leader else None
+        settles = team.is_leader and experiment.settle
+        self._settler = Settler(scratch.directory, float(experiment.settle)) if settles else None
+        if recorder is not None:
+            watchdog.between_steps = self._note_stop
 
     def run(self) -> bool:
         """Run all blocks; return whether the run completed, without an early stop."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pffbench.backends.registry import backend_names
 from pffbench.errors import (
     INTERRUPTED,
     VALID,
@@ -25,7 +26,7 @@ from pffbench.errors import (
 from pffbench.parallel.agreement import sleeping_barrier
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.clock import Floor, measure_floor
-from pffbench.parallel.collectives import any_of, largest, made_by_root, on_root
+from pffbench.parallel.collectives import any_of, kept_by_root, largest, on_root
 from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
 from pffbench.phases import UPDATE_PHASES, WRITE_PHASES
@@ -36,6 +37,7 @@ from pffbench.run.resources import available_resources, seconds_since_start
 from pffbench.run.runner import Runner, repetition_directory
 from pffbench.run.spec import RunSpec
 from pffbench.storage.scratch import Scratch
+from pffbench.workloads.registry import workload_names
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -186,6 +188,18 @@ class Session(msgspec.Struct, frozen=True):
             self.recorder.remark(left)
 
 
+def import_for_rank_0() -> None:
+    """Import what rank 0 alone needs, while other ranks are still starting and none waits."""
+    import pffbench.provenance.job
+    import pffbench.record.progress
+    import pffbench.run.next_steps
+    import pffbench.run.prepare
+    import pffbench.run.recording  # noqa: F401
+
+    backend_names()
+    workload_names()
+
+
 def _decided(team: Team, options: RunOptions, lock: RunLock) -> RunSpec:
     """Create the specification of the run on rank 0 and broadcast it; collective."""
     allowance = available_resources(team)
@@ -202,7 +216,7 @@ def _decided(team: Team, options: RunOptions, lock: RunLock) -> RunSpec:
             )
         return spec
 
-    return on_root(team, decide_on_root)
+    return on_root(team.comm, decide_on_root)
 
 
 def _begun(
@@ -245,7 +259,7 @@ def _begun(
             progress.message(more_ranks(options, os.environ, available_processors()))
         return progress, recorder
 
-    return made_by_root(team, make) or (None, None)
+    return kept_by_root(team.comm, make) or (None, None)
 
 
 def _leave_at_once(status: int) -> None:
@@ -261,7 +275,7 @@ def _leave_at_once(status: int) -> None:
 
 def create_scratch(team: Team, spec: RunSpec) -> Scratch:
     """Create the scratch directory on rank 0 and check that every node sees it; collective."""
-    made = on_root(team, lambda: _made_on_root(spec))
+    made = on_root(team.comm, lambda: _made_on_root(spec))
     blind = None
     try:
         Scratch.attach(made.directory, made.run_id)

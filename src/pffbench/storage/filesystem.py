@@ -296,10 +296,7 @@ def quota_left(there: FileSystem, timeout: float = 5.0) -> Quota | None:
         # Numbers only, one line per mount: without these options a missing grace time is a gap.
         name = "quota"
         options = ["--user", "--raw-grace", "--no-wrap", "--show-mntpoint", "--hide-device", user]
-    program = shutil.which(name)
-    if program is None:
-        return None
-    answer = run_tool([program, *options], timeout)
+    answer = run_tool([name, *options], timeout)
     return parsed(answer.text, there.mount_point) if answer.ok else None
 
 
