@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pffbench.environments import bisect as module
-from pffbench.environments.bisect import Search, Trial, bisect
+from pffbench.environments.bisect import Search, TriedVersion, bisect
 from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.summary.rank_test import Ratio
 
@@ -42,7 +42,7 @@ def planted(monkeypatch):
                 standing = "slower" if slow else "equal"
                 standing = "undecided" if version in undecided else standing
                 ratio = Ratio(20, 1.3 if slow else 1.0, 0.9, 1.4, 0.01)
-                return Trial(version, ratio, standing, 20, None, f"out/{version}")
+                return TriedVersion(version, ratio, standing, 20, None, f"out/{version}")
 
         monkeypatch.setattr(module, "_Trials", Trials)
         monkeypatch.setattr(module, "_reason", lambda trial, _: f"because of {trial.version}")

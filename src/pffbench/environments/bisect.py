@@ -71,7 +71,7 @@ class Search(msgspec.Struct, frozen=True):
     arguments: tuple[str, ...]
 
 
-class Trial(msgspec.Struct, frozen=True):
+class TriedVersion(msgspec.Struct, frozen=True):
     """A version beside the good one.
 
     Parameters
@@ -197,7 +197,7 @@ class _Trials:
         if not self._maker.is_file():
             raise UserError("bisect makes environments with setup/env, which only a checkout has")
 
-    def of(self, version: str, margin: float | None = None) -> Trial:
+    def of(self, version: str, margin: float | None = None) -> TriedVersion:
         """Run a version beside the good one until it is decided."""
         both = {name: self._environment(name) for name in (self._good, version)}
         directory = self._out / f"{self._good}-{version}"
@@ -233,14 +233,14 @@ class _Trials:
         return str(_CHECKOUT / ".envs" / name / "bin" / "python")
 
 
-def _trial(version: str, good: str, total: str, summary: Summary, directory: str) -> Trial:
+def _trial(version: str, good: str, total: str, summary: Summary, directory: str) -> TriedVersion:
     """Return the result of a run for the version, over the good one."""
     answers = [answer for answer in summary.answers if answer.total == total]
     if not answers or answers[0].too_short:
         raise UserError(f"{directory}: too short to be compared; take larger or more arrays")
     (other,) = answers[0].others
     ratio, standing = _over_good(other, answers[0].name, good)
-    return Trial(version, ratio, standing, ratio.n, summary, directory)
+    return TriedVersion(version, ratio, standing, ratio.n, summary, directory)
 
 
 def _over_good(other: Contender, fastest: str, good: str) -> tuple[Ratio, Standing]:
@@ -250,7 +250,7 @@ def _over_good(other: Contender, fastest: str, good: str) -> tuple[Ratio, Standi
     return other.ratio.inverse, "equal" if other.standing == "slower" else other.standing
 
 
-def _line(trial: Trial, package: str) -> str:
+def _line(trial: TriedVersion, package: str) -> str:
     words = {"slower": "slower", "equal": "not slower", "undecided": "not decided"}
     return (
         f"{package} {trial.version}: {trial.ratio.value:.3f} times the good version "
@@ -259,7 +259,7 @@ def _line(trial: Trial, package: str) -> str:
     )
 
 
-def _reason(trial: Trial, total: str) -> str:
+def _reason(trial: TriedVersion, total: str) -> str:
     """Return which counts changed with the time."""
     changed = list(_changed_counts(trial, total))
     if changed:
@@ -267,7 +267,7 @@ def _reason(trial: Trial, total: str) -> str:
     return "no count changed with the time: it is processor time"
 
 
-def _changed_counts(trial: Trial, total: str) -> Iterator[str]:
+def _changed_counts(trial: TriedVersion, total: str) -> Iterator[str]:
     by_environment = {case.sample.environment: case.counts for case in trial.summary.cases}
     slow = by_environment.pop(trial.version)
     (fast,) = by_environment.values()

@@ -118,17 +118,18 @@ def run_environments(options: RunOptions, loaded: LoadedExperiment, stop: StopSi
         raise UserError(f"{out}: cannot be written to: {error.strerror or error}") from None
     step = JobStep(launcher, options, out / _STEPS)
     try:
-        complete = _Blocks(plan, environments, recorder, step, options, stop).run()
+        try:
+            complete = _Blocks(plan, environments, recorder, step, options, stop).run()
+        finally:
+            step.remove()
+            progress.close()
+            if own_parent:
+                with suppress(OSError):
+                    Path(parent).rmdir()
+        recorder.finish(complete)
+        return report_result(recorder, options, began)
     finally:
-        step.remove()
-        progress.close()
-        if own_parent:
-            with suppress(OSError):
-                Path(parent).rmdir()
-    recorder.finish(complete)
-    status = report_result(recorder, options, began)
-    lock.release()
-    return status
+        lock.release()
 
 
 def _probed(
