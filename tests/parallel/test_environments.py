@@ -358,3 +358,24 @@ def test_an_environment_with_another_mpi_than_the_launcher_is_refused(tmp_path):
     run = run_in(tmp_path, environments, launcher=" ".join(mpiexec(2)))
     refused(run, "environment mpich: ")
     assert not run.out.exists()
+
+
+def counted(*arguments):
+    """Return the number of runs that the last line of benchmarks/environments.py counts."""
+    script = REPOSITORY / "benchmarks" / "environments.py"
+    found = subprocess.run(
+        [sys.executable, script, *arguments], capture_output=True, text=True, check=True
+    )
+    return int(found.stdout.splitlines()[-1].split()[0])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_one_environment_under_two_names_seldom_differs():
+    assert counted("twice", "--runs", "20") <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_creating_datasets_five_percent_slower_is_found():
+    assert counted("planted", "--runs", "10", "--most", "160") >= 9
