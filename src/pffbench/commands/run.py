@@ -55,7 +55,11 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _may_have_environments(options: RunOptions) -> bool:
     """Return whether it is worth reading the experiment before MPI is started."""
-    if options.resume or options.experiment is None:
+    if options.resume:
+        return False
+    if any(override.startswith("environments=") for override in options.overrides):
+        return True
+    if options.experiment is None:
         return False
     path = Path(options.experiment)
     try:
