@@ -40,6 +40,10 @@ PHASES = (
         "making the store: the file, or the root of the Zarr hierarchy",
     ),
     Phase("define", "write", "arrays", "making the arrays in it, with their metadata"),
+    Phase(
+        "set_attributes", "write", "arrays",
+        "workload `datasets` with `attributes`: setting them, one call each",
+    ),
     Phase("write", "write", "data", "moving the array data into the library"),
     Phase("commit", "write", "files", "workload `versions`: making what is staged a version"),
     Phase(
@@ -63,6 +67,10 @@ PHASES = (
     Phase("sync_update", "update", "device", "workload `updates`: as `sync`, after the changes"),
     Phase("open", "read", "files", "opening the store to read"),
     Phase("open_array", "read", "arrays", "opening its arrays"),
+    Phase(
+        "get_attributes", "read", "arrays",
+        "workload `datasets` with `attributes`: reading them, one call each",
+    ),
     Phase("read", "read", "data", "moving the data into memory"),
     Phase("close_read", "read", "files", "closing the store after reading"),
     # Ends a repetition: one without it was cut short.

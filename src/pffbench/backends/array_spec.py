@@ -131,6 +131,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     changes : bool
         Whether a closed store can be opened again to overwrite parts of its arrays, those with a
         stride too, and to append to them.
+    attributes : bool
+        Whether arrays have attributes.
     """
 
     layouts: frozenset[str] = frozenset({"file_per_process", "own", "shared"})
@@ -145,3 +147,4 @@ class Capabilities(msgspec.Struct, frozen=True):
     caller_buffer: bool = True
     maps_files: bool = False
     changes: bool = False
+    attributes: bool = False

@@ -87,6 +87,14 @@ class Array(ABC):
         """
         return _stay
 
+    def attribute_writer(self, name: str, value: int) -> Call:
+        """Prepare to set an attribute; return the call; only if `Capabilities.attributes`."""
+        raise NotImplementedError
+
+    def attribute_reader(self, name: str) -> Call:
+        """Prepare to read an attribute; return the call, which returns its value."""
+        raise NotImplementedError
+
     def touched(self, box: Box) -> Touched | None:
         """Return the parts of the file that hold a box, off the timer; None if not known."""
         return None
@@ -154,6 +162,8 @@ class Store(ABC):
     collective_growth : bool
         Whether every rank has to take part when an array grows, including those that do not touch
         it.
+    collective_attributes : bool
+        Whether every rank has to set and read the attributes of every array.
     collective_close : bool
         Whether ranks that share the store have to close it together; it then stays open after one
         of them fails.
@@ -161,6 +171,7 @@ class Store(ABC):
 
     collective_lookup: bool = False
     collective_growth: bool = False
+    collective_attributes: bool = False
     collective_close: bool = True
 
     @abstractmethod
@@ -178,6 +189,10 @@ class Store(ABC):
     @abstractmethod
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
         """Open arrays: those that this rank needs, or all of them if `collective_lookup`."""
+
+    def end_attributes(self) -> None:
+        """End the setting of attributes, on the timer; all ranks call."""
+        return
 
     def opener(self, specs: Sequence[ArraySpec]) -> Call:
         """Prepare to open arrays, as `arrays` does; return the call that opens them.

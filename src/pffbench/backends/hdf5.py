@@ -101,6 +101,7 @@ class Hdf5(Hdf5Format):
         codec_libraries=filters.CODEC_LIBRARIES,
         byte_orders=frozenset({"native", "big"}),
         changes=True,
+        attributes=True,
     )
     options_type = Hdf5Options
 
@@ -261,7 +262,8 @@ class Hdf5Store(Store):
         self._file = file
         self._rank = None if comm is None else comm.rank
         self.collective_lookup = collective_lookup
-        self.collective_growth = comm is not None  # H5Dset_extent changes metadata
+        # H5Dset_extent and H5Acreate change metadata, which all ranks do together.
+        self.collective_growth = self.collective_attributes = comm is not None
         self._path = path
         self._options = options
         self._bytes: FileIO | None = None
@@ -387,6 +389,12 @@ class Hdf5Array(Array):
 
     def resizer(self, length: int) -> Call:
         return partial(self._id.set_extent, (length, *self._id.shape[1:]))
+
+    def attribute_writer(self, name: str, value: int) -> Call:
+        return partial(self._dataset.attrs.__setitem__, name, value)
+
+    def attribute_reader(self, name: str) -> Call:
+        return partial(self._dataset.attrs.__getitem__, name)
 
     def touched(self, box: Box) -> Touched | None:
         return touched(self._id, box)

@@ -108,6 +108,7 @@ class NetCdf4(Hdf5Format):
         byte_orders=frozenset({"native", "big"}),
         caller_buffer=False,
         changes=True,
+        attributes=True,
     )
     options_type = NetCdf4Options
 

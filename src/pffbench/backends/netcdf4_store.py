@@ -72,6 +72,7 @@ class NetCdf4Store(Store):
         self._prepared: Mapping[str, _Definition] = {}
         # With a cache of its own a variable is opened once more, which is collective.
         self.collective_lookup = self._shared and bool(self._cache)
+        self.collective_attributes = self._shared  # netCDF-C has HDF5's metadata calls collective
 
     def files(self) -> set[str]:
         return {self._path}
@@ -93,6 +94,11 @@ class NetCdf4Store(Store):
             # After the end of define mode, which may set the cache of a variable by its chunks.
             self._set_caches(made)
         return LazyArrays(partial(self._arrays, made))
+
+    def end_attributes(self) -> None:
+        """Leave define mode, which a new attribute enters too."""
+        if self._options.enddef == "explicit":
+            self._dataset._enddef()
 
     def _definition(self, spec: ArraySpec) -> _Definition:
         """Return the definition of a variable, as passed to the library."""
@@ -224,6 +230,12 @@ class NetCdf4Array(Array):
         if box.size == 0:
             return self._take_part("get") if collective else _nothing
         return partial(self._variable.__getitem__, box.slices)
+
+    def attribute_writer(self, name: str, value: int) -> Call:
+        return partial(self._variable.setncattr, name, value)
+
+    def attribute_reader(self, name: str) -> Call:
+        return partial(self._variable.getncattr, name)
 
     def touched(self, box: Box) -> Touched | None:
         """Return the chunks; the library does not report the offset of a contiguous variable."""

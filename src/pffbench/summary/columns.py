@@ -83,10 +83,13 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
         if not any(total in case.phases for case in cases):
             continue
         if small and part in _OPENING:
-            opening = _OPENING[part]
+            opening, attributes = _OPENING[part]
+            phases = [opening, attributes, part]
+            if not any(attributes in case.phases for case in cases):
+                phases.remove(attributes)
             found += [
-                Column(f"{opening.partition('_')[0]} ms", part, partial(_told, _each, opening)),
-                Column(f"{part} ms", part, partial(_told, _each, part)),
+                Column(f"{phase.partition('_')[0]} ms", part, partial(_told, _each, phase))
+                for phase in phases
             ]
         found += _columns_of_total(part, total, unit_of(cases, total))
     if any("update" in case.phases for case in cases):
@@ -106,8 +109,11 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
 
 
 _PARTS: tuple[Part, ...] = ("write", "update", "read")
-#: The phase that creates, or opens, the arrays of a part.
-_OPENING: dict[Part, str] = {"write": "define", "read": "open_array"}
+#: The phases that create, or open, the arrays of a part, and set or read their attributes.
+_OPENING: dict[Part, tuple[str, str]] = {
+    "write": ("define", "set_attributes"),
+    "read": ("open_array", "get_attributes"),
+}
 
 
 class Unit(msgspec.Struct, frozen=True):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Cuts
+from pffbench.backends.base import Backend, Cuts
 from pffbench.case import ArrayShape, Count, Parameters, itemsize
 from pffbench.parallel.decomposition import Box, boundaries, rank_box
+from pffbench.workloads.attributes import Attributes
 from pffbench.workloads.base import (
     CaseTotals,
     Workload,
@@ -39,16 +42,21 @@ class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
         opened, then all read. ``interleaved``: each rank creates one dataset and writes it, then
         the next, and opens and reads them likewise; each step is timed separately and added to its
         phase.
+    attributes : int
+        Number of attributes of each dataset, whole numbers, each set and read by a call of its own.
     read_sink : {"buffer", "print"}
         What is done with data read. ``buffer``: they are read into memory. ``print``: the time of a
         read also holds turning the array into text and printing it, as in a program that times
         ``print(dataset[...])``.
     """
 
+    added: ClassVar[frozenset[str]] = frozenset({"attributes"})
+
     shape: ArrayShape | None = None
     datasets: Count | None = None
     datasets_per_rank: Count | None = None
     order: Literal["create_first", "interleaved"] = "create_first"
+    attributes: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
     read_sink: ReadSink = "buffer"
 
 
@@ -130,7 +138,9 @@ class Datasets(Workload):
         p = repetition.case.parameters
         assert isinstance(p, DatasetsParameters)
         with open_sink(p.read_sink) as sink:
-            write_read_cycle(repetition, self._rounds(p, repetition.team.size), sink)
+            rounds = self._rounds(p, repetition.team.size)
+            kept = repetition.backend.capabilities.attributes
+            write_read_cycle(repetition, rounds, sink, Attributes(p.attributes if kept else 0))
 
     def _rounds(self, parameters: DatasetsParameters, ranks: int) -> Rounds:
         if parameters.order == "create_first":
@@ -141,6 +151,12 @@ class Datasets(Workload):
     def notes(self, parameters: DatasetsParameters) -> tuple[str, ...]:
         printed = "read: each array is turned into text and printed within the time"
         return (printed,) if parameters.read_sink == "print" else ()
+
+    def refuse(self, parameters: DatasetsParameters, backend: type[Backend]) -> str | None:
+        has = backend.capabilities
+        if parameters.attributes and has.formatted and not has.attributes:
+            return f"{backend.name} stores no attributes; leave attributes out"
+        return None  # raw bytes bound the formats without them
 
     def check(self, parameters: DatasetsParameters, ranks: int) -> str | None:
         if parameters.shape is None:

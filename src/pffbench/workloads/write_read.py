@@ -25,6 +25,7 @@ from pffbench.storage.durability import (
     sync_files,
 )
 from pffbench.storage.page_cache import CacheProof, bring_about, leave_a_copy
+from pffbench.workloads.attributes import NO_ATTRIBUTES, Attributes
 from pffbench.workloads.read_proof import POISON, forget_data, note_blocks, watched_read
 from pffbench.workloads.repetition import Repetition, ShortTransfer
 from pffbench.workloads.transfers import Access, Batch, Rounds, Transfer, all_at_once, amount, turns
@@ -186,7 +187,10 @@ def nothing_more() -> None:
 
 
 def write_read_cycle(
-    repetition: Repetition, rounds: Rounds = all_at_once, sink: Sink = into_memory
+    repetition: Repetition,
+    rounds: Rounds = all_at_once,
+    sink: Sink = into_memory,
+    attributes: Attributes = NO_ATTRIBUTES,
 ) -> None:
     """Write everything, then read it back: one repetition of a case; collective.
 
@@ -198,16 +202,21 @@ def write_read_cycle(
         Cuts the arrays and accesses into rounds.
     sink : callable
         Consumer of the data read, within the time of reading.
+    attributes : Attributes
+        Attributes of each array.
     """
+
+    def write() -> set[str]:
+        return write_store(repetition, rounds, attributes=attributes)
 
     def read() -> None:
         for number in range(repetition.reads):
             if number:
                 forget_data(repetition)
-            read_store(repetition, rounds, sink)
+            read_store(repetition, rounds, sink, attributes=attributes)
         repetition.observed.reads = repetition.reads
 
-    run_stages(repetition, lambda: write_store(repetition, rounds), read)
+    run_stages(repetition, write, read)
 
 
 def run_stages(
@@ -250,7 +259,10 @@ def run_stages(
 
 
 def write_store(
-    repetition: Repetition, rounds: Rounds = all_at_once, look: Look = not_at_all
+    repetition: Repetition,
+    rounds: Rounds = all_at_once,
+    look: Look = not_at_all,
+    attributes: Attributes = NO_ATTRIBUTES,
 ) -> set[str]:
     """Create, write and close the store; return the files that this rank wrote to."""
     p, team, clock = repetition.case.parameters, repetition.team, repetition.clock
@@ -267,6 +279,7 @@ def write_store(
                 store.prepare(one.specs)
                 with clock.phase("define", operations=count_owned(one.specs, team.rank)):
                     arrays = store.define(one.specs)
+                attributes.write(repetition, store, arrays, one.specs)
             write_pieces(repetition, arrays, pieces)
             if turn.last:
                 look(arrays, one.accesses)
@@ -375,6 +388,7 @@ def read_store(
     rounds: Rounds = all_at_once,
     sink: Sink = into_memory,
     look: Look = not_at_all,
+    attributes: Attributes = NO_ATTRIBUTES,
 ) -> None:
     """Open the store, read, and verify every byte off the timer."""
     p, team, clock = repetition.case.parameters, repetition.team, repetition.clock
@@ -391,11 +405,13 @@ def read_store(
             one = turn.round
             if turn.first:
                 needed = list(dict.fromkeys(access.spec for access in one.accesses))
-                wanted = one.specs if store.collective_lookup else needed
+                every_array = store.collective_lookup or attributes.of_every_array(store)
+                wanted = one.specs if every_array else needed
                 open_wanted = store.opener(wanted)
                 with clock.phase("open_array", operations=count_owned(one.specs, author)):
                     returned = open_wanted()
                 arrays = store.opened(wanted, returned)
+                attributes.read(repetition, arrays, wanted)
             results.append(_read_pieces(repetition, arrays, pieces, sink))
             if turn.last:
                 look(arrays, one.accesses)

@@ -225,6 +225,12 @@ class DirectoryArray(Array):
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
         return self.read_call(box, out) if box.size else _nothing
 
+    def attribute_writer(self, name: str, value: int) -> Call:
+        return partial(self._array.attrs.__setitem__, name, value)
+
+    def attribute_reader(self, name: str) -> Call:
+        return partial(self._array.attrs.__getitem__, name)
+
     def resizer(self, length: int) -> Call:
         comm = None if self._spec.owner is not None else self._store.comm
         if is_root(comm):
@@ -274,6 +280,7 @@ class ZarrDirectory(Backend):
         shuffles=SHUFFLES,
         compressors=COMPRESSORS,
         changes=True,
+        attributes=True,
     )
     file_per = "chunk"
 

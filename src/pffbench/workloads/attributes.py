@@ -1,0 +1,95 @@
+"""Attributes of arrays: small metadata, each set and read by a call of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Array, Store
+from pffbench.data import Mismatch
+from pffbench.workloads.repetition import Repetition
+
+
+class Attributes(msgspec.Struct, frozen=True):
+    """Whole numbers that describe each array, equal on all ranks.
+
+    Parameters
+    ----------
+    number : int
+        Number of attributes of each array; with 0 there is no phase for them.
+    """
+
+    number: int
+
+    def of_every_array(self, store: Store) -> bool:
+        """Return whether each rank has to read the attributes of all arrays."""
+        return bool(self.number) and store.collective_attributes
+
+    def write(
+        self,
+        repetition: Repetition,
+        store: Store,
+        arrays: Mapping[str, Array],
+        specs: Sequence[ArraySpec],
+    ) -> None:
+        """Set the attributes of new arrays, in the phase `set_attributes`; collective.
+
+        All ranks set those of all arrays where the store demands it; else the owner of an array
+        does, and rank 0 for arrays that all ranks write.
+        """
+        if not self.number:
+            return
+        with repetition.step("preparation"):
+            mine = [spec for spec in specs if (spec.owner or 0) == repetition.team.rank]
+            wanted = specs if store.collective_attributes else mine
+            calls = [
+                arrays[spec.name].attribute_writer(name, value)
+                for spec in wanted
+                for name, value in self._of(spec)
+            ]
+        with repetition.clock.phase("set_attributes", operations=len(mine) * self.number):
+            for call in calls:
+                call()
+            store.end_attributes()
+
+    def read(
+        self, repetition: Repetition, arrays: Mapping[str, Array], specs: Sequence[ArraySpec]
+    ) -> None:
+        """Read the attributes of open arrays, in the phase `get_attributes`, and compare them."""
+        if not self.number:
+            return
+        with repetition.step("preparation"):
+            calls = [
+                arrays[spec.name].attribute_reader(name)
+                for spec in specs
+                for name, _ in self._of(spec)
+            ]
+        mine = sum((spec.owner or 0) == repetition.reader_of for spec in specs)
+        with repetition.clock.phase("get_attributes", operations=mine * self.number):
+            returned = [call() for call in calls]
+        expected = [(spec, value) for spec in specs for _, value in self._of(spec)]
+        for place, (got, (spec, value)) in enumerate(zip(returned, expected, strict=True)):
+            if not _is(got, value):
+                index = (place % self.number,)
+                wrong = Mismatch(spec.number, index, f"attribute {value}", str(got), 1)
+                repetition.observed.mismatches.append(wrong)
+
+    def _of(self, spec: ArraySpec) -> Iterator[tuple[str, int]]:
+        """Yield names and values of the attributes of an array."""
+        for number in range(self.number):
+            yield f"attribute_{number:03d}", spec.number * self.number + number
+
+
+#: What most workloads give their arrays.
+NO_ATTRIBUTES = Attributes(0)
+
+
+def _is(got: Any, value: int) -> bool:
+    """Return whether a library returned the value, as its own type of number."""
+    try:
+        return int(got) == value
+    except (TypeError, ValueError):
+        return False

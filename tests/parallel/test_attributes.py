@@ -1,0 +1,89 @@
+"""Attributes of datasets: set and read by all that must, and there for independent readers."""
+
+import json
+import re
+import subprocess
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+
+from launch import run_experiment
+from pffbench.workloads.attributes import Attributes
+
+pytestmark = pytest.mark.parallel
+
+FORMATS = ["hdf5", "netcdf4", "zarr"]
+MANY = {"workload": "datasets", "shape": [4, 2], "datasets": 5, "attributes": 3}
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_each_format_sets_and_reads_them_in_each_layout(tmp_path, ranks):
+    """Of the five datasets three ranks have one, two and two, in turn with their data too."""
+    layouts = ["own", "shared", "file_per_process"]
+    done = run_experiment(
+        tmp_path, ranks, roofline=True,
+        cases=[
+            MANY | {"backend": FORMATS, "layout": layouts},
+            MANY | {"backend": FORMATS, "layout": layouts[::2], "order": "interleaved"},
+        ],
+    )  # fmt: skip
+    assert done.status == 0, done.said
+    assert done.record["valid"] is True
+    for case, entry in done.record["cases"].items():
+        phases = done.phases(case)
+        if entry["raw"]:  # raw bytes have none, and are compared with nevertheless
+            assert not {"set_attributes", "get_attributes"} & phases.keys()
+            continue
+        for phase in ("set_attributes", "get_attributes"):
+            (row,) = phases[phase]
+            assert int(row["operations"]) == 15, (case, phase)
+    assert "set ms" in done.stdout
+    assert "get ms" in done.stdout
+
+
+@pytest.mark.parametrize("backend", FORMATS)
+def test_an_independent_reader_finds_them(tmp_path, backend):
+    case = MANY | {"backend": backend, "layout": "own", "cache": "separate"}
+    done = run_experiment(tmp_path, 2, "--stage", "write", cases=[case])
+    assert done.status == 0, done.said
+    (file,) = [
+        path for path in (tmp_path / "scratch").rglob("*") if path.suffix in (".h5", ".nc", ".zarr")
+    ]
+    if backend == "zarr":
+        array = json.loads((file / "dataset_000004" / "zarr.json").read_text())
+        assert array["attributes"] == {
+            "attribute_000": 12, "attribute_001": 13, "attribute_002": 14,
+        }  # fmt: skip
+        return
+    command = ["ncdump", "-h"] if backend == "netcdf4" else ["h5dump", "-A"]
+    text = subprocess.run([*command, file], capture_output=True, text=True, check=True).stdout
+    pattern = {
+        "netcdf4": r"dataset_000004:attribute_002 = 14LL? ;",
+        "hdf5": r'DATASET "dataset_000004".*ATTRIBUTE "attribute_002" \{[^}]*\{[^}]*\(0\): 14',
+    }[backend]
+    assert re.search(pattern, text, re.DOTALL), text[-2000:]
+
+
+@pytest.mark.parametrize("wrong", [8, "seven", None])
+def test_a_wrong_value_is_a_mismatch(wrong):
+    class Array:
+        def attribute_reader(self, name):
+            return lambda: 6 if name.endswith("0") else wrong
+
+    observed = SimpleNamespace(mismatches=[])
+    repetition = SimpleNamespace(
+        step=nullcontext, clock=SimpleNamespace(phase=lambda *_, **__: nullcontext()),
+        observed=observed, reader_of=0,
+    )  # fmt: skip
+    Attributes(2).read(repetition, {"x": Array()}, [SimpleNamespace(name="x", number=3, owner=0)])
+    (mismatch,) = observed.mismatches
+    assert (mismatch.array, mismatch.index, mismatch.got) == (3, (1,), str(wrong))
+
+
+def test_a_format_without_them_is_refused(tmp_path):
+    done = run_experiment(
+        tmp_path, None, impossible="refuse", cases=[MANY | {"backend": "npy", "layout": "own"}]
+    )
+    assert done.status == 2
+    assert "npy stores no attributes; leave attributes out" in done.stderr
