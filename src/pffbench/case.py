@@ -150,11 +150,14 @@ class Case(msgspec.Struct, frozen=True, dict=True):
         Options of the backend.
     roofline : bool
         Whether pffbench added the case, to show the cost of the raw bytes.
+    environment : str
+        Name of its environment, in a run of several; else empty.
     """
 
     parameters: Parameters
     options: Options
     roofline: bool = False
+    environment: str = ""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # With the names that rank 0 has made: making one loads OpenSSL.
@@ -165,7 +168,8 @@ class Case(msgspec.Struct, frozen=True, dict=True):
         """Readable name with a digest of all parameters; equal cases have equal names."""
         p = self.parameters
         digest = _digest([_named(p), self.options])
-        return f"{p.backend}.{p.workload}.{p.layout}.{p.transfer}.{p.settings}.{digest}"
+        where = f"@{self.environment}" if self.environment else ""
+        return f"{p.backend}.{p.workload}.{p.layout}.{p.transfer}.{p.settings}.{digest}{where}"
 
     @cached_property
     def group(self) -> str:
@@ -174,9 +178,13 @@ class Case(msgspec.Struct, frozen=True, dict=True):
 
 
 def _received(
-    parameters: Parameters, options: Options, roofline: bool, names: dict[str, str]
+    parameters: Parameters,
+    options: Options,
+    roofline: bool,
+    environment: str,
+    names: dict[str, str],
 ) -> Case:
-    case = Case(parameters, options, roofline)
+    case = Case(parameters, options, roofline, environment)
     case.__dict__.update(names)
     return case
 

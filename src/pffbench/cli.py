@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from pffbench import __version__
 from pffbench.cli_options import (
+    add_bisect,
     add_compare,
     add_import,
     add_json,
@@ -37,6 +38,7 @@ _COMMANDS = {
     "doctor": "check the software and this machine, and name remedies",
     "report": "rebuild summary, tables and plots of results directories",
     "compare": "compare the same cases in two or more runs: faster, slower, or not decided",
+    "bisect": "find the version of a package from which on a case takes longer",
     "scaling": "show how rates grow with ranks or nodes, and predict those of larger jobs",
     "recommend": "recommend a format and settings, with certainty and a program that uses them",
     "import": "create a results directory from the output of IOR or h5bench",
@@ -244,6 +246,7 @@ def _options() -> dict[str, Callable[[argparse.ArgumentParser], None]]:
         "clean": _add_clean,
         "report": add_report,
         "compare": add_compare,
+        "bisect": add_bisect,
         "scaling": add_scaling,
         "recommend": add_recommend,
         "import": add_import,

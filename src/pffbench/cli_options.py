@@ -35,6 +35,54 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_bisect(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pffbench bisect`."""
+    for name, text in (("good", "a fast version"), ("bad", "a later version that is slower")):
+        parser.add_argument(
+            f"--{name}",
+            required=True,
+            metavar="NAME==VERSION",
+            help=f"{text} of a package (example: --{name} h5py==3.1{3 if name == 'good' else 6}.0)",
+        )
+    parser.add_argument(
+        "--case",
+        required=True,
+        metavar="EXPERIMENT.yaml",
+        help="experiment file with one case (example: --case configs/many-datasets.yaml)",
+    )
+    parser.add_argument(
+        "--total",
+        choices=("write", "read"),
+        default="write",
+        help="the time that changed (default: write) (example: --total read)",
+    )
+    parser.add_argument(
+        "--versions",
+        type=lambda text: text.split(","),
+        default=[],
+        metavar="V,…",
+        help="versions between the two (default: all that pip lists) "
+        "(example: --versions 3.14.0,3.15.0)",
+    )
+    parser.add_argument(
+        "--launcher",
+        metavar="COMMAND",
+        help="command that starts the ranks (default: srun or mpiexec, with all cores) "
+        "(example: --launcher 'mpiexec -n 2')",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help="new directory for the results of all runs (default: ./pffbench-results/bisect-DATE) "
+        "(example: --out results/h5py)",
+    )
+    parser.add_argument(
+        "--scratch",
+        metavar="DIR",
+        help="directory on the file system under test (example: --scratch /lustre/me)",
+    )
+
+
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Add the options of `pffbench report`."""
     parser.add_argument(

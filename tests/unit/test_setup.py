@@ -19,6 +19,7 @@ PLAIN = dict(os.environ)
 SCRIPTS = [
     SETUP / "bootstrap",
     SETUP / "run",
+    SETUP / "env",
     SETUP / "ranks",
     SETUP / "study",
     SETUP / "lock",

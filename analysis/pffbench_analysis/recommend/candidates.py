@@ -110,6 +110,7 @@ class Candidate:
             "layout": _LAYOUTS.get(p["layout"], p["layout"]),
             "transfer": "" if alone else _transfer(p),
             "settings": f"settings {p['settings']}",
+            "environment": f"environment {p['environment']}" if "environment" in p else "",
             **self._storage(),
             **{key: f"{key} {value_text(value)}" for key, value in self.own_options.items()},
         }
@@ -316,4 +317,4 @@ def _by_layout(tested: Sequence[Candidate], filters: Filters | None) -> list[lis
 def _ways(name: str) -> frozenset[str]:
     """Return the parameters in which ways of doing the same work may differ."""
     known = workload(name).parameters_type if name in workload_names() else Parameters
-    return known.ways | {"layout"}
+    return known.ways | {"layout", "environment"}

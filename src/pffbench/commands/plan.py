@@ -96,8 +96,11 @@ class PlannedRun(msgspec.Struct, frozen=True):
     @property
     def written(self) -> Size:
         """Bytes that all repetitions write."""
-        costs = self.plan.costs.values()
-        return Size(sum(cost.nbytes for cost in costs) * self.plan.experiment.blocks)
+        experiment, nbytes = self.plan.experiment, sum(c.nbytes for c in self.plan.costs.values())
+        if not experiment.environments:
+            return Size(nbytes * experiment.blocks)
+        steps = (experiment.blocks - experiment.warmup) * len(experiment.environments)
+        return Size(nbytes * steps * (experiment.warmup + experiment.step_repetitions))
 
     @property
     def peak(self) -> Size:
@@ -222,9 +225,15 @@ def _not_shown(plan: Plan, most: int | None) -> Iterator[str]:
 
 def _totals(run: PlannedRun) -> Iterator[str]:
     plan, experiment = run.plan, run.plan.experiment
+    warmup = f"{experiment.warmup} of them to warm up"
+    if count := len(experiment.environments):
+        warmup = (
+            f"each in {count} environments, {experiment.warmup} time(s) to warm up and then "
+            f"{experiment.step_repetitions}"
+        )
     yield (
         f"{len(plan.cases)} cases on {plan.ranks} ranks, {_times(experiment)} each "
-        f"({experiment.warmup} of them to warm up): {run.written} written and read in all"
+        f"({warmup}): {run.written} written and read in all"
     )
     yield from (f"warning: {text}" for text in run.warnings)
     yield _time(run)
@@ -245,7 +254,8 @@ def _time(run: PlannedRun) -> str:
 
 
 def _times(experiment: Experiment) -> str:
-    most = f"{experiment.blocks} times"
+    blocks = experiment.blocks - experiment.warmup * bool(experiment.environments)
+    most = f"{blocks} times"
     return f"at most {most}" if experiment.repetitions == "auto" else most
 
 

@@ -10,14 +10,15 @@ import resource
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.launcher import (
-    launcher_size,
+    check_launcher,
+    is_launched,
     leave_last,
-    refuse_launch,
     speaks_for_all,
     start_ranks,
 )
@@ -40,8 +41,31 @@ _FEWEST_ADDRESSES = 768 * 2**20
 def main(arguments: argparse.Namespace) -> int:
     """Run an experiment on all ranks; collective. Return the exit status."""
     _check_addresses()
+    options = RunOptions.of_arguments(arguments)
     with StopSignals() as stop:
-        return _run(RunOptions.of_arguments(arguments), stop)
+        if not is_launched(os.environ) and _may_have_environments(options):
+            from pffbench.environments.coordinator import run_environments
+            from pffbench.experiment.load import load_experiment
+
+            loaded = load_experiment(options.experiment, options.overrides)
+            if loaded.experiment.environments:
+                return run_environments(options, loaded, stop)
+        return _run(options, stop)
+
+
+def _may_have_environments(options: RunOptions) -> bool:
+    """Return whether it is worth reading the experiment before MPI is started."""
+    if options.resume:
+        return False
+    if any(override.startswith("environments=") for override in options.overrides):
+        return True
+    if options.experiment is None:
+        return False
+    path = Path(options.experiment)
+    try:
+        return path.is_file() and b"environments" in path.read_bytes()
+    except OSError:  # which is reported where it is read
+        return False
 
 
 def _run(options: RunOptions, stop: StopSignals) -> int:
@@ -95,8 +119,6 @@ def _one_after_another(comm: MPI.Intracomm, options: RunOptions) -> Iterator[Run
 
 def _runs_of(options: RunOptions, comm: MPI.Intracomm) -> list[tuple[str, str]]:
     """Return the experiments of a folder and their results directory; none where it is a file."""
-    from pathlib import Path
-
     if options.experiment is None or not (folder := Path(options.experiment)).is_dir():
         return []
     from datetime import UTC, datetime
@@ -131,23 +153,6 @@ def _check_addresses() -> None:
         f"a process may have {Size(limit)} of virtual memory, and MPI with the libraries of the "
         f"formats needs {Size(_FEWEST_ADDRESSES)} at least; raise the limit (ulimit -v)"
     )
-
-
-def check_launcher(size: int) -> None:
-    """Refuse a job whose processes cannot find each other.
-
-    With a launcher that does not match the MPI library, each process is rank 0 of 1 and would run
-    the whole experiment alone, on top of the others.
-
-    Raises
-    ------
-    UserError
-        MPI has another number of ranks than the launcher claims to have started.
-    """
-    claim = launcher_size(os.environ)
-    if claim is None or claim[0] == size:
-        return
-    refuse_launch(claim, f"MPI knows of {size}")
 
 
 class _abort_on_error:  # noqa: N801 -- reads as a word of the with statement

@@ -49,13 +49,18 @@ def _duration(
     costs = [plan.costs[case.id] for case in plan.cases]
     cases = [cost.nbytes / rate + each + each_file * cost.files for cost in costs]
     block = sum(cases)
-    budget = plan.experiment.time_budget
-    if budget is None:
-        return start + blocks * block
     # At least the warm-up and one repetition of a case of each format run; nothing further begins
     # that would pass the budget.
-    first = max(cases) * len({case.parameters.backend for case in plan.cases})
-    return start + min(blocks * block, max(budget, (plan.experiment.warmup + 1) * first))
+    first = max(cases, default=0.0) * len({case.parameters.backend for case in plan.cases})
+    experiment = plan.experiment
+    if experiment.environments:  # each starts anew in each block, and runs all of its cases
+        steps = len(experiment.environments)
+        block = steps * (start + (experiment.warmup + experiment.step_repetitions) * block)
+        blocks, first = blocks - experiment.warmup, block
+    budget = experiment.time_budget
+    if budget is None:
+        return start + blocks * block
+    return start + min(blocks * block, max(budget, (experiment.warmup + 1) * first))
 
 
 def cold_read_warnings(plan: Plan, there: FileSystem, memory: int, nodes: int) -> Iterator[str]:

@@ -216,6 +216,7 @@ def from_data(data: dict[str, Any], name: str) -> LoadedExperiment:
         A key or value is unknown or not allowed.
     """
     experiment = to_struct(data, Experiment, f"{name}:")
+    _check_environments(experiment, name)
     cases: list[tuple[str, Case]] = []
     seen: set[str] = set()
     for number, entry in enumerate(experiment.cases):
@@ -226,6 +227,21 @@ def from_data(data: dict[str, Any], name: str) -> LoadedExperiment:
     if experiment.roofline:
         cases = with_roofline(cases, f"{name}: roofline", seen)
     return LoadedExperiment(name, experiment, tuple(cases))
+
+
+def _check_environments(experiment: Experiment, name: str) -> None:
+    """Reject a name that two environments have, and one that is started in no or several ways."""
+    seen: set[str] = set()
+    for number, environment in enumerate(experiment.environments):
+        where = f"{name}: environments[{number}]"
+        if environment.name in seen:
+            raise UserError(f"{where}.name: {environment.name} is the name of another one too")
+        seen.add(environment.name)
+        ways = {key: getattr(environment, key) for key in ("python", "activate", "command")}
+        if sum(bool(value) for value in ways.values()) != 1:
+            raise UserError(f"{where}: give one of {', '.join(ways)}")
+    if experiment.launcher is not None and not experiment.environments:
+        raise UserError(f"{name}: launcher: only a run with environments starts one itself")
 
 
 def _merged(common: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
@@ -300,6 +316,9 @@ def _case_keys() -> set[str]:
 def to_plain(experiment: Experiment) -> dict[str, Any]:
     """Return an experiment as plain data, the form stored in a results directory."""
     plain: dict[str, Any] = msgspec.to_builtins(experiment, enc_hook=_encode)
+    if not experiment.environments:  # so that the digests of other experiments stay the same
+        for key in ("environments", "step_repetitions", "launcher"):
+            del plain[key]
     return plain
 
 

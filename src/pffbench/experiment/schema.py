@@ -28,6 +28,28 @@ WORKLOAD = "The access pattern: which arrays there are, and which part each rank
 ZIP = "Keys whose lists advance together instead of in all combinations: `[datasets, shape]`."
 
 
+class EnvironmentEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An environment of a run of several: a Python with its libraries, and how it is started.
+
+    Parameters
+    ----------
+    name : str
+        Its name, in all results.
+    python : str, optional
+        Its Python, such as ``.envs/new/bin/python``.
+    activate : str, optional
+        A script that Bash sources before it starts ``python``, such as one that loads modules.
+    command : str, optional
+        A command that starts its Python when arguments follow, such as ``apptainer exec new.sif
+        python3``.
+    """
+
+    name: ExperimentName
+    python: str | None = None
+    activate: str | None = None
+    command: str | None = None
+
+
 class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An experiment: cases to sweep, number of repetitions, and stopping rules.
 
@@ -82,6 +104,15 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     settle : Duration
         Most seconds to wait, before each repetition, until earlier writes have reached the
         device; 0 for not at all.
+    environments : list
+        Environments that are compared: every block runs all cases in each of them, in turn. The run
+        is started without a launcher then.
+    step_repetitions : int
+        With environments: how often a job step runs each case after warming up; the medians of
+        these count as one repetition.
+    launcher : str, optional
+        With environments: the command that starts the ranks of each, such as ``srun -n 64``; that
+        of the batch system, or ``mpiexec``, with all cores when not given.
     """
 
     name: ExperimentName
@@ -103,6 +134,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     cold_reads: Literal["compared", "extra"] = "compared"
     node_local: bool = False
     settle: Duration = msgspec.field(default_factory=lambda: Duration(2.0))
+    environments: Annotated[tuple[EnvironmentEntry, ...], msgspec.Meta(max_length=50)] = ()
+    step_repetitions: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 3
+    launcher: str | None = None
 
     @property
     def blocks(self) -> int:
@@ -121,6 +155,11 @@ def json_schema() -> dict[str, Any]:
     experiment = schema["$defs"]["Experiment"]
     experiment["description"] = first_line(Experiment)
     experiment["properties"] = _explained(Experiment, experiment["properties"])
+    environment = schema["$defs"]["EnvironmentEntry"]
+    environment["description"] = first_line(EnvironmentEntry)
+    texts = field_descriptions(EnvironmentEntry)
+    for key, value in environment["properties"].items():
+        value["description"] = texts[key]
     entries = [_entry_schema(name, schema["$defs"]) for name in workload_names()]
     experiment["properties"]["cases"]["items"] = {"anyOf": entries}
     merged = {k: v for entry in entries for k, v in entry["properties"].items()}

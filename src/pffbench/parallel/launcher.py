@@ -201,6 +201,23 @@ def refuse_launch(claim: tuple[int, str], seen: str, remedy: str = _MATCH_MPI) -
     )
 
 
+def check_launcher(size: int) -> None:
+    """Refuse a job whose processes cannot find each other.
+
+    With a launcher that does not match the MPI library, each process is rank 0 of 1 and would run
+    the whole experiment alone, on top of the others.
+
+    Raises
+    ------
+    UserError
+        MPI has another number of ranks than the launcher claims to have started.
+    """
+    claim = launcher_size(os.environ)
+    if claim is None or claim[0] == size:
+        return
+    refuse_launch(claim, f"MPI knows of {size}")
+
+
 def start_ranks() -> MPI.Intracomm:
     """Initialise MPI and return all its ranks; without an MPI library, this process alone.
 

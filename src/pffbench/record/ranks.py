@@ -6,9 +6,9 @@ import errno
 import math
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -111,6 +111,45 @@ class RanksFile:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+class RecordedTimes(NamedTuple):
+    """Times of all ranks in one repetition, as `RanksFile.append` takes them."""
+
+    phases: Sequence[str]
+    own: Times
+    synced: Times
+    nbytes: np.ndarray[Any, np.dtype[np.int64]]
+    peak_memory: np.ndarray[Any, np.dtype[np.int64]]
+
+
+def read_ranks(
+    path: str | Path, cases: Iterable[str]
+) -> Iterator[tuple[str, dict[int, RecordedTimes]]]:
+    """Yield the times of cases by repetition, from a file that this user's ranks have written.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    """
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        for case in cases:
+            if case in file:
+                yield case, _times_of(file[case])
+
+
+def _times_of(group: Any) -> dict[int, RecordedTimes]:
+    phases = [str(name) for name in group.attrs["phases"]]
+    names = ("own", "synced", "bytes", "peak_memory")
+    own, synced, nbytes, peak = (group[name][()] for name in names)
+    return {
+        int(number): RecordedTimes(phases, own[row], synced[row], nbytes[row], peak[row])
+        for row, number in enumerate(group["repetition"][:])
+        if row < min(map(len, (own, synced, nbytes, peak)))
+    }
 
 
 def _cannot_go_on(path: str) -> bool:

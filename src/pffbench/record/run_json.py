@@ -108,6 +108,9 @@ class RunRecord(msgspec.Struct):
     limits : list of str
         Cases left out because of the libraries that are installed or of the time budget, with the
         reason and remedies.
+    environments : dict
+        For each environment of a run of several: ``start`` (the command that starts its Python) and
+        ``provenance``. That of the first one is the run's own too.
     """
 
     run_id: str
@@ -140,6 +143,7 @@ class RunRecord(msgspec.Struct):
     clock: str = "own"
     stops: list[str] = msgspec.field(default_factory=list)
     limits: list[str] = msgspec.field(default_factory=list)
+    environments: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
 
     @property
     def last_written(self) -> dict[str, str]:
@@ -276,6 +280,7 @@ class ParametersEntry(msgspec.Struct):
     chunks: str | list[Positive] | None = None
     codec: str | None = None
     level: int | None = None
+    environment: str = ""
 
 
 class CostEntry(msgspec.Struct):
@@ -302,6 +307,7 @@ class CaseEntry(msgspec.Struct):
     parameters: ParametersEntry = msgspec.field(default_factory=ParametersEntry)
     options: dict[str, Any] = {}
     group: str = ""
+    same_case: str = ""
     raw: bool = False
     roofline: bool = False
     verified: bool = False
@@ -402,6 +408,13 @@ class Reading(msgspec.Struct):
     provenance: Provenance = msgspec.field(default_factory=Provenance)
 
 
+class EnvironmentRecord(msgspec.Struct):
+    """An environment of a run of several."""
+
+    start: str = ""
+    provenance: Provenance = msgspec.field(default_factory=Provenance)
+
+
 class RunEntry(msgspec.Struct):
     """The whole of `run.json`."""
 
@@ -434,6 +447,7 @@ class RunEntry(msgspec.Struct):
     clock: Literal["own", "synced"] = "own"
     stops: list[str] = []
     limits: list[str] = []
+    environments: dict[str, EnvironmentRecord] = {}
 
 
 def check_layout(data: object) -> None:

@@ -160,6 +160,9 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
         With MPI libraries that wait without spinning it means nothing.
     idle_seconds : float
         Seconds that this rank spent off the processor in the phase.
+    environment : str
+        Environment of the case in a run of several (``environments`` in the experiment); else
+        empty.
     """
 
     case: str
@@ -208,6 +211,7 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
     io_pressure: float = math.nan
     idlest_rank: int | None = None
     idle_seconds: float = math.nan
+    environment: str = ""
 
     @property
     def job(self) -> float:

@@ -72,7 +72,7 @@ def prepare_run(
     if before is None:
         loaded = load_experiment(options.experiment, options.overrides)
         run_id = f"{loaded.experiment.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
-        out, stage = _out(options.out, run_id), options.stage or "all"
+        out, stage = results_directory(options.out, run_id), options.stage or "all"
         if stage == "read":
             raise UserError("--stage read reads what another job wrote: add --resume DIR")
     else:
@@ -196,7 +196,14 @@ def _check_same_place(parent: str, left: str) -> None:
         raise UserError(f"--scratch {parent}: the data to read are in {left}; leave --scratch away")
 
 
-def _out(given: str | None, name: str) -> str:
+def results_directory(given: str | None, name: str) -> str:
+    """Return the path of the results directory of a new run; nothing is created.
+
+    Raises
+    ------
+    UserError
+        Something is there, or it cannot be created.
+    """
     path = Path(given) if given else Path("pffbench-results", name)
     try:
         taken = path.exists() and (not path.is_dir() or any(path.iterdir()))

@@ -64,7 +64,7 @@ def new_record(
         experiment=plain,
         experiment_digest=digest_of(plain),
         experiment_file=experiment_file,
-        cases={case.id: _case_entry(case, plan, there) for case in plan.cases},
+        cases={case.id: case_entry(case, plan, there) for case in plan.cases},
         left_out=[{"case": name, "reason": reason} for name, reason in plan.left_out],
         limits=list(plan.limits),
         scratch=scratch,
@@ -102,7 +102,8 @@ def reading_entry(record: RunRecord) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 
-def _case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
+def case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
+    """Return the entry of a case in `run.json` when the run begins."""
     kind = backend_class(case.parameters.backend)
     cost = plan.costs[case.id]
     return {

@@ -51,7 +51,7 @@ def open_recorder(
     if spec.goes_on:
         record = _gone_on_with(spec, record, progress)
     else:
-        _begin(out, lock)
+        begin_results(out, lock)
         if same_filesystem(spec.out, spec.scratch_parent):
             record.remarks.append(_TOGETHER)
     warmup = spec.plan.experiment.warmup
@@ -61,13 +61,13 @@ def open_recorder(
         return Recorder(spec.out, record, team.topology, floor, warmup, progress, known)
     except Exception as error:
         if not spec.goes_on:
-            _undo(out, lock)
+            undo_results(out, lock)
         if not isinstance(error, OSError):
             raise
         raise UserError(f"{out}: cannot be written to: {error.strerror or error}") from None
 
 
-def _begin(out: Path, lock: RunLock) -> None:
+def begin_results(out: Path, lock: RunLock) -> None:
     """Create the directory of a run and acquire it."""
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def _begin(out: Path, lock: RunLock) -> None:
         raise UserError(f"--out {out}: cannot be made: {error.strerror}") from None
 
 
-def _undo(out: Path, lock: RunLock) -> None:
+def undo_results(out: Path, lock: RunLock) -> None:
     """Remove the files of a run that could not begin."""
     for name in ("samples.csv", "ranks.h5", "run.json.new", "run.json"):
         with suppress(OSError):

@@ -80,7 +80,13 @@ def resumed(directory: str, team: Team, asked: Stage | None, lock: RunLock) -> R
     """
     path = Path(directory) / "samples.csv"
     try:
-        _stage(directory, RunRecord.load(directory), asked)
+        record = RunRecord.load(directory)
+        if record.environments:
+            raise UserError(
+                f"--resume {directory}: a run of several environments cannot be resumed; start a "
+                "new one"
+            )
+        _stage(directory, record, asked)
         lock.take(directory, f"--resume {directory}")
         record = RunRecord.load(directory)
         samples = read_samples(path, current=True) if path.exists() else []

@@ -17,7 +17,6 @@ import msgspec
 from pffbench.backends.registry import backend_names
 from pffbench.errors import (
     INTERRUPTED,
-    NOT_VALID,
     VALID,
     ResultsLostError,
     StoppedError,
@@ -33,7 +32,6 @@ from pffbench.phases import UPDATE_PHASES, WRITE_PHASES
 from pffbench.provenance.collect import collect_provenance
 from pffbench.record.lock import RunLock
 from pffbench.run.options import RunOptions
-from pffbench.run.output import make_console, print_json
 from pffbench.run.resources import available_resources, seconds_since_start
 from pffbench.run.runner import Runner
 from pffbench.run.scratch_directory import create_scratch, on_each_node, remove_scratch
@@ -147,7 +145,9 @@ class Session(msgspec.Struct, frozen=True):
             self._destroy_scratch()
         if self.recorder is not None:
             self.recorder.finish(complete)
-            status = self._tell(self.recorder)
+            from pffbench.run.verdict import report_result  # needed on rank 0 only
+
+            status = report_result(self.recorder, self.spec.options, self.began)
             self.lock.release()
         sleeping_barrier(self.team.comm)
         status = int(self.team.comm.bcast(status))
@@ -193,47 +193,6 @@ class Session(msgspec.Struct, frozen=True):
             if text is not None and self.recorder is not None:
                 self.recorder.remark(text)
 
-    def _tell(self, recorder: Recorder) -> int:
-        from pffbench.record.progress import on_terminal
-        from pffbench.run.next_steps import next_steps
-        from pffbench.summary.export import print_summary, write_fom, write_summary
-        from pffbench.summary.results import as_data, write_results
-        from pffbench.summary.summary import summarise
-
-        summary = summarise(recorder.directory)
-        write_summary(summary, recorder.directory)
-        fom = write_fom(summary, recorder.directory)
-        write_results(summary, recorder.directory)
-        if self.spec.options.json:
-            print_json(as_data(summary))
-            return self._status(recorder)
-        watched = on_terminal(os.environ)
-        # Wide enough for a table even if the width is unknown, such as in a log.
-        console = make_console(120, force_terminal=watched)
-        print_summary(summary, console)
-        if self.spec.options.fom:
-            print(fom.read_text(encoding="utf-8"), end="", flush=True)
-        console.print(f"results: {recorder.directory}")
-        record = recorder.run_record
-        if record.status == "interrupted":
-            console.print(
-                f"go on with: pffbench run --resume {recorder.directory}", highlight=False
-            )
-        elif record.status == "written":
-            console.print(
-                f"kept until they are read: {record.scratch}\nread them on other nodes with: "
-                f"pffbench run --resume {recorder.directory} --stage read",
-            )
-        else:
-            for line in next_steps(summary, recorder.directory, time.monotonic() - self.began):
-                console.print(line, soft_wrap=True)  # a command is copied as one line
-        return self._status(recorder)
-
-    def _status(self, recorder: Recorder) -> int:
-        if recorder.run_record.status == "interrupted":
-            return INTERRUPTED
-        return NOT_VALID if recorder.run_record.reasons else VALID
-
 
 def import_for_rank_0() -> None:
     """Import what rank 0 alone needs, while other ranks are still starting and none waits."""
@@ -254,7 +213,14 @@ def _decided(team: Team, options: RunOptions, lock: RunLock) -> RunSpec:
     def decide_on_root() -> RunSpec:
         from pffbench.run.prepare import prepare_run
 
-        return prepare_run(options, team, allowance, lock)
+        spec = prepare_run(options, team, allowance, lock)
+        if spec.plan.experiment.environments:
+            raise UserError(
+                f"{spec.experiment_file}: a run of several environments starts its ranks itself: "
+                "start it as one process without mpiexec or srun, and name the launcher in the "
+                "experiment (launcher: mpiexec -n 4)"
+            )
+        return spec
 
     return on_root(team.comm, decide_on_root)
 

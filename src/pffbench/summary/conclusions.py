@@ -11,7 +11,7 @@ from pffbench.phases import READ_PHASES
 from pffbench.record.run_json import RunRecord
 from pffbench.storage.durability import QUIET
 from pffbench.summary.headline import Answer, ComparisonKey, Contender
-from pffbench.summary.labels import comparisons_apart, parameters_apart
+from pffbench.summary.labels import cases_apart, comparisons_apart, parameters_apart
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.units import duration_text
@@ -249,6 +249,7 @@ def comparison_names(
     answers = summary.answers if found is None else found
     keys = list(dict.fromkeys(answer.key for answer in answers))
     apart = comparisons_apart(summary.record)
+    cases = cases_apart(summary.record)
     entries = {entry["group"]: entry["parameters"] for entry in summary.record.cases.values()}
     words = {
         key: (
@@ -257,10 +258,11 @@ def comparison_names(
             apart.get(key.group, "").strip(),
             key.settings,
             "compressed" if key.compressed else "uncompressed",
+            cases.get(key.same_case, ""),
         )
         for key in keys
     }
-    telling = [i for i in range(5) if len({told[i] for told in words.values()}) > 1]
+    telling = [i for i in range(6) if len({told[i] for told in words.values()}) > 1]
     names = {key: " ".join(told[i] for i in telling if told[i]) for key, told in words.items()}
     if len(set(names.values())) == len(names):
         return names

@@ -2,7 +2,8 @@
 
 A *comparison* consists of cases that write and read the same bytes in the same boxes with the same
 settings, uncompressed or compressed. Its *contenders* are the formats, each with all its cases, or
-the cases themselves if there is only one format. A format is called faster than another when its
+the cases themselves if there is only one format. In a run of several environments each case is a
+comparison, and the environments are its contenders. A format is called faster than another when its
 fastest case is shown to be faster than *each* case of the other, so more cases are no advantage.
 
 The headline compares equal work: the comparisons with settings ``matched``, or those with
@@ -45,11 +46,14 @@ class ComparisonKey(NamedTuple):
         ``matched`` or ``defaults``.
     compressed : bool
         Whether the stored data are compressed.
+    same_case : str
+        In a run of several environments: the case, which each of them runs; else empty.
     """
 
     group: str
     settings: str
     compressed: bool
+    same_case: str = ""
 
 
 def comparison_key(entry: Entry) -> ComparisonKey:
@@ -57,7 +61,8 @@ def comparison_key(entry: Entry) -> ComparisonKey:
     p = entry["parameters"]
     stored = entry.get("stored_as")
     codec = stored["codec"] if isinstance(stored, Mapping) else p.get("codec", "auto")
-    return ComparisonKey(entry["group"], p["settings"], codec not in ("none", "auto", "", None))
+    compressed = codec not in ("none", "auto", "", None)
+    return ComparisonKey(entry["group"], p["settings"], compressed, entry.get("same_case", ""))
 
 
 def takes_part(entry: Entry) -> bool:
@@ -418,8 +423,12 @@ def _of_headline(by_key: dict[ComparisonKey, list[str]]) -> dict[ComparisonKey, 
     matched = {
         key: names for key, names in by_key.items() if key.settings == "matched" and len(names) > 1
     }
+    if any(key.same_case for key in by_key):  # in each of them environments do equal work
+        return by_key
     return matched or by_key
 
 
 def _format(entry: Entry) -> str:
-    return str(entry["parameters"]["backend"])
+    """Return the name of a contender with several cases: an environment, or else a format."""
+    p = entry["parameters"]
+    return str(p.get("environment") or p["backend"])

@@ -25,8 +25,32 @@ def variants_of(names: Sequence[str], record: RunRecord) -> dict[str, str]:
     found = {}
     for name, mine in told.items():
         same = alike[mine["backend"], mine.get("settings", "")]
-        swept = [k for k, v in mine.items() if any(other.get(k) != v for other in same)]
+        swept = [
+            k
+            for k, v in mine.items()
+            if k == "environment" or any(other.get(k) != v for other in same)
+        ]
         found[name] = " ".join(f"{k}={value_text(mine[k])}" for k in swept if k not in _OWN_COLUMNS)
+    return found
+
+
+def cases_apart(record: RunRecord) -> dict[str, str]:
+    """Return labels of the cases that several environments run, by their differences."""
+    told = {
+        entry["same_case"]: {**entry["parameters"], **entry["options"]}
+        for entry in record.cases.values()
+        if entry.get("same_case") and not entry.get("raw")
+    }
+    unnamed = {"backend", "workload", "layout", "settings", "environment", *_PLACES}
+    found = {}
+    for name, mine in told.items():
+        alike = [other for other in told.values() if other["backend"] == mine["backend"]]
+        words = [
+            f"{key}={value_text(value)}"
+            for key, value in mine.items()
+            if key not in unnamed and any(other.get(key) != value for other in alike)
+        ]
+        found[name] = " ".join([str(mine["backend"]), *words])
     return found
 
 

@@ -1,0 +1,26 @@
+"""`pffbench bisect`: find the version of a package from which on a case takes longer."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+
+from pffbench.environments.bisect import Search, bisect
+from pffbench.text import one_line
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Search, and print a line for each version that is tried. Return the exit status."""
+    name = f"pffbench-results/bisect-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    scratch = () if arguments.scratch is None else ("--scratch", str(arguments.scratch))
+    search = Search(
+        experiment=arguments.case,
+        good=arguments.good,
+        bad=arguments.bad,
+        total=f"{arguments.total}_total",
+        versions=tuple(arguments.versions),
+        out=arguments.out or name,
+        launcher=arguments.launcher,
+        arguments=scratch,
+    )
+    return bisect(search, lambda text: print(one_line(text), flush=True))

@@ -1,0 +1,279 @@
+"""The search for the version of a package from which on a case takes longer.
+
+Each step of the search is a run of two environments, of the good version and of another one, that
+ends when their comparison is decided.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import pffbench
+from pffbench.environments.start import last_line
+from pffbench.errors import NOT_VALID, VALID, UserError
+from pffbench.experiment.load import load_experiment, to_plain
+from pffbench.phases import TOTALS
+from pffbench.summary.headline import Contender, Standing
+from pffbench.summary.rank_test import Ratio
+from pffbench.summary.summary import Summary, summarise
+
+_VERSION = r"[0-9]+(?:\.[0-9]+)*"
+_REQUIREMENT = re.compile(rf"(?P<package>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>{_VERSION})")
+#: The checkout that this code is in, if it is in one.
+_CHECKOUT = Path(pffbench.__file__).parents[2]
+#: Counts that differ by more than this part have changed.
+_COUNT_CHANGED = 0.01
+#: Counters of work and not of time, and the layer whose work each counts.
+_LAYERS = {
+    "write_calls": "system calls",
+    "read_calls": "system calls",
+    "written_bytes": "bytes of system calls",
+    "read_bytes": "bytes of system calls",
+}
+
+
+class Search(msgspec.Struct, frozen=True):
+    """What is searched.
+
+    Parameters
+    ----------
+    experiment : str
+        Experiment file with one case.
+    good, bad : str
+        Requirements of one package, such as ``h5py==3.13.0``.
+    total : {"write_total", "read_total"}
+        Time that changed.
+    versions : tuple of str
+        Versions between the two, in order; those of the package index if empty.
+    out : str
+        Directory for the runs.
+    launcher : str, optional
+        Command that starts the ranks; that of the experiment if not given.
+    arguments : tuple of str
+        Further arguments of `pffbench run`.
+    """
+
+    experiment: str
+    good: str
+    bad: str
+    total: str
+    versions: tuple[str, ...]
+    out: str
+    launcher: str | None
+    arguments: tuple[str, ...]
+
+
+class TriedVersion(msgspec.Struct, frozen=True):
+    """A version beside the good one.
+
+    Parameters
+    ----------
+    version : str
+        The version.
+    ratio : Ratio
+        Its time over that of the good version.
+    standing : {"slower", "equal", "undecided"}
+        Result; equal also if it is faster.
+    repetitions : int
+        Number of blocks.
+    summary : Summary
+        The run.
+    directory : str
+        Its results.
+    """
+
+    version: str
+    ratio: Ratio
+    standing: Standing
+    repetitions: int
+    summary: Summary
+    directory: str
+
+
+def bisect(search: Search, say: Callable[[str], None]) -> int:
+    """Search for the first slow version, and print the evidence; return the exit status.
+
+    Raises
+    ------
+    UserError
+        The input is wrong, or an environment cannot be made or run.
+    """
+    package, first = _requirement(search.good, "--good")
+    other, last = _requirement(search.bad, "--bad")
+    if package != other:
+        raise UserError(f"--bad {search.bad}: it is of another package than --good {search.good}")
+    versions = _between(package, first, last, search.versions)
+    loaded = load_experiment(search.experiment)
+    if len([case for _, case in loaded.cases if not case.roofline]) != 1:
+        raise UserError(f"{search.experiment}: bisect takes an experiment with one case")
+    out = Path(search.out)
+    if out.exists():
+        raise UserError(f"--out {out}: already there; name a new directory")
+    content = to_plain(loaded.experiment)
+    content["step_repetitions"] = loaded.experiment.step_repetitions
+    content |= {} if search.launcher is None else {"launcher": search.launcher}
+    trials = _Trials(search, package, first, content, out)
+    say(f"{package} {first} to {last}: {len(versions)} versions")
+    worst = trials.of(last)
+    say(_line(worst, package))
+    if worst.standing != "slower":
+        say(f"NOT SHOWN: {package} {last} is not shown to be slower than {first}")
+        return NOT_VALID
+    margin = max((worst.ratio.value - 1) / 2, 0.01)
+    fast, slow, at_slow = first, last, worst
+    while (left := versions[versions.index(fast) + 1 : versions.index(slow)]):
+        trial = trials.of(left[len(left) // 2], margin)
+        say(_line(trial, package))
+        if trial.standing == "undecided":
+            say(f"NOT DECIDED: it became slower after {package} {fast}, in {slow} at the latest")
+            return NOT_VALID
+        if trial.standing == "slower":
+            slow, at_slow = trial.version, trial
+        else:
+            fast = trial.version
+    say(f"FOUND: {package} {slow} is the first slow version; {fast} is the last fast one")
+    say(_reason(at_slow, search.total))
+    return VALID
+
+
+def _requirement(text: str, option: str) -> tuple[str, str]:
+    match = _REQUIREMENT.fullmatch(text)
+    if match is None:
+        raise UserError(f"{option} {text}: name one version of a package, such as h5py==3.13.0")
+    return match["package"], match["version"]
+
+
+def _between(package: str, first: str, last: str, given: Sequence[str]) -> list[str]:
+    """Return the versions to search, the good and the bad one at the ends."""
+    if wrong := [version for version in given if not re.fullmatch(_VERSION, version)]:
+        raise UserError(f"--versions: {wrong[0]} is no version; separate them by commas")
+    if _order(first) >= _order(last):
+        raise UserError(f"--good {first} must be an earlier version than --bad {last}")
+    known = sorted({*(given or _published(package)), first, last}, key=_order)
+    return known[known.index(first) : known.index(last) + 1]
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def _published(package: str) -> list[str]:
+    """Return the released versions of a package, as pip lists them."""
+    python = _CHECKOUT / ".build" / "tools" / "bin" / "python"
+    command = [str(python if python.exists() else sys.executable), "-m", "pip"]
+    done = subprocess.run(
+        [*command, "index", "versions", package], capture_output=True, text=True, check=False
+    )
+    _, found, versions = done.stdout.partition("Available versions: ")
+    if not found:
+        raise UserError(
+            f"pip cannot list the versions of {package} ({last_line(done.stderr)}); name those "
+            "between with --versions"
+        )
+    words = versions.partition("\n")[0].split(", ")
+    return [version for version in words if re.fullmatch(_VERSION, version)]
+
+
+class _Trials:
+    """Makes environments and runs them beside that of the good version."""
+
+    def __init__(
+        self, search: Search, package: str, good: str, experiment: dict[str, Any], out: Path
+    ) -> None:
+        self._search = search
+        self._package = package
+        self._good = good
+        self._experiment = experiment
+        self._out = out
+        self._maker = _CHECKOUT / "setup" / "env"
+        if not self._maker.is_file():
+            raise UserError("bisect makes environments with setup/env, which only a checkout has")
+
+    def of(self, version: str, margin: float | None = None) -> TriedVersion:
+        """Run a version beside the good one until it is decided."""
+        both = {name: self._environment(name) for name in (self._good, version)}
+        directory = self._out / f"{self._good}-{version}"
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        content = self._experiment | {
+            "environments": [{"name": n, "python": python} for n, python in both.items()],
+            "roofline": False,
+            "counters": True,
+        }
+        if margin is not None:
+            content["margin"] = min(margin, 1.0)
+        file = self._out / f"{directory.name}.yaml"
+        file.write_text(json.dumps(content), encoding="utf-8")
+        done = subprocess.run(
+            [
+                sys.executable, "-m", "pffbench", "run", str(file), "--out", str(directory),
+                "--progress", "none", *self._search.arguments,
+            ],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode != VALID:
+            raise UserError(f"{self._package} {version}: {last_line(done.stderr or done.stdout)}")
+        return _trial(version, self._good, self._search.total, summarise(directory), str(directory))
+
+    def _environment(self, version: str) -> str:
+        name = f"{self._package}-{version}"
+        done = subprocess.run(
+            [str(self._maker), name, f"{self._package}=={version}"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise UserError(last_line(done.stderr).removeprefix("setup/env: "))
+        return str(_CHECKOUT / ".envs" / name / "bin" / "python")
+
+
+def _trial(version: str, good: str, total: str, summary: Summary, directory: str) -> TriedVersion:
+    """Return the result of a run for the version, over the good one."""
+    answers = [answer for answer in summary.answers if answer.total == total]
+    if not answers or answers[0].too_short:
+        raise UserError(f"{directory}: too short to be compared; take larger or more arrays")
+    (other,) = answers[0].others
+    ratio, standing = _over_good(other, answers[0].name, good)
+    return TriedVersion(version, ratio, standing, ratio.n, summary, directory)
+
+
+def _over_good(other: Contender, fastest: str, good: str) -> tuple[Ratio, Standing]:
+    if fastest == good:
+        return other.ratio, other.standing
+    # It is faster than the good one, or may be.
+    return other.ratio.inverse, "equal" if other.standing == "slower" else other.standing
+
+
+def _line(trial: TriedVersion, package: str) -> str:
+    words = {"slower": "slower", "equal": "not slower", "undecided": "not decided"}
+    return (
+        f"{package} {trial.version}: {trial.ratio.value:.3f} times the good version "
+        f"({trial.ratio.low:.3f}–{trial.ratio.high:.3f}), {words[trial.standing]}, "
+        f"{trial.repetitions} repetitions; {trial.directory}"
+    )
+
+
+def _reason(trial: TriedVersion, total: str) -> str:
+    """Return which counts changed with the time."""
+    changed = list(_changed_counts(trial, total))
+    if changed:
+        return f"changed counts: {'; '.join(changed)}"
+    return "no count changed with the time: it is processor time"
+
+
+def _changed_counts(trial: TriedVersion, total: str) -> Iterator[str]:
+    by_environment = {case.sample.environment: case.counts for case in trial.summary.cases}
+    slow = by_environment.pop(trial.version)
+    (fast,) = by_environment.values()
+    for (phase, counter), count in slow.items():
+        before = fast.get((phase, counter), 0.0)
+        if phase not in TOTALS[total] or counter not in _LAYERS:
+            continue
+        if abs(count - before) > _COUNT_CHANGED * max(before, 1.0):
+            yield f"{_LAYERS[counter]} in {phase} ({counter}) {before:g} → {count:g}"

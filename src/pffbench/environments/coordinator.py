@@ -1,0 +1,351 @@
+"""The coordinator of a run of several environments: one process, which starts all ranks.
+
+In each block every environment runs every case as a job step of its own, in an order that rotates
+from block to block. Processes are started anew for each step: the memory layout of a process
+changes times by percents for as long as it lives, and would count as a difference of environments.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from pffbench.case import Case
+from pffbench.environments.merge import MergingRecorder, is_complete, merged_record
+from pffbench.environments.start import (
+    StartedEnvironment,
+    answer_in,
+    last_line,
+    launcher_of,
+    start_environment,
+)
+from pffbench.environments.step import (
+    JobStep,
+    StepResult,
+    arguments_of,
+    as_entry,
+    step_experiment,
+)
+from pffbench.errors import UserError
+from pffbench.experiment.load import LoadedExperiment
+from pffbench.experiment.plan import Plan
+from pffbench.experiment.sweep import expand
+from pffbench.parallel.agreement import Failure
+from pffbench.parallel.batch_job import StopSignals, seconds_left
+from pffbench.parallel.clock import Floor
+from pffbench.parallel.topology import Topology
+from pffbench.record.lock import RunLock
+from pffbench.record.progress import make_progress
+from pffbench.run.options import RunOptions
+from pffbench.run.order import ordered_block
+from pffbench.run.prepare import results_directory
+from pffbench.run.recording import begin_results, undo_results
+from pffbench.run.schedule import Schedule
+from pffbench.run.verdict import report_result
+from pffbench.storage.filesystem import same_filesystem
+from pffbench.storage.scratch import scratch_parent
+from pffbench.text import one_line
+
+#: Seconds that the ranks of an environment may take to check the experiment.
+_PROBE_SECONDS = 600.0
+#: Name of the directory, in that of the results, with the files of the current step.
+_STEPS = ".steps"
+_TOGETHER = "results are written to the file system under test, off the timer"
+
+
+def run_environments(options: RunOptions, loaded: LoadedExperiment, stop: StopSignals) -> int:
+    """Run an experiment in all of its environments; return the exit status.
+
+    Parameters
+    ----------
+    options : RunOptions
+        Options of the run.
+    loaded : LoadedExperiment
+        The experiment, which names environments.
+    stop : StopSignals
+        Tells that the run is to end.
+
+    Raises
+    ------
+    UserError
+        The input is wrong, or an environment cannot run it; nothing has been created then.
+    """
+    began = time.monotonic()
+    experiment, path = loaded.experiment, loaded.path
+    if options.stage is not None:
+        raise UserError(f"--stage: {path} has environments, whose steps write and read in one job")
+    run_id = f"{experiment.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
+    out = Path(results_directory(options.out, run_id))
+    parent, own_parent = scratch_parent(options.scratch)
+    if not own_parent and not Path(parent).is_dir():
+        raise UserError(f"--scratch {parent}: there is no such directory")
+    launcher = launcher_of(experiment, path)
+    environments = [
+        start_environment(environment, f"{path}: environments[{number}]")
+        for number, environment in enumerate(experiment.environments)
+    ]
+    probes = {e.name: _probed(e, launcher, options, str(out)) for e in environments}
+    plan = _plan(loaded, probes)
+    starts = {e.name: shlex.join([*launcher, *e.command]) for e in environments}
+    record = merged_record(plan, path, run_id, parent, probes, starts)
+    lock = RunLock()
+    begin_results(out, lock)
+    try:
+        if same_filesystem(str(out), parent):
+            record.remarks.append(_TOGETHER)
+        first = next(iter(probes.values()))
+        style = "none" if options.json else options.progress
+        recorder = MergingRecorder(
+            str(out),
+            record,
+            Topology(tuple(first["topology"]["hosts"]), tuple(first["topology"]["nodes"])),
+            Floor(**first["floor"]),
+            experiment.warmup,
+            progress := make_progress(style, len(plan.cases), experiment.blocks),
+        )
+    except OSError as error:
+        undo_results(out, lock)
+        raise UserError(f"{out}: cannot be written to: {error.strerror or error}") from None
+    step = JobStep(launcher, options, out / _STEPS)
+    try:
+        try:
+            complete = _Blocks(plan, environments, recorder, step, options, stop).run()
+        finally:
+            step.remove()
+            progress.close()
+            if own_parent:
+                with suppress(OSError):
+                    Path(parent).rmdir()
+        recorder.finish(complete)
+        return report_result(recorder, options, began)
+    finally:
+        lock.release()
+
+
+def _probed(
+    environment: StartedEnvironment, launcher: Sequence[str], options: RunOptions, out: str
+) -> dict[str, Any]:
+    """Check the experiment with the ranks of an environment; return its facts.
+
+    Raises
+    ------
+    UserError
+        It cannot run there.
+    """
+    name = environment.name
+    command = [*launcher, *environment.command, "-m", "pffbench.environments.probe"]
+    command += [options.experiment] if options.experiment is not None else []
+    for override in options.overrides:
+        command += ["--set", override]
+    try:
+        done = subprocess.run(
+            [*command, "--out", out, *arguments_of(options)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PROBE_SECONDS,
+            stdin=subprocess.DEVNULL,
+            env=environment.process_environment,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise UserError(
+            f"environment {name}: its ranks did not start within {_PROBE_SECONDS:g} s: "
+            f"{shlex.join(command)}"
+        ) from None
+    found = answer_in(done.stdout)
+    if done.returncode or not isinstance(found, dict):
+        raise UserError(f"environment {name}: {last_line(done.stderr or done.stdout)}")
+    return found
+
+
+def _plan(loaded: LoadedExperiment, probes: Mapping[str, Mapping[str, Any]]) -> Plan:
+    """Return the cases of all environments, those of one case side by side.
+
+    Raises
+    ------
+    UserError
+        The environments have other numbers of ranks.
+    """
+    (first, base), *others = probes.items()
+    size = len(base["topology"]["nodes"])
+    for name, probe in others:
+        ranks = len(probe["topology"]["nodes"])
+        if ranks != size:
+            raise UserError(
+                f"environment {name} has {ranks} ranks under the launcher, and {first} has {size}: "
+                "its MPI is not the launcher's"
+            )
+    entries = {name: e for probe in probes.values() for name, e in probe["entries"].items()}
+    cases = []
+    for name, entry in entries.items():
+        case = _case_of(entry, name)
+        cases += [
+            replace(case, environment=environment)
+            for environment, probe in probes.items()
+            if name in probe["entries"]
+        ]
+    left_out = [
+        (f"{name}@{environment}", reason)
+        for environment, probe in probes.items()
+        for name, reason in probe["left_out"]
+    ]
+    limits = [f"{name}: {text}" for name, probe in probes.items() for text in probe["limits"]]
+    return Plan(loaded.experiment, size, tuple(cases), tuple(left_out), {}, tuple(limits))
+
+
+def _case_of(entry: Mapping[str, Any], name: str) -> Case:
+    """Return the case of an entry of `run.json`."""
+    told = as_entry(entry["parameters"], entry["options"])
+    (case,) = expand(told, name, set())
+    return replace(case, roofline=bool(entry["roofline"]))
+
+
+class _Blocks:
+    """The blocks of a run."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        environments: Sequence[StartedEnvironment],
+        recorder: MergingRecorder,
+        step: JobStep,
+        options: RunOptions,
+        stop: StopSignals,
+    ) -> None:
+        self._plan = plan
+        self._environments = environments
+        self._recorder = recorder
+        self._step = step
+        self._options = options
+        self._stop = stop
+        #: Seconds of the last step of each environment.
+        self._seconds: dict[str, float] = {}
+        #: Expected seconds of another repetition of each case, its share of a start included.
+        self._expected: dict[str, float] = {}
+        self._deadline = time.monotonic() + self._time_left()
+
+    def _time_left(self) -> float:
+        asked = self._options.max_time
+        left = seconds_left(os.environ) if asked is None else asked
+        return math.inf if left is None else left
+
+    def run(self) -> bool:
+        """Run all blocks; return whether the run completed, without an early stop."""
+        experiment = self._plan.experiment
+        schedule = Schedule(self._plan, self._recorder)
+        begin = time.monotonic()
+        following = schedule.first()
+        for block in range(experiment.blocks - experiment.warmup):
+            if not following.cases:
+                return True
+            active = [self._plan.cases[i] for i in following.cases]
+            if not self._block(active, block):
+                return False
+            if self._options.fail_fast and self._any_failed():
+                return True
+            number = block + experiment.warmup
+            following = schedule.after(number, time.monotonic() - begin, self._expected)
+        return True
+
+    def _any_failed(self) -> bool:
+        return any("failure" in entry for entry in self._recorder.cases.values())
+
+    def _block(self, active: Sequence[Case], block: int) -> bool:
+        """Run a step of each environment; return whether all of them ran."""
+        position = 0
+        for environment in rotated(self._environments, block):
+            cases = list(self._ordered(active, environment.name, block))
+            if not cases:
+                continue
+            if self._stop.asked or self._out_of_time(environment.name):
+                return False
+            self._run_step(environment, cases, block, position)
+            position += len(cases)
+        return not self._stop.asked
+
+    def _ordered(self, active: Sequence[Case], name: str, block: int) -> Iterator[Case]:
+        """Yield the cases of an environment in the order of a block, the same in all of them."""
+        experiment = self._plan.experiment
+        mine = [case for case in active if case.environment == name]
+        if experiment.order == "listed":
+            yield from mine
+            return
+        yield from ordered_block(mine, block, experiment.seed)
+
+    def _out_of_time(self, name: str) -> bool:
+        needed = self._seconds.get(name, max(self._seconds.values(), default=0.0))
+        left = self._deadline - time.monotonic()
+        if left > needed:
+            return False
+        self._recorder.remark(
+            f"stopped before a step of {name}, which takes about {needed:.1f} s: "
+            f"{max(left, 0):.1f} s of the time that the run may take were left"
+        )
+        return True
+
+    def _run_step(
+        self, environment: StartedEnvironment, cases: Sequence[Case], block: int, position: int
+    ) -> None:
+        experiment = self._plan.experiment
+        plain = [replace(case, environment="") for case in cases]
+        begin = time.monotonic()
+        result = self._step.run(
+            environment, step_experiment(experiment, plain, block), self._note_stop
+        )
+        seconds = self._seconds[environment.name] = time.monotonic() - begin
+        self._expected |= {case.id: seconds / len(cases) for case in cases}
+        number = block + experiment.warmup
+        self._recorder.add(cases, result, number, position)
+        if result.record is not None:
+            self._recorder.note_step(environment.name, result.record)
+        self._note_failures(cases, result, number)
+
+    def _note_failures(self, cases: Sequence[Case], result: StepResult, number: int) -> None:
+        """Record the cases that failed, and the case during which a step died."""
+        warmup, often = self._plan.experiment.warmup, self._plan.experiment.step_repetitions
+        rows = {
+            case.id: result.samples.get(replace(case, environment="").id, ()) for case in cases
+        }
+        lost = [
+            case
+            for case in cases
+            if not self._recorder.note_failure(case, result, number)
+            and not is_complete(rows[case.id], warmup, often)
+        ]
+        if self._stop.asked:  # the signal may have ended the step too
+            return
+        if not lost and result.trouble:
+            self._recorder.remark(f"{cases[0].environment}, block {number}: {result.trouble}")
+        # Before any case had begun none of them can be named. Cases run in turns, so that later the
+        # first one of those that ran least often was at hand; the others may go on.
+        died = lost
+        if result.record is not None and lost:
+            died = [min(lost, key=lambda case: len({row.repetition for row in rows[case.id]}))]
+        for case in died:
+            why = one_line(result.trouble or "the job step did not run it", 400)
+            host = self._recorder.run_record.topology["hosts"][0]
+            self._recorder.fail(case, number, Failure("job step", 0, host, why, "", 1))
+
+    def _note_stop(self) -> None:
+        """Record, while a step runs, that the run is to end: it may be killed first."""
+        if self._stop.asked:
+            self._recorder.stopping()
+
+
+def rotated(
+    environments: Sequence[StartedEnvironment], block: int
+) -> Sequence[StartedEnvironment]:
+    """Return the environments in the order of a block: A B C, then C A B, and so on."""
+    turn = -block % len(environments)
+    return [*environments[turn:], *environments[:turn]]

@@ -1,0 +1,123 @@
+"""The ranks' part of checking an environment: what a run would do there, and with what.
+
+Started under the launcher in each environment, with the arguments of `pffbench run`. Everything
+that a run checks before it creates a file is checked here; nothing is created.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict
+
+from pffbench.environments.start import ANSWER
+from pffbench.errors import VALID, UserError
+from pffbench.parallel.clock import measure_floor
+from pffbench.parallel.collectives import largest, on_root
+from pffbench.parallel.launcher import check_launcher, leave_last, start_ranks
+from pffbench.parallel.topology import Team
+from pffbench.provenance.collect import collect_provenance
+from pffbench.record.lock import RunLock
+from pffbench.run.options import RunOptions, add_arguments
+from pffbench.run.resources import available_resources, seconds_since_start
+from pffbench.run.spec import RunSpec
+from pffbench.storage.filesystem import filesystem, nearest_existing
+from pffbench.text import one_line, without_digests
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+#: Launchers by a variable that each sets, and how the MPI library that it starts names itself.
+_LIBRARIES = {"OMPI_COMM_WORLD_SIZE": "Open MPI", "MPI_LOCALNRANKS": "MPICH"}
+
+
+def main() -> int:
+    """Print the facts of this environment as a line of JSON on rank 0; return the exit status."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    options = RunOptions.of_arguments(parser.parse_args())
+    try:
+        comm = start_ranks()
+    except UserError as error:
+        _tell(error)
+        return error.exit_status
+    try:
+        check_launcher(comm.size)
+        found = _facts(comm, options)
+    except UserError as error:
+        if comm.rank == 0:
+            _tell(error)
+        return leave_last(comm, error.exit_status)
+    if found is not None:
+        print(ANSWER + json.dumps(found, default=str), flush=True)
+    return leave_last(comm, VALID)
+
+
+def _tell(error: UserError) -> None:
+    print(one_line(f"pffbench: {without_digests(str(error))}"), file=sys.stderr, flush=True)
+
+
+def _facts(comm: MPI.Intracomm, options: RunOptions) -> dict[str, Any] | None:
+    """Return the facts on rank 0; collective, None elsewhere.
+
+    Raises
+    ------
+    UserError
+        On every rank: the run is impossible in this environment.
+    """
+    started = seconds_since_start()
+    team = Team.of(comm)
+    allowance = available_resources(team)
+
+    def prepare() -> RunSpec:
+        from pffbench.run.prepare import prepare_run
+
+        _refuse_other_mpi()
+        return prepare_run(options, team, allowance, RunLock())
+
+    spec = on_root(comm, prepare)
+    floor = measure_floor(comm)
+    there = nearest_existing(spec.scratch_parent)
+    provenance = collect_provenance(team, spec.plan, there, personal=options.record_account)
+    startup = {"seconds_to_main": largest(comm, started)}
+    if not team.is_root:
+        return None
+    from pffbench.run.recorder import case_entry  # needed on rank 0 only
+
+    on = filesystem(there)
+    return {
+        "topology": asdict(team.topology),
+        "floor": asdict(floor),
+        "startup": startup,
+        "provenance": provenance,
+        "entries": {case.id: case_entry(case, spec.plan, on) for case in spec.plan.cases},
+        "left_out": spec.plan.left_out,
+        "limits": spec.plan.limits,
+    }
+
+
+def _refuse_other_mpi() -> None:
+    """Reject an MPI library that the launcher does not start, also with one rank.
+
+    Raises
+    ------
+    UserError
+        Names both.
+    """
+    if "mpi4py.MPI" not in sys.modules:
+        return
+    from mpi4py import MPI
+
+    library = MPI.Get_library_version().partition("\n")[0]
+    for variable, name in _LIBRARIES.items():
+        other = [n for n in _LIBRARIES.values() if n != name]
+        if variable in os.environ and any(library.startswith(n) for n in other):
+            raise UserError(f"the launcher is that of {name}, and MPI here is {library}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

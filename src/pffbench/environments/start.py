@@ -1,0 +1,216 @@
+"""Commands that start an environment, alone or as ranks under a launcher, and its pffbench."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import pffbench
+from pffbench.errors import UserError
+from pffbench.experiment.schema import EnvironmentEntry, Experiment
+from pffbench.run.next_steps import available_processors
+from pffbench.text import one_line
+
+#: Seconds in which the Python of an environment must start; a container may be fetched first.
+_START_SECONDS = 120.0
+#: Beginning of the line by which a program of ours answers: others may print before it.
+ANSWER = "pffbench-environment: "
+#: Prints the version of pffbench in an environment and a digest of its source; null without it.
+#: Any Python runs this, also with another pffbench.
+_OWN = f"""
+import hashlib, importlib.util, json, pathlib, sys
+spec, own = importlib.util.find_spec("pffbench"), None
+if spec is not None and spec.origin:
+    import pffbench
+    folder, digest = pathlib.Path(pffbench.__file__).parent, hashlib.sha256()
+    for path in sorted(folder.rglob("*.py"), key=lambda path: path.relative_to(folder).parts):
+        digest.update(path.read_bytes())
+    own = [pffbench.__version__, digest.hexdigest(), str(folder)]
+print("{ANSWER}" + json.dumps([own, list(sys.version_info[:2])]))
+"""
+#: Oldest Python that pffbench runs with.
+_OLDEST = (3, 11)
+#: The last line of a traceback.
+_ERROR = re.compile(r"[A-Za-z_.]*(?:Error|Exception): ")
+#: Folders that hold installed packages.
+_SITE = frozenset({"site-packages", "dist-packages"})
+
+
+class StartedEnvironment(msgspec.Struct, frozen=True):
+    """An environment, and how to start its Python.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    command : tuple of str
+        Command that is Python when arguments follow.
+    variables : dict of str to str
+        Changes of the process environment.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    variables: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def process_environment(self) -> dict[str, str]:
+        """Environment variables of its processes."""
+        return {**os.environ, **self.variables}
+
+
+def command_of(environment: EnvironmentEntry, where: str) -> tuple[str, ...]:
+    """Return the command that starts the Python of an environment.
+
+    Raises
+    ------
+    UserError
+        The Python, the script or the program does not exist.
+    """
+    if environment.python:
+        return (_program(environment.python, f"{where}.python"),)
+    if environment.activate:
+        script = Path(environment.activate).expanduser().absolute()
+        if not script.is_file():
+            raise UserError(f"{where}.activate: {environment.activate}: there is no such file")
+        if shutil.which("bash") is None:
+            raise UserError(f"{where}.activate: scripts are sourced by bash, which is not here")
+        return ("bash", "-c", '. "$0" && exec python "$@"', str(script))
+    words = _words(environment.command or "", f"{where}.command")
+    return (_program(words[0], f"{where}.command"), *words[1:])
+
+
+def launcher_of(experiment: Experiment, path: str) -> tuple[str, ...]:
+    """Return the command that starts the ranks; empty for one process without a launcher.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The experiment, which may name it.
+    path : str
+        Its file, for messages.
+
+    Raises
+    ------
+    UserError
+        There is no such program.
+    """
+    if experiment.launcher is not None:
+        words = _words(experiment.launcher, f"{path}: launcher")
+        return (_program(words[0], f"{path}: launcher"), *words[1:])
+    cores = str(available_processors())
+    if "SLURM_JOB_ID" in os.environ:
+        return ("srun",)  # the tasks that the job was given
+    if "FLUX_URI" in os.environ:
+        return ("flux", "run", "-n", cores)
+    mpiexec = os.environ.get("PFFBENCH_MPIEXEC") or shutil.which("mpiexec")
+    return (mpiexec, "-n", cores) if mpiexec else ()
+
+
+def _words(text: str, where: str) -> list[str]:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"{where}: {one_line(text)}: {error}") from None
+    if not words:
+        raise UserError(f"{where}: it names no program")
+    return words
+
+
+def _program(name: str, where: str) -> str:
+    found = shutil.which(os.path.expanduser(name))  # noqa: PTH111 -- of text, as shells do
+    if found is None:
+        raise UserError(f"{where}: {one_line(name)}: there is no such program")
+    # Not resolved: a virtual environment's Python is a link.
+    return str(Path(found).absolute())
+
+
+def start_environment(environment: EnvironmentEntry, where: str) -> StartedEnvironment:
+    """Start the Python of an environment once, and see that its pffbench is this one.
+
+    An environment without pffbench takes that of a checkout, by ``PYTHONPATH``.
+
+    Raises
+    ------
+    UserError
+        It cannot be started, or its pffbench is another one or missing.
+    """
+    command = command_of(environment, where)
+    own, python = _versions((*command, "-c", _OWN), where)
+    if tuple(python) < _OLDEST:
+        version = ".".join(map(str, python))
+        raise UserError(f"{where}: it has Python {version}, and pffbench needs 3.11 or newer")
+    here, _ = _versions((sys.executable, "-c", _OWN), where)
+    if own is None:
+        return StartedEnvironment(environment.name, command, _by_path(where))
+    if own[:2] != here[:2]:
+        source = " of another source" if own[0] == here[0] else ""
+        raise UserError(
+            f"{where}: {environment.name} has pffbench {own[0]}{source} ({own[2]}), and this is "
+            f"pffbench {here[0]} ({here[2]}); install this one there"
+        )
+    return StartedEnvironment(environment.name, command)
+
+
+def _versions(command: Sequence[str], where: str) -> tuple[Any, Any]:
+    """Return version, digest and folder of an environment's pffbench, and the Python's version."""
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_START_SECONDS,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise UserError(f"{where}: no Python started within {_START_SECONDS:g} s") from None
+    except OSError as error:
+        raise UserError(f"{where}: {command[0]}: {error.strerror}") from None
+    found = answer_in(done.stdout)
+    if found is None:
+        raise UserError(f"{where}: no Python starts there: {last_line(done.stderr)}")
+    own, python = found
+    return own, python
+
+
+def _by_path(where: str) -> dict[str, str]:
+    """Return the variable that adds the pffbench of this checkout to an environment."""
+    source = Path(pffbench.__file__).parents[1]
+    if source.name in _SITE:  # other packages of this environment would come with it
+        raise UserError(
+            f"{where}: it has no pffbench; install pffbench {pffbench.__version__} there"
+        )
+    paths = [str(source), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {"PYTHONPATH": os.pathsep.join(paths)}
+
+
+def answer_in(output: str) -> Any:
+    """Return the answer of a program of ours in its output; None without one."""
+    for line in reversed(output.splitlines()):
+        _, mark, text = line.partition(ANSWER)
+        if mark:
+            try:
+                return json.loads(text)
+            except ValueError:
+                return None
+    return None
+
+
+def last_line(text: str) -> str:
+    """Return the line that explains a failed program: that of pffbench, an error, or the last."""
+    lines = [line.strip() for line in text.splitlines() if line.strip(" -=")]
+    own = [line.removeprefix("pffbench: ") for line in lines if line.startswith("pffbench: ")]
+    errors = [line for line in lines if _ERROR.match(line)]
+    return one_line(next(iter([*own[:1], *errors[-1:], *lines[-1:]]), "it said nothing"), 400)

@@ -1,0 +1,65 @@
+"""The result of a finished run on rank 0: derived files, printed verdict, exit status."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from pffbench.errors import INTERRUPTED, NOT_VALID, VALID
+from pffbench.record.progress import on_terminal
+from pffbench.run.next_steps import next_steps
+from pffbench.run.options import RunOptions
+from pffbench.run.output import make_console, print_json
+from pffbench.run.recorder import Recorder
+from pffbench.summary.export import print_summary, write_fom, write_summary
+from pffbench.summary.results import as_data, write_results
+from pffbench.summary.summary import summarise
+
+
+def report_result(recorder: Recorder, options: RunOptions, began: float) -> int:
+    """Write the derived files of a run, print its summary, and return the exit status.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Recorder of the run, with its verdict.
+    options : RunOptions
+        Options of the run.
+    began : float
+        Monotonic seconds at which this start of the run began.
+    """
+    summary = summarise(recorder.directory)
+    write_summary(summary, recorder.directory)
+    fom = write_fom(summary, recorder.directory)
+    write_results(summary, recorder.directory)
+    record = recorder.run_record
+    if options.json:
+        print_json(as_data(summary))
+        return _status(recorder)
+    # Wide enough for a table even if the width is unknown, such as in a log.
+    console = make_console(120, force_terminal=on_terminal(os.environ))
+    print_summary(summary, console)
+    if options.fom:
+        print(fom.read_text(encoding="utf-8"), end="", flush=True)
+    console.print(f"results: {recorder.directory}")
+    if record.status == "interrupted" and record.environments:
+        console.print("a run of several environments cannot be resumed", highlight=False)
+    elif record.status == "interrupted":
+        console.print(
+            f"go on with: pffbench run --resume {recorder.directory}", highlight=False
+        )
+    elif record.status == "written":
+        console.print(
+            f"kept until they are read: {record.scratch}\nread them on other nodes with: "
+            f"pffbench run --resume {recorder.directory} --stage read",
+        )
+    else:
+        for line in next_steps(summary, recorder.directory, time.monotonic() - began):
+            console.print(line, soft_wrap=True)  # a command is copied as one line
+    return _status(recorder)
+
+
+def _status(recorder: Recorder) -> int:
+    if recorder.run_record.status == "interrupted":
+        return INTERRUPTED
+    return NOT_VALID if recorder.run_record.reasons else VALID

@@ -1,0 +1,381 @@
+"""Several environments in one interleaved run: real ones, one that dies, and bad ones."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import h5py
+import pytest
+
+from launch import (
+    REPOSITORY,
+    cannot_run,
+    entries_below,
+    mpiexec,
+    only_with_open_mpi,
+    pffbench_cli,
+    run_experiment,
+    start_experiment,
+)
+
+pytestmark = pytest.mark.parallel
+
+#: Starts one process: `env` starts the command that follows it.
+ALONE = "env"
+#: What setup/bootstrap --tests makes .envs/h5py-3.13 of.
+WHEELS = ("h5py==3.13.*", "zarr==3.1.1")
+#: The Python of the tests: parallel HDF5.
+HERE = {"name": "here", "python": sys.executable}
+SOURCE = REPOSITORY / "src"
+MANY = {"workload": "datasets", "backend": "hdf5", "datasets": 20, "shape": [[64]]}
+FILES = {**MANY, "layout": "file_per_process"}
+
+
+def command(name, text):
+    return {"name": name, "command": text}
+
+
+def run_in(directory, environments, *arguments, launcher=ALONE, cases=(FILES,), **content):
+    """Run an experiment in several environments; the coordinator is one process."""
+    return run_experiment(
+        directory, None, *arguments, environments=list(environments), launcher=launcher,
+        cases=list(cases), **content,
+    )  # fmt: skip
+
+
+def repetitions(run):
+    """Return the numbers of the repetitions of each case, and who ran when in each block."""
+    numbers, order = defaultdict(set), defaultdict(dict)
+    for row in run.rows:
+        number = int(row["repetition"])
+        numbers[row["case"]].add(number)
+        order[number].setdefault(row["environment"], row["started"])
+    return numbers, {n: sorted(first, key=first.get) for n, first in order.items()}
+
+
+@pytest.fixture(scope="module")
+def wheels():
+    """Return the Python of an environment that `setup/env` has made of other wheels."""
+    found = REPOSITORY / ".envs" / "h5py-3.13" / "bin" / "python"
+    if not found.exists():
+        cannot_run("there is no environment of wheels: setup/bootstrap --tests")
+    return found
+
+
+@pytest.fixture(scope="module")
+def real(wheels, tmp_path_factory):
+    """Two environments with other versions of h5py, HDF5 and zarr, on two ranks."""
+    cases = [
+        {**FILES, "backend": ["hdf5", "zarr"]},
+        {**MANY, "layout": "own", "settings": "defaults"},  # not with the HDF5 of a wheel
+    ]
+    return run_in(
+        tmp_path_factory.mktemp("real"),
+        [HERE, {"name": "wheels", "python": str(wheels)}],
+        launcher=" ".join(mpiexec(2)),
+        cases=cases,
+        repetitions=3,
+        warmup=1,
+        counters=True,
+        order="balanced",
+    )
+
+
+def test_all_environments_run_all_their_cases_in_all_blocks_in_turns(real):
+    assert real.status == 0, real.said
+    assert "\nVALID: every byte read was verified; 5 cases, 3 repetitions each" in real.stdout
+    numbers, order = repetitions(real)
+    assert len(numbers) == 5
+    assert set(map(tuple, map(sorted, numbers.values()))) == {(0, 1, 2, 3)}
+    first, second = ["here", "wheels"], ["wheels", "here"]
+    assert [order[n] for n in (1, 2, 3)] == [first, second, first]
+    assert all(row["case"].endswith(f"@{row['environment']}") for row in real.rows)
+    assert {row["ranks"] for row in real.rows} == {"2"}
+    assert entries_below(real.out.parent / "scratch") == []
+
+
+def test_the_raw_files_have_every_case_of_every_environment(real):
+    with h5py.File(real.out / "ranks.h5") as ranks:
+        assert set(ranks) == {"host", *real.record["cases"]}
+        assert all(ranks[case]["own"].shape[::2] == (4, 2) for case in real.record["cases"])
+    counted = (real.out / "counters.csv").read_text().splitlines()
+    assert {line.split(",")[0] for line in counted[1:]} == set(real.record["cases"])
+
+
+def test_each_environment_has_its_provenance(real):
+    libraries = {
+        name: told["provenance"]["software"]["libraries"]
+        for name, told in real.record["environments"].items()
+    }
+    assert list(libraries) == ["here", "wheels"]
+    assert libraries["wheels"]["h5py"]["version"].startswith("3.13.")
+    for library in ("h5py", "zarr"):
+        assert libraries["here"][library] != libraries["wheels"][library]
+    assert real.record["provenance"]["software"]["libraries"] == libraries["here"]
+    assert all("mpiexec" in told["start"] for told in real.record["environments"].values())
+
+
+def test_a_case_that_an_environment_cannot_run_is_left_out_of_it_with_the_reason(real):
+    (left,) = real.record["left_out"]
+    assert left["case"].endswith("@wheels")
+    assert "parallel h5py" in left["reason"]
+    assert "limited: wheels: 1 case of hdf5 left out" in real.stdout
+
+
+def test_environments_are_compared_and_not_formats(real):
+    results = json.loads((real.out / "results.json").read_text())
+    contenders = [
+        {*c["fastest"], *(other["name"] for other in c["others"])} for c in results["comparisons"]
+    ]
+    assert contenders == [{"here", "wheels"}] * 4  # two cases, written and read
+    assert "environment=wheels" in real.stdout
+    assert " with hdf5" in real.stdout or " in all 2 comparisons" in real.stdout
+
+
+def test_other_commands_name_the_environments(real, tmp_path):
+    out = Path(shutil.copytree(real.out, tmp_path / "run"))
+    report = pffbench_cli("report", out, timeout=240)
+    assert report.status == 0, report.said
+    page = (out / "report.html").read_text()
+    assert "environment=wheels" in page
+    assert "3.13." in page
+    advice = pffbench_cli("recommend", real.out)
+    assert advice.status == 0, advice.said
+    assert "environment wheels" in advice.stdout
+    same = pffbench_cli("compare", real.out, out)
+    assert same.status == 0, same.said
+    again = pffbench_cli("run", "--resume", real.out)
+    assert again.status == 2
+    assert "several environments cannot be resumed" in again.stderr
+
+
+#: Ends a start of Python without a word from the given one on. The first sees which pffbench there
+#: is, the second checks the experiment, and the others are steps.
+DIES = """#!/bin/bash
+echo >>"$0.starts"
+if [ "$(wc -l <"$0.starts")" -ge {start} ]; then kill -9 $$; fi
+exec {python} "$@"
+"""
+
+
+def test_an_environment_that_dies_is_a_failed_case_and_the_others_go_on(tmp_path):
+    dying = tmp_path / "dying"
+    dying.write_text(DIES.format(start=4, python=sys.executable))
+    dying.chmod(0o755)
+    run = run_in(tmp_path, [HERE, command("dying", str(dying))], repetitions=3)
+    assert run.status == 1, run.said
+    numbers, _ = repetitions(run)
+    case = run.case(environment="dying")
+    assert numbers == {run.case(environment="here"): {0, 1, 2}, case: {0}}
+    failure = run.record["cases"][case]["failure"]
+    assert (failure["phase"], failure["repetition"]) == ("job step", 1)
+    assert "signal 9" in failure["error"]
+    assert all(case in reason for reason in run.record["reasons"])
+    assert {row["valid"] for row in run.rows} == {"true"}
+    assert "dying takes no part" in run.stdout
+    assert entries_below(tmp_path / "scratch") == []
+    assert not (run.out / ".steps").exists()
+
+
+#: Ends Python when a case begins that a variable names.
+DIES_LATER = """
+import os
+from pffbench.run.runner import Runner
+prepared = Runner._prepared
+def die(self, case, block, *rest):
+    found = prepared(self, case, block, *rest)
+    if case.parameters.backend == "posix":
+        os._exit(7)
+    return found
+Runner._prepared = die
+"""
+
+
+def test_of_a_step_that_dies_the_case_at_hand_fails_and_the_other_cases_count(tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(DIES_LATER)
+    paths = f"{site}:{SOURCE}"
+    dying = command("dying", f"env PYTHONPATH={paths} {sys.executable}")
+    cases = [{**FILES, "backend": ["hdf5", "posix", "npy"]}]
+    run = run_in(tmp_path, [HERE, dying], cases=cases, repetitions=2)
+    assert run.status == 1, run.said
+    numbers, _ = repetitions(run)
+    case = run.case(environment="dying", backend="posix")
+    assert case not in numbers
+    assert "status 7" in run.record["cases"][case]["failure"]["error"]
+    for backend in ("hdf5", "npy"):  # from the next block on
+        assert numbers[run.case(environment="dying", backend=backend)] == {1}
+        assert numbers[run.case(environment="here", backend=backend)] == {0, 1}
+    assert entries_below(tmp_path / "scratch") == []
+
+
+def test_a_signal_ends_the_run_after_the_step_at_hand(tmp_path):
+    started = start_experiment(
+        tmp_path, None, environments=[HERE, {**HERE, "name": "other"}], launcher=ALONE,
+        cases=[FILES], repetitions=500,
+    )  # fmt: skip
+    samples = started.out / "samples.csv"
+    for _ in range(600):
+        if samples.exists() and "@other" in samples.read_text():
+            break
+        time.sleep(0.1)
+    started.process.send_signal(signal.SIGTERM)
+    run = started.finish()
+    assert run.status == 3, run.said
+    assert run.record["status"] == "interrupted"
+    assert run.record["reasons"] == []
+    assert "INTERRUPTED: every byte read was verified" in run.stdout
+    assert entries_below(tmp_path / "scratch") == []
+    assert not (run.out / ".steps").exists()
+
+
+SLOW = """
+import time
+from pffbench.backends.hdf5 import Hdf5Array
+writer = Hdf5Array.writer
+def slow(self, *arguments):
+    call = writer(self, *arguments)
+    def write():
+        time.sleep(0.01)
+        return call()
+    return write
+Hdf5Array.writer = slow
+"""
+
+
+def test_a_planted_slow_environment_is_found_with_the_right_sign(tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(SLOW)
+    paths = f"{site}:{SOURCE}"
+    slow = command("slow", f"env PYTHONPATH={paths} {sys.executable}")
+    run = run_in(tmp_path, [slow, HERE], repetitions=7)
+    assert run.status == 0, run.said
+    assert "Writing (until close): here is fastest; slow takes" in run.stdout
+
+
+def bad(name, sentence, environments=(HERE, {**HERE, "name": "other"}), **content):
+    return pytest.param(environments, content, sentence, id=name)
+
+
+@pytest.mark.parametrize(
+    ("environments", "content", "sentence"),
+    [
+        bad("name-twice", "here is the name of another one too", (HERE, HERE)),
+        bad("no-way", "give one of python, activate, command", (HERE, {"name": "a"})),
+        bad("two-ways", "give one of", (HERE, {"name": "a", "python": "x", "command": "y"})),
+        bad("unknown-key", "unknown field", (HERE, {"name": "a", "pyhton": "x"})),
+        bad("no-python", "no/python: there is no such program",
+            (HERE, {"name": "a", "python": "no/python"})),
+        bad("no-script", "there is no such file", (HERE, {"name": "a", "activate": "no.sh"})),
+        bad("no-command", "it names no program", (HERE, command("a", " "))),
+        bad("no-start", "no Python starts there", (HERE, command("a", "false"))),
+        bad("no-launcher", "launcher: no-mpiexec: there is no such program",
+            launcher="no-mpiexec -n 2"),
+        bad("stage", "with --stage", cases=({**FILES, "cache": "separate"},)),
+        bad("no-packages", "environment a: ModuleNotFoundError: No module named",
+            (HERE, command("a", "{python} -S"))),
+        bad("other-pffbench", "a has pffbench 0.0.1",
+            (HERE, command("a", "env PYTHONPATH={fake} {python}"))),
+        bad("broken-library", "environment a: ImportError: no zarr here",
+            (HERE, command("a", "env PYTHONPATH={broken} {python}")),
+            cases=({**FILES, "backend": "zarr"},)),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence_and_makes_nothing(tmp_path, environments, content, sentence):
+    fake, broken = tmp_path / "fake", tmp_path / "broken"
+    (fake / "pffbench").mkdir(parents=True)
+    (fake / "pffbench" / "__init__.py").write_text('__version__ = "0.0.1"\n')
+    broken.mkdir()
+    (broken / "zarr.py").write_text("raise ImportError('no zarr here')\n")
+    places = {"fake": fake, "broken": f"{broken}:{SOURCE}", "python": sys.executable}
+    given = [
+        {key: value.format(**places) for key, value in entry.items()} for entry in environments
+    ]
+    run = run_in(tmp_path, given, **content)
+    refused(run, sentence)
+    assert not run.out.exists()
+    assert entries_below(tmp_path / "scratch") == []
+
+
+def refused(run, sentence):
+    assert run.status == 2, run.said
+    assert run.stdout == ""
+    (line,) = run.stderr.splitlines()
+    assert line.startswith("pffbench: ")
+    assert sentence in line
+
+
+def test_an_environment_that_can_run_no_case_is_refused(wheels, tmp_path):
+    environments = [HERE, {"name": "wheels", "python": str(wheels)}]
+    run = run_in(
+        tmp_path, environments, launcher=" ".join(mpiexec(2)), cases=[{**MANY, "layout": "own"}]
+    )
+    refused(run, "environment wheels: ")
+    assert "all 1 cases are impossible" in run.stderr
+    assert not run.out.exists()
+
+
+def set_up(*arguments):
+    return subprocess.run(
+        [REPOSITORY / "setup" / "env", *arguments], capture_output=True, text=True, timeout=200
+    )
+
+
+def test_an_environment_of_wheels_is_made_once_and_a_bad_requirement_makes_nothing(wheels):
+    before = wheels.parents[1].stat().st_ctime_ns
+    again = set_up("h5py-3.13", *WHEELS)
+    assert (again.returncode, again.stdout) == (0, ""), again.stderr
+    assert wheels.parents[1].stat().st_ctime_ns == before
+    wrong = set_up("wrong", "h5py==")
+    assert wrong.returncode == 2
+    (line,) = wrong.stderr.splitlines()
+    assert line.startswith("setup/env: h5py== cannot be installed from wheels: Failed to parse")
+    assert not (REPOSITORY / ".envs" / "wrong").exists()
+
+
+def test_under_a_launcher_it_says_how_to_start(tmp_path):
+    run = run_experiment(tmp_path, 2, environments=[HERE], launcher=ALONE, cases=[FILES])
+    assert run.status == 2, run.said
+    assert "start it as one process without mpiexec or srun" in run.stderr
+    assert not run.out.exists()
+
+
+def test_an_environment_with_another_mpi_than_the_launcher_is_refused(tmp_path):
+    only_with_open_mpi()
+    other = REPOSITORY / ".build" / "pip" / "mpich" / "bin" / "python"
+    if not other.exists():
+        cannot_run("there is no environment with another MPI: setup/bootstrap --tests")
+    environments = [HERE, {"name": "mpich", "python": str(other)}]
+    run = run_in(tmp_path, environments, launcher=" ".join(mpiexec(2)))
+    refused(run, "environment mpich: ")
+    assert not run.out.exists()
+
+
+def counted(*arguments):
+    """Return the number of runs that the last line of benchmarks/environments.py counts."""
+    script = REPOSITORY / "benchmarks" / "environments.py"
+    found = subprocess.run(
+        [sys.executable, script, *arguments], capture_output=True, text=True, check=True
+    )
+    return int(found.stdout.splitlines()[-1].split()[0])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_one_environment_under_two_names_seldom_differs():
+    assert counted("twice", "--runs", "20") <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_creating_datasets_five_percent_slower_is_found():
+    assert counted("planted", "--runs", "10", "--most", "160") >= 9
