@@ -25,8 +25,8 @@ PHASE = {
 }
 COLUMN = {
     "record/samples.py": (
-        "    idle_seconds: float = math.nan\n",
-        "    idle_seconds: float = math.nan\n    own_mean: float = math.nan\n",
+        '    environment: str = ""\n',
+        '    environment: str = ""\n    own_mean: float = math.nan\n',
     ),
     "run/recorder.py": (
         "            own_min=float(own.min()),\n",

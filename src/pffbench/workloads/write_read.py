@@ -6,7 +6,7 @@ Each is a phase of `pffbench.phases`. Only library calls run between its two tim
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -27,7 +27,8 @@ from pffbench.storage.durability import (
 from pffbench.storage.page_cache import CacheProof, bring_about, leave_a_copy
 from pffbench.workloads.attributes import NO_ATTRIBUTES, Attributes
 from pffbench.workloads.read_proof import POISON, forget_data, note_blocks, watched_read
-from pffbench.workloads.repetition import Repetition, ShortTransfer
+from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.short_transfers import note_short, raise_with_reason, step_after_transfers
 from pffbench.workloads.transfers import Access, Batch, Rounds, Transfer, all_at_once, amount, turns
 
 ReadSink = Literal["buffer", "print"]
@@ -126,52 +127,6 @@ def _copied(repetition: Repetition) -> set[str]:
         if keeps_data:
             found.update(files_below([repetition.read_path(team.rank)]))
     return found
-
-
-def note_short(
-    repetition: Repetition,
-    phase: str,
-    arrays: Mapping[str, Array],
-    pieces: Sequence[Transfer],
-    made: Iterable[tuple[Call, Any]],
-    *,
-    wrote: bool,
-) -> None:
-    """Record the calls of a phase that moved too little, and the reason of the first of them.
-
-    Parameters
-    ----------
-    repetition : Repetition
-        The repetition.
-    phase : str
-        The phase.
-    arrays : mapping of str to Array
-        The open arrays, by name.
-    pieces : sequence of Transfer
-        The transfers, one for each call.
-    made : iterable of callable and its return value
-        The calls.
-    wrote : bool
-        Whether they were writes. A short read has reached the end of its file.
-    """
-    for piece, (call, returned) in zip(pieces, made, strict=True):
-        name, nbytes = piece.spec.name, piece.memory.nbytes
-        if missing := arrays[name].missing(call, returned, nbytes):
-            told = f"a call moved {nbytes - missing} of {nbytes} bytes of {name}"
-            why = piece.diagnose_short_write(arrays) if wrote and not repetition.short else ""
-            repetition.short.append(ShortTransfer(phase, f"{told}: {why}" if why else told))
-
-
-@contextmanager
-def step_after_transfers(repetition: Repetition, name: str) -> Iterator[None]:
-    """Enter an untimed step; it fails if calls moved too little, named by their phase.
-
-    All ranks learn of the failure then, without an additional step.
-    """
-    with repetition.step(repetition.short[0].phase if repetition.short else name):
-        if repetition.short:
-            raise OSError(repetition.short[0].told)
-        yield
 
 
 #: Inspects open arrays and the accesses just made to them, off the timer.
@@ -372,24 +327,9 @@ def write_pieces(
         try:
             returned = [call() for call in calls]
         except Exception as error:
-            _raise_with_reason(error, arrays, pieces)
+            raise_with_reason(error, arrays, pieces)
             raise
     note_short(repetition, phase, arrays, pieces, zip(calls, returned, strict=True), wrote=True)
-
-
-def _raise_with_reason(
-    error: Exception, arrays: Mapping[str, Array], pieces: Sequence[Transfer]
-) -> None:
-    """Raise an OSError with the system's reason, if a library's error lacks it and it is known.
-
-    MPI-IO of Open MPI 5 says "known error not in list" when a disk is full.
-    """
-    if isinstance(error, OSError):
-        return
-    for piece in pieces:
-        why = piece.diagnose_short_write(arrays)
-        if why and why not in str(error):
-            raise OSError(f"{error}: {why}") from error
 
 
 def sync_store(repetition: Repetition, written: set[str], phase: str = "sync") -> None:
