@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -95,3 +96,27 @@ def test_bad_input_is_one_sentence(changes, sentence, tmp_path):
     with pytest.raises(UserError, match=sentence):
         bisect(search(tmp_path, **changes), print)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("calls", "cpu", "said"),
+    [
+        ({"write_calls": 30}, 2.0, "changed counts: system calls in write (write_calls) 10 → 30"),
+        ({"write_calls": 10}, 2.0, "it is processor time (processor seconds of a rank +1, of +1"),
+        ({"write_calls": 10}, 0.1, "mostly waiting (processor seconds of a rank +0.05, of +1"),
+        ({"write_calls": 10}, None, "processor time was not recorded"),
+        ({}, 2.0, "were not counted here, so no layer is named"),
+    ],
+)
+def test_the_reason_is_no_more_than_what_was_counted(calls, cpu, said):
+    def case(name, seconds, cpu_seconds, counted):
+        total = SimpleNamespace(seconds=SimpleNamespace(median=seconds), cpu_seconds=cpu_seconds)
+        return SimpleNamespace(
+            sample=SimpleNamespace(environment=name, ranks=2), phases={"write_total": total},
+            counts={("write", counter): count for counter, count in counted.items()},
+        )  # fmt: skip
+
+    fast = case("1.0", 1.0, 0.0, dict.fromkeys(calls, 10))
+    summary = SimpleNamespace(cases=[fast, case("2.0", 2.0, cpu, calls)])
+    trial = TriedVersion("2.0", None, "slower", 20, summary, "out")
+    assert said in module._reason(trial, "write_total")

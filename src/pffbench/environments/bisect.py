@@ -10,7 +10,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ _REQUIREMENT = re.compile(rf"(?P<package>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<versio
 _CHECKOUT = Path(pffbench.__file__).parents[2]
 #: Counts that differ by more than this part have changed.
 _COUNT_CHANGED = 0.01
+#: Part of a longer time that must be processor time for it to be named so.
+_MOSTLY = 0.5
 #: Counters of work and not of time, and the layer whose work each counts.
 _LAYERS = {
     "write_calls": "system calls",
@@ -260,17 +262,29 @@ def _line(trial: TriedVersion, package: str) -> str:
 
 
 def _reason(trial: TriedVersion, total: str) -> str:
-    """Return which counts changed with the time."""
-    changed = list(_changed_counts(trial, total))
-    if changed:
-        return f"changed counts: {'; '.join(changed)}"
-    return "no count changed with the time: it is processor time"
-
-
-def _changed_counts(trial: TriedVersion, total: str) -> Iterator[str]:
-    by_environment = {case.sample.environment: case.counts for case in trial.summary.cases}
+    """Return which counts changed with the time, or whether the processor time did."""
+    by_environment = {case.sample.environment: case for case in trial.summary.cases}
     slow = by_environment.pop(trial.version)
     (fast,) = by_environment.values()
+    changed = list(_changed_counts(fast.counts, slow.counts, total))
+    if changed:
+        return f"changed counts: {'; '.join(changed)}"
+    if not any(counter in _LAYERS for _, counter in slow.counts):
+        return "system calls and their bytes were not counted here, so no layer is named"
+    before, after = fast.phases[total], slow.phases[total]
+    if before.cpu_seconds is None or after.cpu_seconds is None:
+        return "no count of system calls or bytes changed; processor time was not recorded"
+    longer = after.seconds.median - before.seconds.median
+    of_a_rank = (after.cpu_seconds - before.cpu_seconds) / slow.sample.ranks
+    told = f"processor seconds of a rank {of_a_rank:+.3g}, of {longer:+.3g} in all"
+    if of_a_rank >= _MOSTLY * longer:
+        return f"no count of system calls or bytes changed: it is processor time ({told})"
+    return f"no count of system calls or bytes changed, and it is mostly waiting ({told})"
+
+
+def _changed_counts(
+    fast: Mapping[tuple[str, str], float], slow: Mapping[tuple[str, str], float], total: str
+) -> Iterator[str]:
     for (phase, counter), count in slow.items():
         before = fast.get((phase, counter), 0.0)
         if phase not in TOTALS[total] or counter not in _LAYERS:

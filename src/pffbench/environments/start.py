@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from pffbench.errors import UserError
 from pffbench.experiment.schema import EnvironmentEntry, Experiment
 from pffbench.run.next_steps import available_processors
 from pffbench.text import one_line
+from pffbench.tools import run_tool
 
 #: Seconds in which the Python of an environment must start; a container may be fetched first.
 _START_SECONDS = 120.0
@@ -164,23 +164,10 @@ def start_environment(environment: EnvironmentEntry, where: str) -> StartedEnvir
 
 def _versions(command: Sequence[str], where: str) -> tuple[Any, Any]:
     """Return version, digest and folder of an environment's pffbench, and the Python's version."""
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_START_SECONDS,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise UserError(f"{where}: no Python started within {_START_SECONDS:g} s") from None
-    except OSError as error:
-        raise UserError(f"{where}: {command[0]}: {error.strerror}") from None
-    found = answer_in(done.stdout)
+    answer = run_tool(command, _START_SECONDS)
+    found = answer_in(answer.text) if answer.ok else None
     if found is None:
-        raise UserError(f"{where}: no Python starts there: {last_line(done.stderr)}")
+        raise UserError(f"{where}: no Python starts there: {last_line(answer.text)}")
     own, python = found
     return own, python
 
