@@ -237,8 +237,8 @@ class Backend(ABC):
     suffix: ClassVar[str]
     #: Import names of the libraries, for their versions and for `pffbench doctor`.
     libraries: ClassVar[tuple[str, ...]] = ()
-    #: Major version of those whose interfaces differ between series, and how to install it.
-    series: ClassVar[Mapping[str, int]] = {}
+    #: Major versions of those whose interfaces differ between series, and how to install one.
+    series: ClassVar[Mapping[str, tuple[int, ...]]] = {}
     remedy: ClassVar[str] = ""
     capabilities: ClassVar[Capabilities]
     options_type: ClassVar[type[Options]] = Options
