@@ -137,6 +137,9 @@ class Capabilities(msgspec.Struct, frozen=True):
         stride too, and to append to them.
     attributes : bool
         Whether arrays have attributes.
+    threads : bool
+        Whether the library may move data in threads of its own, so that those that ran are
+        counted.
     """
 
     layouts: frozenset[str] = frozenset({"file_per_process", "own", "shared"})
@@ -152,3 +155,4 @@ class Capabilities(msgspec.Struct, frozen=True):
     maps_files: bool = False
     changes: bool = False
     attributes: bool = False
+    threads: bool = False

@@ -73,6 +73,8 @@ class CaseSummary(msgspec.Struct, frozen=True):
         Reason for its exclusion: it failed, or read wrong data; usually empty.
     repetitions : int
         Repetitions that count.
+    disk_inodes : int or None
+        Number of files and directories.
     """
 
     sample: Sample
@@ -90,6 +92,7 @@ class CaseSummary(msgspec.Struct, frozen=True):
     run: str = ""
     invalid: str = ""
     repetitions: int = 0
+    disk_inodes: int | None = None
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -410,6 +413,7 @@ def _case(
         read_bytes=reads[0].bytes if reads else 0,
         invalid=reason_out(entry),
         repetitions=len({row.repetition for row in rows if not row.warmup}),
+        disk_inodes=None if closed is None else closed.disk_inodes,
     )
 
 

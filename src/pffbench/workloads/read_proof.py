@@ -53,13 +53,14 @@ def watched_read(repetition: Repetition, files: Set[str]) -> Iterator[None]:
     """
     forget_data(repetition)
     meter = Meter(io=True)
+    repetition.observed.own_bytes = 0.0
     before = meter.begin()
     try:
         yield
         counted = meter.since(before)
     finally:
         meter.close()
-    repetition.observed.kernel_bytes = counted[_KERNEL]
+    repetition.observed.kernel_bytes = counted[_KERNEL] - repetition.observed.own_bytes
     repetition.observed.device_bytes = counted[_DEVICE]
     if repetition.case.parameters.cache == "dropped":
         repetition.clock.tell("residency")

@@ -81,6 +81,8 @@ class Observed(msgspec.Struct):
     #: read; NaN if not known.
     kernel_bytes: float = math.nan
     device_bytes: float = math.nan
+    #: Of `kernel_bytes`, those of the kernel's own files that pffbench read meanwhile.
+    own_bytes: float = 0.0
     #: With a dropped cache: bytes in the page cache after reading, over all nodes.
     resident_after: int | None = None
 

@@ -281,6 +281,7 @@ class ZarrDirectory(Backend):
         compressors=COMPRESSORS,
         changes=True,
         attributes=True,
+        threads=True,
     )
     file_per = "chunk"
 
