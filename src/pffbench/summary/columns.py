@@ -186,7 +186,6 @@ def _columns_of_footprint(part: Part) -> list[Column]:
     ]
     if part == "write":
         found += [
-            Column("peak MiB", part, lambda case: significant(case.peak_memory / _MIB)),
             Column("files", part, lambda case: _whole(case.disk_files)),
             Column("inodes", part, lambda case: _whole(case.disk_inodes)),
         ]

@@ -457,15 +457,23 @@ AMPLIFICATIONS = {
 def median_counts(directory: str | Path) -> Medians:
     """Return the counters of a run's repetitions; empty if nothing was counted.
 
+    Of a counter that only warm-ups have (``memory_added``) these are taken.
+
     Raises
     ------
     ValueError
         `counters.csv` is not a table of counts.
     """
     totals: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+    warmups: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for row in read_counts(directory):
-        if not row.warmup:
+        if row.warmup:
+            warmups[row.case, row.phase, row.counter].append(row.total)
+        else:
             totals[row.case][row.phase, row.counter].append(row.total)
+    for (case, *what), values in warmups.items():
+        if case in totals:
+            totals[case].setdefault((what[0], what[1]), values)
     return {
         case: {what: median(values) for what, values in counted.items()}
         for case, counted in totals.items()

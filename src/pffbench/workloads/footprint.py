@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from pffbench.parallel.process_counters import COUNTERS, Meter, thread_times, threads_that_ran
 from pffbench.workloads.repetition import Repetition
@@ -21,6 +22,9 @@ def watched_transfer(repetition: Repetition, phase: str) -> Iterator[None]:
     values are kept. All is read off the timer, before the barrier in front of the phase and after
     the one at its end.
 
+    Memory is looked at while warming up only: free memory that the process holds hides what a
+    transfer takes, so it is returned to the system first, and taking it again takes time.
+
     Parameters
     ----------
     repetition : Repetition
@@ -33,7 +37,8 @@ def watched_transfer(repetition: Repetition, phase: str) -> Iterator[None]:
         return
     peak, observed = repetition.peak, repetition.observed
     with _not_counted(repetition):
-        resident, before = peak.mark(), thread_times()
+        resident = peak.mark() if repetition.warmup and _free_memory_returned() else None
+        before = thread_times()
     yield
     with _not_counted(repetition):
         found = {THREADS: threads_that_ran(before, thread_times())}
@@ -42,6 +47,14 @@ def watched_transfer(repetition: Repetition, phase: str) -> Iterator[None]:
     for name, amount in found.items():
         key = (phase, name)
         observed.counts[key] = max(observed.counts.get(key, 0.0), float(amount))
+
+
+def _free_memory_returned() -> bool:
+    """Return free memory of the C library to the system; False where it has no such call."""
+    with suppress(AttributeError):  # glibc has it
+        ctypes.CDLL(None).malloc_trim(0)
+        return True
+    return False
 
 
 @contextmanager

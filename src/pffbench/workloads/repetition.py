@@ -129,6 +129,8 @@ class Repetition(msgspec.Struct, frozen=True):
         Watches the peak memory of the repetition.
     reads : int
         Number of times that the data are read.
+    warmup : bool
+        Whether its times do not count.
     blocks : Counter of int
         Number of memory blocks that data were moved through, by size.
     label : str
@@ -156,6 +158,7 @@ class Repetition(msgspec.Struct, frozen=True):
     room: TransferBuffer = msgspec.field(default_factory=TransferBuffer)
     peak: PeakMemory = msgspec.field(default_factory=PeakMemory)
     reads: int = 1
+    warmup: bool = False
     blocks: Counter[int] = msgspec.field(default_factory=Counter)
     label: str = ""
     observed: Observed = msgspec.field(default_factory=Observed)
