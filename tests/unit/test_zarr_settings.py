@@ -68,7 +68,6 @@ def refusal(monkeypatch, version, p=None, **options):
     try:
         check_case(Case(p, ZarrOptions(**options)), 3, "here")
     except UserError as error:
-        assert "\n" not in str(error)
         return str(error)
     return None
 
@@ -102,7 +101,7 @@ def test_newer_settings_are_refused_by_older_versions_and_read_back_by_newer(
 ALWAYS = [
     ({}, {"pipeline": "BatchedCodecPipeline", "workers": "1", "chunk_grid": "regular"}),
     ({"workers": 2}, {"workers": "2"}),
-    ({"workers": 2, "concurrency": 1}, {"workers": "1"}),
+    ({"workers": 2, "concurrency": 4}, {"workers": "2"}),
     ({"pipeline": "zarrs"}, {"pipeline": "ZarrsCodecPipeline", "workers": "1"}),
     ({"pipeline": "zarrs", "workers": 2}, {"workers": "2"}),
     ({"format": 2}, {"pipeline": "BatchedCodecPipeline"}),
@@ -111,10 +110,6 @@ ALWAYS = [
 
 @pytest.mark.parametrize(("options", "facts"), ALWAYS)
 def test_settings_of_every_version_are_read_back(tmp_path, options, facts):
-    if options.get("workers") == 2 and "concurrency" in options:
-        with pytest.raises(NotInForceError, match="workers: 2 was asked for, and 1 is in force"):
-            moved(tmp_path / "x.zarr", **options)
-        return
     assert moved(tmp_path / "x.zarr", **options).items() >= facts.items()
 
 
@@ -163,7 +158,6 @@ def test_a_rectilinear_grid_has_a_chunk_for_each_part(tmp_path, monkeypatch):
     if HERE < (3, 4):
         return
     spec = replace(SPEC, owner=None, parts=((3, 3, 4), (12,)))
-    path = tmp_path / "x.zarr"
     for pipeline in ("library", "fused", "zarrs"):
         path = tmp_path / pipeline
         facts = moved(path, spec=spec, chunk_grid="rectilinear", pipeline=pipeline)
@@ -194,6 +188,7 @@ def test_places_in_a_rectilinear_grid():
 
 WRONG = [
     ({"pipeline": "fused", "concurrency": 4}, "takes no notice of it; give zarr.workers"),
+    ({"workers": 2, "concurrency": 1}, "more threads than chunks under way"),
     ({"coalesce_gap": 0}, "zarr.coalesce_gap needs zarr.shards"),
     ({"subchunk_write_order": "morton"}, "zarr.subchunk_write_order needs zarr.shards"),
     ({"coalesce_bytes": 0, "shards": (4, 12), "pipeline": "zarrs"}, "zarrs reads and writes"),
@@ -297,30 +292,26 @@ def busy(seconds):
 
 
 def test_threads_that_ran_are_counted_and_idle_ones_are_not():
-    leave = threading.Event()
-    idle = [threading.Thread(target=leave.wait) for _ in range(3)]
-    workers = [threading.Barrier(3), *[None] * 2]
-    done = threading.Event()
+    leave, begin, ran = threading.Event(), threading.Barrier(3), threading.Barrier(3)
 
     def work():
-        workers[0].wait()
+        begin.wait()
         busy(0.05)
-        done.wait()
+        ran.wait()
+        leave.wait()
 
-    working = [threading.Thread(target=work) for _ in range(2)]
-    for thread in (*idle, *working):
+    threads = [threading.Thread(target=leave.wait) for _ in range(3)]
+    threads += [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
         thread.start()
     before = thread_times()
-    workers[0].wait()
-    time.sleep(0.3)
-    while sum(1 for ns in thread_times().values() if ns >= 0) < 6:
-        time.sleep(0.01)
+    begin.wait()
+    ran.wait()
     after = thread_times()
-    done.set()
     leave.set()
-    for thread in (*idle, *working):
+    for thread in threads:
         thread.join()
-    assert threads_that_ran(before, after) in (2, 3)  # this one waits
+    assert threads_that_ran(before, after) in (2, 3)  # this one reads and waits
     assert threads_that_ran(before, before) == 0
 
 

@@ -219,6 +219,12 @@ class Store(ABC):
         return {}
 
 
+class Lacking(str):
+    """Reason of `Backend.refuse`: it is possible, but not with what is installed."""
+
+    __slots__ = ()
+
+
 class Backend(ABC):
     """A format through one library.
 
@@ -288,6 +294,8 @@ class Backend(ABC):
         cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
         """Return why a case is impossible for reasons that capabilities cannot express, or None.
+
+        Where a library is missing or too old for it, the reason is a `Lacking`.
 
         Parameters
         ----------

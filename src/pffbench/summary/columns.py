@@ -78,7 +78,6 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
         ]
     # With many arrays the time per array is relevant, not the rate.
     small = cases[0].sample.workload == "datasets"
-    footprints = _mostly_threaded(cases)
     for part in _PARTS:
         total = f"{part}_total"
         if not any(total in case.phases for case in cases):
@@ -93,8 +92,7 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
                 for phase in phases
             ]
         found += _columns_of_total(part, total, unit_of(cases, total))
-        if footprints and part != "update":
-            found += _columns_of_footprint(part)
+        found += footprint_columns(cases, part)
     if any("update" in case.phases for case in cases):
         grown = partial(_counted, "update", "grown_bytes", _MIB)
         found.append(Column("grew MiB", "update", grown))
@@ -178,8 +176,10 @@ def _mostly_threaded(cases: Sequence[CaseSummary]) -> bool:
 _THREADS = ("write", "threads")
 
 
-def _columns_of_footprint(part: Part) -> list[Column]:
+def footprint_columns(cases: Sequence[CaseSummary], part: Part) -> list[Column]:
     """Return the columns of what writing, or reading, takes in addition to time."""
+    if part == "update" or not _mostly_threaded(cases):
+        return []
     found = [
         Column("threads", part, partial(_of_a_rank, part, "threads", 1)),
         Column("+MiB", part, partial(_of_a_rank, part, "memory_added", _MIB)),

@@ -32,6 +32,6 @@ def legend_lines(summary: Summary) -> Iterator[str]:
         yield "roof: speed as a part of that of raw bytes (settings raw, in the same table)"
     if any(("write", "threads") in case.counts for case in cases):
         yield (
-            "threads: those of a rank that ran; +MiB: peak memory of a rank in the transfer, less "
-            "that before it; inodes: files and directories"
+            "threads: those of a rank that ran; +MiB: memory that the transfer added to a rank, at "
+            "least; inodes: files and directories"
         )

@@ -35,9 +35,10 @@ class ShardCost(msgspec.Struct, frozen=True):
     decisions: Mapping[str, Decision]
 
     @property
-    def saved_files(self) -> int:
-        """Number of files that shards save."""
-        return (self.chunked.disk_files or 0) - (self.sharded.disk_files or 0)
+    def saved_files(self) -> str:
+        """How many files shards save, in words; empty if they were not counted."""
+        less, more = self.sharded.disk_files, self.chunked.disk_files
+        return "" if less is None or more is None else f"; they save {more - less} of {more} files"
 
 
 def shard_costs(summary: Summary) -> list[ShardCost]:
@@ -100,28 +101,28 @@ def shard_lines(costs: Sequence[ShardCost], group: str) -> list[str]:
 
 
 def _sentence(cost: ShardCost) -> str:
-    words = [word for word in cost.sharded.variant.split() if not word.startswith("shards=")]
-    label = " ".join([cost.sharded.sample.backend, cost.sharded.sample.settings, *words])
+    sample, words = cost.sharded.sample, cost.sharded.variant.split()
+    asked = [w for w in words if not (w.startswith("shards=") or w.endswith("=None"))]
+    label = " ".join([sample.backend, sample.settings, *asked])
     parts = [_cost(_TOTALS[total], decision) for total, decision in cost.decisions.items()]
-    files = f"{cost.saved_files} of {cost.chunked.disk_files} files"
-    return f"shards of {cost.shards} in {label}: {', '.join(parts)}; they save {files}"
+    return f"shards of {cost.shards} in {label}: {', '.join(parts)}{cost.saved_files}"
 
 
 def _cost(what: str, decision: Decision) -> str:
-    """Return the cost in percent with its interval; only a shown difference is one."""
+    """Return the cost or saving in percent with its interval, if a difference is shown."""
     ratio = decision.ratio
     if decision.longer:
         interval = f"{_percent(ratio.low)} to {_percent(ratio.high)}"
-        return f"{what} costs {_percent(ratio.value)} % more time ({interval} %)"
+        return f"{what} takes {_percent(ratio.value)} % more time ({interval} %)"
     if decision.shorter:
         interval = f"{_percent(2 - ratio.high)} to {_percent(2 - ratio.low)}"
-        return f"{what} costs {_percent(2 - ratio.value)} % less time ({interval} %)"
-    if ratio.low > 0 and ratio.high < float("inf"):
-        return (
-            f"no difference was shown in {what} "
-            f"({_signed(ratio.low)} to {_signed(ratio.high)} % of the time)"
-        )
-    return f"no difference was shown in {what} (too few repetitions for an interval)"
+        return f"{what} takes {_percent(2 - ratio.value)} % less time ({interval} %)"
+    if not (ratio.low > 0 and ratio.high < float("inf")):
+        return f"no difference was shown in {what} (too few repetitions for an interval)"
+    interval = f"{_signed(ratio.low)} to {_signed(ratio.high)} %"
+    if decision.equivalent:
+        return f"{what} takes equally long ({interval})"
+    return f"no difference was shown in {what} ({interval})"
 
 
 def _percent(ratio: float) -> str:

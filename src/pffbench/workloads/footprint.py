@@ -23,7 +23,8 @@ def watched_transfer(repetition: Repetition, phase: str) -> Iterator[None]:
     the one at its end.
 
     Memory is looked at while warming up only: free memory that the process holds hides what a
-    transfer takes, so it is returned to the system first, and taking it again takes time.
+    transfer takes, so it is returned to the system first, and taking it again takes time. The C
+    library does not return all of what its threads hold, so the amount is a lower bound.
 
     Parameters
     ----------

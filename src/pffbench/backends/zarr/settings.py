@@ -12,7 +12,7 @@ import msgspec
 
 from pffbench.backends import registry
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.zarr.format import metadata_of
+from pffbench.backends.base import Lacking
 from pffbench.backends.zarr.store import FormatOptions
 from pffbench.case import Parameters, Settings
 from pffbench.units import CacheSize, Size
@@ -132,7 +132,7 @@ def _refuse_version_2(options: ZarrOptions, parameters: Parameters) -> str | Non
         what = what or f"backend zarr in workload {parameters.workload}"
     if not what:
         return None
-    return f"{what} needs zarr-python 3, and {zarr_version()} is installed"
+    return Lacking(f"{what} needs zarr-python 3, and {zarr_version()} is installed")
 
 
 def _refuse_version(options: ZarrOptions) -> str | None:
@@ -143,7 +143,7 @@ def _refuse_version(options: ZarrOptions) -> str | None:
         version = zarr_version()
         if tuple(map(int, re.findall(r"\d+", version)[:2])) < since:
             told = Size(value) if isinstance(value, int) else value
-            return (
+            return Lacking(
                 f"zarr.{name}: {told} needs zarr-python {since[0]}.{since[1]} or newer (Python "
                 f"3.12 or newer), and {version} is installed"
             )
@@ -154,12 +154,14 @@ def _refuse_pipeline(options: ZarrOptions) -> str | None:
     pipeline = options.pipeline
     if pipeline == "fused" and options.concurrency is not None:
         return "zarr.concurrency: the fused pipeline takes no notice of it; give zarr.workers"
+    if pipeline == "library" and (options.workers or 1) > (options.concurrency or 10_000):
+        return "zarr.workers: more threads than chunks under way (zarr.concurrency) have no effect"
     if pipeline != "zarrs":
         return None
     if options.write_empty_chunks:
         return "zarr.pipeline: zarrs does not write empty chunks, even when asked"
     if find_spec("zarrs") is None:
-        return (
+        return Lacking(
             "zarr.pipeline: zarrs needs the Python package zarrs, which is not installed "
             "(pip install 'pffbench[zarrs]')"
         )
@@ -281,8 +283,10 @@ class NotInForceError(RuntimeError):
     """A setting that was asked for is not the one that the array has."""
 
 
-def read_back(array: Any, options: ZarrOptions, path: str, name: str) -> dict[str, str]:
+def read_back(array: Any, options: ZarrOptions) -> dict[str, str]:
     """Return the settings that an open array really has.
+
+    No file is read: `watched_read` counts the bytes that reading takes.
 
     Parameters
     ----------
@@ -290,8 +294,6 @@ def read_back(array: Any, options: ZarrOptions, path: str, name: str) -> dict[st
         The array.
     options : ZarrOptions
         What was asked for.
-    path, name : str
-        The store, and the name of the array in it.
 
     Raises
     ------
@@ -309,7 +311,8 @@ def read_back(array: Any, options: ZarrOptions, path: str, name: str) -> dict[st
     if options.shards is not None and options.pipeline != "zarrs":
         facts |= _shard_facts(array, options, pipeline)
     if options.format == 3:
-        facts["chunk_grid"] = metadata_of(path, name)["chunk_grid"]["name"]
+        grid = type(array.metadata.chunk_grid).__name__
+        facts["chunk_grid"] = "rectilinear" if grid.startswith("Rectilinear") else "regular"
         _demand("chunk_grid", options.chunk_grid, facts["chunk_grid"])
     return facts
 

@@ -1,4 +1,4 @@
-"""Zarr through zarr-python 3, formats 2 and 3."""
+"""Zarr through zarr-python 3, formats 2 and 3; with zarr-python 2, as `zarr2`."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class ZarrArray(DirectoryArray):
 
     def __init__(self, store: ZarrStore, spec: ArraySpec, array: Any) -> None:
         super().__init__(store, spec, array)
-        store.in_force = read_back(array, store.options, store.path, spec.name)
+        store.in_force = read_back(array, store.options)
 
     def write_call(self, box: Box, buffer: Buffer) -> Call:
         return partial(self._array.set_basic_selection, box.slices, buffer)
