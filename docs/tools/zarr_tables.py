@@ -1,7 +1,4 @@
-"""Write the tables of `docs/zarr.md` from the runs that it names.
-
-    setup/run python docs/tools/zarr_tables.py
-"""
+"""Write the tables of `docs/zarr.md` from the runs that it names."""
 
 from __future__ import annotations
 
