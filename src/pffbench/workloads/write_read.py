@@ -165,13 +165,18 @@ def write_read_cycle(
         return write_store(repetition, rounds, attributes=attributes)
 
     def read() -> None:
-        for number in range(repetition.reads):
-            if number:
-                forget_data(repetition)
-            read_store(repetition, rounds, sink, attributes=attributes)
-        repetition.observed.reads = repetition.reads
+        read_store(repetition, rounds, sink, attributes=attributes)
 
-    run_stages(repetition, write, read)
+    run_stages(repetition, write, partial(read_repeatedly, repetition, read))
+
+
+def read_repeatedly(repetition: Repetition, read: Callable[[], None]) -> None:
+    """Read the store as often as the repetition asks, each time into memory without its data."""
+    for number in range(repetition.reads):
+        if number:
+            forget_data(repetition)
+        read()
+    repetition.observed.reads = repetition.reads
 
 
 def run_stages(
@@ -371,21 +376,24 @@ def read_store(
                     returned = open_wanted()
                 arrays = store.opened(wanted, returned)
                 attributes.read(repetition, arrays, wanted)
-            results.append(_read_pieces(repetition, arrays, pieces, sink))
+            results.append(read_pieces(repetition, arrays, pieces, sink))
             if turn.last:
                 look(arrays, one.accesses)
         with step_after_transfers(repetition, "verification"):
             if repetition.backend.capabilities.keeps_data:
                 for pieces, got in zip(placed, results, strict=True):
-                    _verify(repetition, pieces, got)
+                    verify_pieces(repetition, pieces, got)
         del results
     with clock.phase("close_read"):
         store.close()
     repetition.open_stores.remove(store)
 
 
-def _read_pieces(
-    repetition: Repetition, arrays: Mapping[str, Array], pieces: Sequence[Transfer], sink: Sink
+def read_pieces(
+    repetition: Repetition,
+    arrays: Mapping[str, Array],
+    pieces: Sequence[Transfer],
+    sink: Sink = into_memory,
 ) -> list[Buffer]:
     """Read transfers from arrays of an open store and return the data."""
     with repetition.step("preparation"):
@@ -416,7 +424,10 @@ def count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
     return sum(1 for spec in specs if (spec.owner if spec.owner is not None else 0) == rank)
 
 
-def _verify(repetition: Repetition, pieces: Sequence[Transfer], results: Sequence[Buffer]) -> None:
+def verify_pieces(
+    repetition: Repetition, pieces: Sequence[Transfer], results: Sequence[Buffer]
+) -> None:
+    """Compare data read with the source, off the timer; note what differs."""
     source = repetition.backend.as_read(repetition.source)
     for piece, got in zip(pieces, results, strict=True):
         data = np.ascontiguousarray(np.ma.getdata(got))
