@@ -87,6 +87,23 @@ def test_independent_readers_find_the_same_array_however_it_was_written(tmp_path
     assert all((array == arrays[0]).all() for array in arrays)
 
 
+def test_writers_of_whole_chunks_touch_fewer_bytes_than_writers_that_cut_them(tmp_path):
+    """37 × 53 elements in chunks of 5 × 7: 8 × 8 chunks of 140 bytes; slabs cut a row of them."""
+    cases = [CHUNKED | {"rearrange": ["box", "chunk_owner"], "writers": [{"count": 2}]}]
+    done = run_experiment(tmp_path, 3, cases=cases, counters=True)
+    assert done.status == 0, done.said
+    for backend in CHUNKED["backend"]:
+        touched = {
+            row["case"]: float(row["total"]) for row in done.counts
+            if row["counter"] == "touched_bytes" and row["phase"] == "write"
+        }  # fmt: skip
+        found = {
+            how: touched[done.case(backend=backend, rearrange=how)] for how in cases[0]["rearrange"]
+        }
+        assert found == {"box": 72 * 140, "chunk_owner": 64 * 140}
+    assert "×touched" in done.stdout
+
+
 @pytest.mark.parametrize("lost", ["to_writers", "from_writers"])
 def test_an_exchange_that_loses_data_is_invalid(tmp_path, lost):
     cases = [

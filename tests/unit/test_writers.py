@@ -7,14 +7,22 @@ import itertools
 import numpy as np
 import pytest
 
-from pffbench.experiment.check import make_plan
 from pffbench.errors import UserError
+from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
 from pffbench.parallel.decomposition import process_grid, rank_box
 from pffbench.parallel.topology import Topology
 from pffbench.workloads.writers import WriterRanks, Writers, largest_share, parts_of_writers
 
 TWO_NODES = Topology(("a",) * 3 + ("b",) * 2 + ("a",), (0, 0, 0, 1, 1, 0))
+
+
+def plan_of(directory, *cases, ranks=4, no_mpi=None):
+    file = directory / "experiment.yaml"
+    entries = "".join(f"  - {case}\n" for case in cases)
+    common = "{workload: hyperslab, shape: [8, 8]}"
+    file.write_text(f"name: one\nroofline: false\ncommon: {common}\ncases:\n{entries}")
+    return make_plan(load_experiment(str(file), []), ranks, no_mpi)
 
 
 def one_node(ranks):
@@ -37,8 +45,10 @@ def test_a_count_of_writers_is_spread_over_all_ranks_in_the_order_of_nodes():
 
 def test_boxes_of_writers_are_the_array_once():
     """All ways of rearranging, 1–16 ranks and writers, uneven shapes of 1 to 3 axes."""
-    shapes = [((7,), (2,)), ((16,), (5,)), ((9, 11), (4, 3)), ((3, 17), (5, 20)), ((5, 4, 7), (2, 3, 2))]
-    for (shape, unit), ranks in itertools.product(shapes, (1, 2, 3, 5, 16)):
+    arrays = [
+        ((7,), (2,)), ((16,), (5,)), ((9, 11), (4, 3)), ((3, 17), (5, 20)), ((5, 4, 7), (2, 3, 2)),
+    ]  # fmt: skip
+    for (shape, unit), ranks in itertools.product(arrays, (1, 2, 3, 5, 16)):
         for count in range(1, ranks + 1):
             writers = WriterRanks.of(Writers(count=count), one_node(ranks))
             grid = process_grid(ranks, len(shape), "block")
@@ -82,7 +92,7 @@ def test_memory_of_a_node_counts_its_ranks_and_its_writers():
     ("more", "told"),
     [
         ("writers: {count: 5}, rearrange: box", "writers.count is 5, but there are 4 ranks"),
-        ("writers: {count: 2, per_node: 1}, rearrange: box", "give per_node or count, one of the two"),
+        ("writers: {count: 2, per_node: 1}, rearrange: box", "give per_node or count, one of"),
         ("writers: {count: 2}", "not all ranks are writers; they need rearrange: gather, box or"),
         ("writers: {nodes: 2}, rearrange: box", "writers: Object contains unknown field nodes"),
         ("rearrange: box, layout: own", "rearrange: box needs layout: shared"),
@@ -99,30 +109,23 @@ def test_bad_input_is_one_sentence(tmp_path, more, told):
         if ": " in pair and pair.split(": ")[0] in given:
             given.pop(pair.split(": ")[0])
     usual = ", ".join(f"{key}: {value}" for key, value in given.items())
-    file = tmp_path / "bad.yaml"
-    file.write_text(f"name: bad\ncases:\n  - {{workload: hyperslab, shape: [8, 8], {usual}, {more}}}\n")
     with pytest.raises(UserError) as caught:
-        make_plan(load_experiment(str(file), []), 4)
+        plan_of(tmp_path, f"{{{usual}, {more}}}")
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_names_of_cases_without_writers_stay_and_cases_with_them_are_compared(tmp_path):
-    file = tmp_path / "good.yaml"
-    file.write_text(
-        "name: good\nroofline: false\ncases:\n  - {workload: hyperslab, shape: [8, 8], backend: hdf5, "
-        "rearrange: [none, box], chunks: [[2, 8]]}\n  - {workload: hyperslab, shape: [8, 8], "
-        "backend: zarr, rearrange: chunk_owner, writers: [{count: 1}, {per_node: 2}], chunks: [[2, 8]]}\n"
+    writers = "writers: [{count: 1}, {per_node: 2}]"
+    plan = plan_of(
+        tmp_path,
+        "{backend: hdf5, rearrange: [none, box], chunks: [[2, 8]]}",
+        f"{{backend: zarr, rearrange: chunk_owner, {writers}, chunks: [[2, 8]]}}",
     )
-    plan = make_plan(load_experiment(str(file), []), 4)
     assert len({case.group for case in plan.cases}) == 1
     assert len({case.id for case in plan.cases}) == 4
 
 
 def test_without_mpi_data_cannot_go_through_writers(tmp_path):
-    file = tmp_path / "one.yaml"
-    file.write_text(
-        "name: one\ncases:\n  - {workload: hyperslab, shape: [8], backend: posix, rearrange: box}\n"
-    )
     with pytest.raises(UserError, match="rearrange needs MPI, and this process has none"):
-        make_plan(load_experiment(str(file), []), 1, "no library")
+        plan_of(tmp_path, "{backend: posix, rearrange: box}", ranks=1, no_mpi="no library")

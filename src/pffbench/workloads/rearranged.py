@@ -25,6 +25,7 @@ from pffbench.parallel.exchange import Exchange
 from pffbench.units import Size
 from pffbench.workloads.read_proof import POISON, note_blocks
 from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.selections import CountAmplification
 from pffbench.workloads.short_transfers import step_after_transfers
 from pffbench.workloads.transfers import Access, Transfer, transfers_of
 from pffbench.workloads.write_read import (
@@ -151,6 +152,7 @@ class _Through:
             store = repetition.hold(self._opened(repetition.backend.create, path))
         store.prepare(self._specs)
         is_root = repetition.team.is_root
+        touched = CountAmplification(repetition, "write")
         with clock.phase("define", operations=len(self._specs) * is_root):
             arrays = store.define(self._specs)
         for group in self._groups():
@@ -165,6 +167,8 @@ class _Through:
                 for call in calls:
                     call()
             write_pieces(repetition, arrays, group.inside)
+            with step_after_transfers(repetition, "touched"):
+                touched(arrays, [Access(piece.spec, piece.box) for piece in group.inside])
         return finish_writing(repetition, store)
 
     def read(self) -> None:
