@@ -8,7 +8,7 @@ nothing is lost and nothing takes effect.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 #: Controls of C0 and C1 except tab and newline, marks that change the direction of text, separators
@@ -106,6 +106,8 @@ def without_digests(text: str) -> str:
 
 def value_text(value: object) -> str:
     """Return the value of a parameter as text; of a shape such as ``621×4991×2600``."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{k}: {v}' for k, v in sorted(value.items()) if v is not None)}}}"
     return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 

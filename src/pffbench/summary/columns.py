@@ -69,6 +69,12 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
     if any(case.variant for case in cases):
         found.append(Column("variant", "case", lambda case: case.variant))
     found.append(Column("n", "case", lambda case: str(case.repetitions)))
+    found += [
+        Column(heading, part, partial(_counted, phase, counter, 1))
+        for heading, part, phase, counter in _MOVERS
+        if any(case.counts.get((phase, counter), case.sample.ranks) != case.sample.ranks
+               for case in cases)
+    ]  # fmt: skip
     if any(compression_ratio(case) for case in cases):
         found.append(Column("ratio", "write", _compressed))
     if cases[0].sample.workload == "versions":
@@ -108,6 +114,11 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
     return found
 
 
+#: The ranks that move data by calls of their own, shown where not all of them do.
+_MOVERS: tuple[tuple[str, Part, str, str], ...] = (
+    ("writers", "write", "write", "writing_ranks"),
+    ("readers", "read", "read", "reading_ranks"),
+)
 _PARTS: tuple[Part, ...] = ("write", "update", "read")
 #: The phases that create, or open, the arrays of a part, and set or read their attributes.
 _OPENING: dict[Part, tuple[str, str]] = {
@@ -206,6 +217,16 @@ def stored_lines(cases: Sequence[CaseSummary]) -> list[str]:
         size = f"{Size(case.disk_bytes or 0)} in {case.disk_files} file{plural}"
         found.setdefault(f"{case.sample.backend} {case.sample.settings}: {case.stored_as}", size)
     return [f"{text}, {size}" for text, size in found.items()]
+
+
+def ignored_lines(cases: Sequence[CaseSummary], summary: Summary) -> list[str]:
+    """Return the hints and stripes that were asked for and are not in force."""
+    found = ((case, summary.entry(case).get("transfer_facts") or {}) for case in ordered(cases))
+    return [
+        f"not in force: {ignored}; {case.sample.backend} {case.sample.transfer} {case.variant}"
+        for case, facts in found
+        if (ignored := facts.get("not_in_force"))
+    ]
 
 
 def invalid_lines(cases: Sequence[CaseSummary]) -> list[str]:
