@@ -236,7 +236,9 @@ def _refuse_libver(options: Hdf5Options) -> str | None:
 def _refuse_api(
     options: Hdf5Options, parameters: Parameters, specs: Sequence[ArraySpec]
 ) -> str | None:
-    """Return why bytes cannot be read without the library, or None."""
+    """Return why an interface cannot do a case, or None."""
+    if options.api == "high_level" and getattr(parameters, "buffer", "block") == "reuse":
+        return "hdf5.api: high_level reads into new arrays, so buffer: reuse has no meaning in it"
     if options.api != "pread":
         return None
     if parameters.transfer == "collective":

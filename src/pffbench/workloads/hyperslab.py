@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Cuts
+from pffbench.backends.base import Backend, Cuts
 from pffbench.case import ArrayShape, Count, Parameters, itemsize
 from pffbench.parallel.decomposition import (
     Box,
@@ -67,6 +67,10 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
         Number of ranks that read everything; the others read nothing (layout ``shared`` only).
     read_start, read_shape : list of int, optional
         The part of each array that is read (layout ``shared`` only); all of it when not given.
+    buffer : {"block", "reuse"}
+        Memory of a rank's transfers. ``block``: each has its own, as in a program that holds its
+        block. ``reuse``: all go through one buffer, which stays in the processor's cache, as in
+        IOR; the data are then read once more, off the timer, to be verified.
     """
 
     shape: ArrayShape | None = None
@@ -79,6 +83,13 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     read_ranks: Count | None = None
     read_start: Start | None = None
     read_shape: ArrayShape | None = None
+    buffer: Literal["block", "reuse"] = "block"
+
+    added: ClassVar[frozenset[str]] = frozenset({"buffer"})
+
+
+#: Data that can be any window of one long array.
+_SHAPELESS = ("uniform", "integers", "constant")
 
 
 class Hyperslab(Workload):
@@ -212,6 +223,11 @@ class Hyperslab(Workload):
     def run(self, repetition: Repetition) -> None:
         write_read_cycle(repetition)
 
+    def refuse(self, parameters: HyperslabParameters, backend: type[Backend]) -> str | None:
+        if parameters.buffer == "reuse" and not backend.capabilities.caller_buffer:
+            return f"buffer: reuse has no meaning in {backend.name}, which reads into new arrays"
+        return None
+
     def check(self, parameters: HyperslabParameters, ranks: int) -> str | None:
         p = parameters
         if (p.shape is None) == (p.shape_per_rank is None):
@@ -236,6 +252,10 @@ class Hyperslab(Workload):
         return too_large_chunks(p, (*((p.steps,) if p.steps else ()), *part))
 
     def _check_reading(self, p: HyperslabParameters, ranks: int) -> str | None:
+        if p.buffer == "reuse" and p.source not in _SHAPELESS:
+            return f"buffer: reuse takes source {', '.join(_SHAPELESS)}, not {p.source}"
+        if p.buffer == "reuse" and self.reads_elsewhere(p):
+            return "buffer: reuse reads what the rank wrote; it allows no other read decomposition"
         if not self.reads_elsewhere(p):
             return None
         if p.layout != "shared":
