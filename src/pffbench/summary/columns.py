@@ -72,9 +72,8 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
     found += [
         Column(heading, part, partial(_counted, phase, counter, 1))
         for heading, part, phase, counter in _MOVERS
-        if any(case.counts.get((phase, counter), case.sample.ranks) != case.sample.ranks
-               for case in cases)
-    ]  # fmt: skip
+        if any(0 < case.counts.get((phase, counter), 0) < case.sample.ranks for case in cases)
+    ]
     if any(compression_ratio(case) for case in cases):
         found.append(Column("ratio", "write", _compressed))
     if cases[0].sample.workload == "versions":

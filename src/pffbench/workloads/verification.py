@@ -1,4 +1,4 @@
-"""Verification of the data read, off the timer; what a reused buffer no longer holds is read again."""
+"""Verification of the data read, off the timer; a reused buffer is read into once more."""
 
 from __future__ import annotations
 
