@@ -307,3 +307,19 @@ def test_the_lines_of_a_job_script_suit_the_mpi_library(tmp_path, name):
     summary = summarise(a_sweep(tmp_path, component=component, library=library))
     (entry,) = (e for e in summary.record.cases.values() if e["options"] == LEVERS[lever])
     assert list(job_lines(entry, summary.record)) == expected
+
+
+def test_a_run_of_anybody_brings_no_commands(tmp_path):
+    directory = a_sweep(tmp_path, few=0.5)
+    record = json.loads((directory / "run.json").read_text())
+    for entry in record["cases"].values():
+        if entry["options"].get("hints"):
+            entry["options"] = {
+                "hints": {"a;b": "$(touch x)"}, "striping": {"count": "1; touch x"},
+                "alignment": "8) touch x",
+            }  # fmt: skip
+    (directory / "run.json").write_text(json.dumps(record))
+    told = lines(directory)
+    assert "  printf '%s\\n' 'a;b $(touch x)' >romio-hints" in told
+    assert "  lfs setstripe --stripe-count '1; touch x' DIRECTORY  # of the new files" in told
+    assert not any("8)" in line for line in told)

@@ -192,8 +192,8 @@ class NetCdf4(Hdf5Format):
             from mpi4py import MPI
 
             with info_of(self.options, MPI.INFO_NULL) as info:
-                shared = {"parallel": True, "comm": comm, "info": info}
-                dataset = self._netcdf4.Dataset(path, mode, **told, **shared)
+                told.update(parallel=True, comm=comm, info=info)
+                dataset = self._netcdf4.Dataset(path, mode, **told)
         return NetCdf4Store(dataset, path, comm, self.options, self.settings)
 
     @property

@@ -19,6 +19,9 @@ _OMPIO = {
     "cb_buffer_size": "OMPI_MCA_io_ompio_bytes_per_agg",
 }
 
+#: What each lever is in `run.json`.
+_KINDS = {"hints": dict, "striping": dict, "alignment": int, "alignment_threshold": int}
+
 
 def lever_lines(summary: Summary) -> Iterator[str]:
     """Yield, for each comparison that pulls levers, whether they pay off, and what to write.
@@ -41,8 +44,9 @@ def lever_lines(summary: Summary) -> Iterator[str]:
 
 
 def levers_of(entry: Entry) -> dict[str, Any]:
-    """Return the levers that a case pulls, by its entry in `run.json`."""
-    return {key: value for key in LEVERS if (value := entry["options"].get(key))}
+    """Return the levers that a case pulls, by its entry in `run.json`, which may be anybody's."""
+    told = {key: value for key in LEVERS if (value := entry["options"].get(key))}
+    return {key: v for key, v in told.items() if isinstance(v, _KINDS[key])}
 
 
 def job_lines(entry: Entry, record: RunRecord) -> Iterator[str]:
@@ -55,17 +59,17 @@ def job_lines(entry: Entry, record: RunRecord) -> Iterator[str]:
     record : RunRecord
         The run, which names the MPI library.
     """
-    options = entry["options"]
+    options = levers_of(entry)
     hints = {
         name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in (options.get("hints") or {}).items()
+        for name, value in options.get("hints", {}).items()
     }
     facts = entry.get("transfer_facts") or {}
     if hints:
         yield from _hint_lines(hints, str(facts.get("mpi_io_component", "")), record)
     if striping := options.get("striping"):
         words = [("--stripe-count", striping.get("count")), ("--stripe-size", striping.get("size"))]
-        told = " ".join(f"{word} {value}" for word, value in words if value is not None)
+        told = " ".join(f"{w} {shlex.quote(str(n))}" for w, n in words if n is not None)
         yield f"lfs setstripe {told} DIRECTORY  # of the new files"
     if interval_ := options.get("alignment"):
         threshold = options.get("alignment_threshold") or interval_

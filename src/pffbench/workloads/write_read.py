@@ -27,7 +27,16 @@ from pffbench.workloads.attributes import NO_ATTRIBUTES, Attributes
 from pffbench.workloads.read_proof import POISON, forget_data, note_blocks, watched_read
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.short_transfers import note_short, raise_with_reason, step_after_transfers
-from pffbench.workloads.transfers import Access, Batch, Rounds, Transfer, all_at_once, amount, turns
+from pffbench.workloads.transfers import (
+    WINDOWS,
+    Access,
+    Batch,
+    Rounds,
+    Transfer,
+    all_at_once,
+    amount,
+    turns,
+)
 from pffbench.workloads.verification import verify_pieces
 
 ReadSink = Literal["buffer", "print"]
@@ -276,9 +285,12 @@ def filled(repetition: Repetition, group: Sequence[Batch]) -> list[list[Transfer
         buffer = repetition.room.take(_nbytes(repetition, group))
     pieces = _placed(repetition, group, buffer, repetition.team.rank)
     with repetition.step("data"):
-        for piece in chain.from_iterable(pieces):
+        for number, piece in enumerate(chain.from_iterable(pieces)):
             piece.fill(repetition.source)
-            note_blocks(repetition.blocks, piece.spec, piece.memory.nbytes)
+            # From one buffer a library copies one transfer at a time, unless it keeps chunks.
+            kept = not repetition.reuses_buffer or piece.spec.chunks != "contiguous"
+            if kept or number < WINDOWS:
+                note_blocks(repetition.blocks, piece.spec, piece.memory.nbytes)
     return pieces
 
 
