@@ -90,15 +90,16 @@ class ReusedTransfer(Transfer, frozen=True):
     first: int
 
     def fill(self, source: Source) -> None:
-        source.fill(self.memory.reshape(-1), self.spec.number, (self.first,), (_OF_ALL,))
+        # Not the array's own number: the windows of all arrays overlap in memory.
+        source.fill(self.memory.reshape(-1), 0, (self.first,), (_OF_ALL,))
 
     def verify(self, source: Source, got: Buffer) -> Mismatch | None:
-        wrong = verify(source, got.reshape(-1), self.spec.number, (self.first,), (_OF_ALL,))
+        wrong = verify(source, got.reshape(-1), 0, (self.first,), (_OF_ALL,))
         if wrong is None:
             return None
         inside = np.unravel_index(wrong.index[0] - self.first, self.box.shape)
         index = tuple(a + int(b) for a, b in zip(self.box.start, inside, strict=True))
-        return replace(wrong, index=index)
+        return replace(wrong, array=self.spec.number, index=index)
 
 
 def reused_room(accesses: Sequence[Access], limit: int | None) -> int:
