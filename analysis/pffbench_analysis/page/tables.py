@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from pffbench.summary.columns import Unit, ordered, part_of_raw, significant, stored_lines, unit_of
+from pffbench.summary.columns import (
+    Unit,
+    ignored_lines,
+    ordered,
+    part_of_raw,
+    significant,
+    stored_lines,
+    unit_of,
+)
 from pffbench.summary.conclusions import interval, number
 from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Caveat, Spread
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
@@ -91,6 +99,8 @@ class Table:
         Storage of the arrays on disk.
     legend : list of (str, str)
         Marks that occur, and their meaning.
+    ignored : list of str
+        Hints and stripes that were asked for and are not in force.
     """
 
     title: str
@@ -99,6 +109,7 @@ class Table:
     rows: list[Row]
     stored: list[str]
     legend: list[tuple[str, str]] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -122,6 +133,7 @@ def table_of(cases: Sequence[CaseSummary], summary: Summary, differs: dict[str, 
         rows,
         [plain(line) for line in stored_lines(cases)],
         [(letter, text) for letter, text in MARKS.values() if letter in letters],
+        [plain(line) for line in ignored_lines(cases, summary)],
     )
 
 

@@ -69,6 +69,11 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
     if any(case.variant for case in cases):
         found.append(Column("variant", "case", lambda case: case.variant))
     found.append(Column("n", "case", lambda case: str(case.repetitions)))
+    found += [
+        Column(heading, part, partial(_counted, phase, counter, 1))
+        for heading, part, phase, counter in _MOVERS
+        if any(0 < case.counts.get((phase, counter), 0) < case.sample.ranks for case in cases)
+    ]
     if any(compression_ratio(case) for case in cases):
         found.append(Column("ratio", "write", _compressed))
     if cases[0].sample.workload == "versions":
@@ -111,6 +116,11 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
 
 
 _ACCESSES: tuple[Literal["read", "write"], ...] = ("write", "read")
+#: The ranks that move data by calls of their own, shown where not all of them do.
+_MOVERS: tuple[tuple[str, Part, str, str], ...] = (
+    ("writers", "write", "write", "writing_ranks"),
+    ("readers", "read", "read", "reading_ranks"),
+)
 _PARTS: tuple[Part, ...] = ("write", "update", "read")
 #: The phases that create, or open, the arrays of a part, and set or read their attributes.
 _OPENING: dict[Part, tuple[str, str]] = {
@@ -211,6 +221,16 @@ def stored_lines(cases: Sequence[CaseSummary]) -> list[str]:
     return [f"{text}, {size}" for text, size in found.items()]
 
 
+def ignored_lines(cases: Sequence[CaseSummary], summary: Summary) -> list[str]:
+    """Return the hints and stripes that were asked for and are not in force."""
+    found = ((case, summary.entry(case).get("transfer_facts") or {}) for case in ordered(cases))
+    return [
+        f"not in force: {ignored}; {case.sample.backend} {case.sample.transfer} {case.variant}"
+        for case, facts in found
+        if (ignored := facts.get("not_in_force"))
+    ]
+
+
 def invalid_lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Return the cases excluded from the comparison, with reasons."""
     return [
@@ -228,10 +248,11 @@ def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
     apart = comparisons_apart(summary.record).get(s.group, "")
     of = f"{s.arrays} array{'s' if s.arrays != 1 else ''}"
     printed = ", reads printed within their time" if p.get("read_sink") == "print" else ""
+    memory = ", one buffer reused" if p.get("buffer") == "reuse" else ""
     amount = f"{Size(cases[0].nbytes)} in {of} of {p['dtype']} ({p['source']})"
     return (
         f"{s.workload}{apart}, layout {s.layout}: {amount}, {s.ranks} ranks, "
-        f"cache {p['cache']}, written until {p['durability']}{printed}"
+        f"cache {p['cache']}, written until {p['durability']}{printed}{memory}"
     )
 
 

@@ -24,6 +24,10 @@ def legend_lines(summary: Summary) -> Iterator[str]:
     layouts = {case.sample.layout for case in cases}
     yield from (f"{word}: {text}" for word, text in _SETTINGS.items() if word in settings)
     yield from (f"layout {word}: {text}" for word, text in _LAYOUTS.items() if word in layouts)
+    movers = (("write", "writing_ranks"), ("read", "reading_ranks"))
+    counted = [(case.counts.get(key, 0), case.sample.ranks) for case in cases for key in movers]
+    if any(0 < count < ranks for count, ranks in counted):
+        yield "writers, readers: ranks that move the data by calls of their own, counted"
     phases = [phase for case in cases for phase in case.phases.values()]
     yield "n: repetitions; times are medians of the slowest rank, low–high their 95 % interval"
     if any(phase.ratio is not None for phase in phases):
