@@ -42,7 +42,7 @@ PHASES = (
     Phase("define", "write", "arrays", "making the arrays in it, with their metadata"),
     Phase(
         "set_attributes", "write", "arrays",
-        "workload `datasets` with `attributes`: setting them, one call each",
+        "workloads `datasets` and `startup` with `attributes`: setting them, one call each",
     ),
     Phase("write", "write", "data", "moving the array data into the library"),
     Phase("commit", "write", "files", "workload `versions`: making what is staged a version"),
@@ -68,10 +68,18 @@ PHASES = (
     Phase("open", "read", "files", "opening the store to read"),
     Phase("open_array", "read", "arrays", "opening its arrays"),
     Phase(
+        "inquire", "read", "arrays",
+        "workload `startup`: finding the names, shapes and types of all arrays",
+    ),
+    Phase(
         "get_attributes", "read", "arrays",
-        "workload `datasets` with `attributes`: reading them, one call each",
+        "workloads `datasets` and `startup` with `attributes`: reading them, one call each",
     ),
     Phase("read", "read", "data", "moving the data into memory"),
+    Phase(
+        "distribute", "read", "data",
+        "workload `startup`: passing on what rank 0, or one rank a node, has read",
+    ),
     Phase("close_read", "read", "files", "closing the store after reading"),
     # Ends a repetition: one without it was cut short.
     Phase("remove", None, "files", "deleting the files"),

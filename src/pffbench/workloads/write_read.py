@@ -377,7 +377,7 @@ def read_store(
         with step_after_transfers(repetition, "verification"):
             if repetition.backend.capabilities.keeps_data:
                 for pieces, got in zip(placed, results, strict=True):
-                    _verify(repetition, pieces, got)
+                    verify_pieces(repetition, pieces, got)
         del results
     with clock.phase("close_read"):
         store.close()
@@ -416,7 +416,10 @@ def count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
     return sum(1 for spec in specs if (spec.owner if spec.owner is not None else 0) == rank)
 
 
-def _verify(repetition: Repetition, pieces: Sequence[Transfer], results: Sequence[Buffer]) -> None:
+def verify_pieces(
+    repetition: Repetition, pieces: Sequence[Transfer], results: Sequence[Buffer]
+) -> None:
+    """Compare the data of transfers with those written, off the timer."""
     source = repetition.backend.as_read(repetition.source)
     for piece, got in zip(pieces, results, strict=True):
         data = np.ascontiguousarray(np.ma.getdata(got))
