@@ -91,6 +91,12 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
                 Column(f"{phase.partition('_')[0]} ms", part, partial(_told, _each, phase))
                 for phase in phases
             ]
+        if part == "read" and any("inquire" in case.phases for case in cases):
+            unit = unit_of(cases, total)
+            found += [
+                Column(f"{phase} {unit.name}", part, partial(_told, unit.seconds, phase))
+                for phase in _STARTING
+            ]
         found += _columns_of_total(part, total, unit_of(cases, total))
     if any("update" in case.phases for case in cases):
         grown = partial(_counted, "update", "grown_bytes", _MIB)
@@ -114,6 +120,10 @@ _OPENING: dict[Part, tuple[str, str]] = {
     "write": ("define", "set_attributes"),
     "read": ("open_array", "get_attributes"),
 }
+
+
+#: The phases before a total of workload `startup` that its table has.
+_STARTING = ("open", "inquire", "distribute")
 
 
 class Unit(msgspec.Struct, frozen=True):

@@ -21,9 +21,11 @@ def legend_lines(summary: Summary) -> Iterator[str]:
     """Yield explanations of the words in the tables, only of those that occur."""
     cases = summary.cases
     settings = {case.sample.settings for case in cases if not case.raw}
-    layouts = {case.sample.layout for case in cases}
+    layouts = {case.sample.layout for case in cases if case.sample.workload != "startup"}
     yield from (f"{word}: {text}" for word, text in _SETTINGS.items() if word in settings)
     yield from (f"layout {word}: {text}" for word, text in _LAYOUTS.items() if word in layouts)
+    if any("inquire" in case.phases for case in cases):
+        yield "MiB/s of reading: what all ranks have in memory in the end, read or received"
     phases = [phase for case in cases for phase in case.phases.values()]
     yield "n: repetitions; times are medians of the slowest rank, low–high their 95 % interval"
     if any(phase.ratio is not None for phase in phases):
