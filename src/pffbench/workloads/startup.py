@@ -139,9 +139,11 @@ class Startup(Workload):
         keeper = alone if repetition.team.is_root else replace(alone, backend=idle)
 
         def read() -> None:
-            for _ in range(repetition.reads):
+            for number in range(repetition.reads):
                 forget_data(repetition)
-                read_everything(repetition, alone.read_path(0), p.strategy, attributes)
+                counted = repetition.clock.counts and number == 0
+                path = alone.read_path(0)
+                read_everything(repetition, path, p.strategy, attributes, counted=counted)
             repetition.observed.reads = repetition.reads
 
         run_stages(

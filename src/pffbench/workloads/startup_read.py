@@ -38,7 +38,12 @@ DELIVERIES: Mapping[str, Callable[[Team], Delivery]] = {
 
 
 def read_everything(
-    repetition: Repetition, path: str, strategy: str, attributes: Attributes
+    repetition: Repetition,
+    path: str,
+    strategy: str,
+    attributes: Attributes,
+    *,
+    counted: bool,
 ) -> None:
     """Bring all arrays, with what describes them, into the memory of all ranks, and verify them.
 
@@ -52,16 +57,18 @@ def read_everything(
         Who opens and reads it.
     attributes : Attributes
         Attributes of each array, read like the names, shapes and types.
+    counted : bool
+        Whether openings and requests are counted, off the timer.
     """
     with repetition.step("plan"):
         p, team = repetition.case.parameters, repetition.team
         accesses = repetition.workload.reads(p, team.size, team.rank)
         way = DELIVERIES[strategy](team)
     try:
-        _read(repetition, path, accesses, way, attributes)
+        _read(repetition, path, accesses, way, attributes, counted)
     finally:
         way.end()
-    if repetition.clock.counts:
+    if counted:
         with repetition.step("counting requests"):
             if way.reads:
                 _count_requests(repetition, path, accesses)
@@ -73,18 +80,22 @@ def _read(
     accesses: Sequence[Access],
     way: Delivery,
     attributes: Attributes,
+    counted: bool,
 ) -> None:
     clock = repetition.clock
     specs = [access.spec for access in accesses]
     mine = specs if way.reads else []
     store = _open(repetition, path, way)
+    if counted:
+        repetition.observed.count("open", "descriptors", open_descriptors(path))
     inquire = _inquiry(store, mine)
     with clock.phase("inquire", operations=len(mine)):
         returned = inquire()
     with repetition.step("inquiry"):
         arrays, described = _found(store, mine, returned)
     values = attributes.read(repetition, arrays, mine, described=len(mine))
-    text = msgspec.msgpack.encode((described, values), enc_hook=int) if way.reads else b""
+    with repetition.step("metadata"):
+        text = msgspec.msgpack.encode((described, values), enc_hook=int) if way.reads else b""
     memory = _memory(repetition, way, sum(access.nbytes for access in accesses), text)
     pieces = repetition.pieces(accesses, memory)
     got = _move(repetition, arrays, pieces if way.reads else [])
@@ -112,8 +123,6 @@ def _open(repetition: Repetition, path: str, way: Delivery) -> Store | None:
     with repetition.clock.phase("open", operations=int(way.reads)):
         if way.reads:
             store = repetition.hold(repetition.backend.open(path, comm))
-    if repetition.clock.counts:
-        repetition.observed.count("open", "descriptors", open_descriptors(path))
     return store
 
 
