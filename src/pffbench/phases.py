@@ -21,16 +21,16 @@ class Phase(NamedTuple):
         Its name in the results.
     part : {"write", "update", "read"} or None
         The total that it belongs to.
-    does : {"files", "arrays", "data", "device"}
-        Its work: opens or closes files or removes them, defines or opens arrays, moves data, or
-        waits until data are on the device.
+    does : {"files", "arrays", "data", "ranks", "device"}
+        Its work: opens or closes files or removes them, defines or opens arrays, moves data to or
+        from files, moves data between ranks, or waits until data are on the device.
     meaning : str
         What is timed; the reference of the documentation has it.
     """
 
     name: str
     part: Part | None
-    does: Literal["files", "arrays", "data", "device"]
+    does: Literal["files", "arrays", "data", "ranks", "device"]
     meaning: str
 
 
@@ -43,6 +43,10 @@ PHASES = (
     Phase(
         "set_attributes", "write", "arrays",
         "workloads `datasets` and `startup` with `attributes`: setting them, one call each",
+    ),
+    Phase(
+        "exchange", "write", "ranks",
+        "with `rearrange`: sending each rank's data to the writer ranks",
     ),
     Phase("write", "write", "data", "moving the array data into the library"),
     Phase("commit", "write", "files", "workload `versions`: making what is staged a version"),
@@ -76,6 +80,10 @@ PHASES = (
         "workloads `datasets` and `startup` with `attributes`: reading them, one call each",
     ),
     Phase("read", "read", "data", "moving the data into memory"),
+    Phase(
+        "exchange_read", "read", "ranks",
+        "with `rearrange`: sending the data read by writer ranks to the ranks that need them",
+    ),
     Phase(
         "distribute", "read", "data",
         "workload `startup`: passing on what rank 0, or one rank a node, has read",

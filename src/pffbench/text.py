@@ -105,7 +105,9 @@ def without_digests(text: str) -> str:
 
 
 def value_text(value: object) -> str:
-    """Return the value of a parameter as text; of a shape such as ``621×4991×2600``."""
+    """Return the value of a parameter as text: of a shape ``621×4991``, of keys ``count:2``."""
+    if isinstance(value, dict):
+        return ",".join(f"{key}:{value_text(each)}" for key, each in value.items())
     return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 

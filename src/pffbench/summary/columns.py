@@ -98,9 +98,11 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
         grown = partial(_counted, "update", "grown_bytes", _MIB)
         found.append(Column("grew MiB", "update", grown))
     found += [
-        Column(heading, "read", partial(_amplified, counter))
+        Column(heading, part, partial(_amplified, part, counter))
+        for part in _ACCESSES
         for heading, counter in AMPLIFICATIONS.items()
-        if any(amplification(case, "touched_bytes") is not None for case in cases)
+        if part == "read" or heading == "×touched"
+        if any(amplification(case, "touched_bytes", part) is not None for case in cases)
     ]
     if any("repack" in case.phases for case in cases):
         unit = unit_of(cases, "repack")
@@ -110,6 +112,7 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
     return found
 
 
+_ACCESSES: tuple[Literal["read", "write"], ...] = ("write", "read")
 _PARTS: tuple[Part, ...] = ("write", "update", "read")
 
 
@@ -192,8 +195,8 @@ def _decodes(case: CaseSummary) -> str:
     return f"{counted:.0f}" + ("" if counted == expected else f", not {expected:.0f}")
 
 
-def _amplified(counter: str, case: CaseSummary) -> str:
-    times = amplification(case, counter)
+def _amplified(part: Literal["read", "write"], counter: str, case: CaseSummary) -> str:
+    times = amplification(case, counter, part)
     return "" if times is None else f"{times:.3g}"
 
 

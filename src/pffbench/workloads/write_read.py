@@ -165,13 +165,18 @@ def write_read_cycle(
         return write_store(repetition, rounds, attributes=attributes)
 
     def read() -> None:
-        for number in range(repetition.reads):
-            if number:
-                forget_data(repetition)
-            read_store(repetition, rounds, sink, attributes=attributes)
-        repetition.observed.reads = repetition.reads
+        read_store(repetition, rounds, sink, attributes=attributes)
 
-    run_stages(repetition, write, read)
+    run_stages(repetition, write, partial(read_repeatedly, repetition, read))
+
+
+def read_repeatedly(repetition: Repetition, read: Callable[[], None]) -> None:
+    """Read the store as often as the repetition asks, each time into memory without its data."""
+    for number in range(repetition.reads):
+        if number:
+            forget_data(repetition)
+        read()
+    repetition.observed.reads = repetition.reads
 
 
 def run_stages(
@@ -371,7 +376,7 @@ def read_store(
                     returned = open_wanted()
                 arrays = store.opened(wanted, returned)
                 attributes.read(repetition, arrays, wanted)
-            results.append(_read_pieces(repetition, arrays, pieces, sink))
+            results.append(read_pieces(repetition, arrays, pieces, sink))
             if turn.last:
                 look(arrays, one.accesses)
         with step_after_transfers(repetition, "verification"):
@@ -384,8 +389,11 @@ def read_store(
     repetition.open_stores.remove(store)
 
 
-def _read_pieces(
-    repetition: Repetition, arrays: Mapping[str, Array], pieces: Sequence[Transfer], sink: Sink
+def read_pieces(
+    repetition: Repetition,
+    arrays: Mapping[str, Array],
+    pieces: Sequence[Transfer],
+    sink: Sink = into_memory,
 ) -> list[Buffer]:
     """Read transfers from arrays of an open store and return the data."""
     with repetition.step("preparation"):
@@ -419,7 +427,7 @@ def count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
 def verify_pieces(
     repetition: Repetition, pieces: Sequence[Transfer], results: Sequence[Buffer]
 ) -> None:
-    """Compare the data of transfers with those written, off the timer."""
+    """Compare data read with the source, off the timer; note what differs."""
     source = repetition.backend.as_read(repetition.source)
     for piece, got in zip(pieces, results, strict=True):
         data = np.ascontiguousarray(np.ma.getdata(got))
