@@ -31,7 +31,8 @@ def planted(match, **faults):
     match : str
         Part of the path of the files.
     faults
-        ``read``, ``size``, ``factor``, ``factor_of``, ``seconds``, ``rank``, ``opens``: see the library.
+        ``read``, ``size``, ``factor``, ``factor_of``, ``seconds``, ``rank``, ``opens``: see the
+        library.
     """
     before = os.environ.get("LD_PRELOAD")
     named = {f"PLANT_{name.upper()}": str(value) for name, value in faults.items()}

@@ -137,7 +137,7 @@ def charts(cases: Sequence[CaseSummary], summary: Summary) -> Iterator[Chart]:
             "Data: rate of all ranks together (more is better)",
             "MiB/s",
             True,
-            _panels(ordered, summary, ("write", "update", "read", "distribute"), _rates),
+            _panels(ordered, summary, ("write", "update", "read"), _rates),
             labels,
         ),
         Chart(

@@ -85,7 +85,7 @@ PHASES = (
         "with `rearrange`: sending the data read by writer ranks to the ranks that need them",
     ),
     Phase(
-        "distribute", "read", "data",
+        "distribute", "read", "ranks",
         "workload `startup`: passing on what rank 0, or one rank a node, has read",
     ),
     Phase("close_read", "read", "files", "closing the store after reading"),
@@ -109,6 +109,8 @@ TOTALS = {
 }
 #: Phases in which data move: these have rates and a roofline.
 MOVING = (*(phase.name for phase in PHASES if phase.does == "data"), *TOTALS)
+#: Phases after which data are in the memory of ranks that need them, each byte of a rank once.
+ARRIVING = ("read", "distribute")
 #: Phases that wait for devices.
 WAITING = tuple(phase.name for phase in PHASES if phase.does == "device")
 #: All phases, in their order.

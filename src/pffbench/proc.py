@@ -56,9 +56,9 @@ def open_descriptors(path: str) -> int:
     """Count the descriptors of this process on a file, or on files below a directory."""
     path = os.path.realpath(path)
     found = 0
-    for entry in os.scandir(PROC / "self/fd"):
+    for entry in (PROC / "self/fd").iterdir():
         with suppress(OSError):  # the descriptor of this list itself is gone then
-            target = os.readlink(entry.path)
+            target = str(entry.readlink())
             found += target == path or target.startswith(f"{path}/")
     return found
 

@@ -1,5 +1,7 @@
 """Workload `startup`: what is refused, and how data are delivered on one process."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,7 @@ CASE = {"workload": "startup", "backend": "hdf5", "shape": [4]}
     [({"shape": None}, "shape is missing"),
      ({"layout": "own"}, "layout own: all ranks need the arrays of one store (layout: shared)"),
      ({"cache": "shifted"}, "here all ranks need everything"),
-     ({"transfer": "collective"}, "transfer: collective needs strategy: collective, not every_rank"),
+     ({"transfer": "collective"}, "transfer: collective needs strategy: collective, not every"),
      ({"chunks": [5]}, "chunks [5] are larger than the array [4]"),
      ({"strategy": "nobody"}, "strategy"),
      ({"backend": "zarr", "strategy": "collective"}, "zarr opens no store collectively"),
@@ -26,18 +28,20 @@ CASE = {"workload": "startup", "backend": "hdf5", "shape": [4]}
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(more, why):
     case = {key: value for key, value in (CASE | more).items() if value is not None}
-    with pytest.raises(UserError) as refused:
-        loaded = from_data({"name": "x", "cases": [case], "roofline": False}, "x.yaml")
-        check_case(loaded.cases[0][1], 3, "cases[0]")
-    assert why in str(refused.value)
+    with pytest.raises(UserError, match=re.escape(why)):
+        check(case)
+
+
+def check(case):
+    loaded = from_data({"name": "x", "cases": [case], "roofline": False}, "x.yaml")
+    check_case(loaded.cases[0][1], 3, "cases[0]")
 
 
 def test_metadata_in_one_place_are_refused_for_arrays_that_grow():
     case = {"workload": "updates", "backend": "zarr", "shape": [4, 4], "change": "append",
             "zarr": {"consolidated": True}}  # fmt: skip
-    loaded = from_data({"name": "x", "cases": [case], "roofline": False}, "x.yaml")
     with pytest.raises(ImpossibleCaseError, match="arrays that grow"):
-        check_case(loaded.cases[0][1], 3, "cases[0]")
+        check(case)
 
 
 @pytest.mark.parametrize("kind", [Broadcast, SharedMemory])

@@ -386,5 +386,6 @@ class Backend(ABC):
 
 __all__ = [
     "MPI_CALL_LIMIT", "Array", "ArraySpec", "Backend", "Buffer", "ByteOrder", "Call",
-    "Capabilities", "Cuts", "Inquiry", "Inspection", "Store", "StoredAs", "Touched", "what_was_read",
+    "Capabilities", "Cuts", "Inquiry", "Inspection", "Store", "StoredAs", "Touched",
+    "what_was_read",
 ]  # fmt: skip

@@ -24,23 +24,21 @@ class Delivery:
     ----------
     reads : bool
         Whether this rank reads.
+    delivers : bool
+        Whether it delivers to others; equal on all ranks of the job.
     shares : bool
         Whether what is read goes into memory of this delivery, see `share`.
     """
 
-    reads = True
-    shares = False
-
-    @property
-    def delivers(self) -> bool:
-        """Whether a reader delivers to others; equal on all ranks of the job."""
-        return False
+    reads: bool = True
+    delivers: bool = False
+    shares: bool = False
 
     def share(self, nbytes: int, text: bytes) -> Memory:
         """Make memory for the data that all see, with the text behind it; only if `shares`."""
         raise NotImplementedError
 
-    def deliver(self, text: bytes, data: Memory) -> bytes:
+    def deliver(self, text: bytes, data: Memory) -> bytes:  # noqa: ARG002 -- other ways need it
         """Deliver text and data, which this rank has if it reads; return the text.
 
         Other ranks have the data in the same memory afterwards.
@@ -54,15 +52,14 @@ class Delivery:
 class Broadcast(Delivery):
     """The first rank of a communicator reads and broadcasts, as plain bytes."""
 
+    delivers = True
+
     def __init__(self, comm: MPI.Intracomm) -> None:
         self._comm = comm
         self.reads = comm.rank == 0
 
-    @property
-    def delivers(self) -> bool:
-        return True
-
     def deliver(self, text: bytes, data: Memory) -> bytes:
+        """Broadcast the length of the text, the text and the data."""
         length = np.array([len(text)], dtype=np.int64)
         self._send(length.view(np.uint8))
         told = np.frombuffer(text, np.uint8) if self.reads else np.empty(length[0], np.uint8)
@@ -84,7 +81,7 @@ class SharedMemory(Delivery):
     node needs no window, nor does a process without MPI.
     """
 
-    shares = True
+    delivers = shares = True
 
     def __init__(self, node: MPI.Intracomm) -> None:
         self._node = node
@@ -92,11 +89,8 @@ class SharedMemory(Delivery):
         self._window: MPI.Win | None = None
         self._text: Memory = np.empty(0, np.uint8)
 
-    @property
-    def delivers(self) -> bool:
-        return True
-
     def share(self, nbytes: int, text: bytes) -> Memory:
+        """Make the window, which has the length that the reader gives."""
         memory = self._map(nbytes + len(text))
         self._text = memory[nbytes:]
         if self.reads:
@@ -113,12 +107,14 @@ class SharedMemory(Delivery):
         self._window.Fence()
         return np.frombuffer(memory, np.uint8)
 
-    def deliver(self, text: bytes, data: Memory) -> bytes:
+    def deliver(self, text: bytes, data: Memory) -> bytes:  # noqa: ARG002 -- both are shared
+        """Wait until all ranks of the node see what the first one wrote."""
         if self._window is not None:
             self._window.Fence()
         return self._text.tobytes()
 
     def end(self) -> None:
+        """Free the window."""
         if self._window is not None:
             self._window.Free()
             self._window = None

@@ -23,7 +23,7 @@ from pffbench.experiment.plan import Plan
 from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Clock, Floor
 from pffbench.parallel.topology import Topology
-from pffbench.phases import READ_PHASES, TOTALS
+from pffbench.phases import ARRIVING, READ_PHASES, TOTALS
 from pffbench.provenance.binding import job_clock
 from pffbench.record.counters import append_counts
 from pffbench.record.gather import GatheredRepetition
@@ -140,8 +140,6 @@ def _counts_reads(case: Case, there: FileSystem) -> bool:
     return counted and workload(p.workload).reads_once and there.kernel_type != "fuse"
 
 
-#: First words of the phases after which data are in the memory of a rank.
-_ARRIVAL = ("read", "distribute")
 #: Spare open files, closed when others are needed.
 _SPARE = 16
 #: Maximum number of listed reasons of one kind.
@@ -348,7 +346,7 @@ class Recorder:
         """Return the reasons why the repetition is invalid."""
         found = [*r.mismatches, *clock_trouble(r)]
         reasons = [f"{r.case.id} repetition {r.number}: {m}" for m in found]
-        reads = [i for i, phase in enumerate(r.phases) if phase.partition("_")[0] in _ARRIVAL]
+        reads = [i for i, phase in enumerate(r.phases) if phase.partition("_")[0] in ARRIVING]
         read = int(r.nbytes[reads].sum()) * r.reads
         keeps_data = self.run_record.cases[r.case.id]["verified"]
         if keeps_data and r.verified_bytes != read:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from pffbench.phases import MOVING, TOTALS
+from pffbench.phases import ARRIVING, MOVING, TOTALS
 from pffbench.record.samples import Sample
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.statistics import Caveat, Spread, spread, warnings_for
@@ -107,7 +107,7 @@ def phase_summary(
     warmup = [row.job for row in rows.get(phase, ()) if row.warmup]
     arrived = counted[0].bytes if part in MOVING else 0
     # Data that one rank reads and passes on move in two phases of a total.
-    moved = sum(rows[name][-1].bytes for name in parts if name in MOVING)
+    moved = sum(rows[name][-1].bytes for name in parts if name in MOVING or name in ARRIVING)
     values = list(by_block.values())
     found = spread(values, inflation)
     ranks = None if phase in TOTALS else rank_spread(counted)

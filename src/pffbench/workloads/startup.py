@@ -2,7 +2,8 @@
 
     create → define → set_attributes → write → flush → close → sync      by rank 0 alone
     open → inquire → get_attributes → read → distribute → close_read     by the strategy
-    remove
+
+The files are removed at the end.
 """
 
 from __future__ import annotations
