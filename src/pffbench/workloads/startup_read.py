@@ -196,7 +196,7 @@ def _compare(
     """Compare the metadata that this rank has in the end, its own or those it received."""
     try:
         described, values = _METADATA.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         described, values = [], []
     expected = _descriptions(specs)
     for number, (want, told) in enumerate(zip_longest(expected, described)):
