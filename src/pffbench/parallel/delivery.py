@@ -54,7 +54,7 @@ class Broadcast(Delivery):
 
     delivers = True
 
-    def __init__(self, comm: MPI.Intracomm) -> None:
+    def __init__(self, comm: MPI.Comm) -> None:
         self._comm = comm
         self.reads = comm.rank == 0
 
@@ -83,7 +83,7 @@ class SharedMemory(Delivery):
 
     delivers = shares = True
 
-    def __init__(self, node: MPI.Intracomm) -> None:
+    def __init__(self, node: MPI.Comm) -> None:
         self._node = node
         self.reads = node.rank == 0
         self._window: MPI.Win | None = None
