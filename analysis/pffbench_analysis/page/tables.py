@@ -157,8 +157,8 @@ def _columns(cases: Sequence[CaseSummary]) -> list[NumberColumn]:
         if cases[0].sample.workload == "datasets":
             name = opening.partition("_")[0]
             found += [
-                NumberColumn(part, f"{name} ms/dataset", partial(_of, opening, _per_array)),
-                NumberColumn(part, f"{part} ms/dataset", partial(_of, part, _per_array)),
+                NumberColumn(part, f"{name} µs/dataset", partial(_of, opening, _per_array)),
+                NumberColumn(part, f"{part} µs/dataset", partial(_of, part, _per_array)),
             ]
         else:
             found.append(NumberColumn(part, "data only MiB/s", partial(_of, part, _rate)))
@@ -231,9 +231,9 @@ def _cpu(unit: Unit, found: PhaseSummary) -> Cell:
 
 def _per_array(found: PhaseSummary) -> Cell:
     s = found.seconds
-    factor = 1e3 * found.per_array / s.median if s.median else float("nan")
+    factor = 1e6 * found.per_array / s.median if s.median else float("nan")
     between = _between(s, lambda x: factor * x)
-    return Cell(significant(1e3 * found.per_array), between, mark_of(found.warnings))
+    return Cell(significant(1e6 * found.per_array), between, mark_of(found.warnings))
 
 
 def _ratio(found: PhaseSummary) -> Cell:

@@ -24,7 +24,7 @@ from pffbench.experiment.plan import Plan
 from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Clock, Floor
 from pffbench.parallel.topology import Topology
-from pffbench.phases import READ_PHASES, TOTALS
+from pffbench.phases import ARRIVING, READ_PHASES, TOTALS
 from pffbench.provenance.binding import job_clock
 from pffbench.record.counters import append_counts
 from pffbench.record.gather import GatheredRepetition
@@ -347,7 +347,7 @@ class Recorder:
         """Return the reasons why the repetition is invalid."""
         found = [*r.mismatches, *clock_trouble(r)]
         reasons = [f"{r.case.id} repetition {r.number}: {m}" for m in found]
-        reads = [i for i, phase in enumerate(r.phases) if phase.partition("_")[0] == "read"]
+        reads = [i for i, phase in enumerate(r.phases) if phase.partition("_")[0] in ARRIVING]
         read = int(r.nbytes[reads].sum()) * r.reads
         keeps_data = self.run_record.cases[r.case.id]["verified"]
         if keeps_data and r.verified_bytes != read:

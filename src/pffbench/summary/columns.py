@@ -87,14 +87,16 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
         total = f"{part}_total"
         if not any(total in case.phases for case in cases):
             continue
-        if small and part in _OPENING:
-            opening, attributes = _OPENING[part]
-            phases = [opening, attributes, part]
-            if not any(attributes in case.phases for case in cases):
-                phases.remove(attributes)
+        found += [
+            Column(f"{phase.partition('_')[0]} µs", part, partial(_told, tell, phase))
+            for phase, tell in (_SMALL.get(part, {}) if small else {}).items()
+            if any(phase in case.phases for case in cases)
+        ]
+        if part == "read" and any("inquire" in case.phases for case in cases):
+            unit = unit_of(cases, total)
             found += [
-                Column(f"{phase.partition('_')[0]} ms", part, partial(_told, _each, phase))
-                for phase in phases
+                Column(f"{phase} {unit.name}", part, partial(_told, unit.seconds, phase))
+                for phase in _STARTING
             ]
         found += _columns_of_total(part, total, unit_of(cases, total))
     if any("update" in case.phases for case in cases):
@@ -122,11 +124,10 @@ _MOVERS: tuple[tuple[str, Part, str, str], ...] = (
     ("readers", "read", "read", "reading_ranks"),
 )
 _PARTS: tuple[Part, ...] = ("write", "update", "read")
-#: The phases that create, or open, the arrays of a part, and set or read their attributes.
-_OPENING: dict[Part, tuple[str, str]] = {
-    "write": ("define", "set_attributes"),
-    "read": ("open_array", "get_attributes"),
-}
+
+
+#: The phases before a total of workload `startup` that its table has.
+_STARTING = ("open", "inquire", "distribute")
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -356,8 +357,26 @@ def _rate(found: PhaseSummary) -> str:
 
 
 def _each(found: PhaseSummary) -> str:
-    """Return milliseconds per array."""
-    return significant(found.per_array * 1e3)
+    """Return microseconds per array."""
+    return significant(found.per_array * 1e6)
+
+
+def _each_call(found: PhaseSummary) -> str:
+    """Return microseconds per call, of which an array has several."""
+    return significant(1e6 / found.operations_rate) if found.operations_rate else ""
+
+
+#: The small operations of many arrays: time per array, or per attribute. Closing and flushing are
+#: one call of the file for all arrays.
+_SMALL: dict[Part, dict[str, Callable[[PhaseSummary], str]]] = {
+    "write": {
+        "define": _each, "set_attributes": _each_call, "write": _each, "flush": _each,
+        "close": _each,
+    },
+    "read": {
+        "open_array": _each, "get_attributes": _each_call, "read": _each, "close_read": _each,
+    },
+}  # fmt: skip
 
 
 def _ratio(found: PhaseSummary) -> str:

@@ -142,6 +142,9 @@ class DirectoryStore(Store):
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
         return self._later([(spec, self.open_array(spec)) for spec in specs])
 
+    def wrapped(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
+        return self._later(list(found))
+
     def _later(self, opened: Sequence[Opened]) -> LazyArrays:
         """Wrap the library's objects when the phase is over."""
         kind = self.array_type

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -12,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Buffer, Call, Cuts, Store
+from pffbench.backends.base import Buffer, Call, Cuts, Inquiry, Store
 from pffbench.backends.chunk_cache_model import Chunking
 from pffbench.backends.zarr.format import chunking_of, compressor, encoding, refuse_pipeline
 from pffbench.backends.zarr.store import (
@@ -20,6 +21,7 @@ from pffbench.backends.zarr.store import (
     DirectoryStore,
     FormatOptions,
     ZarrDirectory,
+    is_root,
     made_by_root,
 )
 from pffbench.case import Options, Parameters, Settings
@@ -46,11 +48,15 @@ class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
         Whether chunks that hold only the fill value are written. The library's default is no, which
         compares every chunk with the fill value; ``matched`` writes them, but with
         ``pipeline: zarrs``, which does not write them even when asked (version 0.2.3).
+    consolidated : bool
+        Whether the metadata of all arrays are in one place too (``zarr.consolidate_metadata``),
+        made when a new store is closed: one request then finds all arrays.
     """
 
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
     pipeline: Literal["library", "zarrs"] = "library"
     write_empty_chunks: bool | None = None
+    consolidated: bool = False
 
 
 _PIPELINES = {
@@ -193,6 +199,7 @@ class ZarrStore(DirectoryStore):
     """
 
     array_type = ZarrArray
+    lists = True
 
     def __init__(
         self,
@@ -217,8 +224,20 @@ class ZarrStore(DirectoryStore):
         told |= encoding(self.zarr_format, spec)
         return self._group.create_array(spec.name, shape=spec.shape, **told)
 
+    def inquire(self) -> Inquiry:
+        return {name: (found, found.shape, found.dtype) for name, found in self._group.arrays()}
+
     def open_array(self, spec: ArraySpec) -> Any:
         return self._group[spec.name]
+
+    def close(self) -> None:
+        """Let rank 0 consolidate the metadata of a new store; a directory holds no open file."""
+        if self._options.consolidated and self.created and is_root(self.comm):
+            import zarr
+
+            with warnings.catch_warnings():  # zarr-python says that format 3 lacks a rule for it
+                warnings.simplefilter("ignore")
+                zarr.consolidate_metadata(self._group.store)
 
 
 class Zarr(ZarrDirectory):
@@ -258,6 +277,8 @@ class Zarr(ZarrDirectory):
     ) -> str | None:
         assert isinstance(options, ZarrOptions)
         reason = refuse_pipeline(options.pipeline, options.write_empty_chunks)
+        if options.consolidated and any(spec.growth for spec in specs):
+            return "zarr.consolidated: the metadata of arrays that grow would be those from before"
         return reason or super().refuse(parameters, options, specs, cuts)
 
     @classmethod
@@ -274,6 +295,13 @@ class Zarr(ZarrDirectory):
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(self._zarr.open_group(path, mode="r"), path, comm)
+
+    def open_counted(self, path: str) -> tuple[Store, Callable[[], int]]:
+        from pffbench.backends.zarr.requests import CountingStore
+
+        store = CountingStore(path)
+        group = self._zarr.open_group(store, mode="r")
+        return self._store(group, path, None), lambda: store.requests
 
     def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(self._zarr.open_group(path, mode="r+"), path, comm)
