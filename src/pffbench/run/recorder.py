@@ -282,6 +282,7 @@ class Recorder:
             idle_seconds=float(np.median(r.cpu[i]) - r.cpu[i].min()),
             device_bytes=_whole(r.device_bytes) if reads else None,
             resident_after=r.resident_after if reads else None,
+            disk_inodes=r.disk.inodes if closed and r.disk is not None else None,
         )
 
     def _job_seconds(self, r: GatheredRepetition, i: int) -> float:

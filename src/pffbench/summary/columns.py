@@ -99,6 +99,7 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
                 for phase in _STARTING
             ]
         found += _columns_of_total(part, total, unit_of(cases, total))
+        found += footprint_columns(cases, part)
     if any("update" in case.phases for case in cases):
         grown = partial(_counted, "update", "grown_bytes", _MIB)
         found.append(Column("grew MiB", "update", grown))
@@ -175,6 +176,44 @@ def _columns_of_total(part: Part, total: str, unit: Unit) -> list[Column]:
         "MiB/s": _rate,
     }
     return [Column(heading, part, partial(_told, told, total)) for heading, told in tell.items()]
+
+
+def _mostly_threaded(cases: Sequence[CaseSummary]) -> bool:
+    """Return whether most formats of a comparison have threads of their own, as those of Zarr.
+
+    Then the files, memory and threads that a way takes tell as much of it as its time.
+    """
+    formats = [case for case in cases if not case.raw]
+    return 2 * sum(1 for case in formats if _THREADS in case.counts) > len(formats)
+
+
+_THREADS = ("write", "threads")
+
+
+def footprint_columns(cases: Sequence[CaseSummary], part: Part) -> list[Column]:
+    """Return the columns of what writing, or reading, takes in addition to time."""
+    if part == "update" or not _mostly_threaded(cases):
+        return []
+    found = [
+        Column("threads", part, partial(_of_a_rank, part, "threads", 1)),
+        Column("+MiB", part, partial(_of_a_rank, part, "memory_added", _MIB)),
+    ]
+    if part == "write":
+        found += [
+            Column("files", part, lambda case: _whole(case.disk_files)),
+            Column("inodes", part, lambda case: _whole(case.disk_inodes)),
+        ]
+    return found
+
+
+def _of_a_rank(phase: str, counter: str, unit: float, case: CaseSummary) -> str:
+    """Return a counter of a phase, the mean over ranks, in a unit."""
+    amount = case.counts.get((phase, counter))
+    return "" if amount is None else significant(amount / case.sample.ranks / unit)
+
+
+def _whole(number: int | None) -> str:
+    return "" if number is None else str(number)
 
 
 def _counted(phase: str, counter: str, unit: float, case: CaseSummary) -> str:

@@ -36,3 +36,8 @@ def legend_lines(summary: Summary) -> Iterator[str]:
         yield "×best: time over that of the fastest case with the same settings"
     if any(phase.roofline is not None for phase in phases):
         yield "roof: speed as a part of that of raw bytes (settings raw, in the same table)"
+    if any(("write", "threads") in case.counts for case in cases):
+        yield (
+            "threads: those of a rank that ran; +MiB: memory that the transfer added to a rank, at "
+            "least; inodes: files and directories"
+        )

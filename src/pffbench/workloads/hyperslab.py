@@ -169,6 +169,7 @@ class Hyperslab(Workload):
             block=(*(1 for _ in steps), *block),
             origin=(*(0 for _ in steps), *part.start),
             logical_shape=(*steps, *global_shape(p, ranks)),
+            parts=None if owner is not None else (*(1 for _ in steps), *self._lengths(p, ranks)),
         )
 
     def writes(self, parameters: HyperslabParameters, ranks: int, rank: int) -> list[Access]:

@@ -24,6 +24,7 @@ from pffbench.storage.durability import (
 )
 from pffbench.storage.page_cache import CacheProof, bring_about, leave_a_copy
 from pffbench.workloads.attributes import NO_ATTRIBUTES, Attributes
+from pffbench.workloads.footprint import watched_transfer
 from pffbench.workloads.read_proof import POISON, forget_data, note_blocks, watched_read
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.short_transfers import note_short, raise_with_reason, step_after_transfers
@@ -341,7 +342,7 @@ def write_pieces(
     with repetition.step("preparation"):
         calls = [piece.writer(arrays, repetition.collective) for piece in pieces]
     nbytes, operations = amount(pieces)
-    with repetition.clock.phase(phase, nbytes, operations):
+    with watched_transfer(repetition, phase), repetition.clock.phase(phase, nbytes, operations):
         try:
             returned = [call() for call in calls]
         except Exception as error:
@@ -416,7 +417,7 @@ def read_pieces(
             for piece, reader in zip(pieces, readers, strict=True)
         ]
     nbytes, operations = amount(pieces)
-    with repetition.clock.phase("read", nbytes, operations):
+    with watched_transfer(repetition, "read"), repetition.clock.phase("read", nbytes, operations):
         returned = [call() for call in calls]
     note_short(repetition, "read", arrays, pieces, zip(readers, returned, strict=True), wrote=False)
     return [what_was_read(r, piece.memory) for r, piece in zip(returned, pieces, strict=True)]
