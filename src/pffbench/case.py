@@ -41,8 +41,7 @@ P = TypeVar("P", bound="Parameters")
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of a backend's own options; each field's default is the library's default."""
 
-    #: Fields that were added to a backend: left out of names where they have their default, as
-    #: `Parameters.added`.
+    #: As in `Parameters`: fields that names of cases leave out where they have their default.
     added: ClassVar[frozenset[str]] = frozenset()
 
 
@@ -130,6 +129,11 @@ class Parameters(
     def workload(self) -> str:
         """Name of the workload."""
         return _tag_of(type(self))
+
+    @property
+    def shares_files(self) -> bool:
+        """Whether ranks have a file open together; else each opens its files alone."""
+        return self.layout != "file_per_process"
 
     @property
     def transfer_of_reads(self) -> Transfer:
@@ -246,26 +250,27 @@ def _group(work: Parameters) -> str:
     return f"{work.workload}.{work.layout}.{_digest(named)}"
 
 
-def _named(given: Parameters | Options) -> Parameters | Options | dict[str, Any]:
-    """Return the parameters, or options, that names are made from."""
-    unnamed = _as_before(given)
+def _named(told: Parameters | Options) -> Parameters | Options | dict[str, Any]:
+    """Return the parameters or options that names are made from."""
+    unnamed = _as_before(told)
     if not unnamed:
-        return given
-    plain: dict[str, Any] = msgspec.to_builtins(given, enc_hook=int)
+        return told
+    plain: dict[str, Any] = msgspec.to_builtins(told, enc_hook=int)
     return {name: value for name, value in plain.items() if name not in unnamed}
 
 
-def _as_before(given: Parameters | Options) -> frozenset[str]:
+def _as_before(told: Parameters | Options) -> frozenset[str]:
     """Return the fields that were added later and have their default."""
-    if not given.added:
-        return given.added
-    usual = _defaults(type(given))
-    return frozenset(n for n in given.added if getattr(given, n) == usual[n])
+    if not told.added:
+        return told.added
+    usual = _defaults(type(told))
+    return frozenset(n for n in told.added if getattr(told, n) == usual[n])
 
 
 @cache
 def _defaults(kind: type[Parameters | Options]) -> dict[str, Any]:
-    return {f.name: f.default for f in msgspec.structs.fields(kind) if f.name in kind.added}
+    fields = [field for field in msgspec.structs.fields(kind) if field.name in kind.added]
+    return {f.name: {} if f.default is msgspec.NODEFAULT else f.default for f in fields}
 
 
 #: Sizes become integers; keys are sorted, so that equal records are equal text.

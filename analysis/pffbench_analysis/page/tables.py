@@ -11,6 +11,7 @@ from pffbench.summary.columns import (
     Part,
     Unit,
     footprint_columns,
+    ignored_lines,
     ordered,
     part_of_raw,
     significant,
@@ -102,6 +103,8 @@ class Table:
         Storage of the arrays on disk, and what shards cost.
     legend : list of (str, str)
         Marks that occur, and their meaning.
+    ignored : list of str
+        Hints and stripes that were asked for and are not in force.
     """
 
     title: str
@@ -110,6 +113,7 @@ class Table:
     rows: list[Row]
     stored: list[str]
     legend: list[tuple[str, str]] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,7 @@ def table_of(
             for line in (*stored_lines(cases), *shard_lines(costs, cases[0].sample.group))
         ],
         [(letter, text) for letter, text in MARKS.values() if letter in letters],
+        [plain(line) for line in ignored_lines(cases, summary)],
     )
 
 
@@ -164,8 +169,8 @@ def _columns(cases: Sequence[CaseSummary]) -> list[NumberColumn]:
         if cases[0].sample.workload == "datasets":
             name = opening.partition("_")[0]
             found += [
-                NumberColumn(part, f"{name} ms/dataset", partial(_of, opening, _per_array)),
-                NumberColumn(part, f"{part} ms/dataset", partial(_of, part, _per_array)),
+                NumberColumn(part, f"{name} µs/dataset", partial(_of, opening, _per_array)),
+                NumberColumn(part, f"{part} µs/dataset", partial(_of, part, _per_array)),
             ]
         else:
             found.append(NumberColumn(part, "data only MiB/s", partial(_of, part, _rate)))
@@ -246,9 +251,9 @@ def _cpu(unit: Unit, found: PhaseSummary) -> Cell:
 
 def _per_array(found: PhaseSummary) -> Cell:
     s = found.seconds
-    factor = 1e3 * found.per_array / s.median if s.median else float("nan")
+    factor = 1e6 * found.per_array / s.median if s.median else float("nan")
     between = _between(s, lambda x: factor * x)
-    return Cell(significant(1e3 * found.per_array), between, mark_of(found.warnings))
+    return Cell(significant(1e6 * found.per_array), between, mark_of(found.warnings))
 
 
 def _ratio(found: PhaseSummary) -> Cell:

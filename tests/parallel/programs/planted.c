@@ -5,16 +5,19 @@
  * PLANT_RANK     the only rank that is touched; all when not set
  * PLANT_SIZE     calls that move fewer bytes are left alone
  * PLANT_AFTER    so many reads go well before
+ * PLANT_UNTIL    reads after so many go well again
  * PLANT_READ     "suppress": reads claim success and move nothing; "flip": one byte is changed
  * PLANT_FACTOR   calls take so many times as long
  * PLANT_FACTOR_OF  "write" (default): write and fsync; "read"; "all"
  * PLANT_SECONDS  calls take so many seconds longer
+ * PLANT_OPENS    a file that gets a line for each opening to read: the rank and the path
  * PLANT_WARM     before the first read of a file another process reads it from end to end
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,8 +111,10 @@ static void warm(int fd) {
 static int planted(const char *what) {
     static long before;
     const char *read = getenv("PLANT_READ"), *after = getenv("PLANT_AFTER");
+    const char *until = getenv("PLANT_UNTIL");
     if (!read || strcmp(read, what)) return 0;
-    return !after || ++before > atol(after);
+    ++before;
+    return (!after || before > atol(after)) && (!until || before <= atol(until));
 }
 
 /* How many bytes a read would have moved: no more than the file has from there on. */
@@ -182,6 +187,35 @@ WRITE(pwritev, total(parts, count), (int fd, const struct iovec *parts, int coun
 WRITE(pwritev64, total(parts, count), (int fd, const struct iovec *parts, int count, off64_t at), (fd, parts, count, at))
 WRITE(pwritev2, total(parts, count), (int fd, const struct iovec *parts, int count, off_t at, int flags), (fd, parts, count, at, flags))
 WRITE(pwritev64v2, total(parts, count), (int fd, const struct iovec *parts, int count, off64_t at, int flags), (fd, parts, count, at, flags))
+
+static void note_open(const char *path, int flags) {
+    const char *match = getenv("PLANT_MATCH"), *file = getenv("PLANT_OPENS");
+    const char *own = getenv("OMPI_COMM_WORLD_RANK");
+    char line[4200];
+    if (!own) own = getenv("PMI_RANK");
+    if (!file || !match || !strstr(path, match) || (flags & (O_ACCMODE | O_DIRECTORY))) return;
+    int length = snprintf(line, sizeof line, "%s %s\n", own ? own : "0", path);
+    int log = (int)syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (log >= 0 && syscall(SYS_write, log, line, length)) syscall(SYS_close, log);
+}
+
+#define OPEN(name, declared, called) \
+    int name declared { \
+        REAL(name); \
+        va_list more; \
+        va_start(more, flags); \
+        mode_t mode = va_arg(more, mode_t); \
+        va_end(more); \
+        int fd = real called; \
+        int error = errno; \
+        if (fd >= 0) note_open(path, flags); \
+        errno = error; \
+        return fd; \
+    }
+OPEN(open, (const char *path, int flags, ...), (path, flags, mode))
+OPEN(open64, (const char *path, int flags, ...), (path, flags, mode))
+OPEN(openat, (int at, const char *path, int flags, ...), (at, path, flags, mode))
+OPEN(openat64, (int at, const char *path, int flags, ...), (at, path, flags, mode))
 
 #define SYNC(name) \
     int name(int fd) { \

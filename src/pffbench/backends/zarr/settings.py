@@ -57,12 +57,23 @@ class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
         array.
     chunk_grid : {"regular", "rectilinear"}
         Kind of chunk grid. ``rectilinear``: the chunk of each rank is its part, also where the
-        parts are of unequal size (workloads ``hyperslab`` and ``codecs``, layout ``shared``, zarr-python 3.4 or newer).
+        parts are of unequal size (workloads ``hyperslab`` and ``codecs``, layout ``shared``,
+        zarr-python 3.4 or newer).
+    consolidated : bool
+        Whether the metadata of all arrays are in one place too (``zarr.consolidate_metadata``),
+        made when a new store is closed: one request then finds all arrays.
     """
 
     #: Fields that were added, left out of names where they have their default.
     added: ClassVar[frozenset[str]] = frozenset(
-        {"workers", "coalesce_gap", "coalesce_bytes", "subchunk_write_order", "chunk_grid"}
+        {
+            "workers",
+            "coalesce_gap",
+            "coalesce_bytes",
+            "subchunk_write_order",
+            "chunk_grid",
+            "consolidated",
+        }
     )
 
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
@@ -75,6 +86,7 @@ class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
         Literal["morton", "lexicographic", "colexicographic", "unordered"] | None
     ) = None
     chunk_grid: Literal["regular", "rectilinear"] = "regular"
+    consolidated: bool = False
 
 
 _PIPELINES = {

@@ -141,6 +141,9 @@ class DirectoryStore(Store):
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
         return self._later([(spec, self.open_array(spec)) for spec in specs])
 
+    def wrapped(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
+        return self._later(list(found))
+
     def _later(self, opened: Sequence[Opened]) -> LazyArrays:
         """Wrap the library's objects when the phase is over."""
         kind = self.array_type
@@ -292,6 +295,11 @@ class ZarrDirectory(Backend):
         if isinstance(options, FormatOptions):
             return refuse_chunks(options.format, options.shards, specs, cuts)
         return refuse_chunks(2, None, specs, cuts)
+
+    @classmethod
+    def stored_unit(cls, spec: ArraySpec, options: Options) -> Shape | None:
+        shards = options.shards if isinstance(options, FormatOptions) else None
+        return shards or super().stored_unit(spec, options)
 
     @property
     def inspection(self) -> ZarrInspection:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Buffer, Call, Store
+from pffbench.backends.base import Buffer, Call, Inquiry, Store
 from pffbench.backends.chunk_cache_model import Chunking
 from pffbench.backends.zarr.format import compressor
 from pffbench.backends.zarr.store import DirectoryArray, DirectoryStore, ZarrDirectory, made_by_root
@@ -155,6 +155,7 @@ class Zarr2Store(DirectoryStore):
     """
 
     array_type = Zarr2Array
+    lists = True
 
     def __init__(
         self, group: Any, threads: int, path: str, comm: MPI.Intracomm | None, **more: Any
@@ -189,6 +190,9 @@ class Zarr2Store(DirectoryStore):
             write_empty_chunks=self.empty_chunks,
             **told,
         )
+
+    def inquire(self) -> Inquiry:
+        return {name: (found, found.shape, found.dtype) for name, found in self._group.arrays()}
 
     def open_array(self, spec: ArraySpec) -> Any:
         if self.empty_chunks or not self.created:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Buffer, Call, Cuts, Store
+from pffbench.backends.base import Buffer, Call, Cuts, Inquiry, Store
 from pffbench.backends.chunk_cache_model import Chunking
 from pffbench.backends.inspection import places
 from pffbench.backends.zarr.format import chunking_of, compressor, encoding, places_in_parts
@@ -29,6 +30,7 @@ from pffbench.backends.zarr.store import (
     DirectoryArray,
     DirectoryStore,
     ZarrDirectory,
+    is_root,
     made_by_root,
 )
 from pffbench.case import Options, Parameters, Settings
@@ -153,6 +155,7 @@ class ZarrStore(DirectoryStore):
     """
 
     array_type = ZarrArray
+    lists = True
 
     def __init__(
         self,
@@ -186,8 +189,20 @@ class ZarrStore(DirectoryStore):
         array = self._group.create_array(spec.name, shape=spec.shape, **told)
         return in_order(array, self.options.subchunk_write_order)
 
+    def inquire(self) -> Inquiry:
+        return {name: (found, found.shape, found.dtype) for name, found in self._group.arrays()}
+
     def open_array(self, spec: ArraySpec) -> Any:
         return in_order(self._group[spec.name], self.options.subchunk_write_order)
+
+    def close(self) -> None:
+        """Let rank 0 consolidate the metadata of a new store; a directory holds no open file."""
+        if self.options.consolidated and self.created and is_root(self.comm):
+            import zarr
+
+            with warnings.catch_warnings():  # zarr-python says that format 3 lacks a rule for it
+                warnings.simplefilter("ignore")
+                zarr.consolidate_metadata(self._group.store)
 
 
 def _grid_of(spec: ArraySpec) -> Any:
@@ -239,6 +254,8 @@ class Zarr(ZarrDirectory):
         assert isinstance(options, ZarrOptions)
         if reason := refuse_settings(options, parameters, specs):
             return reason
+        if options.consolidated and any(spec.growth for spec in specs):
+            return "zarr.consolidated: the metadata of arrays that grow would be those from before"
         if options.chunk_grid == "rectilinear":
             return None  # no two ranks share a chunk
         return super().refuse(parameters, options, specs, cuts)
@@ -257,6 +274,13 @@ class Zarr(ZarrDirectory):
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(self._zarr.open_group(path, mode="r"), path, comm)
+
+    def open_counted(self, path: str) -> tuple[Store, Callable[[], int]]:
+        from pffbench.backends.zarr.requests import CountingStore
+
+        store = CountingStore(path)
+        group = self._zarr.open_group(store, mode="r")
+        return self._store(group, path, None), lambda: store.requests
 
     def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(self._zarr.open_group(path, mode="r+"), path, comm)
