@@ -5,8 +5,8 @@ Two lines at the head of such an experiment are read::
     # Source:   https://github.com/HDFGroup/hdf5/issues/5962
     # Expected: define of h5py-3.16 over h5py-3.15: 1.2 to 1.3
 
-The factor is a number, a range, or ``above 1`` where none was published. Of each environment the
-first case counts. The line that is printed is that of docs/known-truths.md: the ratio of the times,
+Two environments are compared, or two values of an option (``concurrency=10``). The factor is a
+number, a range, or ``above 1`` where none was published. The first case of each counts. The line that is printed is that of docs/known-truths.md: the ratio of the times,
 its interval, and whether it is *shown* (the interval lies above 1) and *published* (it holds a
 published factor).
 """
@@ -44,7 +44,7 @@ class Truth:
     phase : str
         The phase, or total, that takes longer.
     slower, faster : str
-        The environments.
+        The environments, or values of an option.
     low, high : float or None
         Factor that was published; None where there is none.
     """
@@ -72,7 +72,7 @@ class Truth:
         """Return the ratio of the two environments in a run."""
         times = {}
         for case in summarise(results).cases:
-            name = case.sample.environment
+            name = case.sample.environment or case.variant
             if name in (self.slower, self.faster) and not case.raw and not case.invalid:
                 times.setdefault(name, case.phases[self.phase].by_block)
         both = [times[self.slower], times[self.faster]]

@@ -40,7 +40,7 @@ _COMMANDS = {
     "report": "rebuild summary, tables and plots of results directories",
     "compare": "compare the same cases in two or more runs: faster, slower, or not decided",
     "bisect": "find the version of a package from which on a case takes longer",
-    "instructions": "count the instructions that a library takes for each dataset, in each environment",
+    "instructions": "count the instructions that a library function takes in each environment",
     "scaling": "show how rates grow with ranks or nodes, and predict those of larger jobs",
     "recommend": "recommend a format and settings, with certainty and a program that uses them",
     "import": "create a results directory from the output of IOR or h5bench",

@@ -42,8 +42,9 @@ def count(tmp_path):
         told = {"name": "x", "cases": [CASE], "environments": environments} | changes
         (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
         where = f"{tmp_path}:{os.environ['PATH']}" if path else "/nowhere"
-        return pffbench_cli("instructions", "x.yaml", "--scratch", tmp_path, "--function",
-                            *(arguments or ["H5Dcreate2"]), cwd=tmp_path, env={"PATH": where})  # fmt: skip
+        (function,) = arguments or ["H5Dcreate2"]
+        told = ["instructions", "x.yaml", "--scratch", tmp_path, "--function", function]
+        return pffbench_cli(*told, cwd=tmp_path, env={"PATH": where})
 
     return count
 
