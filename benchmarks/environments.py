@@ -25,7 +25,7 @@ from statistics import median, variance
 from pffbench.summary.summary import Summary, summarise
 
 HERE = Path(__file__).resolve().parent
-DATASETS = 1000
+DATASETS = 300
 CASE = {
     "workload": "datasets", "backend": "hdf5", "layout": "file_per_process", "datasets": DATASETS,
     "shape": [[256]], "settings": "defaults",
@@ -47,7 +47,7 @@ def experiment(
     return {
         "name": "environments",
         "max_repetitions": given.most,
-        "margin": 0.02,
+        "margin": 0.03,
         "roofline": False,
         "cases": [CASE],
         **more,
@@ -156,7 +156,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20, help="runs (default: 20)")
     parser.add_argument("--ranks", type=int, default=1, help="ranks (default: 1)")
     parser.add_argument("--most", type=int, default=40, help="most repetitions (default: 40)")
-    parser.add_argument("--often", type=int, default=5, help="in a job step (default: 5)")
+    parser.add_argument("--often", type=int, default=6, help="in a block (default: 6)")
     parser.add_argument("--percent", type=float, default=5.0, help="planted delay (default: 5)")
     parser.add_argument("--place", type=Path, default=Path("/dev/shm"), help="for the files")
     given = parser.parse_args()
