@@ -284,7 +284,7 @@ class _Blocks:
             ]
             for environment in self._environments
         }
-        taking_part = [environment for environment in self._environments if wanted[environment.name]]
+        taking_part = [each for each in self._environments if wanted[each.name]]
         begin = time.monotonic()
         results = self._steps.run(
             taking_part,
