@@ -131,7 +131,7 @@ def test_bad_input_is_one_sentence(changes, sentence, tmp_path):
 @pytest.mark.parametrize(
     ("calls", "seconds", "cpu", "said"),
     [
-        ({"write_calls": 30}, 2.0, 2.0, "counts: system calls in write (write_calls) 10 → 30"),
+        ({"write_calls": 30}, 2.0, 2.0, "in write (write_calls) 10 → 30; it is processor"),
         ({"write_calls": 10}, 2.0, 2.0, "it is processor time (processor seconds of a rank +1"),
         ({"write_calls": 10}, 0.1, -1.6, "it is processor time (processor seconds of a rank -0.8"),
         ({"write_calls": 10}, 2.0, 0.1, "mostly waiting (processor seconds of a rank +0.05, of +1"),

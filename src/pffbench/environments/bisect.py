@@ -24,7 +24,7 @@ from pffbench.experiment.load import load_experiment, to_plain
 from pffbench.phases import TOTALS
 from pffbench.summary.headline import Contender
 from pffbench.summary.rank_test import Ratio
-from pffbench.summary.summary import Summary, summarise
+from pffbench.summary.summary import CaseSummary, Summary, summarise
 
 _VERSION = r"[0-9]+(?:\.[0-9]+)*"
 _REQUIREMENT = re.compile(rf"(?P<package>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>{_VERSION})")
@@ -336,24 +336,30 @@ def _counted(
 
 
 def _reason(trial: TriedVersion, total: str) -> str:
-    """Return which counts changed with the time, or whether the processor time did."""
+    """Return which counts changed with the time, and whether the processor time did."""
     by_environment = {case.sample.environment: case for case in trial.summary.cases}
     slow = by_environment.pop(trial.version)
     (fast,) = by_environment.values()
+    told = _processor_time(fast, slow, total)
     changed = list(_changed_counts(fast.counts, slow.counts, total))
     if changed:
-        return f"changed counts: {'; '.join(changed)}"
+        return f"changed counts: {'; '.join(changed)}; {told}"
     if not any(counter in _LAYERS for _, counter in slow.counts):
-        return "system calls and their bytes were not counted here, so no layer is named"
+        return f"system calls and their bytes were not counted here, so no layer is named; {told}"
+    return f"no count of system calls or bytes changed; {told}"
+
+
+def _processor_time(fast: CaseSummary, slow: CaseSummary, total: str) -> str:
+    """Return how much of the change of a time is of processor time."""
     before, after = fast.phases[total], slow.phases[total]
     if before.cpu_seconds is None or after.cpu_seconds is None:
-        return "no count of system calls or bytes changed; processor time was not recorded"
+        return "processor time was not recorded"
     longer = after.seconds.median - before.seconds.median
     of_a_rank = (after.cpu_seconds - before.cpu_seconds) / slow.sample.ranks
     told = f"processor seconds of a rank {of_a_rank:+.3g}, of {longer:+.3g} in all"
-    if of_a_rank / longer >= _MOSTLY:  # both are negative in a faster version
-        return f"no count of system calls or bytes changed: it is processor time ({told})"
-    return f"no count of system calls or bytes changed, and it is mostly waiting ({told})"
+    # Both are negative in a faster version.
+    is_processor = bool(longer) and of_a_rank / longer >= _MOSTLY
+    return f"it is {'processor time' if is_processor else 'mostly waiting'} ({told})"
 
 
 def _changed_counts(

@@ -272,17 +272,12 @@ class _Blocks:
         if self._out_of_time():
             return False
         experiment = self._plan.experiment
-        once = {case.id: case for case in (replace(case, environment="") for case in active)}
-        plain = list(once.values())
-        if experiment.order != "listed":
-            plain = list(ordered_block(plain, block, experiment.seed))
+        plain = self._in_order(active, block)
         wanted = {
-            environment.name: [
-                there
-                for case in plain
-                if (there := replace(case, environment=environment.name)) in active
+            each.name: [
+                there for case in plain if (there := replace(case, environment=each.name)) in active
             ]
-            for environment in self._environments
+            for each in self._environments
         }
         taking_part = [each for each in self._environments if wanted[each.name]]
         begin = time.monotonic()
@@ -306,6 +301,14 @@ class _Blocks:
                 self._recorder.note_step(name, result.record)
             self._note_failures(cases, result, number)
         return not self._stop.asked
+
+    def _in_order(self, active: Sequence[Case], block: int) -> Sequence[Case]:
+        """Return each case once, in the order of a block, which all environments have."""
+        experiment = self._plan.experiment
+        once = {case.id: case for case in (replace(case, environment="") for case in active)}
+        if experiment.order == "listed":
+            return list(once.values())
+        return list(ordered_block(list(once.values()), block, experiment.seed))
 
     def _out_of_time(self) -> bool:
         left = self._deadline - time.monotonic()

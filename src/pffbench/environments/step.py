@@ -143,6 +143,7 @@ class _Ranks:
                 stderr=errors,
                 env=environment.process_environment,
                 start_new_session=True,
+                bufsize=0,
             )
         self._said = ""
         #: Repetition and case that they ask to run.
@@ -160,7 +161,7 @@ class _Ranks:
             if ended or (ready and not self._hear(os.read(output, 65536))):
                 return
             if time.monotonic() > until:
-                self.end()
+                self._kill()
                 self._said += f"\npffbench: its ranks did not start within {seconds:g} s\n"
                 return
 
@@ -182,28 +183,32 @@ class _Ranks:
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):
             self._process.stdin.write(b"\n")
-            self._process.stdin.flush()
         self.wait(keep_going)
 
     def leave(self) -> tuple[int, str]:
         """Give them no further turn; return the exit status and what explains it."""
-        with suppress(BrokenPipeError):
-            assert self._process.stdin is not None
-            self._process.stdin.close()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         self.asks = None
         self.wait(lambda: None)
         status = self._process.wait()
         errors = self._errors.read_text(encoding="utf-8", errors="replace")
         return status, f"{self._said}\n{errors}"
 
-    def end(self) -> None:
-        """End them at once."""
+    def _kill(self) -> None:
         if self._process.poll() is None:
             self._process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_GRACE)
             self._process.kill()
             self._process.wait()
+
+    def end(self) -> None:
+        """End them at once, if they have not ended."""
+        self._kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
 
 
 class JobSteps:
@@ -275,13 +280,15 @@ class JobSteps:
     ) -> dict[str, StepResult]:
         there: dict[str, _Ranks] = {}
         try:
-            for environment in environments:
+            # Who starts first differs from block to block: it may take the better core or memory.
+            for place in turn_order(len(environments), block):
                 if self._stop.asked:
                     break
+                environment = environments[place]
                 ranks = self._start(environment, experiments[environment.name])
                 there[environment.name] = ranks
                 ranks.wait(self._keep_going, START_SECONDS)
-            self._take_turns(list(there.values()), cases, block)
+            self._take_turns(list(there.values()), cases)
             return {
                 name: _result(self._directory / name / "run", *ranks.leave())
                 for name, ranks in there.items()
@@ -303,13 +310,13 @@ class JobSteps:
         ]  # fmt: skip
         return _Ranks(command, environment, work)
 
-    def _take_turns(self, there: Sequence[_Ranks], cases: Sequence[str], block: int) -> None:
+    def _take_turns(self, there: Sequence[_Ranks], cases: Sequence[str]) -> None:
         """Let the ranks run their repetitions; those of a case in turn, before the next one."""
         places = {case: place for place, case in enumerate(cases)}
         while waiting := [ranks.asks for ranks in there if ranks.asks is not None]:
             # One that lacks a case, or in which it failed, is ahead of the others.
             number, case = next_ = min(waiting, key=lambda asked: (asked[0], places[asked[1]]))
-            for place in turn_order(len(there), block + number + places[case]):
+            for place in turn_order(len(there), number + places[case]):
                 if self._stop.asked:
                     return
                 if there[place].asks == next_:
