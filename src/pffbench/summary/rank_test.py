@@ -261,9 +261,10 @@ def _interval(
     return low, high
 
 
-def smallest_p(*sizes: *Sizes) -> float:
+def smallest_p(*sizes: int) -> float:
     """Return the smallest two-sided p-value that two samples, or pairs, of these sizes can give."""
-    return min(1.0, 2 * _tail(0, sizes))
+    given: Any = sizes
+    return min(1.0, 2 * _tail(0, given))
 
 
 def _tail(u: int, sizes: Sizes) -> float:
