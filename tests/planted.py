@@ -31,7 +31,7 @@ def planted(match, **faults):
     match : str
         Part of the path of the files.
     faults
-        ``read``, ``size``, ``factor``, ``factor_of``, ``seconds``, ``rank``, ``opens``: see the
+        ``read``, ``size``, ``factor``, ``factor_of``, ``seconds``, ``rank``, ``readers``: see the
         library.
     """
     before = os.environ.get("LD_PRELOAD")
