@@ -90,7 +90,7 @@ def test_opens_reads_and_requests_are_those_of_the_strategy(tmp_path):
 def test_a_rank_without_the_data_makes_the_run_invalid(tmp_path, program):
     """Rank 1 has what was there before: not sent, or its own reads moved nothing."""
     how = {"program": (PROGRAMS / program,)} if program else {
-        "env": planted(tmp_path / "scratch", read="suppress", rank=1, size=40)
+        "env": planted("rank-000000.raw", read="suppress", rank=1)
     }  # fmt: skip
     case = {"backend": "hdf5", "strategy": DELIVERED, "attributes": 1} if program else {
         "backend": "posix", "strategy": "every_rank"
