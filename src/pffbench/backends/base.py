@@ -234,6 +234,12 @@ class Store(ABC):
         return {}
 
 
+class Lacking(str):
+    """Reason of `Backend.refuse`: it is possible, but not with what is installed."""
+
+    __slots__ = ()
+
+
 class Backend(ABC):
     """A format through one library.
 
@@ -252,8 +258,8 @@ class Backend(ABC):
     suffix: ClassVar[str]
     #: Import names of the libraries, for their versions and for `pffbench doctor`.
     libraries: ClassVar[tuple[str, ...]] = ()
-    #: Major version of those whose interfaces differ between series, and how to install it.
-    series: ClassVar[Mapping[str, int]] = {}
+    #: Major versions of those whose interfaces differ between series, and how to install one.
+    series: ClassVar[Mapping[str, tuple[int, ...]]] = {}
     remedy: ClassVar[str] = ""
     capabilities: ClassVar[Capabilities]
     options_type: ClassVar[type[Options]] = Options
@@ -309,6 +315,8 @@ class Backend(ABC):
         cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
         """Return why a case is impossible for reasons that capabilities cannot express, or None.
+
+        Where a library is missing or too old for it, the reason is a `Lacking`.
 
         Parameters
         ----------

@@ -67,6 +67,7 @@ class NetCdf4Store(Store):
         self._dataset = dataset
         self._path = path
         self._shared = comm is not None
+        self._first = comm is not None and comm.rank == 0
         self._options = options
         self._settings = settings
         self._cache = options.chunk_cache_settings
@@ -212,6 +213,14 @@ class NetCdf4Store(Store):
                 variable.set_auto_maskandscale(False)
             arrays[spec.name] = NetCdf4Array(variable, self._shared)
         return arrays
+
+    def transfer_facts(self) -> dict[str, str]:
+        """Return what is in force of the hints, if any were given."""
+        if not self._first:
+            return {}
+        from pffbench.backends.libhdf5 import file_facts
+
+        return file_facts(self._path, self._options)
 
     def flush(self) -> None:
         """Write everything out (``nc_sync``); with MPI this syncs the file too."""

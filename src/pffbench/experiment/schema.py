@@ -178,8 +178,9 @@ def _entry_schema(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
     for backend in backend_names():
         kind = backend_class(backend).options_type
         options = msgspec.json.schema(kind, schema_hook=_schema_of)
-        fields = next(iter(options["$defs"].values()))
-        swept = {k: _swept(v) for k, v in fields["properties"].items()}
+        fields, *inner = options["$defs"].values()
+        definitions |= {one["title"]: _swept_inside(one) for one in inner}
+        swept = {k: _swept(_swept_inside(v)) for k, v in fields["properties"].items()}
         definitions[f"{backend}-options"] = {**fields, "properties": _explained(kind, swept)}
         properties[backend] = {
             "$ref": f"#/$defs/{backend}-options",
@@ -215,6 +216,16 @@ def _swept(schema: dict[str, Any]) -> dict[str, Any]:
     default = {"default": schema["default"]} if "default" in schema else {}
     one = {key: value for key, value in schema.items() if key != "default"}
     return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}], **default}
+
+
+def _swept_inside(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an option that is a mapping, such as hints, with its values swept."""
+    found = dict(schema)
+    if "properties" in schema:
+        found["properties"] = {key: _swept(one) for key, one in schema["properties"].items()}
+    if isinstance(schema.get("additionalProperties"), dict):
+        found["additionalProperties"] = _swept(schema["additionalProperties"])
+    return found
 
 
 def _schema_of(kind: type) -> dict[str, Any]:

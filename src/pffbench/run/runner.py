@@ -333,6 +333,7 @@ class Runner:
             stage=self.spec.stage,
             room=self._room_of(case),
             reads=reads,
+            warmup=block < self.spec.plan.experiment.warmup,
             peak=peak,
         )
 

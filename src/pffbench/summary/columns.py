@@ -69,6 +69,11 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
     if any(case.variant for case in cases):
         found.append(Column("variant", "case", lambda case: case.variant))
     found.append(Column("n", "case", lambda case: str(case.repetitions)))
+    found += [
+        Column(heading, part, partial(_counted, phase, counter, 1))
+        for heading, part, phase, counter in _MOVERS
+        if any(0 < case.counts.get((phase, counter), 0) < case.sample.ranks for case in cases)
+    ]
     if any(compression_ratio(case) for case in cases):
         found.append(Column("ratio", "write", _compressed))
     if cases[0].sample.workload == "versions":
@@ -94,6 +99,7 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
                 for phase in _STARTING
             ]
         found += _columns_of_total(part, total, unit_of(cases, total))
+        found += footprint_columns(cases, part)
     if any("update" in case.phases for case in cases):
         grown = partial(_counted, "update", "grown_bytes", _MIB)
         found.append(Column("grew MiB", "update", grown))
@@ -113,6 +119,11 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
 
 
 _ACCESSES: tuple[Literal["read", "write"], ...] = ("write", "read")
+#: The ranks that move data by calls of their own, shown where not all of them do.
+_MOVERS: tuple[tuple[str, Part, str, str], ...] = (
+    ("writers", "write", "write", "writing_ranks"),
+    ("readers", "read", "read", "reading_ranks"),
+)
 _PARTS: tuple[Part, ...] = ("write", "update", "read")
 
 
@@ -167,6 +178,44 @@ def _columns_of_total(part: Part, total: str, unit: Unit) -> list[Column]:
     return [Column(heading, part, partial(_told, told, total)) for heading, told in tell.items()]
 
 
+def _mostly_threaded(cases: Sequence[CaseSummary]) -> bool:
+    """Return whether most formats of a comparison have threads of their own, as those of Zarr.
+
+    Then the files, memory and threads that a way takes tell as much of it as its time.
+    """
+    formats = [case for case in cases if not case.raw]
+    return 2 * sum(1 for case in formats if _THREADS in case.counts) > len(formats)
+
+
+_THREADS = ("write", "threads")
+
+
+def footprint_columns(cases: Sequence[CaseSummary], part: Part) -> list[Column]:
+    """Return the columns of what writing, or reading, takes in addition to time."""
+    if part == "update" or not _mostly_threaded(cases):
+        return []
+    found = [
+        Column("threads", part, partial(_of_a_rank, part, "threads", 1)),
+        Column("+MiB", part, partial(_of_a_rank, part, "memory_added", _MIB)),
+    ]
+    if part == "write":
+        found += [
+            Column("files", part, lambda case: _whole(case.disk_files)),
+            Column("inodes", part, lambda case: _whole(case.disk_inodes)),
+        ]
+    return found
+
+
+def _of_a_rank(phase: str, counter: str, unit: float, case: CaseSummary) -> str:
+    """Return a counter of a phase, the mean over ranks, in a unit."""
+    amount = case.counts.get((phase, counter))
+    return "" if amount is None else significant(amount / case.sample.ranks / unit)
+
+
+def _whole(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
 def _counted(phase: str, counter: str, unit: float, case: CaseSummary) -> str:
     """Return a counter of a phase, over all ranks together, in a unit."""
     amount = case.counts.get((phase, counter))
@@ -212,6 +261,16 @@ def stored_lines(cases: Sequence[CaseSummary]) -> list[str]:
     return [f"{text}, {size}" for text, size in found.items()]
 
 
+def ignored_lines(cases: Sequence[CaseSummary], summary: Summary) -> list[str]:
+    """Return the hints and stripes that were asked for and are not in force."""
+    found = ((case, summary.entry(case).get("transfer_facts") or {}) for case in ordered(cases))
+    return [
+        f"not in force: {ignored}; {case.sample.backend} {case.sample.transfer} {case.variant}"
+        for case, facts in found
+        if (ignored := facts.get("not_in_force"))
+    ]
+
+
 def invalid_lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Return the cases excluded from the comparison, with reasons."""
     return [
@@ -229,10 +288,11 @@ def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
     apart = comparisons_apart(summary.record).get(s.group, "")
     of = f"{s.arrays} array{'s' if s.arrays != 1 else ''}"
     printed = ", reads printed within their time" if p.get("read_sink") == "print" else ""
+    memory = ", one buffer reused" if p.get("buffer") == "reuse" else ""
     amount = f"{Size(cases[0].nbytes)} in {of} of {p['dtype']} ({p['source']})"
     return (
         f"{s.workload}{apart}, layout {s.layout}: {amount}, {s.ranks} ranks, "
-        f"cache {p['cache']}, written until {p['durability']}{printed}"
+        f"cache {p['cache']}, written until {p['durability']}{printed}{memory}"
     )
 
 

@@ -180,6 +180,7 @@ def make_spec(
     block: Shape,
     origin: Shape | None = None,
     logical_shape: Shape | None = None,
+    parts: tuple[int | Shape, ...] | None = None,
 ) -> ArraySpec:
     """Make an array's specification from the parameters that all workloads share."""
     codec = parameters.codec
@@ -202,6 +203,7 @@ def make_spec(
         compressor=parameters.compressor or "lz4",
         shuffle=shuffle,
         fill="none" if parameters.settings == "matched" else "library",
+        parts=parts,
     )
 
 

@@ -80,6 +80,10 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
         writer of its group of ranks, which moves each rank's part by a call of its own. ``box``: to
         writers that have equal slabs of the array. ``chunk_owner``: to writers that have whole
         chunks, or shards, of it.
+    buffer : {"block", "reuse"}
+        Memory of a rank's transfers. ``block``: each has its own, as in a program that holds its
+        block. ``reuse``: all go through one buffer, which stays in the processor's cache, as in
+        IOR; the data are then read once more, off the timer, to be verified.
     """
 
     shape: ArrayShape | None = None
@@ -94,9 +98,14 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     read_shape: ArrayShape | None = None
     writers: Literal["all"] | Writers = "all"
     rearrange: Rearrange = "none"
+    buffer: Literal["block", "reuse"] = "block"
 
-    added: ClassVar[frozenset[str]] = frozenset({"writers", "rearrange"})
-    ways: ClassVar[frozenset[str]] = Parameters.ways | added
+    added: ClassVar[frozenset[str]] = frozenset({"writers", "rearrange", "buffer"})
+    ways: ClassVar[frozenset[str]] = Parameters.ways | {"writers", "rearrange"}
+
+
+#: Data that can be any window of one long array.
+_SHAPELESS = ("uniform", "integers", "constant")
 
 
 class Hyperslab(Workload):
@@ -160,6 +169,7 @@ class Hyperslab(Workload):
             block=(*(1 for _ in steps), *block),
             origin=(*(0 for _ in steps), *part.start),
             logical_shape=(*steps, *global_shape(p, ranks)),
+            parts=None if owner is not None else (*(1 for _ in steps), *self._lengths(p, ranks)),
         )
 
     def writes(self, parameters: HyperslabParameters, ranks: int, rank: int) -> list[Access]:
@@ -253,6 +263,8 @@ class Hyperslab(Workload):
         )
 
     def refuse(self, parameters: HyperslabParameters, backend: type[Backend]) -> str | None:
+        if parameters.buffer == "reuse" and not backend.capabilities.caller_buffer:
+            return f"buffer: reuse has no meaning in {backend.name}, which reads into new arrays"
         if parameters.rearrange == "box" and backend.file_per == "chunk":
             return (
                 f"rearrange: box cuts chunks between writers, which loses data with backend "
@@ -296,6 +308,8 @@ class Hyperslab(Workload):
             return None if p.writers == "all" else f"not all ranks are writers; {more}"
         if p.layout != "shared":
             return f"rearrange: {p.rearrange} needs layout: shared"
+        if p.buffer == "reuse":
+            return "with rearrange a rank exchanges its whole block; buffer: reuse is not possible"
         if p.cache == "shifted" or self.reads_elsewhere(p):
             what = "cache: shifted" if p.cache == "shifted" else "another read decomposition"
             return f"with rearrange each rank reads the part that it wrote; {what} is not possible"
@@ -312,6 +326,10 @@ class Hyperslab(Workload):
         return too_large_chunks(p, (*((p.steps,) if p.steps else ()), *part))
 
     def _check_reading(self, p: HyperslabParameters, ranks: int) -> str | None:
+        if p.buffer == "reuse" and p.source not in _SHAPELESS:
+            return f"buffer: reuse takes source {', '.join(_SHAPELESS)}, not {p.source}"
+        if p.buffer == "reuse" and self.reads_elsewhere(p):
+            return "buffer: reuse reads what the rank wrote; it allows no other read decomposition"
         if not self.reads_elsewhere(p):
             return None
         if p.layout != "shared":

@@ -28,12 +28,12 @@ from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import CountAmplification
 from pffbench.workloads.short_transfers import step_after_transfers
 from pffbench.workloads.transfers import Access, Transfer, transfers_of
+from pffbench.workloads.verification import verify_pieces
 from pffbench.workloads.write_read import (
     finish_writing,
     read_pieces,
     read_repeatedly,
     run_stages,
-    verify_pieces,
     write_pieces,
 )
 from pffbench.workloads.writers import WriterRanks, parts_of_writers
@@ -200,7 +200,7 @@ class _Through:
             with repetition.step("verification"):
                 if repetition.backend.capabilities.keeps_data:
                     held = [piece.memory for piece in group.outside]
-                    verify_pieces(repetition, group.outside, held)
+                    verify_pieces(repetition, arrays, group.outside, held)
         with clock.phase("close_read"):
             store.close()
         repetition.open_stores.remove(store)

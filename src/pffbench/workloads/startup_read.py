@@ -21,7 +21,7 @@ from pffbench.workloads.read_proof import POISON
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.short_transfers import note_short, step_after_transfers
 from pffbench.workloads.transfers import Access, Transfer, amount
-from pffbench.workloads.write_read import verify_pieces
+from pffbench.workloads.verification import verify_pieces
 
 #: What a program knows of an array once it has asked: name, shape, type.
 Description = tuple[str, tuple[int, ...], str]
@@ -97,7 +97,7 @@ def _read(
     with repetition.step("metadata"):
         text = msgspec.msgpack.encode((described, values), enc_hook=int) if way.reads else b""
     memory = _memory(repetition, way, sum(access.nbytes for access in accesses), text)
-    pieces = repetition.pieces(accesses, memory)
+    pieces = repetition.pieces(accesses, memory, author=0)
     got = _move(repetition, arrays, pieces if way.reads else [])
     if way.delivers:
         received = 0 if way.reads else memory.nbytes
@@ -108,7 +108,7 @@ def _read(
     with step_after_transfers(repetition, "verification"):
         _compare(repetition, attributes, specs, text, received=not way.reads)
         if repetition.backend.capabilities.keeps_data:
-            verify_pieces(repetition, pieces, got)
+            verify_pieces(repetition, arrays, pieces, got)
     with clock.phase("close_read", operations=int(way.reads)):
         if store is not None:
             store.close()

@@ -5,6 +5,7 @@
  * PLANT_RANK     the only rank that is touched; all when not set
  * PLANT_SIZE     calls that move fewer bytes are left alone
  * PLANT_AFTER    so many reads go well before
+ * PLANT_UNTIL    reads after so many go well again
  * PLANT_READ     "suppress": reads claim success and move nothing; "flip": one byte is changed
  * PLANT_FACTOR   calls take so many times as long
  * PLANT_FACTOR_OF  "write" (default): write and fsync; "read"; "all"
@@ -122,8 +123,10 @@ static void warm(int fd) {
 static int planted(const char *what) {
     static long before;
     const char *read = getenv("PLANT_READ"), *after = getenv("PLANT_AFTER");
+    const char *until = getenv("PLANT_UNTIL");
     if (!read || strcmp(read, what)) return 0;
-    return !after || ++before > atol(after);
+    ++before;
+    return (!after || before > atol(after)) && (!until || before <= atol(until));
 }
 
 /* How many bytes a read would have moved: no more than the file has from there on. */

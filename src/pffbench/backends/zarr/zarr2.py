@@ -59,7 +59,7 @@ class Zarr2(ZarrDirectory):
     name = "zarr2"
     summary = "Zarr directory store through zarr-python 2 (no MPI inside)"
     libraries = ("zarr", "numcodecs")
-    series: ClassVar[Mapping[str, int]] = {"zarr": 2}
+    series: ClassVar[Mapping[str, tuple[int, ...]]] = {"zarr": (2,)}
     remedy = "setup/bootstrap --zarr2 makes an environment with it, see docs/install.md"
     capabilities = replace(
         ZarrDirectory.capabilities, byte_orders=frozenset({"native", "big"}), changes=False
