@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from pathlib import Path
-from statistics import median
 from typing import Any, Literal
 
 import msgspec
@@ -16,7 +15,7 @@ from msgspec.structs import replace
 
 from pffbench.parallel.clock import RESOLUTION
 from pffbench.phases import MOVING, TOTALS
-from pffbench.record.counters import read_counts
+from pffbench.record.counters import Medians, median_counts
 from pffbench.record.run_json import RunRecord, readable
 from pffbench.record.samples import Sample, is_torn, read_samples, whole
 from pffbench.summary.dependence import variance_inflation
@@ -444,9 +443,6 @@ def gaps_of(path: Path, cut: Set[tuple[str, int]]) -> tuple[str, ...]:
     return tuple(found)
 
 
-#: Case → phase and counter → median over the repetitions that count, of all ranks together.
-Medians = Mapping[str, Mapping[tuple[str, str], float]]
-
 #: Headings of a table, with their counters: the pages or chunks that contain the reads, the bytes
 #: passed by read(2) and related calls, and the bytes fetched from a device meanwhile.
 AMPLIFICATIONS = {
@@ -454,32 +450,6 @@ AMPLIFICATIONS = {
     "×called": "read_bytes",
     "×device": "device_read_bytes",
 }
-
-
-def median_counts(directory: str | Path) -> Medians:
-    """Return the counters of a run's repetitions; empty if nothing was counted.
-
-    Of a counter that only warm-ups have (``memory_added``) these are taken.
-
-    Raises
-    ------
-    ValueError
-        `counters.csv` is not a table of counts.
-    """
-    totals: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
-    warmups: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for row in read_counts(directory):
-        if row.warmup:
-            warmups[row.case, row.phase, row.counter].append(row.total)
-        else:
-            totals[row.case][row.phase, row.counter].append(row.total)
-    for (case, *what), values in warmups.items():
-        if case in totals:
-            totals[case].setdefault((what[0], what[1]), values)
-    return {
-        case: {what: median(values) for what, values in counted.items()}
-        for case, counted in totals.items()
-    }
 
 
 def amplification(
