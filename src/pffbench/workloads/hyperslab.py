@@ -226,6 +226,11 @@ class Hyperslab(Workload):
     def refuse(self, parameters: HyperslabParameters, backend: type[Backend]) -> str | None:
         if parameters.buffer == "reuse" and not backend.capabilities.caller_buffer:
             return f"buffer: reuse has no meaning in {backend.name}, which reads into new arrays"
+        if parameters.buffer == "reuse" and backend.capabilities.maps_files:
+            return (
+                f"buffer: reuse needs reads that the kernel counts, and {backend.name} reads "
+                "through a memory map"
+            )
         return None
 
     def check(self, parameters: HyperslabParameters, ranks: int) -> str | None:
