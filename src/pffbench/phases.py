@@ -21,16 +21,16 @@ class Phase(NamedTuple):
         Its name in the results.
     part : {"write", "update", "read"} or None
         The total that it belongs to.
-    does : {"files", "arrays", "data", "device"}
-        Its work: opens or closes files or removes them, defines or opens arrays, moves data, or
-        waits until data are on the device.
+    does : {"files", "arrays", "data", "ranks", "device"}
+        Its work: opens or closes files or removes them, defines or opens arrays, moves data to or
+        from files, moves data between ranks, or waits until data are on the device.
     meaning : str
         What is timed; the reference of the documentation has it.
     """
 
     name: str
     part: Part | None
-    does: Literal["files", "arrays", "data", "device"]
+    does: Literal["files", "arrays", "data", "ranks", "device"]
     meaning: str
 
 
@@ -43,6 +43,10 @@ PHASES = (
     Phase(
         "set_attributes", "write", "arrays",
         "workload `datasets` with `attributes`: setting them, one call each",
+    ),
+    Phase(
+        "exchange", "write", "ranks",
+        "with `rearrange`: sending each rank's data to the writer ranks",
     ),
     Phase("write", "write", "data", "moving the array data into the library"),
     Phase("commit", "write", "files", "workload `versions`: making what is staged a version"),
@@ -72,6 +76,10 @@ PHASES = (
         "workload `datasets` with `attributes`: reading them, one call each",
     ),
     Phase("read", "read", "data", "moving the data into memory"),
+    Phase(
+        "exchange_read", "read", "ranks",
+        "with `rearrange`: sending the data read by writer ranks to the ranks that need them",
+    ),
     Phase("close_read", "read", "files", "closing the store after reading"),
     # Ends a repetition: one without it was cut short.
     Phase("remove", None, "files", "deleting the files"),

@@ -75,6 +75,8 @@ REFUSED = {
     "slices": ({"backend": "hdf5", "hdf5": {"api": "high_level"}}, "high_level reads into new arr"),
     "shapes": ({"backend": "posix", "source": "smooth"}, "takes source uniform, integers, const"),
     "elsewhere": ({"backend": "posix", "read_ranks": 1}, "allows no other read decomposition"),
+    "writers": ({"backend": "mpiio", "rearrange": "gather", "writers": {"count": 1}},
+                "no data that could be exchanged"),
     "no word": ({"backend": "posix", "buffer": "hot"}, "buffer: .*'hot'.*block, reuse"),
 }  # fmt: skip
 

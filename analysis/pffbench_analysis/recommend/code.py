@@ -111,6 +111,8 @@ def _refuse(parameters: Parameters, options: Options) -> None:
     """Refuse cases that the libraries have no plain code for."""
     if parameters.workload not in _WORKLOADS:
         raise NoCodeError(f"there are no lines for the workload {parameters.workload}")
+    if workload(parameters.workload).exchanges(parameters):
+        raise NoCodeError("there are no lines for data that go through writer ranks")
     if parameters.layout == "own" and parameters.transfer == "collective":
         raise NoCodeError(
             "collective writing of arrays that belong to one rank each needs calls with empty "

@@ -22,7 +22,7 @@ from pffbench.backends.array_spec import ArraySpec, ByteOrder, Capabilities
 from pffbench.backends.inspection import Inspection, StoredAs, Touched
 from pffbench.case import Options, Parameters, Settings
 from pffbench.data.base import Source
-from pffbench.parallel.decomposition import Box
+from pffbench.parallel.decomposition import Box, Shape
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -311,6 +311,14 @@ class Backend(ABC):
     def padding(cls, spec: ArraySpec, options: Options) -> float:
         """Return the ratio of stored to array bytes where the library's own chunks are larger."""
         return 1.0
+
+    @classmethod
+    def stored_unit(cls, spec: ArraySpec, options: Options) -> Shape | None:
+        """Return the shape of what an array is stored in: a chunk, or a shard; None if not known.
+
+        One rank at a time may write to it where libraries rewrite it as a whole.
+        """
+        return spec.chunks if isinstance(spec.chunks, tuple) else None
 
     @classmethod
     def copies(cls, options: Options) -> int:

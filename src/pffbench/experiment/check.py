@@ -240,6 +240,8 @@ class _Checker:
             return reason
         if self._no_mpi is not None and (by_mpi_io or any(map(built_for_mpi, kind.libraries))):
             return f"backend {p.backend} needs MPI, and this process has none ({self._no_mpi})"
+        if self._no_mpi is not None and workload(p.workload).exchanges(p):
+            return f"rearrange needs MPI, and this process has none ({self._no_mpi})"
         return None
 
 

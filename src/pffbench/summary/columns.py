@@ -101,9 +101,11 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
         grown = partial(_counted, "update", "grown_bytes", _MIB)
         found.append(Column("grew MiB", "update", grown))
     found += [
-        Column(heading, "read", partial(_amplified, counter))
+        Column(heading, part, partial(_amplified, part, counter))
+        for part in _ACCESSES
         for heading, counter in AMPLIFICATIONS.items()
-        if any(amplification(case, "touched_bytes") is not None for case in cases)
+        if part == "read" or heading == "×touched"
+        if any(amplification(case, "touched_bytes", part) is not None for case in cases)
     ]
     if any("repack" in case.phases for case in cases):
         unit = unit_of(cases, "repack")
@@ -118,6 +120,7 @@ _MOVERS: tuple[tuple[str, Part, str, str], ...] = (
     ("writers", "write", "write", "writing_ranks"),
     ("readers", "read", "read", "reading_ranks"),
 )
+_ACCESSES: tuple[Literal["read", "write"], ...] = ("write", "read")
 _PARTS: tuple[Part, ...] = ("write", "update", "read")
 #: The phases that create, or open, the arrays of a part, and set or read their attributes.
 _OPENING: dict[Part, tuple[str, str]] = {
@@ -201,8 +204,8 @@ def _decodes(case: CaseSummary) -> str:
     return f"{counted:.0f}" + ("" if counted == expected else f", not {expected:.0f}")
 
 
-def _amplified(counter: str, case: CaseSummary) -> str:
-    times = amplification(case, counter)
+def _amplified(part: Literal["read", "write"], counter: str, case: CaseSummary) -> str:
+    times = amplification(case, counter, part)
     return "" if times is None else f"{times:.3g}"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -468,18 +468,13 @@ def median_counts(directory: str | Path) -> Medians:
     }
 
 
-def amplification(case: CaseSummary, counter: str) -> float | None:
-    """Return a counter of reading over the requested bytes; None if it was not counted.
-
-    Parameters
-    ----------
-    case : CaseSummary
-        The case.
-    counter : str
-        Such as ``touched_bytes``.
-    """
-    counted = case.counts.get(("read", counter))
-    return None if counted is None or not case.read_bytes else counted / case.read_bytes
+def amplification(
+    case: CaseSummary, counter: str, part: Literal["read", "write"] = "read"
+) -> float | None:
+    """Return a counter, such as ``touched_bytes``, over the requested bytes; None: not counted."""
+    counted = case.counts.get((part, counter))
+    requested = case.read_bytes if part == "read" else case.nbytes
+    return None if counted is None or not requested else counted / requested
 
 
 def compression_ratio(case: CaseSummary, *, padded: bool = False) -> float | None:

@@ -16,6 +16,7 @@ from pffbench.parallel.decomposition import Shape
 from pffbench.workloads.transfers import Access
 
 if TYPE_CHECKING:
+    from pffbench.parallel.topology import Topology
     from pffbench.workloads.repetition import Repetition
 
 #: The level of a codec when an experiment names none: each library's own default, except that
@@ -79,6 +80,24 @@ class Workload(ABC):
     def reads_elsewhere(self, parameters: Any) -> bool:
         """Whether ranks read other boxes than they wrote, by another decomposition."""
         return False
+
+    def exchanges(self, parameters: Any) -> bool:
+        """Whether ranks send array data to each other, which needs MPI."""
+        return False
+
+    def beyond_nodes(self, parameters: Any, topology: Topology, memory: int) -> str | None:
+        """Return why the nodes of a job are too few or too small for a case, or None.
+
+        Parameters
+        ----------
+        parameters
+            Those of a case that `exchanges`.
+        topology : Topology
+            The nodes.
+        memory : int
+            Bytes that each rank may take.
+        """
+        return None
 
     def makes_another(self, parameters: Any) -> bool:
         """Whether a second store is made from the written one, so that both take space."""

@@ -37,7 +37,7 @@ from pffbench.workloads.transfers import (
     amount,
     turns,
 )
-from pffbench.workloads.verification import verify_pieces
+from pffbench.workloads.verification import verify_pieces, verify_reused
 
 ReadSink = Literal["buffer", "print"]
 #: Destination of printed text, which is discarded.
@@ -173,13 +173,18 @@ def write_read_cycle(
         return write_store(repetition, rounds, attributes=attributes)
 
     def read() -> None:
-        for number in range(repetition.reads):
-            if number:
-                forget_data(repetition)
-            read_store(repetition, rounds, sink, attributes=attributes)
-        repetition.observed.reads = repetition.reads
+        read_store(repetition, rounds, sink, attributes=attributes)
 
-    run_stages(repetition, write, read)
+    run_stages(repetition, write, partial(read_repeatedly, repetition, read))
+
+
+def read_repeatedly(repetition: Repetition, read: Callable[[], None]) -> None:
+    """Read the store as often as the repetition asks, each time into memory without its data."""
+    for number in range(repetition.reads):
+        if number:
+            forget_data(repetition)
+        read()
+    repetition.observed.reads = repetition.reads
 
 
 def run_stages(
@@ -384,21 +389,27 @@ def read_store(
                     returned = open_wanted()
                 arrays = store.opened(wanted, returned)
                 attributes.read(repetition, arrays, wanted)
-            results.append(_read_pieces(repetition, arrays, pieces, sink))
+            results.append(read_pieces(repetition, arrays, pieces, sink))
             if turn.last:
                 look(arrays, one.accesses)
         with step_after_transfers(repetition, "verification"):
             if repetition.backend.capabilities.keeps_data:
                 for pieces, got in zip(placed, results, strict=True):
-                    verify_pieces(repetition, arrays, pieces, got)
+                    if repetition.reuses_buffer:
+                        verify_reused(repetition, arrays, pieces, got)
+                    else:
+                        verify_pieces(repetition, pieces, got)
         del results
     with clock.phase("close_read"):
         store.close()
     repetition.open_stores.remove(store)
 
 
-def _read_pieces(
-    repetition: Repetition, arrays: Mapping[str, Array], pieces: Sequence[Transfer], sink: Sink
+def read_pieces(
+    repetition: Repetition,
+    arrays: Mapping[str, Array],
+    pieces: Sequence[Transfer],
+    sink: Sink = into_memory,
 ) -> list[Buffer]:
     """Read transfers from arrays of an open store and return the data."""
     with repetition.step("preparation"):

@@ -292,6 +292,11 @@ class ZarrDirectory(Backend):
             return refuse_chunks(options.format, options.shards, specs, cuts)
         return refuse_chunks(2, None, specs, cuts)
 
+    @classmethod
+    def stored_unit(cls, spec: ArraySpec, options: Options) -> Shape | None:
+        shards = options.shards if isinstance(options, FormatOptions) else None
+        return shards or super().stored_unit(spec, options)
+
     @property
     def inspection(self) -> ZarrInspection:
         return ZarrInspection()
