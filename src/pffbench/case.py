@@ -131,6 +131,11 @@ class Parameters(
         return _tag_of(type(self))
 
     @property
+    def shares_files(self) -> bool:
+        """Whether ranks have a file open together; else each opens its files alone."""
+        return self.layout != "file_per_process"
+
+    @property
     def transfer_of_reads(self) -> Transfer:
         """How ranks read in a file that they share; some workloads let it differ from writing."""
         reading: Transfer | None = getattr(self, "read_transfer", None)

@@ -42,7 +42,7 @@ PHASES = (
     Phase("define", "write", "arrays", "making the arrays in it, with their metadata"),
     Phase(
         "set_attributes", "write", "arrays",
-        "workload `datasets` with `attributes`: setting them, one call each",
+        "workloads `datasets` and `startup` with `attributes`: setting them, one call each",
     ),
     Phase(
         "exchange", "write", "ranks",
@@ -72,13 +72,21 @@ PHASES = (
     Phase("open", "read", "files", "opening the store to read"),
     Phase("open_array", "read", "arrays", "opening its arrays"),
     Phase(
+        "inquire", "read", "arrays",
+        "workload `startup`: finding the names, shapes and types of all arrays",
+    ),
+    Phase(
         "get_attributes", "read", "arrays",
-        "workload `datasets` with `attributes`: reading them, one call each",
+        "workloads `datasets` and `startup` with `attributes`: reading them, one call each",
     ),
     Phase("read", "read", "data", "moving the data into memory"),
     Phase(
         "exchange_read", "read", "ranks",
         "with `rearrange`: sending the data read by writer ranks to the ranks that need them",
+    ),
+    Phase(
+        "distribute", "read", "ranks",
+        "workload `startup`: passing on what rank 0, or one rank a node, has read",
     ),
     Phase("close_read", "read", "files", "closing the store after reading"),
     # Ends a repetition: one without it was cut short.
@@ -101,6 +109,8 @@ TOTALS = {
 }
 #: Phases in which data move: these have rates and a roofline.
 MOVING = (*(phase.name for phase in PHASES if phase.does == "data"), *TOTALS)
+#: Phases after which data are in the memory of ranks that need them, each byte of a rank once.
+ARRIVING = ("read", "distribute")
 #: Phases that wait for devices.
 WAITING = tuple(phase.name for phase in PHASES if phase.does == "device")
 #: All phases, in their order.

@@ -8,7 +8,7 @@ nothing is lost and nothing takes effect.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 # Patterns are compiled where they are first used: all ranks import this, and most need none.
@@ -105,10 +105,9 @@ def without_digests(text: str) -> str:
 
 
 def value_text(value: object) -> str:
-    """Return the value of a parameter as text: of a shape ``621×4991``, of keys ``count:2``."""
-    if isinstance(value, dict):
-        told = {key: each for key, each in value.items() if each is not None}
-        return ",".join(f"{key}:{value_text(each)}" for key, each in sorted(told.items()))
+    """Return the value of a parameter as text; of a shape such as ``621×4991×2600``."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{k}: {v}' for k, v in sorted(value.items()) if v is not None)}}}"
     return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 

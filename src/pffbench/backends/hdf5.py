@@ -11,7 +11,7 @@ import msgspec
 
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec, Capabilities
-from pffbench.backends.base import Array, Buffer, Call, Cuts, Store, StoredAs
+from pffbench.backends.base import Array, Buffer, Call, Cuts, Inquiry, Store, StoredAs
 from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE, ChunkCacheSettings, Chunking
 from pffbench.backends.hdf5_files import (
     Hdf5FileInspection,
@@ -252,6 +252,8 @@ def _refuse_api(
 class Hdf5Store(Store):
     """An HDF5 file, shared by ranks or open on one rank."""
 
+    lists = True
+
     def __init__(
         self,
         h5py: Any,
@@ -287,6 +289,13 @@ class Hdf5Store(Store):
 
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
         self._arrays = {spec.name: self._array(self._file[spec.name]) for spec in specs}
+        return self._arrays
+
+    def inquire(self) -> Inquiry:
+        return {name: (found, found.shape, found.dtype) for name, found in self._file.items()}
+
+    def wrapped(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
+        self._arrays = {spec.name: self._array(dataset) for spec, dataset in found}
         return self._arrays
 
     def _array(self, dataset: Any) -> Array:

@@ -95,7 +95,7 @@ def refuse_filters(
     must_compress : bool
         Whether writing fails where a filter of a plug-in gives up, in a file of one rank too.
     """
-    shared = parameters.layout != "file_per_process"
+    shared = parameters.shares_files
     for spec in specs:
         elements = math.prod(spec.chunks) if isinstance(spec.chunks, tuple) else None
         if spec.codec == "szip" and elements is not None and elements < SZIP_BLOCK:
@@ -161,7 +161,7 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 def refuse_chunks(parameters: Parameters, specs: Sequence[ArraySpec]) -> str | None:
     """Return which of HDF5's rules for chunks and filters a case breaks, or None."""
-    shared = parameters.layout != "file_per_process"
+    shared = parameters.shares_files
     for spec in specs:
         compressed = spec.codec not in ("none", "library")
         if compressed and shared and parameters.transfer == "independent":

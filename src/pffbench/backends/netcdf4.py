@@ -138,7 +138,7 @@ class NetCdf4(Hdf5Format):
                 "netCDF variables with unlimited dimensions are always chunked; take other chunks "
                 "than contiguous, or what does not grow and netcdf4.dimensions: fixed"
             )
-        if parameters.layout != "file_per_process" and parameters.transfer == "independent":
+        if parameters.shares_files and parameters.transfer == "independent":
             if options.unlimited or growing:
                 what = f"netcdf4.dimensions: {options.dimensions}" if options.unlimited else "this"
                 return (
@@ -156,8 +156,7 @@ class NetCdf4(Hdf5Format):
         if reason := filters.refuse_filters(parameters, specs, must_compress=True):
             return reason
         compressed = any(spec.codec not in ("none", "library") for spec in specs)
-        shared = parameters.layout != "file_per_process"
-        if compressed and shared and parameters.transfer_of_reads == "independent":
+        if compressed and parameters.shares_files and parameters.transfer_of_reads == "independent":
             return (
                 "netCDF reads compressed data of a file that ranks share in collective calls only; "
                 "read_transfer must be collective too"

@@ -12,7 +12,7 @@ import msgspec
 
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Buffer, Call, LazyArrays, Store, Touched
+from pffbench.backends.base import Array, Buffer, Call, Inquiry, LazyArrays, Store, Touched
 from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE, ChunkCacheSettings, Chunking
 from pffbench.backends.hints import facts_alone
 from pffbench.backends.inspection import touched_chunks
@@ -54,6 +54,8 @@ class _Definition(msgspec.Struct, frozen=True):
 
 class NetCdf4Store(Store):
     """A netCDF-4 file, shared by ranks or open on one rank."""
+
+    lists = True
 
     def __init__(
         self,
@@ -196,6 +198,13 @@ class NetCdf4Store(Store):
         if not self._matches_cache or not isinstance(spec.chunks, tuple):
             return False
         return prod(spec.chunks) * spec.itemsize > MATCHED_CHUNK_CACHE.nbytes
+
+    def inquire(self) -> Inquiry:
+        variables = self._dataset.variables.items()
+        return {name: (found, found.shape, found.dtype) for name, found in variables}
+
+    def wrapped(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
+        return self._arrays(found)
 
     def _arrays(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
         """Wrap the library's variables in `NetCdf4Array`."""

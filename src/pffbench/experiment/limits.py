@@ -50,7 +50,7 @@ class Allowance(msgspec.Struct, frozen=True):
 
 def open_files(case: Case, plan: Plan) -> int:
     """Return how many files a rank may have open at a time, an upper estimate."""
-    at_once = getattr(case.options, "concurrency", None)
+    at_once = getattr(case.options, "concurrency", None) or getattr(case.options, "workers", None)
     file_per = backend_class(case.parameters.backend).file_per
     if file_per == "chunk":
         at_once = at_once or _CONCURRENCY

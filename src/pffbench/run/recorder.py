@@ -24,7 +24,7 @@ from pffbench.experiment.plan import Plan
 from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Clock, Floor
 from pffbench.parallel.topology import Topology
-from pffbench.phases import READ_PHASES, TOTALS
+from pffbench.phases import ARRIVING, READ_PHASES, TOTALS
 from pffbench.provenance.binding import job_clock
 from pffbench.record.counters import append_counts
 from pffbench.record.gather import GatheredRepetition
@@ -282,6 +282,7 @@ class Recorder:
             idle_seconds=float(np.median(r.cpu[i]) - r.cpu[i].min()),
             device_bytes=_whole(r.device_bytes) if reads else None,
             resident_after=r.resident_after if reads else None,
+            disk_inodes=r.disk.inodes if closed and r.disk is not None else None,
         )
 
     def _job_seconds(self, r: GatheredRepetition, i: int) -> float:
@@ -347,7 +348,7 @@ class Recorder:
         """Return the reasons why the repetition is invalid."""
         found = [*r.mismatches, *clock_trouble(r)]
         reasons = [f"{r.case.id} repetition {r.number}: {m}" for m in found]
-        reads = [i for i, phase in enumerate(r.phases) if phase.partition("_")[0] == "read"]
+        reads = [i for i, phase in enumerate(r.phases) if phase.partition("_")[0] in ARRIVING]
         read = int(r.nbytes[reads].sum()) * r.reads
         keeps_data = self.run_record.cases[r.case.id]["verified"]
         if keeps_data and r.verified_bytes != read:

@@ -34,6 +34,7 @@ from pffbench.summary.csv_columns import CSV_COLUMNS
 from pffbench.summary.legend import legend_lines
 from pffbench.summary.levers import lever_lines
 from pffbench.summary.phases import PhaseSummary
+from pffbench.summary.shards import shard_costs, shard_lines
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.text import escape_markdown, markdown_table, one_line
 
@@ -64,7 +65,8 @@ def _markdown(summary: Summary) -> Iterable[str]:
     )
     texts = [*verdict_lines(summary), *cautions(summary), *lever_lines(summary)]
     yield from (f"- {escape_markdown(text)}" for text in texts)
-    for cases in summary.groups.values():
+    costs = shard_costs(summary)
+    for group, cases in summary.groups.items():
         yield from ("", f"## {escape_markdown(title(cases, summary))}", "")
         columns = columns_of(cases)
         yield from markdown_table(
@@ -73,7 +75,12 @@ def _markdown(summary: Summary) -> Iterable[str]:
             [c.heading for c in columns if c.is_text],
         )
         yield ""
-        lines = (*stored_lines(cases), *ignored_lines(cases, summary), *invalid_lines(cases))
+        lines = (
+            *stored_lines(cases),
+            *shard_lines(costs, group),
+            *ignored_lines(cases, summary),
+            *invalid_lines(cases),
+        )
         yield from (f"- {escape_markdown(text)}" for text in lines)
         yield from ("", "Every phase, median seconds (95 % interval):", "")
         yield from _phase_table(ordered(cases))
@@ -112,12 +119,15 @@ def _with_interval(found: PhaseSummary | None) -> str:
 
 def print_summary(summary: Summary, console: Console) -> None:
     """Print the tables, storage layouts, warnings, and last the verdict."""
-    for cases in summary.groups.values():
+    costs = shard_costs(summary)
+    for group, cases in summary.groups.items():
         console.print(Text(one_line(title(cases, summary))), style="bold")
         for table in _tables(cases, console):
             console.print(table)
         for text in stored_lines(cases):
             console.print(_indented(text), style="dim")
+        for text in shard_lines(costs, group):
+            console.print(_indented(text))
         for text in ignored_lines(cases, summary):
             console.print(_indented(text), style="yellow")
         for text in invalid_lines(cases):

@@ -73,6 +73,8 @@ class CaseSummary(msgspec.Struct, frozen=True):
         Reason for its exclusion: it failed, or read wrong data; usually empty.
     repetitions : int
         Repetitions that count.
+    disk_inodes : int or None
+        Number of files and directories.
     """
 
     sample: Sample
@@ -90,6 +92,7 @@ class CaseSummary(msgspec.Struct, frozen=True):
     run: str = ""
     invalid: str = ""
     repetitions: int = 0
+    disk_inodes: int | None = None
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -410,6 +413,7 @@ def _case(
         read_bytes=reads[0].bytes if reads else 0,
         invalid=reason_out(entry),
         repetitions=len({row.repetition for row in rows if not row.warmup}),
+        disk_inodes=None if closed is None else closed.disk_inodes,
     )
 
 
@@ -453,15 +457,23 @@ AMPLIFICATIONS = {
 def median_counts(directory: str | Path) -> Medians:
     """Return the counters of a run's repetitions; empty if nothing was counted.
 
+    Of a counter that only warm-ups have (``memory_added``) these are taken.
+
     Raises
     ------
     ValueError
         `counters.csv` is not a table of counts.
     """
     totals: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+    warmups: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for row in read_counts(directory):
-        if not row.warmup:
+        if row.warmup:
+            warmups[row.case, row.phase, row.counter].append(row.total)
+        else:
             totals[row.case][row.phase, row.counter].append(row.total)
+    for (case, *what), values in warmups.items():
+        if case in totals:
+            totals[case].setdefault((what[0], what[1]), values)
     return {
         case: {what: median(values) for what, values in counted.items()}
         for case, counted in totals.items()

@@ -123,6 +123,10 @@ class Workload(ABC):
         """Return the bytes of the longest call of any rank."""
         return max((access.nbytes for access in self.writes(parameters, ranks, 0)), default=0)
 
+    def held(self, parameters: Any, ranks: int) -> int:
+        """Return the bytes that a rank holds at a time at least, however little memory it has."""
+        return self.largest_write(parameters, ranks)
+
     def check(self, parameters: Any, ranks: int) -> str | None:
         """Return why the parameters contradict each other, or None."""
         return None
@@ -176,6 +180,7 @@ def make_spec(
     block: Shape,
     origin: Shape | None = None,
     logical_shape: Shape | None = None,
+    parts: tuple[int | Shape, ...] | None = None,
 ) -> ArraySpec:
     """Make an array's specification from the parameters that all workloads share."""
     codec = parameters.codec
@@ -198,6 +203,7 @@ def make_spec(
         compressor=parameters.compressor or "lz4",
         shuffle=shuffle,
         fill="none" if parameters.settings == "matched" else "library",
+        parts=parts,
     )
 
 

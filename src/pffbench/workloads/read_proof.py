@@ -53,15 +53,17 @@ def watched_read(repetition: Repetition, files: Set[str]) -> Iterator[None]:
     """
     forget_data(repetition)
     meter = Meter(io=True)
+    repetition.observed.own_bytes = 0.0
     before = meter.begin()
     try:
         yield
         counted = meter.since(before)
     finally:
         meter.close()
-    kernel, device = repetition.observed.verifying_bytes
-    repetition.observed.kernel_bytes = counted[_KERNEL] - kernel
-    repetition.observed.device_bytes = counted[_DEVICE] - device
+    observed = repetition.observed
+    kernel, device = observed.verifying_bytes
+    observed.kernel_bytes = counted[_KERNEL] - kernel - observed.own_bytes
+    observed.device_bytes = counted[_DEVICE] - device
     if repetition.case.parameters.cache == "dropped":
         repetition.clock.tell("residency")
         repetition.observed.resident_after = resident_bytes(repetition.team, files)

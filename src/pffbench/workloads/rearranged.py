@@ -200,7 +200,7 @@ class _Through:
             with repetition.step("verification"):
                 if repetition.backend.capabilities.keeps_data:
                     held = [piece.memory for piece in group.outside]
-                    verify_pieces(repetition, group.outside, held)
+                    verify_pieces(repetition, arrays, group.outside, held)
         with clock.phase("close_read"):
             store.close()
         repetition.open_stores.remove(store)

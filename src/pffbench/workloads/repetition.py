@@ -84,6 +84,8 @@ class Observed(msgspec.Struct):
     device_bytes: float = math.nan
     #: The same of reads that verify data off the timer, to be left out of these.
     verifying_bytes: tuple[float, float] = (0.0, 0.0)
+    #: Of `kernel_bytes`, those of the kernel's own files that pffbench read meanwhile.
+    own_bytes: float = 0.0
     #: With a dropped cache: bytes in the page cache after reading, over all nodes.
     resident_after: int | None = None
 
@@ -130,6 +132,8 @@ class Repetition(msgspec.Struct, frozen=True):
         Watches the peak memory of the repetition.
     reads : int
         Number of times that the data are read.
+    warmup : bool
+        Whether its times do not count.
     blocks : Counter of int
         Number of memory blocks that data were moved through, by size.
     label : str
@@ -157,6 +161,7 @@ class Repetition(msgspec.Struct, frozen=True):
     room: TransferBuffer = msgspec.field(default_factory=TransferBuffer)
     peak: PeakMemory = msgspec.field(default_factory=PeakMemory)
     reads: int = 1
+    warmup: bool = False
     blocks: Counter[int] = msgspec.field(default_factory=Counter)
     label: str = ""
     observed: Observed = msgspec.field(default_factory=Observed)

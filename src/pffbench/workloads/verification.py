@@ -13,32 +13,30 @@ from pffbench.workloads.transfers import Transfer
 
 
 def verify_pieces(
-    repetition: Repetition, pieces: Sequence[Transfer], results: Sequence[Buffer]
-) -> None:
-    """Compare data read with the source, every byte; note what differs."""
-    for piece, got in zip(pieces, results, strict=True):
-        _verify(repetition, piece, got)
-        repetition.observed.verified_bytes += piece.memory.nbytes
-
-
-def verify_reused(
     repetition: Repetition,
     arrays: Mapping[str, Array],
     pieces: Sequence[Transfer],
     results: Sequence[Buffer],
 ) -> None:
-    """Compare what went through a buffer that all transfers share, which holds the last only.
+    """Compare what the transfers of a batch read with what it should be, every byte.
 
-    That one is compared as it was read on the timer; then all are read once more, each is
-    compared, and the bytes of these reads do not count as those of the reads that were timed.
+    A buffer that all transfers share holds the last of them only. That one is compared as it was
+    read on the timer; then all are read once more, each is compared, and the bytes of these reads
+    do not count as those of the reads that were timed.
     """
+    if not repetition.reuses_buffer:
+        for piece, got in zip(pieces, results, strict=True):
+            _verify(repetition, piece, got)
+            repetition.observed.verified_bytes += piece.memory.nbytes
+        return
     last = [both for both in zip(pieces, results, strict=True) if both[0].memory.size][-1:]
     for piece, got in last:
         _verify(repetition, piece, got)
     with reads_apart(repetition):
         for piece in pieces:
             piece.memory.fill(POISON)
-            verify_pieces(repetition, [piece], [_read_again(repetition, arrays, piece)])
+            _verify(repetition, piece, _read_again(repetition, arrays, piece))
+            repetition.observed.verified_bytes += piece.memory.nbytes
 
 
 def _read_again(repetition: Repetition, arrays: Mapping[str, Array], piece: Transfer) -> Buffer:

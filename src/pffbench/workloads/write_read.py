@@ -24,6 +24,7 @@ from pffbench.storage.durability import (
 )
 from pffbench.storage.page_cache import CacheProof, bring_about, leave_a_copy
 from pffbench.workloads.attributes import NO_ATTRIBUTES, Attributes
+from pffbench.workloads.footprint import watched_transfer
 from pffbench.workloads.read_proof import POISON, forget_data, note_blocks, watched_read
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.short_transfers import note_short, raise_with_reason, step_after_transfers
@@ -37,7 +38,7 @@ from pffbench.workloads.transfers import (
     amount,
     turns,
 )
-from pffbench.workloads.verification import verify_pieces, verify_reused
+from pffbench.workloads.verification import verify_pieces
 
 ReadSink = Literal["buffer", "print"]
 #: Destination of printed text, which is discarded.
@@ -341,7 +342,7 @@ def write_pieces(
     with repetition.step("preparation"):
         calls = [piece.writer(arrays, repetition.collective) for piece in pieces]
     nbytes, operations = amount(pieces)
-    with repetition.clock.phase(phase, nbytes, operations):
+    with watched_transfer(repetition, phase), repetition.clock.phase(phase, nbytes, operations):
         try:
             returned = [call() for call in calls]
         except Exception as error:
@@ -395,10 +396,7 @@ def read_store(
         with step_after_transfers(repetition, "verification"):
             if repetition.backend.capabilities.keeps_data:
                 for pieces, got in zip(placed, results, strict=True):
-                    if repetition.reuses_buffer:
-                        verify_reused(repetition, arrays, pieces, got)
-                    else:
-                        verify_pieces(repetition, pieces, got)
+                    verify_pieces(repetition, arrays, pieces, got)
         del results
     with clock.phase("close_read"):
         store.close()
@@ -419,7 +417,7 @@ def read_pieces(
             for piece, reader in zip(pieces, readers, strict=True)
         ]
     nbytes, operations = amount(pieces)
-    with repetition.clock.phase("read", nbytes, operations):
+    with watched_transfer(repetition, "read"), repetition.clock.phase("read", nbytes, operations):
         returned = [call() for call in calls]
     note_short(repetition, "read", arrays, pieces, zip(readers, returned, strict=True), wrote=False)
     return [what_was_read(r, piece.memory) for r, piece in zip(returned, pieces, strict=True)]
