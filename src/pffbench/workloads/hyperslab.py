@@ -270,6 +270,13 @@ class Hyperslab(Workload):
                 f"rearrange: box cuts chunks between writers, which loses data with backend "
                 f"{backend.name}; possible: gather, chunk_owner"
             )
+        if parameters.buffer == "reuse" and not backend.capabilities.caller_buffer:
+            return f"buffer: reuse has no meaning in {backend.name}, which reads into new arrays"
+        if parameters.buffer == "reuse" and backend.capabilities.maps_files:
+            return (
+                f"buffer: reuse needs reads that the kernel counts, and {backend.name} reads "
+                "through a memory map"
+            )
         return None
 
     def run(self, repetition: Repetition) -> None:
@@ -328,6 +335,8 @@ class Hyperslab(Workload):
     def _check_reading(self, p: HyperslabParameters, ranks: int) -> str | None:
         if p.buffer == "reuse" and p.source not in _SHAPELESS:
             return f"buffer: reuse takes source {', '.join(_SHAPELESS)}, not {p.source}"
+        if p.buffer == "reuse" and self.exchanges(p):
+            return "buffer: reuse keeps no data that could be exchanged; leave out rearrange"
         if p.buffer == "reuse" and self.reads_elsewhere(p):
             return "buffer: reuse reads what the rank wrote; it allows no other read decomposition"
         if not self.reads_elsewhere(p):
