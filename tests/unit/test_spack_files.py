@@ -84,6 +84,22 @@ EXTRAS = {
 }
 
 
+# --- the recipe of pffbench
+
+
+def test_what_only_the_variant_analysis_brings_is_imported_by_no_run():
+    recipe = ast.parse((REPO / "packages" / "py_pffbench" / "package.py").read_text())
+    only = {
+        re.match("py-([a-z0-9]+)", call.args[0].value)[1]
+        for call in ast.walk(recipe)
+        if isinstance(call, ast.Call)
+        and any(word.arg == "when" and word.value.value == "+analysis" for word in call.keywords)
+    }
+    assert only == {"jinja2", "pandas", "scipy"}
+    code = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    assert not re.findall(rf"^\s*(?:import|from) (?:{'|'.join(only)})\b", code, re.MULTILINE)
+
+
 # --- the environment
 
 
