@@ -25,7 +25,7 @@ class PyPffbench(PythonPackage):
 
     version("main", branch="main")
 
-    variant("analysis", default=True, description="pandas, SciPy and Jinja2, to report and compare")
+    variant("analysis", default=True, description="pandas, SciPy and Jinja2, to compare")
     variant("completion", default=False, description="Completion of commands in shells")
     variant("data", default=False, description="Real climate data as input")
     variant("filters", default=False, description="Blosc, Zstandard and LZ4 in HDF5 and netCDF-4")
