@@ -244,7 +244,8 @@ def test_remedies_are_those_of_the_installation(kind):
         ("debian", "hdf5plugin", "apt install python3-hdf5plugin", "no package"),
         ("spack", "icechunk", "PFFBENCH_ENV=private setup/bootstrap`", "spack add"),
         ("spack", "versioned_hdf5", "setup/bootstrap --study versioned-hdf5`", "spack add"),
-        ("spack", "tensorstore", "spack add py-tensorstore", "no recipe"),
+        ("spack", "tensorstore", "spack change py-pffbench+tensorstore", "no recipe"),
+        ("spack", "pandas", "spack change py-pffbench+analysis", "py-pandas"),
         ("own", "versioned_hdf5", "`setup/bootstrap --study versioned-hdf5`", "make env"),
     ],
 )

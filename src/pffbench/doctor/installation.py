@@ -30,6 +30,11 @@ _LACKING: dict[Kind, frozenset[str]] = {
 }
 #: Libraries that only `setup/bootstrap --study` installs, since no lock file holds them.
 _BUILT_FOR_STUDIES = frozenset({"versioned-hdf5"})
+#: Variants of the recipe of pffbench that bring libraries, with what else belongs to them.
+_VARIANTS = {
+    "hdf5plugin": "filters", "pandas": "analysis", "tensorstore": "tensorstore",
+    "vl-convert-python": "page",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,9 @@ class Installation:
             return f"`setup/bootstrap --study {_and(names)}`"
         if not _LACKING.get(self.kind, frozenset()).isdisjoint(names):
             return self._from_elsewhere(names)
+        if self.kind == "spack" and _VARIANTS.keys() >= set(names):
+            variants = "".join(f"+{_VARIANTS[name]}" for name in names)
+            return f"`spack change py-pffbench{variants}`, then `spack install`"
         return {
             "own": f"`make env` in the checkout, or `setup/run pip install {_and(names)}`",
             "spack": f"`spack add {_and('py-' + n for n in lower)}`, then `spack install`",
