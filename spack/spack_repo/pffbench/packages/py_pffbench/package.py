@@ -25,7 +25,7 @@ class PyPffbench(PythonPackage):
 
     version("main", branch="main")
 
-    variant("analysis", default=True, description="pandas, SciPy and Jinja2, to compare")
+    variant("analysis", default=True, description="pandas and Jinja2, to report and compare")
     variant("completion", default=False, description="Completion of commands in shells")
     variant("data", default=False, description="Real climate data as input")
     variant("filters", default=False, description="Blosc, Zstandard and LZ4 in HDF5 and netCDF-4")
@@ -52,7 +52,6 @@ class PyPffbench(PythonPackage):
         depends_on("py-zarr@3.1:3")
         depends_on("py-jinja2@3.1:", when="+analysis")
         depends_on("py-pandas@2.2:", when="+analysis")
-        depends_on("py-scipy@1.11:", when="+analysis")
         depends_on("py-vl-convert-python@1.7:", when="+page")
         depends_on("py-shtab@1.7:", when="+completion")
         depends_on("py-iris-sample-data@2.5:", when="+data")
