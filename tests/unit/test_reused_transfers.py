@@ -71,9 +71,12 @@ def test_a_transfer_longer_than_a_call_is_cut():
 
 REFUSED = {
     "new arrays": ({"backend": "netcdf4"}, "buffer: reuse has no meaning in netcdf4"),
+    "maps": ({"backend": "memmap"}, "reads that the kernel counts, and memmap reads through"),
     "slices": ({"backend": "hdf5", "hdf5": {"api": "high_level"}}, "high_level reads into new arr"),
     "shapes": ({"backend": "posix", "source": "smooth"}, "takes source uniform, integers, const"),
     "elsewhere": ({"backend": "posix", "read_ranks": 1}, "allows no other read decomposition"),
+    "writers": ({"backend": "mpiio", "rearrange": "gather", "writers": {"count": 1}},
+                "no data that could be exchanged"),
     "no word": ({"backend": "posix", "buffer": "hot"}, "buffer: .*'hot'.*block, reuse"),
 }  # fmt: skip
 

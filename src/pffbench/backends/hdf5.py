@@ -22,7 +22,7 @@ from pffbench.backends.hdf5_files import (
     superblock_version,
     touched,
 )
-from pffbench.backends.hints import info_of, refuse_hints
+from pffbench.backends.hints import facts_alone, info_of, refuse_hints
 from pffbench.backends.inspection import Touched
 from pffbench.backends.raw.layout import Copy
 from pffbench.backends.raw.posix import PosixArray
@@ -339,7 +339,7 @@ class Hdf5Store(Store):
     def transfer_facts(self) -> dict[str, str]:
         """Return the mode of the last transfer and why it was not collective."""
         if self._rank is None:
-            return {}
+            return facts_alone(self._options)
         from pffbench.backends.libhdf5 import actual_io_mode, file_facts, no_collective_cause
 
         facts = file_facts(self._path, self._options) if self._rank == 0 else {}

@@ -180,6 +180,14 @@ def facts_of(file: MPI.File, path: str, options: Hinted) -> dict[str, str]:
     return facts
 
 
+def facts_alone(options: Hinted) -> dict[str, str]:
+    """Return that hints are not in force where a single writer opens the file without MPI-IO."""
+    asked = asked_hints(options)
+    if not asked:
+        return {}
+    return {"not_in_force": f"{_listed(asked, ' ')} (one writer opens the file without MPI-IO)"}
+
+
 def beside_count(facts: Mapping[str, str], hints: Hints, writers: int) -> dict[str, str]:
     """Return facts of a collective case, where ranks that write were counted, with what this shows.
 

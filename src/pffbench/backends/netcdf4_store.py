@@ -14,6 +14,7 @@ from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call, Inquiry, LazyArrays, Store, Touched
 from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE, ChunkCacheSettings, Chunking
+from pffbench.backends.hints import facts_alone
 from pffbench.backends.inspection import touched_chunks
 from pffbench.case import Settings
 from pffbench.parallel.decomposition import Box
@@ -216,6 +217,8 @@ class NetCdf4Store(Store):
 
     def transfer_facts(self) -> dict[str, str]:
         """Return what is in force of the hints, if any were given."""
+        if not self._shared:
+            return facts_alone(self._options)
         if not self._first:
             return {}
         from pffbench.backends.libhdf5 import file_facts

@@ -172,7 +172,9 @@ def _entry_schema(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a case entry of one workload, sweeps and backend options included."""
     parameters = workload(name).parameters_type
     made = msgspec.json.schema(parameters, schema_hook=_schema_of)
-    own = next(iter(made["$defs"].values()))["properties"]
+    record, *inner = made["$defs"].values()
+    definitions |= {one["title"]: one for one in inner}
+    own = record["properties"]
     own["backend"] = {"enum": list(backend_names())}
     properties = _explained(parameters, {key: _swept(value) for key, value in own.items()})
     for backend in backend_names():

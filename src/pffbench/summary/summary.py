@@ -190,7 +190,7 @@ def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | P
             _Bounds(
                 record,
                 {name: seconds[name] for name in names},
-                ALPHA / len(design.looks),
+                design,
                 [answer for answer in headline if answer.key.group == group],
             ),
         )
@@ -290,12 +290,12 @@ class _Bounds:
         self,
         record: RunRecord,
         seconds: Mapping[str, Seconds],
-        level: float,
+        design: Design,
         headline: Sequence[Answer],
     ) -> None:
         self._answers = {(answer.key, answer.total): answer for answer in headline}
         self._seconds = seconds
-        self._level = level
+        self._design = design
         self._copy_rate = record.floor.get("memory_copy_bytes_per_second", 0.0)
         self._keys = {
             name: comparison_key(record.cases[name])
@@ -325,7 +325,8 @@ class _Bounds:
         mine, other = (self._seconds[case][phase] for case in (name, best))
         n = len(mine.keys() & other.keys()) or min(len(mine), len(other))
         inflation = self.inflation(phase, n, shared_cancels=True)
-        return ratio_of_times(mine, other, self._level, inflation)
+        level = ALPHA / len(self._design.looks)
+        return ratio_of_times(mine, other, level, inflation, paired=self._design.paired)
 
     def limit(self, name: str, phase: str, nbytes: int) -> float | None:
         """Return the seconds of the raw transfer: not less than copying the bytes in memory."""
@@ -362,7 +363,8 @@ class _Bounds:
                 for name, own in self._keys.items()
                 if own == key and self._seconds[name].get(phase)
             }
-            self._best[key, phase] = fastest_of(ways) if len(ways) > 1 else None
+            paired = self._design.paired
+            self._best[key, phase] = fastest_of(ways, paired=paired) if len(ways) > 1 else None
         return self._best[key, phase]
 
     @cached_property

@@ -263,12 +263,17 @@ class Hyperslab(Workload):
         )
 
     def refuse(self, parameters: HyperslabParameters, backend: type[Backend]) -> str | None:
-        if parameters.buffer == "reuse" and not backend.capabilities.caller_buffer:
-            return f"buffer: reuse has no meaning in {backend.name}, which reads into new arrays"
         if parameters.rearrange == "box" and backend.file_per == "chunk":
             return (
                 f"rearrange: box cuts chunks between writers, which loses data with backend "
                 f"{backend.name}; possible: gather, chunk_owner"
+            )
+        if parameters.buffer == "reuse" and not backend.capabilities.caller_buffer:
+            return f"buffer: reuse has no meaning in {backend.name}, which reads into new arrays"
+        if parameters.buffer == "reuse" and backend.capabilities.maps_files:
+            return (
+                f"buffer: reuse needs reads that the kernel counts, and {backend.name} reads "
+                "through a memory map"
             )
         return None
 
@@ -308,8 +313,6 @@ class Hyperslab(Workload):
             return None if p.writers == "all" else f"not all ranks are writers; {more}"
         if p.layout != "shared":
             return f"rearrange: {p.rearrange} needs layout: shared"
-        if p.buffer == "reuse":
-            return "with rearrange a rank exchanges its whole block; buffer: reuse is not possible"
         if p.cache == "shifted" or self.reads_elsewhere(p):
             what = "cache: shifted" if p.cache == "shifted" else "another read decomposition"
             return f"with rearrange each rank reads the part that it wrote; {what} is not possible"
@@ -328,6 +331,8 @@ class Hyperslab(Workload):
     def _check_reading(self, p: HyperslabParameters, ranks: int) -> str | None:
         if p.buffer == "reuse" and p.source not in _SHAPELESS:
             return f"buffer: reuse takes source {', '.join(_SHAPELESS)}, not {p.source}"
+        if p.buffer == "reuse" and self.exchanges(p):
+            return "buffer: reuse keeps no data that could be exchanged; leave out rearrange"
         if p.buffer == "reuse" and self.reads_elsewhere(p):
             return "buffer: reuse reads what the rank wrote; it allows no other read decomposition"
         if not self.reads_elsewhere(p):
