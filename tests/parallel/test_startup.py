@@ -44,21 +44,23 @@ def test_opens_reads_and_requests_are_those_of_the_strategy(tmp_path):
     log = tmp_path / "readers.txt"
     consolidated = {"consolidated": [False, True]}
     done = run_experiment(
-        tmp_path, 3, program=TWO_NODES, env=planted(tmp_path / "scratch", readers=log),
+        tmp_path, 3, program=TWO_NODES, env=planted("/0000-", readers=log),
         counters=True,
         cases=[
-            SMALL | {"backend": ["hdf5", "netcdf4"], "attributes": 2, "chunks": "contiguous",
+            SMALL | {"backend": ["hdf5", "posix"], "chunks": "contiguous",
                      "strategy": ["every_rank", *DELIVERED]},
+            SMALL | {"backend": "netcdf4", "attributes": 2, "chunks": "contiguous",
+                     "strategy": ["every_rank", "node_leader_bcast"]},
             SMALL | {"backend": ["hdf5", "netcdf4"], "attributes": 2, "strategy": "collective",
-                     "transfer": ["independent", "collective"]},
-            SMALL | {"backend": "zarr", "attributes": 2, "strategy": ["every_rank", *DELIVERED],
-                     "zarr": consolidated},
-            SMALL | {"backend": ["posix", "npy", "tensorstore"],
-                     "strategy": ["every_rank", *DELIVERED]},
+                     "transfer": "collective"},
+            SMALL | {"backend": "zarr", "attributes": 2, "zarr": consolidated,
+                     "strategy": ["every_rank", "node_leader_shared"]},
+            SMALL | {"backend": ["npy", "tensorstore"], "strategy": "root_bcast"},
         ],
     )  # fmt: skip
     assert done.status == 0, done.said
     assert done.record["valid"] is True
+    assert not done.record["left_out"]
     counts, who = counted(done), readers_of(log)
     for case, entry in done.record["cases"].items():
         p, phases = entry["parameters"], done.phases(case)
@@ -101,10 +103,9 @@ def test_a_rank_without_the_data_makes_the_run_invalid(tmp_path, program):
     assert all("rank 1: " in entry["invalid"] for entry in done.record["cases"].values())
 
 
-@pytest.mark.parametrize("ranks", [1, None])
-def test_one_process_delivers_to_itself_and_reads_cold(tmp_path, ranks):
+def test_one_process_delivers_to_itself_and_reads_cold(tmp_path):
     done = run_experiment(
-        tmp_path, ranks, cases=[
+        tmp_path, None, cases=[
             SMALL | {"backend": ["hdf5", "zarr"], "strategy": ["every_rank", *DELIVERED],
                      "cache": ["warm", "dropped"]},
         ],
