@@ -30,22 +30,21 @@ def counted(done):
     return {(r["case"], r["phase"], r["counter"]): float(r["total"]) for r in rows}
 
 
-def openers(log):
-    """Return the ranks that opened files of a case to read, by the case's name."""
+def readers_of(log):
+    """Return the ranks that read files of a case, by the case's name."""
     found = defaultdict(set)
     for line in log.read_text().splitlines():
         rank, _, path = line.partition(" ")
-        if "/shared" in path or "/rank-" in path:
-            (directory,) = [p for p in Path(path).parts if p.startswith("0000-")]
-            found[directory.removeprefix("0000-")].add(int(rank))
+        (directory,) = [part for part in Path(path).parts if part.startswith("0000-")]
+        found[directory.removeprefix("0000-")].add(int(rank))
     return found
 
 
 def test_opens_reads_and_requests_are_those_of_the_strategy(tmp_path):
-    log = tmp_path / "opens.txt"
+    log = tmp_path / "readers.txt"
     consolidated = {"consolidated": [False, True]}
     done = run_experiment(
-        tmp_path, 3, program=TWO_NODES, env=planted(tmp_path / "scratch", opens=log),
+        tmp_path, 3, program=TWO_NODES, env=planted(tmp_path / "scratch", readers=log),
         counters=True,
         cases=[
             SMALL | {"backend": ["hdf5", "netcdf4"], "attributes": 2, "chunks": "contiguous",
@@ -60,14 +59,14 @@ def test_opens_reads_and_requests_are_those_of_the_strategy(tmp_path):
     )  # fmt: skip
     assert done.status == 0, done.said
     assert done.record["valid"] is True
-    counts, opened = counted(done), openers(log)
+    counts, who = counted(done), readers_of(log)
     for case, entry in done.record["cases"].items():
         p, phases = entry["parameters"], done.phases(case)
         readers = READERS[p["strategy"]]
         many, wanted = len(readers), ARRAYS * SHAPE[0] * 4
         calls = {name: int(phases[name][0]["operations"]) for name in ("open", "inquire", "read")}
         assert calls == {"open": many, "inquire": many * ARRAYS, "read": many * ARRAYS}, case
-        assert opened[case] == readers, case
+        assert who[case] == readers, case
         if p["backend"] in ("hdf5", "netcdf4", "posix"):
             assert counts[case, "open", "descriptors"] == many, case
         assert int(phases["read"][0]["bytes"]) == many * wanted
@@ -91,7 +90,7 @@ def test_opens_reads_and_requests_are_those_of_the_strategy(tmp_path):
 def test_a_rank_without_the_data_makes_the_run_invalid(tmp_path, program):
     """Rank 1 has what was there before: not sent, or its own reads moved nothing."""
     how = {"program": (PROGRAMS / program,)} if program else {
-        "env": planted(tmp_path / "scratch", read="suppress", rank=1, size=40)
+        "env": planted("rank-000000.raw", read="suppress", rank=1)
     }  # fmt: skip
     case = {"backend": "hdf5", "strategy": DELIVERED, "attributes": 1} if program else {
         "backend": "posix", "strategy": "every_rank"

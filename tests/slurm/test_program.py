@@ -64,6 +64,22 @@ def test_a_run_on_four_nodes_is_valid_and_records_them(slurm, shared):
     assert not list((shared / "scratch").iterdir()), "the scratch directory is empty again"
 
 
+def test_environments_take_turns_in_one_allocation(slurm, shared):
+    environments = [{"name": name, "python": sys.executable} for name in ("one", "other")]
+    told = SMALL | {"environments": environments, "launcher": "srun --mpi=pmix"}
+    file = write_experiment(shared, **told)
+    (shared / "scratch").mkdir()
+    launch = ["salloc", "-N2", "--ntasks-per-node=2"]
+    where = ["--out", shared / "out", "--scratch", shared / "scratch", "--progress", "none"]
+    done = pffbench(slurm, launch, "run", file, *where)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "\nVALID: " in done.stdout
+    record = json.loads((shared / "out" / "run.json").read_text())
+    assert len(record["topology"]["hosts"]) == 4
+    assert len(record["cases"]) == 2 * 3
+    assert not list((shared / "scratch").iterdir())
+
+
 def test_the_account_is_recorded_when_it_is_asked_for(slurm, shared):
     launch = ["srun", "--mpi=pmix", "-A", "astro", "-N2", "-n2"]
     case = {"backend": "posix", "layout": "file_per_process", "cache": "warm"}

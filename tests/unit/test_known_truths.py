@@ -1,4 +1,4 @@
-"""Published regressions: each experiment has its source, its place in the document, and a verdict."""
+"""Published regressions: each has its source, its place in the document, and a verdict."""
 
 import os
 import re
@@ -126,7 +126,7 @@ def test_the_verdict_holds_here(name, tmp_path):
         [sys.executable, script, name, "--out", tmp_path], cwd=REPOSITORY, env=dict(os.environ),
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    *_, measured, verdict, _ = ROWS[name]
+    *_, verdict, _ = ROWS[name]
     shown = re.search(r": (shown|not shown|the other way)", done.stdout)[1]
     if verdict == "found":
         assert shown == "shown", done.stdout

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 from pffbench.cli import main
 from pffbench.errors import UserError
@@ -19,7 +20,7 @@ from pffbench_analysis.scaling import fit_laws, load_series, study
 from pffbench_analysis.scaling.crossing import crossings
 from pffbench_analysis.scaling.export import scaling
 from pffbench_analysis.scaling.figures import draw, figures
-from pffbench_analysis.scaling.laws import AMDAHL, GUSTAFSON, LAWS, USL, peak
+from pffbench_analysis.scaling.laws import AMDAHL, GUSTAFSON, LAWS, USL, nonnegative, peak
 from pffbench_analysis.scaling.sentences import summary_lines, verdict
 from pffbench_analysis.specs import PAPER
 
@@ -104,6 +105,18 @@ def totals(series, phase="write_total"):
 
 
 # ---- laws
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+def test_fits_are_those_of_scipy(law):
+    random = np.random.default_rng(1)
+    for _ in range(200):
+        sizes = np.sort(random.choice(2.0 ** np.arange(10), random.integers(3, 8), replace=False))
+        terms = np.column_stack(law._terms(sizes)) / random.lognormal(size=(len(sizes), 1))
+        terms /= terms.max()
+        expected = nnls(terms, np.ones(len(sizes)))[0]
+        (found,) = nonnegative(terms[np.newaxis])
+        assert np.allclose(terms @ found, terms @ expected, atol=1e-9)
 
 
 @pytest.mark.parametrize(

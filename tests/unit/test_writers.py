@@ -100,7 +100,8 @@ def test_memory_of_a_node_counts_its_ranks_and_its_writers():
         ("rearrange: gather, read_ranks: 2", "another read decomposition is not possible"),
         ("rearrange: chunk_owner, chunks: contiguous", "needs a chunk shape"),
         ("rearrange: box, backend: zarr", "rearrange: box cuts chunks between writers"),
-        ("rearrange: box, buffer: reuse", "buffer: reuse is not possible"),
+        ("rearrange: box, workload: codecs", "rearrange goes with workload hyperslab"),
+        ("rearrange: box, buffer: reuse", "leave out rearrange"),
         ("rearrange: two_phase", "allowed: none, gather, box, chunk_owner"),
     ],
 )  # fmt: skip

@@ -103,7 +103,7 @@ class SharedMemory(Delivery):
         mpi = mpi_of(self._node)
         mine = nbytes if self.reads else 0
         self._window = mpi.Win.Allocate_shared(mine, 1, mpi.INFO_NULL, self._node)
-        memory, _ = self._window.Shared_query(0)
+        memory: Any = self._window.Shared_query(0)[0]
         self._window.Fence()
         return np.frombuffer(memory, np.uint8)
 

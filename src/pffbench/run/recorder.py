@@ -19,6 +19,7 @@ from msgspec.structs import asdict
 from pffbench.backends.hints import beside_count
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Stage
+from pffbench.errors import INTERRUPTED, NOT_VALID, VALID
 from pffbench.experiment.load import to_plain
 from pffbench.experiment.plan import Plan
 from pffbench.parallel.agreement import Failure
@@ -451,6 +452,13 @@ class Recorder:
             record.valid = None  # nothing has been read and verified yet
         record.finished = datetime.now(UTC).isoformat(timespec="seconds")
         record.save(self.directory)
+
+    @property
+    def exit_status(self) -> int:
+        """Exit status of the run by its verdict."""
+        if self.run_record.status == "interrupted":
+            return INTERRUPTED
+        return NOT_VALID if self.run_record.reasons else VALID
 
 
 def _cache_state(r: GatheredRepetition) -> str:

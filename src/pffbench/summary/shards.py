@@ -1,4 +1,4 @@
-"""What shards cost: each case with shards beside the same one with a file for each chunk."""
+"""Cost of shards: each case with shards beside the same one with a file for each chunk."""
 
 from __future__ import annotations
 

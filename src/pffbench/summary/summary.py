@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from pathlib import Path
-from statistics import median
 from typing import Any, Literal
 
 import msgspec
@@ -16,7 +15,7 @@ from msgspec.structs import replace
 
 from pffbench.parallel.clock import RESOLUTION
 from pffbench.phases import MOVING, TOTALS
-from pffbench.record.counters import read_counts
+from pffbench.record.counters import Medians, median_counts
 from pffbench.record.run_json import RunRecord, readable
 from pffbench.record.samples import Sample, is_torn, read_samples, whole
 from pffbench.summary.dependence import variance_inflation
@@ -191,7 +190,7 @@ def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | P
             _Bounds(
                 record,
                 {name: seconds[name] for name in names},
-                ALPHA / len(design.looks),
+                design,
                 [answer for answer in headline if answer.key.group == group],
             ),
         )
@@ -291,12 +290,12 @@ class _Bounds:
         self,
         record: RunRecord,
         seconds: Mapping[str, Seconds],
-        level: float,
+        design: Design,
         headline: Sequence[Answer],
     ) -> None:
         self._answers = {(answer.key, answer.total): answer for answer in headline}
         self._seconds = seconds
-        self._level = level
+        self._design = design
         self._copy_rate = record.floor.get("memory_copy_bytes_per_second", 0.0)
         self._keys = {
             name: comparison_key(record.cases[name])
@@ -326,7 +325,8 @@ class _Bounds:
         mine, other = (self._seconds[case][phase] for case in (name, best))
         n = len(mine.keys() & other.keys()) or min(len(mine), len(other))
         inflation = self.inflation(phase, n, shared_cancels=True)
-        return ratio_of_times(mine, other, self._level, inflation)
+        level = ALPHA / len(self._design.looks)
+        return ratio_of_times(mine, other, level, inflation, paired=self._design.paired)
 
     def limit(self, name: str, phase: str, nbytes: int) -> float | None:
         """Return the seconds of the raw transfer: not less than copying the bytes in memory."""
@@ -363,7 +363,8 @@ class _Bounds:
                 for name, own in self._keys.items()
                 if own == key and self._seconds[name].get(phase)
             }
-            self._best[key, phase] = fastest_of(ways) if len(ways) > 1 else None
+            paired = self._design.paired
+            self._best[key, phase] = fastest_of(ways, paired=paired) if len(ways) > 1 else None
         return self._best[key, phase]
 
     @cached_property
@@ -442,9 +443,6 @@ def gaps_of(path: Path, cut: Set[tuple[str, int]]) -> tuple[str, ...]:
     return tuple(found)
 
 
-#: Case → phase and counter → median over the repetitions that count, of all ranks together.
-Medians = Mapping[str, Mapping[tuple[str, str], float]]
-
 #: Headings of a table, with their counters: the pages or chunks that contain the reads, the bytes
 #: passed by read(2) and related calls, and the bytes fetched from a device meanwhile.
 AMPLIFICATIONS = {
@@ -452,32 +450,6 @@ AMPLIFICATIONS = {
     "×called": "read_bytes",
     "×device": "device_read_bytes",
 }
-
-
-def median_counts(directory: str | Path) -> Medians:
-    """Return the counters of a run's repetitions; empty if nothing was counted.
-
-    Of a counter that only warm-ups have (``memory_added``) these are taken.
-
-    Raises
-    ------
-    ValueError
-        `counters.csv` is not a table of counts.
-    """
-    totals: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
-    warmups: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for row in read_counts(directory):
-        if row.warmup:
-            warmups[row.case, row.phase, row.counter].append(row.total)
-        else:
-            totals[row.case][row.phase, row.counter].append(row.total)
-    for (case, *what), values in warmups.items():
-        if case in totals:
-            totals[case].setdefault((what[0], what[1]), values)
-    return {
-        case: {what: median(values) for what, values in counted.items()}
-        for case, counted in totals.items()
-    }
 
 
 def amplification(

@@ -263,8 +263,6 @@ class Hyperslab(Workload):
         )
 
     def refuse(self, parameters: HyperslabParameters, backend: type[Backend]) -> str | None:
-        if parameters.buffer == "reuse" and not backend.capabilities.caller_buffer:
-            return f"buffer: reuse has no meaning in {backend.name}, which reads into new arrays"
         if parameters.rearrange == "box" and backend.file_per == "chunk":
             return (
                 f"rearrange: box cuts chunks between writers, which loses data with backend "
@@ -315,8 +313,6 @@ class Hyperslab(Workload):
             return None if p.writers == "all" else f"not all ranks are writers; {more}"
         if p.layout != "shared":
             return f"rearrange: {p.rearrange} needs layout: shared"
-        if p.buffer == "reuse":
-            return "with rearrange a rank exchanges its whole block; buffer: reuse is not possible"
         if p.cache == "shifted" or self.reads_elsewhere(p):
             what = "cache: shifted" if p.cache == "shifted" else "another read decomposition"
             return f"with rearrange each rank reads the part that it wrote; {what} is not possible"

@@ -10,14 +10,13 @@
  * PLANT_FACTOR   calls take so many times as long
  * PLANT_FACTOR_OF  "write" (default): write and fsync; "read"; "all"
  * PLANT_SECONDS  calls take so many seconds longer
- * PLANT_OPENS    a file that gets a line for each opening to read: the rank and the path
+ * PLANT_READERS  a file that gets a line for each read: the rank and the path
  * PLANT_WARM     before the first read of a file another process reads it from end to end
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +57,19 @@ static int chosen(int fd, size_t size) {
     if (length <= 0) return 0;
     path[length] = 0;
     return strstr(path, match) != NULL;
+}
+
+static void note_reader(int fd) {
+    const char *file = getenv("PLANT_READERS"), *own = getenv("OMPI_COMM_WORLD_RANK");
+    char link[64], path[4096], line[4200];
+    if (!file) return;
+    if (!own) own = getenv("PMI_RANK");
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length < 0 ? 0 : length] = 0;
+    length = snprintf(line, sizeof line, "%s %s\n", own ? own : "0", path);
+    int log = (int)syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (log >= 0 && syscall(SYS_write, log, line, length)) syscall(SYS_close, log);
 }
 
 static int concerns(const char *kind) {
@@ -135,6 +147,7 @@ static ssize_t claimed(int fd, size_t size, off64_t at) {
         if (!chosen(fd, size)) return real called; \
         if (planted("suppress")) return claimed(fd, size, at); \
         warm(fd); \
+        note_reader(fd); \
         double begin = now(); \
         ssize_t done = real called; \
         if (done > 0 && planted("flip")) ((char *)data)[done / 2] ^= 1; \
@@ -158,6 +171,7 @@ static size_t total(const struct iovec *parts, int count) {
         if (!chosen(fd, size)) return real called; \
         if (planted("suppress")) return claimed(fd, size, at); \
         warm(fd); \
+        note_reader(fd); \
         double begin = now(); \
         ssize_t done = real called; \
         if (done > 0 && planted("flip")) ((char *)parts[0].iov_base)[0] ^= 1; \
@@ -187,35 +201,6 @@ WRITE(pwritev, total(parts, count), (int fd, const struct iovec *parts, int coun
 WRITE(pwritev64, total(parts, count), (int fd, const struct iovec *parts, int count, off64_t at), (fd, parts, count, at))
 WRITE(pwritev2, total(parts, count), (int fd, const struct iovec *parts, int count, off_t at, int flags), (fd, parts, count, at, flags))
 WRITE(pwritev64v2, total(parts, count), (int fd, const struct iovec *parts, int count, off64_t at, int flags), (fd, parts, count, at, flags))
-
-static void note_open(const char *path, int flags) {
-    const char *match = getenv("PLANT_MATCH"), *file = getenv("PLANT_OPENS");
-    const char *own = getenv("OMPI_COMM_WORLD_RANK");
-    char line[4200];
-    if (!own) own = getenv("PMI_RANK");
-    if (!file || !match || !strstr(path, match) || (flags & (O_ACCMODE | O_DIRECTORY))) return;
-    int length = snprintf(line, sizeof line, "%s %s\n", own ? own : "0", path);
-    int log = (int)syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    if (log >= 0 && syscall(SYS_write, log, line, length)) syscall(SYS_close, log);
-}
-
-#define OPEN(name, declared, called) \
-    int name declared { \
-        REAL(name); \
-        va_list more; \
-        va_start(more, flags); \
-        mode_t mode = va_arg(more, mode_t); \
-        va_end(more); \
-        int fd = real called; \
-        int error = errno; \
-        if (fd >= 0) note_open(path, flags); \
-        errno = error; \
-        return fd; \
-    }
-OPEN(open, (const char *path, int flags, ...), (path, flags, mode))
-OPEN(open64, (const char *path, int flags, ...), (path, flags, mode))
-OPEN(openat, (int at, const char *path, int flags, ...), (at, path, flags, mode))
-OPEN(openat64, (int at, const char *path, int flags, ...), (at, path, flags, mode))
 
 #define SYNC(name) \
     int name(int fd) { \

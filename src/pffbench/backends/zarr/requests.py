@@ -8,7 +8,7 @@ from typing import Any
 from zarr.storage import LocalStore, WrapperStore
 
 
-class CountingStore(WrapperStore[LocalStore]):
+class CountingStore(WrapperStore[LocalStore]):  # type: ignore[misc]
     """A directory, read only; each question for an object or a list of objects is a request.
 
     Parameters
@@ -35,14 +35,17 @@ class CountingStore(WrapperStore[LocalStore]):
     async def exists(self, key: str) -> bool:
         """Count one request."""
         self.requests += 1
-        return await super().exists(key)
+        found: bool = await super().exists(key)
+        return found
 
     def list_dir(self, prefix: str) -> AsyncIterator[str]:
         """Count one request."""
         self.requests += 1
-        return super().list_dir(prefix)
+        names: AsyncIterator[str] = super().list_dir(prefix)
+        return names
 
     def list_prefix(self, prefix: str) -> AsyncIterator[str]:
         """Count one request."""
         self.requests += 1
-        return super().list_prefix(prefix)
+        names: AsyncIterator[str] = super().list_prefix(prefix)
+        return names

@@ -56,8 +56,9 @@ class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
         default is ``morton``. The store does not have it, so each rank sets it when it opens the
         array.
     chunk_grid : {"regular", "rectilinear"}
-        ``rectilinear``: the chunk of each rank is its part, also where the parts are of unequal
-        size (workloads ``hyperslab`` and ``codecs``, layout ``shared``, zarr-python 3.4 or newer).
+        Kind of chunk grid. ``rectilinear``: the chunk of each rank is its part, also where the
+        parts are of unequal size (workloads ``hyperslab`` and ``codecs``, layout ``shared``,
+        zarr-python 3.4 or newer).
     consolidated : bool
         Whether the metadata of all arrays are in one place too (``zarr.consolidate_metadata``),
         made when a new store is closed: one request then finds all arrays.
