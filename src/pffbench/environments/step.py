@@ -266,7 +266,7 @@ class JobSteps:
             Number of the block.
         """
         together = not self._launcher or Path(self._launcher[0]).name != "flux"
-        results = {}
+        results: dict[str, StepResult] = {}
         for some in [environments] if together else [[e] for e in environments]:
             results |= self._run_together(some, experiments, cases, block)
         return results
