@@ -14,6 +14,7 @@ from reframe.core.builtins import (
     sanity_function,
     variable,
 )
+from reframe.core.exceptions import PerformanceError
 
 _FIGURE = re.compile(r"^FOM (\S+\.time)=(\S+) s$", re.MULTILINE)
 
@@ -23,7 +24,8 @@ class PffbenchBase(rfm.RunOnlyRegressionTest):
 
     Every time of `fom.txt` becomes a performance variable of the same name. With `baseline`, the
     `fom.txt` of another run, each of them has a reference: it may be slower by `allowed`, a
-    fraction. Times that the baseline lacks are recorded and not judged.
+    fraction. Times that the baseline lacks are recorded and not judged; those that only the
+    baseline has fail the test, since a case may be missing because it has become slow.
     """
 
     experiment = variable(str, value="")
@@ -59,6 +61,7 @@ class PffbenchBase(rfm.RunOnlyRegressionTest):
         limits = {}
         if self.baseline:
             limits = dict(_FIGURE.findall(Path(self.baseline).read_text()))
+            _require_all(limits, dict(figures), self.baseline)
         system = self.current_partition.fullname
         references = {}
         for name, value in figures:
@@ -66,6 +69,15 @@ class PffbenchBase(rfm.RunOnlyRegressionTest):
             if name in limits:
                 references[name] = (float(limits[name]), None, self.allowed, "s")
         self.reference = {system: references}
+
+
+def _require_all(limits, figures, baseline):
+    """Fail when a time of the baseline is missing, or it has none, so that nothing is judged."""
+    if not limits:
+        raise PerformanceError(f"{baseline} has no times, so nothing can be judged")
+    if lost := sorted(limits.keys() - figures.keys()):
+        more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+        raise PerformanceError(f"only the baseline has {', '.join(lost[:3])}{more}")
 
 
 def _measured(seconds):

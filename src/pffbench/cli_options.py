@@ -110,6 +110,36 @@ def _margin(text: str) -> float:
     return part
 
 
+def add_instructions(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pffbench instructions`."""
+    parser.add_argument(
+        "experiment",
+        metavar="EXPERIMENT.yaml",
+        help="experiment with environments and cases of the workload datasets "
+        "(example: configs/issues/hdf5-5962-create.yaml)",
+    )
+    parser.add_argument(
+        "--function",
+        required=True,
+        metavar="NAME",
+        help="function of a library whose instructions are counted, with all that it calls "
+        "(example: --function H5Dcreate2)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a key of the experiment, or of all its cases; may be given several times "
+        "(example: --set datasets=200 --set hdf5.libver=v108)",
+    )
+    parser.add_argument(
+        "--scratch",
+        metavar="DIR",
+        help="directory for the files of the runs (example: --scratch /dev/shm)",
+    )
+
+
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Add the options of `pffbench report`."""
     parser.add_argument(

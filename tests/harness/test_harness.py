@@ -73,7 +73,7 @@ def reframe(directory, name, *, baseline="", **variables):
     settings = directory / "settings.py"
     settings.write_text(SETTINGS.format(launcher=Path(mpiexec(1)[0]).name.replace(".", "")))
     prefix = directory / name
-    # Rates of the baseline may differ by much on a busy machine; what is planted is far beyond it.
+    # Times of the baseline may differ by much on a busy machine; what is planted is far beyond it.
     given = {
         "experiment": experiment(directory), "ranks": 2, "scratch": directory / "scratch",
         "baseline": baseline, "allowed": 20.0, "python": sys.executable,
@@ -95,6 +95,12 @@ def test_reframe_is_green_and_turns_red_when_writing_becomes_slow(tmp_path):
 
     again, _ = reframe(tmp_path, "again", baseline=figures)
     assert again.returncode == 0, again.stdout + again.stderr
+
+    more = tmp_path / "more.txt"
+    more.write_text(figures.read_text() + "FOM netcdf4.gone.write.time=1.5 s\n")
+    lost, _ = reframe(tmp_path, "lost", baseline=more)
+    assert lost.returncode == 1, lost.stdout + lost.stderr
+    assert "only the baseline has netcdf4.gone.write.time" in lost.stdout
 
     late, _ = reframe(tmp_path, "late", baseline=figures, **slow(tmp_path))
     assert late.returncode == 1, late.stdout + late.stderr

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from pffbench.backends.array_spec import Capabilities
+from pffbench.backends.registry import backend_class
 from pffbench.backends.shared_files import mentions
 from pffbench.doctor import backends, libraries
 from pffbench.doctor import finding as report
@@ -237,6 +238,24 @@ def test_remedies_are_those_of_the_installation(kind):
 
 
 @pytest.mark.parametrize(
+    ("kind", "name", "remedy", "never"),
+    [
+        ("debian", "tensorstore", "pip install tensorstore", "apt"),
+        ("debian", "hdf5plugin", "apt install python3-hdf5plugin", "no package"),
+        ("spack", "icechunk", "PFFBENCH_ENV=private setup/bootstrap`", "spack add"),
+        ("spack", "versioned_hdf5", "setup/bootstrap --study versioned-hdf5`", "spack add"),
+        ("spack", "tensorstore", "spack change py-pffbench+tensorstore", "no recipe"),
+        ("spack", "pandas", "spack change py-pffbench+analysis", "py-pandas"),
+        ("own", "versioned_hdf5", "`setup/bootstrap --study versioned-hdf5`", "make env"),
+    ],
+)
+def test_no_package_is_named_that_the_packages_lack(kind, name, remedy, never):
+    said = Installation(kind, "/x").to_install([name])
+    assert remedy in said
+    assert never not in said
+
+
+@pytest.mark.parametrize(
     ("kind", "environ", "made", "file"),
     [
         ("pip", {}, "", "lib/h5py/__init__.py"),
@@ -341,12 +360,12 @@ def test_serial_libraries_leave_a_file_for_each_process(monkeypatch):
 
 
 def test_one_hdf5_for_both_is_well():
-    (found,) = hdf5.judge_copies({"libhdf5": ["/usr/lib/libhdf5.so.310"]}, "1.14.6", "1.14.6", HERE)
+    (found,) = hdf5.judge_copies(["/usr/lib/libhdf5.so.310"], "1.14.6", "1.14.6", HERE)
     assert found.status == "ok"
 
 
 def test_two_copies_of_hdf5_are_a_problem_even_of_one_version():
-    copies = {"libhdf5": ["/usr/lib/libhdf5.so.310", "/venv/h5py.libs/libhdf5-2abc.so.310"]}
+    copies = ["/usr/lib/libhdf5.so.310", "/venv/h5py.libs/libhdf5-2abc.so.310"]
     found = list(hdf5.judge_copies(copies, "1.14.6", "1.14.6", HERE))
     assert statuses(found) == ["problem"]
     assert "/venv/h5py.libs" in found[0].text
@@ -354,19 +373,19 @@ def test_two_copies_of_hdf5_are_a_problem_even_of_one_version():
 
 
 def test_wheels_keep_an_hdf5_each_apart():
-    copies = {"libhdf5": ["/v/h5py.libs/libhdf5-1.so.310", "/v/netCDF4.libs/libhdf5-2.so.310"]}
+    copies = ["/v/h5py.libs/libhdf5-1.so.310", "/v/netCDF4.libs/libhdf5-2.so.310"]
     (found,) = hdf5.judge_copies(copies, "2.0.0", "1.14.6", HERE)
     assert found.status == "ok"
     assert "2.0.0, 1.14.6" in found.text
 
 
 def test_two_versions_of_hdf5_are_a_problem_even_where_no_library_is_seen():
-    found = list(hdf5.judge_copies({}, "1.14.6", "1.12.2", HERE))
+    found = list(hdf5.judge_copies([], "1.14.6", "1.12.2", HERE))
     assert statuses(found) == ["problem"]
 
 
 def test_nothing_is_claimed_of_static_libraries():
-    assert statuses(hdf5.judge_copies({}, "1.14.6", "1.14.6", HERE)) == ["unknown"]
+    assert statuses(hdf5.judge_copies([], "1.14.6", "1.14.6", HERE)) == ["unknown"]
 
 
 MPICH = """MPICH Version:\t4.0.2
@@ -401,33 +420,46 @@ def test_an_mpich_that_views_of_mpi4py_end_is_warned_of(vendor, version, large_c
     assert_remedies(found)
 
 
-@pytest.mark.parametrize("other", ["libmpi.so.12", "libmpi_gnu_123.so.12", "libmpich.so.12"])
-def test_two_mpi_libraries_are_a_problem(other):
-    one = {"libhdf5": ["/l/libhdf5.so.1"], "libmpi": ["/l/libmpi.so.40"]}
-    assert statuses(hdf5.judge_copies(one, "1.14.6", "1.14.6", HERE)) == ["ok"]
-    two = one | {"libmpi": ["/l/libmpi.so.40", f"/m/{other}"]}
-    assert statuses(hdf5.judge_copies(two, "1.14.6", "1.14.6", HERE)) == ["problem", "ok"]
+def test_two_mpi_libraries_are_a_problem():
+    assert not list(mpi.judge_mpi_copies(["/l/libmpi.so.40"]))
+    (found,) = mpi.judge_mpi_copies(["/l/libmpi.so.40", "/m/libmpi_gnu_123.so.12"])
+    assert found.status == "problem"
+    assert "/m/libmpi_gnu_123.so.12" in found.text
+    assert "HDF5" not in found.text
+    assert_remedies([found])
 
 
 @pytest.mark.parametrize(
     ("version", "status"), [("1.10.1", "warning"), ("1.10.2", "ok"), ("2.0.0", "ok")]
 )
 def test_compressed_parallel_writes_need_hdf5_1_10_2(version, status):
-    found = [f for f in hdf5.judge_hdf5(version, version, None, HERE) if "compressed" in f.text]
+    found = [f for f in hdf5.judge_parallel_hdf5(version, None) if "compressed" in f.text]
     assert statuses(found) == [status]
     assert_remedies(found)
 
 
 @pytest.mark.parametrize(("version", "noted"), [("1.12.2", True), ("1.12.3", False)])
 def test_large_calls_are_noted_before_hdf5_1_12_3(version, noted):
-    assert ("2 GiB" in texts(hdf5.judge_hdf5(version, version, None, HERE))) is noted
+    assert ("2 GiB" in texts(hdf5.judge_parallel_hdf5(version, None))) is noted
 
 
 def test_h5py_compiled_for_another_hdf5_is_warned_of():
-    found = list(hdf5.judge_hdf5("1.14.6", "1.12.2", True, HERE))
-    assert found[0].status == "warning"
-    assert "subfiling: available" in texts(found)
-    assert statuses(hdf5.judge_hdf5("2.0.0", "2.0.0", False, HERE)) == ["ok", "absent"]
+    other = replace(H5PY, facts={**H5PY.facts, "hdf5_at_build": "1.12.2"})
+    found = list(hdf5.look_at_hdf5(other, None, [], HERE))
+    assert statuses(found) == ["warning", "ok"]
+    assert "compiled for HDF5 1.12.2" in found[0].text
+    assert_remedies(found)
+    assert statuses(hdf5.look_at_hdf5(H5PY, None, [], HERE)) == ["ok"]
+
+
+def test_the_parallel_abilities_of_hdf5_are_not_claimed_of_a_serial_h5py():
+    assert "in parallel" in texts(hdf5.look_at_hdf5(H5PY, None, [], HERE))
+    assert list(hdf5.look_at_hdf5(SERIAL[0], None, [], HERE)) == []
+
+
+def test_subfiling_is_told():
+    assert "subfiling: available" in texts(hdf5.judge_parallel_hdf5("1.14.6", True))
+    assert statuses(hdf5.judge_parallel_hdf5("2.0.0", False)) == ["ok", "absent"]
 
 
 # --- MPI and launcher
@@ -460,14 +492,14 @@ def test_hints_are_named():
 
 
 def test_ranks_that_share_cores_are_warned_of():
-    assert list(mpi.judge_cores(4, 4, {}, "Open MPI", "n1")) == []
-    (unset,) = mpi.judge_cores(8, 4, {}, "Open MPI", "n1")
+    assert list(mpi.judge_cores(4, 4, {}, "Open MPI")) == []
+    (unset,) = mpi.judge_cores(8, 4, {}, "Open MPI")
     assert unset.status == "warning"
     assert "mpi_yield_when_idle=1" in unset.remedy
     yielding = {"OMPI_MCA_mpi_yield_when_idle": "1"}
-    (set_,) = mpi.judge_cores(8, 4, yielding, "Open MPI", "n1")
+    (set_,) = mpi.judge_cores(8, 4, yielding, "Open MPI")
     assert "mpi_yield_when_idle" not in set_.remedy
-    (mpich,) = mpi.judge_cores(8, 4, {}, "MPICH", "n1")
+    (mpich,) = mpi.judge_cores(8, 4, {}, "MPICH")
     assert "OMPI" not in mpich.text + mpich.remedy
 
 
@@ -642,16 +674,34 @@ def test_equal_nodes_are_told_once():
     assert texts(node.by_node([("a", same)])) == "16 cores"
 
 
+def test_nodes_with_other_loads_are_told_in_one_line():
+    loads = {"a": 0.5, "b": 0.7, "c": 30.0}
+    per_node = [
+        (host, found)
+        for host, load in loads.items()
+        for found in node.judge_node(a_node(load_average=[load]), 4, None)
+        if "load" in found.text
+    ]
+    little, much = node.by_node(per_node)
+    assert (little.status, much.status) == ("ok", "warning")
+    assert little.text.startswith("a, b: load over the last minute: at most 12 on 16 threads")
+    assert much.text.startswith("c: load over the last minute: 30.0")
+
+
 def test_variables_that_change_io_are_listed():
     environ = {
         "HDF5_USE_FILE_LOCKING": "FALSE", "OMPI_MCA_io": "romio321", "ROMIO_HINTS": "/h",
         "OMPI_MCA_iof_base": "x", "HOME": "/root", "LD_PRELOAD": "/l/libdarshan.so",
+        "HDF5_PLUGIN_PATH": "/p", "H5FD_SUBFILING_SUBFILE_PREFIX": "/s", "PFFBENCH_SCRATCH": "/t",
     }  # fmt: skip
     found = list(environment.judge_environment(environ))
     said = texts(found)
     assert "HDF5_USE_FILE_LOCKING=FALSE" in said
     assert "OMPI_MCA_io=romio321" in said
     assert "ROMIO_HINTS=/h" in said
+    assert "HDF5_PLUGIN_PATH=/p" in said
+    assert "H5FD_SUBFILING_SUBFILE_PREFIX=/s" in said
+    assert "PFFBENCH_SCRATCH=/t" in said
     assert "iof_base" not in said
     assert "HOME" not in said
     assert [f.text for f in found if f.status == "warning"] == [
@@ -660,8 +710,19 @@ def test_variables_that_change_io_are_listed():
     assert_remedies(found)
 
 
-def test_an_environment_without_such_variables_is_well():
-    assert statuses(environment.judge_environment({"HOME": "/root"})) == ["ok"]
+def test_where_libraries_lie_changes_no_io():
+    """Modules name it, and the set-up of this project its launcher."""
+    places = (
+        "HOME", "HDF5_DIR", "HDF5_ROOT", "HDF5_INCLUDEDIR", "NETCDF_DIR", "NETCDF_FORTRAN_HOME",
+        "PNETCDF_DIR", "DARSHAN_ROOT", "HDF5_VERSION", "HDF5_MPI", "PFFBENCH_MPIEXEC",
+    )  # fmt: skip
+    (found,) = environment.judge_environment(dict.fromkeys(places, "/x"))
+    assert (found.status, found.text) == ("ok", "no variable is set that changes I/O")
+
+
+def test_another_preloaded_library_is_not_said_to_do_io():
+    (found,) = environment.judge_environment({"LD_PRELOAD": "/l/libjemalloc.so"})
+    assert "may stand between" in found.text
 
 
 @pytest.mark.parametrize(("barrier", "status"), [(1e-5, "ok"), (0.15, "warning")])
@@ -686,7 +747,9 @@ def test_only_what_a_backend_claims_is_tried():
 
 def test_a_failed_trial_is_a_problem_but_compression_can_be_done_without():
     plain, _, packed = trial.ways_of(Capabilities(codecs=frozenset({"none", "gzip"})))
-    found = [trial.judge_failure("X", way, "broken") for way in (plain, packed)]
+    found = [trial.judge_failure(backend_class("hdf5"), way, "broken") for way in (plain, packed)]
     assert statuses(found) == ["problem", "warning"]
     assert_remedies(found)
     assert count(found, "problem") == 1
+    assert "MPI-IO" in found[0].remedy
+    assert "MPI-IO" not in trial.judge_failure(backend_class("zarr"), plain, "broken").remedy

@@ -11,6 +11,7 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
+from scipy.stats import kendalltau
 
 import drawn_runs
 from drawn_runs import a_case, a_run
@@ -19,6 +20,7 @@ from pffbench_analysis.published import STUDIES, published_values, side_by_side
 from pffbench_analysis.published.figure import draw_published
 from pffbench_analysis.published.matchers import matcher_of
 from pffbench_analysis.published.order import OrderVerdict
+from pffbench_analysis.published.sidebyside import kendall
 from pffbench_analysis.published.wording import verdict_lines
 from pffbench_analysis.published.writing import page_data, write_published
 from pffbench_analysis.report import report
@@ -27,6 +29,13 @@ STUDY = "file-format-testing"
 FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}
 
 # A run beside the study
+
+
+def test_the_rank_correlation_is_that_of_scipy():
+    here = [3.0, 1.5, 9.0, 4.0, 2.0]
+    for published in ([3, 1, 9, 4, 2], [1, 1, 2, 3, 3], [9, 4, 3, 2, 1]):
+        assert kendall(published, here) == pytest.approx(kendalltau(published, here).statistic)
+    assert math.isnan(kendall([1, 1, 1, 1, 1], here))
 
 
 def a_paper_run(directory, milliseconds, layout="file_per_process", settings="defaults"):

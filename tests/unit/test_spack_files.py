@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pffbench.doctor import installation
+
 ROOT = Path(__file__).resolve().parents[2]
 REPO = ROOT / "spack" / "spack_repo" / "pffbench"
 SITES = ROOT / "spack" / "sites"
@@ -82,6 +84,28 @@ EXTRAS = {
     for name, needs in PROJECT["optional-dependencies"].items()
     if name not in FOR_DEVELOPERS | NOT_IN_SPACK
 }
+
+
+# --- the recipe of pffbench
+
+
+def test_what_only_the_variant_analysis_brings_is_imported_by_no_run():
+    recipe = ast.parse((REPO / "packages" / "py_pffbench" / "package.py").read_text())
+    only = {
+        re.match("py-([a-z0-9]+)", call.args[0].value)[1]
+        for call in ast.walk(recipe)
+        if isinstance(call, ast.Call)
+        and any(word.arg == "when" and word.value.value == "+analysis" for word in call.keywords)
+    }
+    assert only == {"jinja2", "pandas"}
+    code = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    assert not re.findall(rf"^\s*(?:import|from) (?:{'|'.join(only)})\b", code, re.MULTILINE)
+
+
+def test_the_variants_that_doctor_names_bring_the_libraries():
+    recipe = (REPO / "packages" / "py_pffbench" / "package.py").read_text()
+    for library, variant in installation._VARIANTS.items():
+        assert re.search(rf'depends_on\("py-{library}@.*when="\+{variant}"\)', recipe), library
 
 
 # --- the environment

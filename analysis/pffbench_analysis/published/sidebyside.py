@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+
+import numpy as np
 
 from pffbench.summary.rank_test import Ratio, ratio_of_times
 from pffbench.summary.summary import Summary
@@ -117,14 +120,19 @@ def _ratio(faster: Match, slower: Match) -> Ratio | None:
     return ratio_of_times(times, others)
 
 
-def _correlations(matches: Sequence[Match]) -> Iterator[Correlation]:
-    """Yield the rank correlation of each variant (Kendall's tau-b, `scipy.stats.kendalltau`)."""
-    from scipy.stats import kendalltau
+def kendall(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return Kendall's rank correlation tau-b; NaN where all values of one of the two are equal."""
+    order, others = (np.sign(np.subtract.outer(values, values)) for values in (one, other))
+    pairs = float((order**2).sum() * (others**2).sum())
+    return float((order * others).sum()) / math.sqrt(pairs) if pairs else math.nan
 
+
+def _correlations(matches: Sequence[Match]) -> Iterator[Correlation]:
+    """Yield the rank correlation of each variant (Kendall's tau-b)."""
     times = _times(matches)
     for variant in dict.fromkeys(match.variant for match in times):
         own = [match for match in times if match.variant == variant]
         if len(own) > 1:
             published = [match.published.value for match in own]
-            tau = kendalltau(published, [match.here for match in own]).statistic
-            yield Correlation(variant, float(tau), len(own), own[0].nearest)
+            tau = kendall(published, [match.here for match in own])
+            yield Correlation(variant, tau, len(own), own[0].nearest)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -58,14 +59,10 @@ class Law:
         array of float64, shape (m, len(parameters))
             None of them negative; `parameters_of` gives their meaning.
         """
-        from scipy.optimize import nnls
-
         targets = sizes / rates if self._of_time else rates
         terms = np.column_stack(self._terms(sizes))
         scale = terms.max(axis=0)  # so that the coefficients are of one order
-        ones = np.ones(len(sizes))
-        rows = [nnls(terms / scale / target[:, np.newaxis], ones)[0] for target in targets]
-        found: Values = np.array(rows) / scale
+        found: Values = nonnegative(terms / scale / targets[:, :, np.newaxis]) / scale
         return found
 
     def rate(self, coefficients: Values, sizes: Values) -> Values:
@@ -91,6 +88,35 @@ class Law:
     def parameters_of(self, coefficients: Values) -> dict[str, float]:
         """Return the parameters by name; NaN where the coefficients leave them open."""
         return dict(self._solve(coefficients))
+
+
+def nonnegative(terms: Values) -> Values:
+    """Return coefficients, none negative, with which terms add up to 1 with least squares.
+
+    Those that are not 0 are plain least squares of their terms, so the best of all such choices is
+    the answer. A law has two or three terms, hence at most seven choices.
+
+    Parameters
+    ----------
+    terms : array of float64, shape (m, n, k)
+        Terms at n sizes, for m fits.
+
+    Returns
+    -------
+    array of float64, shape (m, k)
+        The coefficients of each fit.
+    """
+    fits, sizes, count = terms.shape
+    best, least = np.zeros((fits, count)), np.full(fits, float(sizes))
+    for number in range(1, count + 1):
+        for chosen in map(list, combinations(range(count), number)):
+            some = terms[:, :, chosen]
+            found = np.linalg.pinv(some).sum(axis=2)
+            rest = (((some @ found[:, :, np.newaxis])[:, :, 0] - 1) ** 2).sum(axis=1)
+            better = (found >= 0).all(axis=1) & (rest < least)
+            least[better], best[better] = rest[better], 0
+            best[np.ix_(better, chosen)] = found[better]
+    return best
 
 
 def _gustafson(c: Values) -> Mapping[str, float]:

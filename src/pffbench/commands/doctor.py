@@ -7,6 +7,7 @@ import os
 import sys
 from dataclasses import asdict
 
+from pffbench.commands import to_install_analysis
 from pffbench.doctor.finding import Finding, Report, print_report
 from pffbench.errors import NOT_VALID, VALID, UserError
 
@@ -24,7 +25,7 @@ def main(arguments: argparse.Namespace) -> int:
             return _report(examine_alone(arguments.scratch), arguments)
         return _with_mpi(arguments)
     except ImportError as error:  # a module so basic that the checks themselves need it
-        remedy = "install pffbench with what it depends on: python -m pip install pffbench"
+        remedy = f"install pffbench with what it depends on: {to_install_analysis()}"
         found = Finding("Libraries", "problem", f"{error}", remedy)
         return _report(Report(sys.prefix, (found,)), arguments)
 

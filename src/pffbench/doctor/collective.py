@@ -156,6 +156,9 @@ class Examination:
         found += looked_at(mpi_stack.HDF5_TOPIC, lambda: _look_at_hdf5(here, installation))
         mpi4py = here.libraries["mpi4py"]
         found += looked_at(mpi_stack.MPI_TOPIC, lambda: mpi_stack.judge_library(mpi4py.facts))
+        found += looked_at(
+            mpi_stack.MPI_TOPIC, lambda: mpi_stack.judge_mpi_copies(_mapped("libmpi"))
+        )
         found += looked_at(machine.NODE, lambda: _judge_nodes(views, self._team))
         return found
 
@@ -220,12 +223,13 @@ class Examination:
 
 
 def _look_at_hdf5(here: RankView, installation: Installation) -> Iterator[Finding]:
-    copies = {
-        name: [str(path) for path in paths] if isinstance(paths, list) else []
-        for name, paths in loaded_libraries().items()
-    }
     h5py, netcdf4 = (here.libraries.get(name) for name in ("h5py", "netCDF4"))
-    return mpi_stack.look_at_hdf5(h5py, netcdf4, copies, installation)
+    return mpi_stack.look_at_hdf5(h5py, netcdf4, _mapped("libhdf5"), installation)
+
+
+def _mapped(library: str) -> list[str]:
+    paths = loaded_libraries().get(library)
+    return [str(path) for path in paths] if isinstance(paths, list) else []
 
 
 def _look_at_mpi_io(scratch: Scratch) -> Iterator[Finding]:
@@ -246,7 +250,7 @@ def _judge_nodes(views: list[RankView], team: Team) -> Iterator[Finding]:
             judged = machine.judge_node(leader.node, len(members), leader.memory_limit)
             per_node += [(leader.host, finding) for finding in judged]
         cpus = len(set().union(*(member.cpus for member in members)))
-        shared = mpi_stack.judge_cores(len(members), cpus, os.environ, _vendor(), leader.host)
+        shared = mpi_stack.judge_cores(len(members), cpus, os.environ, _vendor())
         per_node += [(leader.host, finding) for finding in shared]
     return machine.by_node(per_node)
 

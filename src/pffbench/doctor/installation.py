@@ -23,6 +23,18 @@ _SUMMARIES: dict[Kind, str] = {
     "modules": "environment modules of the site",
     "pip": "Python environment with packages of pip",
 }
+#: Libraries, named as by pip, that the packages of a system lack.
+_LACKING: dict[Kind, frozenset[str]] = {
+    "spack": frozenset({"icechunk", "versioned-hdf5"}),
+    "debian": frozenset({"icechunk", "tensorstore", "versioned-hdf5", "vl-convert-python"}),
+}
+#: Libraries that only `setup/bootstrap --study` installs, since no lock file holds them.
+_BUILT_FOR_STUDIES = frozenset({"versioned-hdf5"})
+#: Variants of the recipe of pffbench that bring libraries, with what else belongs to them.
+_VARIANTS = {
+    "hdf5plugin": "filters", "pandas": "analysis", "tensorstore": "tensorstore",
+    "vl-convert-python": "page",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,8 +64,13 @@ class Installation:
         """Return how to install libraries, which are given by their import names."""
         names = [name.replace("_", "-") for name in libraries]
         lower = [name.lower() for name in names]
-        if self.kind == "own" and names == ["versioned-hdf5"]:  # in no lock file
-            return "`setup/bootstrap --study versioned-hdf5`"
+        if self.kind == "own" and _BUILT_FOR_STUDIES.issuperset(names):
+            return f"`setup/bootstrap --study {_and(names)}`"
+        if not _LACKING.get(self.kind, frozenset()).isdisjoint(names):
+            return self._from_elsewhere(names)
+        if self.kind == "spack" and _VARIANTS.keys() >= set(names):
+            variants = "".join(f"+{_VARIANTS[name]}" for name in names)
+            return f"`spack change py-pffbench{variants}`, then `spack install`"
         return {
             "own": f"`make env` in the checkout, or `setup/run pip install {_and(names)}`",
             "spack": f"`spack add {_and('py-' + n for n in lower)}`, then `spack install`",
@@ -64,6 +81,17 @@ class Installation:
             f"`python -m pip install --user {_and(names)}`",
             "pip": f"`python -m pip install {_and(names)}`",
         }[self.kind]
+
+    def _from_elsewhere(self, names: list[str]) -> str:
+        if self.kind == "debian":
+            return (
+                "Debian has no package of it: `python3 -m venv --system-site-packages`, and "
+                f"`pip install {_and(names)}` in it"
+            )
+        what = "setup/bootstrap" + "".join(
+            f" --study {name}" for name in names if name in _BUILT_FOR_STUDIES
+        )
+        return f"Spack has no recipe of it: `PFFBENCH_ENV=private {what}` in the checkout"
 
     def to_share_files(self, libraries: Iterable[str]) -> str:
         """Return how to get builds of h5py and netCDF4 with which ranks can share files."""

@@ -88,7 +88,7 @@ def try_backend(
                     backend = kind(kind.options_type(), "matched")
                 round_trip(team, backend, path, way)
             except PhaseFailedError as error:
-                found.append(judge_failure(kind.summary, way, str(error)))
+                found.append(judge_failure(kind, way, str(error)))
             else:
                 worked.append(way)
     if worked:
@@ -103,13 +103,18 @@ def judge_success(summary: str, worked: list[str], ranks: int) -> Finding:
     return Finding(TOPIC, "ok", text)
 
 
-def judge_failure(summary: str, way: Way, error: str) -> Finding:
+def judge_failure(kind: type[Backend], way: Way, error: str) -> Finding:
     """Report a transfer mode that fails; compression in a shared file is optional."""
-    text = f"{summary}: {way.name} transfer does not work: {error}"
+    text = f"{kind.summary}: {way.name} transfer does not work: {error}"
     if way.codec != "none":
         remedy = "leave compression out of shared files"
         return Finding(TOPIC, "warning", text, remedy)
-    remedy = "try another --scratch, or another MPI-IO (Open MPI: OMPI_MCA_io=romio321 or ompio)"
+    remedy = "try another --scratch"
+    if kind.mpi_io != "none":
+        remedy += (
+            ", or another MPI-IO (Open MPI: OMPI_MCA_io=ompio, or romio321, which is romio341 in "
+            "Open MPI 5)"
+        )
     return Finding(TOPIC, "problem", text, remedy)
 
 

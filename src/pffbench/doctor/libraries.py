@@ -33,8 +33,9 @@ REQUIRED = ("mpi4py", "numpy", "h5py", "netCDF4", "zarr", "numcodecs")
 #: Optional libraries, by the name of their distribution, and what they are for where no backend
 #: names them.
 OPTIONAL = {
-    "hdf5plugin": "", "icechunk": "", "pandas": "no data frames of results", "tensorstore": "",
-    "versioned-hdf5": "", "vl-convert-python": "no figures and no report.html",
+    "hdf5plugin": "", "icechunk": "", "tensorstore": "", "versioned-hdf5": "",
+    "pandas": "report, recommend, compare, scaling and import cannot run",
+    "vl-convert-python": "no figures and no report.html",
 }  # fmt: skip
 
 
@@ -205,6 +206,8 @@ def _details(library: Library) -> str:
 
 
 PYTHON = "Python"
+
+
 def judge_pffbench(facts: Mapping[str, Fact]) -> Iterator[Finding]:
     """Report the version of pffbench; its commit makes a result repeatable.
 
@@ -229,5 +232,3 @@ def judge_pffbench(facts: Mapping[str, Fact]) -> Iterator[Finding]:
         "commit them before measuring, so that others can run the same code",
     )
 
-
-NOT_LOOKED_AT = "not looked at with --no-mpi"

@@ -81,10 +81,13 @@ def _judge_settings(node: Facts) -> Finding:
 
 
 def _judge_load(load: float, threads: int, ranks: int) -> Finding:
-    text = f"load over the last minute: {load:.1f} on {threads} threads"
-    if load > _BUSY * threads + ranks:
+    most = _BUSY * threads + ranks
+    if load > most:
+        text = f"load over the last minute: {load:.1f} on {threads} threads"
         remedy = "wait, or take nodes for yourself (Slurm: --exclusive); times will scatter"
         return Finding(NODE, "warning", f"{text}: others are using this machine", remedy)
+    # Without the number, which differs between nodes, so that they are told in one line.
+    text = f"load over the last minute: at most {most:g} on {threads} threads, which is little"
     return Finding(NODE, "ok", text)
 
 
@@ -132,10 +135,12 @@ def _seconds(value: float) -> str:
 
 ENVIRONMENT = "Environment"
 
+#: Not where a library lies, which modules tell in variables such as HDF5_DIR.
 _CHANGES_IO = re.compile(
-    r"HDF5_|ROMIO_|MPICH_MPIIO_|I_MPI_EXTRA_FILESYSTEM|"
-    r"OMPI_MCA_(?:io|fs|fcoll|fbtl|sharedfp|common_ompio)(?:_|$)|"
-    r"NETCDF_|NC_|PNETCDF_|ZARR_|BLOSC_|DARSHAN_|LD_PRELOAD$|PFFBENCH_"
+    r"(?![A-Z]+5?_(?:\w+_)?(?:DIR|ROOT|HOME|PREFIX|BASE|VERSION|BIN|INC\w*|LIB\w*|MPI)$)(?:"
+    r"HDF5_|NETCDF_|NC_|PNETCDF_|ZARR_|BLOSC_|DARSHAN_|ROMIO_)|"
+    r"H5FD_|MPICH_MPIIO_|I_MPI_EXTRA_FILESYSTEM|"
+    r"OMPI_MCA_(?:io|fs|fcoll|fbtl|sharedfp|common_ompio)(?:_|$)|LD_PRELOAD$|PFFBENCH_SCRATCH$"
 )
 
 
@@ -162,10 +167,10 @@ def judge_environment(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _judge_preload(value: str) -> Finding:
-    what = "Darshan" if "darshan" in value else "another library"
+    what = "Darshan stands" if "darshan" in value else "another library may stand"
     return Finding(
         ENVIRONMENT,
         "warning",
-        f"LD_PRELOAD={value}: {what} stands between the program and its I/O",
+        f"LD_PRELOAD={value}: {what} between the program and its I/O",
         "unset LD_PRELOAD to measure without it, or compare with a run without it",
     )

@@ -37,6 +37,24 @@ def judge_library(facts: Mapping[str, Fact]) -> Iterator[Finding]:
     yield Finding(MPI_TOPIC, "ok", f"{text}; MPI standard {standard}; thread level {level}")
 
 
+def judge_mpi_copies(paths: Sequence[str]) -> Iterator[Finding]:
+    """Report several MPI libraries in this process, of which each knows of its own ranks only.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Files of MPI libraries mapped into the process.
+    """
+    if len(paths) > 1:
+        yield Finding(
+            MPI_TOPIC,
+            "problem",
+            f"{len(paths)} different MPI libraries in one process: {', '.join(paths)}",
+            "install mpi4py, h5py and netCDF4 for one MPI (`MPICC=… make env` in a checkout does), "
+            "and load no module of another",
+        )
+
+
 def judge_mpi_io(facts: Mapping[str, Fact]) -> Iterator[Finding]:
     """Report the MPI-IO implementation for the scratch directory, and its known defects.
 
@@ -90,7 +108,7 @@ def judge_views(vendor: str, version: str, *, large_counts: bool) -> Iterator[Fi
 
 
 def judge_cores(
-    ranks: int, cpus: int, environ: Mapping[str, str], vendor: str, host: str
+    ranks: int, cpus: int, environ: Mapping[str, str], vendor: str
 ) -> Iterator[Finding]:
     """Report whether the ranks of a node have a core each.
 
@@ -102,12 +120,10 @@ def judge_cores(
         Environment of the ranks.
     vendor : str
         Name of the MPI library.
-    host : str
-        Name of the node.
     """
     if ranks <= cpus:
         return
-    text = f"{ranks} ranks share {cpus} core{'s' * (cpus > 1)} on {host}: times say little"
+    text = f"{ranks} ranks share {cpus} core{'s' * (cpus > 1)}: times say little"
     remedy = "start no more ranks than cores, or take the times as a test of function only"
     if vendor == "Open MPI":
         value = environ.get(_YIELD)
@@ -172,7 +188,8 @@ def judge_slurm_types(types: Sequence[str], vendor: str | None) -> Finding:
         return Finding(
             LAUNCHER,
             "warning",
-            f"{text}; Open MPI needs pmix, so srun would start separate programs of 1 rank",
+            f"{text}; Open MPI needs pmix, unless it is an older one that was built for pmi2: srun "
+            "would start separate programs of 1 rank",
             "use mpiexec inside the allocation",
         )
     return Finding(LAUNCHER, "ok", text)
@@ -215,9 +232,9 @@ _LARGE_CALLS = (1, 12, 3)
 
 
 def judge_copies(
-    copies: Mapping[str, Sequence[str]], h5py: str, netcdf4: str, installation: Installation
+    paths: Sequence[str], h5py: str, netcdf4: str, installation: Installation
 ) -> Iterator[Finding]:
-    """Report whether h5py and netCDF4 use the same HDF5, and all the same MPI.
+    """Report whether h5py and netCDF4 use the same HDF5.
 
     Two copies share the names of their functions, and the copy that was loaded first is called
     with the other's data: such a process may work for hours and then write wrong bytes. Only the
@@ -225,23 +242,21 @@ def judge_copies(
 
     Parameters
     ----------
-    copies : mapping
-        Files of ``libhdf5`` and ``libmpi`` mapped into the process.
+    paths : sequence of str
+        Files of ``libhdf5`` mapped into the process.
     h5py, netcdf4 : str
         Versions of HDF5 that the two report.
     installation : Installation
         Where the remedy is to work.
     """
-    paths = copies.get("libhdf5", ())
     if len(paths) > 1 and all(".libs/" in path for path in paths):
         text = f"h5py and netCDF4 are wheels with an HDF5 each ({h5py}, {netcdf4}), kept apart"
         yield Finding(HDF5_TOPIC, "ok", text)
         return
     remedy = installation.to_have_one_hdf5()
-    for name, files in {"HDF5": paths, "MPI": copies.get("libmpi", ())}.items():
-        if len(files) > 1:
-            text = f"{len(files)} different copies of {name} in one process: {', '.join(files)}"
-            yield Finding(HDF5_TOPIC, "problem", text, remedy, name=f"copies of {name}")
+    if len(paths) > 1:
+        text = f"{len(paths)} different copies of HDF5 in one process: {', '.join(paths)}"
+        yield Finding(HDF5_TOPIC, "problem", text, remedy, name="copies of HDF5")
     if h5py != netcdf4:
         text = f"h5py uses HDF5 {h5py}, netCDF4 uses HDF5 {netcdf4}"
         yield Finding(HDF5_TOPIC, "problem", text, remedy, because="copies of HDF5")
@@ -252,24 +267,16 @@ def judge_copies(
         yield Finding(HDF5_TOPIC, "ok", f"h5py and netCDF4 share {paths[0]}")
 
 
-def judge_hdf5(
-    version: str, at_build: str, subfiling: bool | None, installation: Installation
-) -> Iterator[Finding]:
-    """Report the abilities and defects of a version of HDF5.
+def judge_parallel_hdf5(version: str, subfiling: bool | None) -> Iterator[Finding]:
+    """Report the abilities and defects of an HDF5 that was built for MPI.
 
     Parameters
     ----------
-    version, at_build : str
-        The version in use, and the one that h5py was compiled against.
+    version : str
+        The version in use.
     subfiling : bool or None
         Whether the library has the subfiling driver; None when it could not be checked.
-    installation : Installation
-        Where the remedy is to work.
     """
-    if numbers(version)[:2] != numbers(at_build)[:2]:
-        text = f"h5py was compiled for HDF5 {at_build} and runs with {version}"
-        remedy = f"install it again: {installation.to_install(['h5py'])}"
-        yield Finding(HDF5_TOPIC, "warning", text, remedy)
     if numbers(version) >= _FILTERED_PARALLEL:
         yield Finding(HDF5_TOPIC, "ok", f"HDF5 {version} writes compressed data in parallel")
     else:
@@ -292,20 +299,32 @@ def judge_hdf5(
 def look_at_hdf5(
     h5py: Library | None,
     netcdf4: Library | None,
-    copies: Mapping[str, Sequence[str]],
+    paths: Sequence[str],
     installation: Installation,
 ) -> Iterator[Finding]:
-    """Check the HDF5 in this process; a library that cannot be imported is skipped."""
+    """Check the HDF5 in this process; a library that cannot be imported is skipped.
+
+    Parameters
+    ----------
+    h5py, netcdf4 : Library or None
+        The two libraries that bring HDF5.
+    paths : sequence of str
+        Files of ``libhdf5`` mapped into the process.
+    installation : Installation
+        Where the remedies are to work.
+    """
     if h5py is None or h5py.error:
         return
     version = str(h5py.facts.get("hdf5"))
     if netcdf4 is not None and not netcdf4.error:
-        yield from judge_copies(
-            copies, version, str(netcdf4.facts.get("hdf5")), installation
-        )
+        yield from judge_copies(paths, version, str(netcdf4.facts.get("hdf5")), installation)
     at_build = str(h5py.facts.get("hdf5_at_build", version))
-    subfiling = has_subfiling(copies.get("libhdf5", ()))
-    yield from judge_hdf5(version, at_build, subfiling, installation)
+    if numbers(version)[:2] != numbers(at_build)[:2]:
+        text = f"h5py was compiled for HDF5 {at_build} and runs with {version}"
+        remedy = f"install it again: {installation.to_install(['h5py'])}"
+        yield Finding(HDF5_TOPIC, "warning", text, remedy)
+    if h5py.parallel:
+        yield from judge_parallel_hdf5(version, has_subfiling(paths))
 
 
 def has_subfiling(paths: Sequence[str]) -> bool | None:

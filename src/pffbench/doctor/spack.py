@@ -18,7 +18,8 @@ TOPIC = "Spack"
 
 #: Packages whose hashes are printed; `run.json` has all of them.
 _SHOWN = (
-    "openmpi", "mpich", "cray-mpich", "hdf5", "netcdf-c", "py-mpi4py", "py-h5py", "py-netcdf4",
+    "openmpi", "mpich", "cray-mpich", "mvapich2", "intel-oneapi-mpi", "hdf5", "netcdf-c",
+    "py-mpi4py", "py-h5py", "py-netcdf4",
 )  # fmt: skip
 
 

@@ -343,6 +343,7 @@ class Runner:
             stage=self.spec.stage,
             room=self._room_of(case),
             reads=reads,
+            warmup=block < self.spec.plan.experiment.warmup,
             peak=peak,
         )
 
@@ -355,8 +356,7 @@ class Runner:
             The file system, or the file size limit of this process, is too small for the case.
         """
         p = case.parameters
-        shared = p.layout != "file_per_process"
-        if shared and backend_class(p.backend).needs_room and self.spec.stage != "read":
+        if p.shares_files and backend_class(p.backend).needs_room and self.spec.stage != "read":
             cost = self.spec.plan.costs[case.id]
             asked = self.scratch.directory if self.team.is_root else None
             require_room(asked, cost.space, cost.space // copies_of_file(case))

@@ -49,7 +49,6 @@ class PyPffbench(PythonPackage):
         depends_on("py-psutil@5.9:")
         depends_on("py-pyyaml@6:")
         depends_on("py-rich@13:")
-        depends_on("py-scipy@1.11:")
         depends_on("py-zarr@3.1:3")
         depends_on("py-jinja2@3.1:", when="+analysis")
         depends_on("py-pandas@2.2:", when="+analysis")
