@@ -274,7 +274,7 @@ writer = Hdf5Array.writer
 def slow(self, *arguments):
     call = writer(self, *arguments)
     def write():
-        time.sleep(0.01)
+        time.sleep(0.02)
         return call()
     return write
 Hdf5Array.writer = slow
@@ -287,7 +287,7 @@ def test_a_planted_slow_environment_is_found_with_the_right_sign(tmp_path):
     (site / "sitecustomize.py").write_text(SLOW)
     paths = f"{site}:{SOURCE}"
     slow = command("slow", f"env PYTHONPATH={paths} {sys.executable}")
-    run = run_in(tmp_path, [slow, HERE], repetitions=7)
+    run = run_in(tmp_path, [slow, HERE], repetitions=10)
     assert run.status == 0, run.said
     assert "Writing (until close): here is fastest; slow takes" in run.stdout
 

@@ -30,7 +30,7 @@ _VERSION = r"[0-9]+(?:\.[0-9]+)*"
 _REQUIREMENT = re.compile(rf"(?P<package>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>{_VERSION})")
 #: The checkout that this code is in, if it is in one.
 _CHECKOUT = Path(pffbench.__file__).parents[2]
-#: Counts that differ by more than this part have changed.
+#: Counts that differ by more than this part, of all phases, have changed.
 _COUNT_CHANGED = 0.01
 #: Part of a longer time that must be processor time for it to be named so.
 _MOSTLY = 0.5
@@ -369,5 +369,6 @@ def _changed_counts(
         before = fast.get((phase, counter), 0.0)
         if phase not in TOTALS[total] or counter not in _LAYERS:
             continue
-        if abs(count - before) > _COUNT_CHANGED * max(before, 1.0):
+        whole = sum(n for (p, c), n in fast.items() if c == counter and p in TOTALS[total])
+        if abs(count - before) > _COUNT_CHANGED * max(whole, 1.0):
             yield f"{_LAYERS[counter]} in {phase} ({counter}) {before:g} → {count:g}"

@@ -178,7 +178,7 @@ class _Ranks:
         return bool(text)
 
     def go(self, keep_going: Callable[[], None]) -> None:
-        """Let them run what they ask for, and wait until they ask again or have ended."""
+        """Let them run the repetition they ask for, and wait until they ask again or have ended."""
         self.asks = None
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):
@@ -186,7 +186,7 @@ class _Ranks:
         self.wait(keep_going)
 
     def leave(self) -> tuple[int, str]:
-        """Give them no further turn; return the exit status and what explains it."""
+        """Give them no further turn; return the exit status and its explanation."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self.asks = None

@@ -261,10 +261,9 @@ def _interval(
     return low, high
 
 
-def smallest_p(*sizes: int) -> float:
-    """Return the smallest two-sided p-value that two samples, or pairs, of these sizes can give."""
-    given: Any = sizes
-    return min(1.0, 2 * _tail(0, given))
+def smallest_p(n: int, m: int | None = None) -> float:
+    """Return the smallest two-sided p-value that two samples, or n pairs, can give."""
+    return min(1.0, 2 * _tail(0, (n,) if m is None else (n, m)))
 
 
 def _tail(u: int, sizes: Sizes) -> float:
