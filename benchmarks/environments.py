@@ -1,12 +1,14 @@
 """Count how often real runs tell two names for one environment apart, and find a planted delay.
 
-Three questions (docs/environments.md):
+Four questions (docs/environments.md):
 
 * ``twice``: the two environments are one. A run that reports any difference is wrong.
 * ``planted``: in the second one each H5Dcreate2 takes so much longer that writing takes `--percent`
   more. A run that does not report the second one as slower at writing has missed it.
 * ``starts``: how much of the spread of times is between processes, and not within them. It would be
   in all repetitions of ranks that live as long as the run.
+* ``blocks``: how much of the spread of times is between blocks, and not within them, where one
+  environment under two names takes turns. It cancels in a comparison by pairs.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median, variance
+from statistics import correlation, median, stdev, variance
 
 from pffbench.summary.summary import Summary, summarise
 
 HERE = Path(__file__).resolve().parent
-DATASETS = 1000
+DATASETS = 300
 CASE = {
     "workload": "datasets", "backend": "hdf5", "layout": "file_per_process", "datasets": DATASETS,
     "shape": [[256]], "settings": "defaults",
@@ -47,7 +49,7 @@ def experiment(
     return {
         "name": "environments",
         "max_repetitions": given.most,
-        "margin": 0.02,
+        "margin": 0.03,
         "roofline": False,
         "cases": [CASE],
         **more,
@@ -149,19 +151,38 @@ def spread(processes: Sequence[Sequence[float]]) -> str:
     )
 
 
+def blocks(given: argparse.Namespace) -> None:
+    """Compare one environment with itself; print the spread of its times and of their ratios."""
+    with tempfile.TemporaryDirectory(dir=given.place) as place:
+        summary = run(experiment(given, sys.executable, repetitions=given.most), Path(place))
+    for total in ("write_total", "read_total"):
+        one, other = (
+            [math.log(seconds) for _, seconds in sorted(case.phases[total].by_block.items())]
+            for case in summary.cases
+        )
+        ratios = [a - b for a, b in zip(one, other, strict=True)]
+        print(
+            f"{total}: {100 * stdev(one):.1f} % and {100 * stdev(other):.1f} % between "
+            f"{len(one)} blocks, correlation {correlation(one, other):.2f}, "
+            f"ratios {100 * stdev(ratios):.1f} %"
+        )
+
+
 def main() -> None:
     """Ask one of the questions."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("question", choices=("twice", "planted", "starts"))
+    parser.add_argument("question", choices=("twice", "planted", "starts", "blocks"))
     parser.add_argument("--runs", type=int, default=20, help="runs (default: 20)")
     parser.add_argument("--ranks", type=int, default=1, help="ranks (default: 1)")
     parser.add_argument("--most", type=int, default=40, help="most repetitions (default: 40)")
-    parser.add_argument("--often", type=int, default=5, help="in a job step (default: 5)")
+    parser.add_argument("--often", type=int, default=6, help="in a block (default: 6)")
     parser.add_argument("--percent", type=float, default=5.0, help="planted delay (default: 5)")
     parser.add_argument("--place", type=Path, default=Path("/dev/shm"), help="for the files")
     given = parser.parse_args()
     if given.question == "starts":
         starts(given)
+    elif given.question == "blocks":
+        blocks(given)
     elif given.question == "twice":
         count(given, sys.executable)
     else:

@@ -24,6 +24,7 @@ SCRIPTS = (
     "raw_against_ior",
     "hdf5_against_ior",
     "transfers_against_ior",
+    "reused_against_ior",
     "c_loops",
     "small_datasets",
     "phase_cost",

@@ -56,7 +56,9 @@ class Repetitions:
         """Run a repetition and return this rank's own seconds in each phase."""
         directory = f"{self._count:04d}-{self._case.id}"
         self._count += 1
-        self._scratch.make_directory(directory)
+        if self._team.is_root:
+            self._scratch.make_directory(directory)
+        self._team.comm.Barrier()
         repetition = Repetition(
             team=self._team,
             case=self._case,
@@ -71,7 +73,8 @@ class Repetitions:
         )
         with collector_off():
             repetition.workload.run(repetition)
-        self._scratch.remove(self._scratch.path(directory))
+        if self._team.is_root:
+            self._scratch.remove(self._scratch.path(directory))
         if repetition.observed.mismatches:
             raise RuntimeError(f"{self._case.id}: {repetition.observed.mismatches[0]}")
         return {time.phase: time.own for time in repetition.clock.times}

@@ -117,6 +117,12 @@ class Finished:
         with (self.out / "samples.csv").open(newline="") as file:
             return list(csv.DictReader(file))
 
+    @cached_property
+    def counts(self):
+        """The rows of counters.csv as plain mappings of text."""
+        with (self.out / "counters.csv").open(newline="") as file:
+            return list(csv.DictReader(file))
+
     def phases(self, case):
         """Return the rows of a case by phase, one row for each repetition."""
         found = defaultdict(list)

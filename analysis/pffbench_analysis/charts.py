@@ -121,7 +121,7 @@ def charts(cases: Sequence[CaseSummary], summary: Summary) -> Iterator[Chart]:
     metadata, totals = _metadata(ordered), tuple(TOTALS)
     unit, convert = _times(ordered, metadata)
     if ordered[0].sample.workload == "datasets":
-        unit, convert = "ms per dataset", _per_array_ms
+        unit, convert = "µs per dataset", _per_array_us
     unit_of_totals, convert_totals = _times(ordered, totals)
     found = (
         Chart(
@@ -245,8 +245,8 @@ def _times(cases: Sequence[CaseSummary], phases: Sequence[str]) -> tuple[str, Co
     return "ms", lambda seconds, *_: 1e3 * seconds
 
 
-def _per_array_ms(seconds: float, _: PhaseSummary, case: CaseSummary) -> float:
-    return 1e3 * seconds / case.sample.arrays
+def _per_array_us(seconds: float, _: PhaseSummary, case: CaseSummary) -> float:
+    return 1e6 * seconds / case.sample.arrays
 
 
 def _rates(seconds: float, phase: PhaseSummary, _: CaseSummary) -> float:

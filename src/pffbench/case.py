@@ -41,6 +41,9 @@ P = TypeVar("P", bound="Parameters")
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of a backend's own options; each field's default is the library's default."""
 
+    #: As in `Parameters`: fields that names of cases leave out where they have their default.
+    added: ClassVar[frozenset[str]] = frozenset()
+
 
 class Parameters(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="workload"
@@ -128,6 +131,11 @@ class Parameters(
         return _tag_of(type(self))
 
     @property
+    def shares_files(self) -> bool:
+        """Whether ranks have a file open together; else each opens its files alone."""
+        return self.layout != "file_per_process"
+
+    @property
     def transfer_of_reads(self) -> Transfer:
         """How ranks read in a file that they share; some workloads let it differ from writing."""
         reading: Transfer | None = getattr(self, "read_transfer", None)
@@ -167,7 +175,7 @@ class Case(msgspec.Struct, frozen=True, dict=True):
     def id(self) -> str:
         """Readable name with a digest of all parameters; equal cases have equal names."""
         p = self.parameters
-        digest = _digest([_named(p), self.options])
+        digest = _digest([_named(p), _named(self.options)])
         where = f"@{self.environment}" if self.environment else ""
         return f"{p.backend}.{p.workload}.{p.layout}.{p.transfer}.{p.settings}.{digest}{where}"
 
@@ -242,26 +250,27 @@ def _group(work: Parameters) -> str:
     return f"{work.workload}.{work.layout}.{_digest(named)}"
 
 
-def _named(parameters: Parameters) -> Parameters | dict[str, Any]:
-    """Return the parameters that names are made from."""
-    unnamed = _as_before(parameters)
+def _named(told: Parameters | Options) -> Parameters | Options | dict[str, Any]:
+    """Return the parameters or options that names are made from."""
+    unnamed = _as_before(told)
     if not unnamed:
-        return parameters
-    plain: dict[str, Any] = msgspec.to_builtins(parameters, enc_hook=int)
+        return told
+    plain: dict[str, Any] = msgspec.to_builtins(told, enc_hook=int)
     return {name: value for name, value in plain.items() if name not in unnamed}
 
 
-def _as_before(parameters: Parameters) -> frozenset[str]:
+def _as_before(told: Parameters | Options) -> frozenset[str]:
     """Return the fields that were added later and have their default."""
-    if not parameters.added:
-        return parameters.added
-    usual = _defaults(type(parameters))
-    return frozenset(n for n in parameters.added if getattr(parameters, n) == usual[n])
+    if not told.added:
+        return told.added
+    usual = _defaults(type(told))
+    return frozenset(n for n in told.added if getattr(told, n) == usual[n])
 
 
 @cache
-def _defaults(kind: type[Parameters]) -> dict[str, Any]:
-    return {f.name: f.default for f in msgspec.structs.fields(kind) if f.name in kind.added}
+def _defaults(kind: type[Parameters | Options]) -> dict[str, Any]:
+    fields = [field for field in msgspec.structs.fields(kind) if field.name in kind.added]
+    return {f.name: {} if f.default is msgspec.NODEFAULT else f.default for f in fields}
 
 
 #: Sizes become integers; keys are sorted, so that equal records are equal text.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 from pffbench.run.options import add_experiment
 
@@ -37,7 +38,8 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_bisect(parser: argparse.ArgumentParser) -> None:
     """Add the options of `pffbench bisect`."""
-    for name, text in (("good", "a fast version"), ("bad", "a later version that is slower")):
+    later = "a later version that is slower, or faster"
+    for name, text in (("good", "a version before the change"), ("bad", later)):
         parser.add_argument(
             f"--{name}",
             required=True,
@@ -55,6 +57,20 @@ def add_bisect(parser: argparse.ArgumentParser) -> None:
         choices=("write", "read"),
         default="write",
         help="the time that changed (default: write) (example: --total read)",
+    )
+    parser.add_argument(
+        "--count",
+        metavar="COUNTER",
+        help="search for the version in which a counter of that time changed, such as system "
+        "calls, instead of the time (example: --count write_calls)",
+    )
+    parser.add_argument(
+        "--margin",
+        type=_margin,
+        default=0.02,
+        metavar="PART",
+        help="smallest difference between the two that is searched for (default: 0.02) "
+        "(example: --margin 0.01)",
     )
     parser.add_argument(
         "--versions",
@@ -80,6 +96,47 @@ def add_bisect(parser: argparse.ArgumentParser) -> None:
         "--scratch",
         metavar="DIR",
         help="directory on the file system under test (example: --scratch /lustre/me)",
+    )
+
+
+def _margin(text: str) -> float:
+    """Convert a part above 0 and up to 1."""
+    try:
+        part = float(text)
+    except ValueError:
+        part = math.nan
+    if not 0 < part <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no part above 0 and up to 1, such as 0.02")
+    return part
+
+
+def add_instructions(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pffbench instructions`."""
+    parser.add_argument(
+        "experiment",
+        metavar="EXPERIMENT.yaml",
+        help="experiment with environments and cases of the workload datasets "
+        "(example: configs/issues/hdf5-5962-create.yaml)",
+    )
+    parser.add_argument(
+        "--function",
+        required=True,
+        metavar="NAME",
+        help="function of a library whose instructions are counted, with all that it calls "
+        "(example: --function H5Dcreate2)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a key of the experiment, or of all its cases; may be given several times "
+        "(example: --set datasets=200 --set hdf5.libver=v108)",
+    )
+    parser.add_argument(
+        "--scratch",
+        metavar="DIR",
+        help="directory for the files of the runs (example: --scratch /dev/shm)",
     )
 
 

@@ -21,16 +21,16 @@ class Phase(NamedTuple):
         Its name in the results.
     part : {"write", "update", "read"} or None
         The total that it belongs to.
-    does : {"files", "arrays", "data", "device"}
-        Its work: opens or closes files or removes them, defines or opens arrays, moves data, or
-        waits until data are on the device.
+    does : {"files", "arrays", "data", "ranks", "device"}
+        Its work: opens or closes files or removes them, defines or opens arrays, moves data to or
+        from files, moves data between ranks, or waits until data are on the device.
     meaning : str
         What is timed; the reference of the documentation has it.
     """
 
     name: str
     part: Part | None
-    does: Literal["files", "arrays", "data", "device"]
+    does: Literal["files", "arrays", "data", "ranks", "device"]
     meaning: str
 
 
@@ -42,7 +42,11 @@ PHASES = (
     Phase("define", "write", "arrays", "making the arrays in it, with their metadata"),
     Phase(
         "set_attributes", "write", "arrays",
-        "workload `datasets` with `attributes`: setting them, one call each",
+        "workloads `datasets` and `startup` with `attributes`: setting them, one call each",
+    ),
+    Phase(
+        "exchange", "write", "ranks",
+        "with `rearrange`: sending each rank's data to the writer ranks",
     ),
     Phase("write", "write", "data", "moving the array data into the library"),
     Phase("commit", "write", "files", "workload `versions`: making what is staged a version"),
@@ -68,10 +72,22 @@ PHASES = (
     Phase("open", "read", "files", "opening the store to read"),
     Phase("open_array", "read", "arrays", "opening its arrays"),
     Phase(
+        "inquire", "read", "arrays",
+        "workload `startup`: finding the names, shapes and types of all arrays",
+    ),
+    Phase(
         "get_attributes", "read", "arrays",
-        "workload `datasets` with `attributes`: reading them, one call each",
+        "workloads `datasets` and `startup` with `attributes`: reading them, one call each",
     ),
     Phase("read", "read", "data", "moving the data into memory"),
+    Phase(
+        "exchange_read", "read", "ranks",
+        "with `rearrange`: sending the data read by writer ranks to the ranks that need them",
+    ),
+    Phase(
+        "distribute", "read", "ranks",
+        "workload `startup`: passing on what rank 0, or one rank a node, has read",
+    ),
     Phase("close_read", "read", "files", "closing the store after reading"),
     # Ends a repetition: one without it was cut short.
     Phase("remove", None, "files", "deleting the files"),
@@ -93,6 +109,8 @@ TOTALS = {
 }
 #: Phases in which data move: these have rates and a roofline.
 MOVING = (*(phase.name for phase in PHASES if phase.does == "data"), *TOTALS)
+#: Phases after which data are in the memory of ranks that need them, each byte of a rank once.
+ARRIVING = ("read", "distribute")
 #: Phases that wait for devices.
 WAITING = tuple(phase.name for phase in PHASES if phase.does == "device")
 #: All phases, in their order.

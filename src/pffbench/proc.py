@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -49,6 +50,17 @@ def mapped_files() -> list[str]:
         lines = (line.rstrip("\n").split(maxsplit=5) for line in maps)
         paths = (line[5] for line in lines if len(line) == 6 and line[5].startswith("/"))
         return list(dict.fromkeys(paths))
+
+
+def open_descriptors(path: str) -> int:
+    """Count the descriptors of this process on a file, or on files below a directory."""
+    path = os.path.realpath(path)
+    found = 0
+    for entry in (PROC / "self/fd").iterdir():
+        with suppress(OSError):  # the descriptor of this list itself is gone then
+            target = str(entry.readlink())
+            found += target == path or target.startswith(f"{path}/")
+    return found
 
 
 def files_defining(function: str) -> list[str]:

@@ -8,29 +8,29 @@ nothing is lost and nothing takes effect.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+# Patterns are compiled where they are first used: all ranks import this, and most need none.
 #: Controls of C0 and C1 except tab and newline, marks that change the direction of text, separators
 #: of lines and paragraphs, and halves of surrogate pairs, which stand for bytes of invalid UTF-8.
-_UNSAFE = re.compile(
+_UNSAFE = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 #: The same in the bytes of a JSON file, where most of them stand as escapes; may find too much.
-_UNSAFE_IN_JSON = re.compile(
+_UNSAFE_IN_JSON = (
     rb"\\u(?:00[0189]|007f|061c|20[0-2]|206|d[89a-f])|\\[bfr]|[\x7f]|\xc2[\x80-\x9f]|\xd8\x9c"
-    rb"|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])|\xed[\xa0-\xbf]",
-    re.IGNORECASE,
+    rb"|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])|\xed[\xa0-\xbf]"
 )
 #: Characters that end a table cell, begin emphasis or code, or make a link or an image.
-_MARKDOWN = re.compile(r"([|*`])|(?<=\])([(:])")
+_MARKDOWN = r"([|*`])|(?<=\])([(:])"
 #: Characters that begin a heading, a quotation or a list.
-_BLOCK = re.compile(r"^(\s*)([#>+-]|\d+(?=[.)]))")
+_BLOCK = r"^(\s*)([#>+-]|\d+(?=[.)]))"
 #: Hexadecimal digits that names of cases end in: two of 100 000 cases share twelve once in 50 000
 #: times (n² / 2 / 16¹²), and eight two times in three.
 DIGITS = 12
 #: A name of a case that is no part of a path.
-_NAME_WITH_DIGEST = re.compile(
+_NAME_WITH_DIGEST = (
     rf"(?<![\w/.-])([\w-]+(?:\.[\w-]+)*\.(?:matched|defaults))\.[0-9a-f]{{{DIGITS}}}\b(?!/)"
 )
 
@@ -40,12 +40,12 @@ def escape_controls(text: str) -> str:
 
     Tabs and newlines stay.
     """
-    return _UNSAFE.sub(_escaped, text)
+    return re.sub(_UNSAFE, _escaped, text)
 
 
 def has_controls(text: str) -> bool:
     """Whether `escape_controls` would change a text."""
-    return _UNSAFE.search(text) is not None
+    return re.search(_UNSAFE, text) is not None
 
 
 def one_line(text: str, longest: int | None = None) -> str:
@@ -67,7 +67,7 @@ def escape_markdown(text: str) -> str:
 
     The result contains no tag, table cell, link, image or heading.
     """
-    return _BLOCK.sub(r"\1\\\2", _inline(text))
+    return re.sub(_BLOCK, r"\1\\\2", _inline(text))
 
 
 def markdown_row(cells: Iterable[str]) -> str:
@@ -96,16 +96,18 @@ def markdown_table(
 
 
 def _inline(text: str) -> str:
-    return _MARKDOWN.sub(lambda match: f"\\{match[0]}", one_line(text).replace("<", "&lt;"))
+    return re.sub(_MARKDOWN, lambda match: f"\\{match[0]}", one_line(text).replace("<", "&lt;"))
 
 
 def without_digests(text: str) -> str:
     """Return a text for people: names of cases lose their digest, which paths keep."""
-    return _NAME_WITH_DIGEST.sub(r"\1", text)
+    return re.sub(_NAME_WITH_DIGEST, r"\1", text)
 
 
 def value_text(value: object) -> str:
     """Return the value of a parameter as text; of a shape such as ``621×4991×2600``."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{k}: {v}' for k, v in sorted(value.items()) if v is not None)}}}"
     return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
@@ -122,7 +124,7 @@ def escaped(value: Any) -> Any:
 
 def json_needs_escaping(data: bytes) -> bool:
     """Whether text in a JSON file may need `escaped`; quick, since most files need it not."""
-    return _UNSAFE_IN_JSON.search(data) is not None
+    return re.search(_UNSAFE_IN_JSON, data, re.IGNORECASE) is not None
 
 
 def _escaped(match: re.Match[str]) -> str:

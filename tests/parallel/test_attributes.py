@@ -38,8 +38,8 @@ def test_each_format_sets_and_reads_them_in_each_layout(tmp_path, ranks):
         for phase in ("set_attributes", "get_attributes"):
             (row,) = phases[phase]
             assert int(row["operations"]) == 15, (case, phase)
-    assert "set ms" in done.stdout
-    assert "get ms" in done.stdout
+    assert "set µs" in done.stdout
+    assert "get µs" in done.stdout
 
 
 @pytest.mark.parametrize("backend", FORMATS)

@@ -29,7 +29,8 @@ CASES = {
     ),
     "hdf5-collective-gzip-steps": (
         {"backend": "hdf5", "transfer": "collective", "codec": "gzip", "level": 3, "steps": 3,
-         "chunks": [1, 2, 3], "durability": "flush", **BLOCK},
+         "chunks": [1, 2, 3], "durability": "flush", "hints": {"cb_nodes": 1, "b": "'x\""},
+         "alignment": 8, "alignment_threshold": 64, **BLOCK},
         {"data.h5": ["array_0"]},
         {"shape": [3, 8, 6], "chunks": [1, 2, 3], "codec": "gzip 3", "values": [1, 2]},
     ),
@@ -77,7 +78,7 @@ CASES = {
     ),
     "netcdf4-collective-gzip": (
         {"backend": "netcdf4", "transfer": "collective", "codec": "gzip", "chunks": [2, 6],
-         **BLOCK},
+         "hints": {"cb_nodes": 1}, "striping": {"count": 1}, **BLOCK},
         {"data.nc": ["array_0"]},
         {"shape": [8, 6], "chunks": [2, 6], "codec": "gzip 4", "values": [1, 2]},
     ),
@@ -199,3 +200,11 @@ def test_numbers_in_run_json_cannot_become_other_code(tmp_path):
     text = "\n".join(recommend([results]).lines())
     assert "```" not in text
     assert "of another pffbench" in text
+
+
+@pytest.mark.parametrize("name", ["hdf5-collective-gzip-steps", "netcdf4-collective-gzip"])
+def test_the_program_has_the_hints(tmp_path, name):
+    results = a_run(tmp_path, [entry_of(CASES[name][0])], repetitions=6)
+    assert """how["info"] = MPI.Info.Create({'cb_nodes': '1',""" in printed_code(
+        recommend([results]).lines()
+    )

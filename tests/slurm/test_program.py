@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import sys
@@ -61,6 +62,22 @@ def test_a_run_on_four_nodes_is_valid_and_records_them(slurm, shared):
     environment = record["provenance"]["environment"]
     assert environment["SLURM_JOB_USER"] == environment["SLURM_JOB_UID"] == "<hidden>"
     assert not list((shared / "scratch").iterdir()), "the scratch directory is empty again"
+
+
+def test_environments_take_turns_in_one_allocation(slurm, shared):
+    environments = [{"name": name, "python": sys.executable} for name in ("one", "other")]
+    told = SMALL | {"environments": environments, "launcher": "srun --mpi=pmix"}
+    file = write_experiment(shared, **told)
+    (shared / "scratch").mkdir()
+    launch = ["salloc", "-N2", "--ntasks-per-node=2"]
+    where = ["--out", shared / "out", "--scratch", shared / "scratch", "--progress", "none"]
+    done = pffbench(slurm, launch, "run", file, *where)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "\nVALID: " in done.stdout
+    record = json.loads((shared / "out" / "run.json").read_text())
+    assert len(record["topology"]["hosts"]) == 4
+    assert len(record["cases"]) == 2 * 3
+    assert not list((shared / "scratch").iterdir())
 
 
 def test_the_account_is_recorded_when_it_is_asked_for(slurm, shared):
@@ -151,3 +168,25 @@ def test_a_run_on_a_distributed_file_system_is_valid_and_names_it(moosefs_cluste
     assert filesystem["type"] == "moosefs"
     assert filesystem["mount_point"] == str(mount)
     assert filesystem["device"].startswith("mfs#")
+
+
+def test_at_the_start_of_a_job_one_rank_of_each_node_reads_for_its_node(slurm, shared):
+    (scratch := shared / "scratch").mkdir()
+    file = write_experiment(shared, counters=True, cases=[
+        {"workload": "startup", "backend": "posix", "shape": [32], "datasets": 8,
+         "strategy": ["node_leader_bcast", "node_leader_shared"]}
+    ])  # fmt: skip
+    told = ["--out", shared / "out", "--scratch", scratch, "--progress", "none"]
+    done = pffbench(slurm, FOUR_BY_FOUR, "run", file, *told, **watching(shared, scratch))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads((shared / "out" / "run.json").read_text())["valid"] is True
+    with (shared / "out" / "counters.csv").open(newline="") as lines:
+        held = [row for row in csv.DictReader(lines) if row["counter"] == "descriptors"]
+    assert [(row["total"], row["largest"]) for row in held] == [("4", "1")] * 2
+    readers = {
+        (line.split()[0], log.name)
+        for log in (shared / "seen").iterdir()
+        for line in log.read_text().splitlines()
+        if line.endswith(".raw") and line.split()[1] == "r"
+    }
+    assert readers == {(f"node{n + 1}", str(4 * n)) for n in range(4)}

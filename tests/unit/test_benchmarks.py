@@ -91,12 +91,14 @@ def test_the_experiments_against_ior_are_possible(tmp_path):
     import against_ior
     import hdf5_against_ior
     import raw_against_ior
+    import reused_against_ior
     import transfers_against_ior
 
     from pffbench.experiment.check import make_plan
     from pffbench.experiment.load import load_experiment
 
-    for script in (raw_against_ior, hdf5_against_ior, transfers_against_ior):
+    scripts = (raw_against_ior, hdf5_against_ior, transfers_against_ior, reused_against_ior)
+    for script in scripts:
         file = tmp_path / "experiment.yaml"
         file.write_text(against_ior.experiment(script.MATCHES))
         loaded = load_experiment(str(file))

@@ -21,29 +21,35 @@ ORDER = ("1.0", "1.2", "1.3", "1.3.1", "1.4", "1.9", "1.10", "1.11", "2.0")
 def search(tmp_path, **changes):
     given = {
         "experiment": CASE, "good": "h5py==1.0", "bad": "h5py==2.0", "total": "write_total",
-        "versions": VERSIONS, "out": str(tmp_path / "out"), "launcher": None, "arguments": (),
+        "count": None, "margin": 0.02, "versions": VERSIONS, "out": str(tmp_path / "out"),
+        "launcher": None, "arguments": (),
     }  # fmt: skip
     return Search(**given | changes)
 
 
 @pytest.fixture
 def planted(monkeypatch):
-    """Return a function that plants the first slow version, and those that are undecided."""
+    """Return a function that plants the first other version, and those that are undecided.
 
-    def plant(first_slow, undecided=()):
+    Versions in `a_little` differ too, by less than half of it.
+    """
+
+    def plant(first_other, undecided=(), a_little=(), factor=1.3):
         tried = []
 
         class Trials:
             def __init__(self, *arguments):
                 pass
 
-            def of(self, version, *_):
-                tried.append(version)
-                slow = ORDER.index(version) >= ORDER.index(first_slow) if first_slow else False
-                standing = "slower" if slow else "equal"
+            def of(self, version, margin):
+                tried.append((version, margin))
+                other = first_other and ORDER.index(version) >= ORDER.index(first_other)
+                change = "more" if factor > 1 else "less"
+                standing = change if other or version in a_little else "equal"
                 standing = "undecided" if version in undecided else standing
-                ratio = Ratio(20, 1.3 if slow else 1.0, 0.9, 1.4, 0.01)
-                return TriedVersion(version, ratio, standing, 20, None, f"out/{version}")
+                value = factor if other else factor**0.4 if version in a_little else 1.0
+                ratio = Ratio(20, value, 0.9 * value, 1.1 * value, 0.01)
+                return TriedVersion(version, ratio, standing, None, f"out/{version}")
 
         monkeypatch.setattr(module, "_Trials", Trials)
         monkeypatch.setattr(module, "_reason", lambda trial, _: f"because of {trial.version}")
@@ -52,31 +58,55 @@ def planted(monkeypatch):
     return plant
 
 
-@pytest.mark.parametrize("first_slow", ORDER[1:])
-def test_the_first_slow_version_is_found_in_few_runs(first_slow, planted, tmp_path):
-    tried, said = planted(first_slow), []
+@pytest.mark.parametrize(("factor", "old", "new"), [(1.3, "fast", "slow"), (0.1, "slow", "fast")])
+@pytest.mark.parametrize("first_other", ORDER[1:])
+def test_the_first_changed_version_is_found_in_few_runs(
+    first_other, factor, old, new, planted, tmp_path
+):
+    tried, said = planted(first_other, factor=factor), []
     assert bisect(search(tmp_path), said.append) == VALID
-    before = ORDER[ORDER.index(first_slow) - 1]
+    before = ORDER[ORDER.index(first_other) - 1]
     assert said[-2] == (
-        f"FOUND: h5py {first_slow} is the first slow version; {before} is the last fast one"
+        f"FOUND: h5py {first_other} is the first {new} version; {before} is the last {old} one"
     )
-    assert said[-1] == f"because of {first_slow}"
+    assert said[-1] == f"because of {first_other}"
     assert len(tried) <= 4
     assert len(said) == 3 + len(tried)
+    # Half of the difference on the logarithm decides; the first run knows none yet.
+    assert [margin for _, margin in tried] == pytest.approx(
+        [0.02] + [max(factor, 1 / factor) ** 0.5 - 1] * (len(tried) - 1)
+    )
+
+
+def test_a_smaller_change_on_the_way_is_not_the_one_that_is_searched(planted, tmp_path):
+    planted("1.9", a_little=("1.3", "1.3.1", "1.4"))
+    said = []
+    assert bisect(search(tmp_path), said.append) == VALID
+    assert said[-2].startswith("FOUND: h5py 1.9 is the first slow version; 1.4 is the last fast")
+
+
+def test_a_count_has_its_own_words(planted, tmp_path):
+    planted("1.4")
+    said = []
+    assert bisect(search(tmp_path, count="write_calls"), said.append) == VALID
+    assert "more write_calls, 20 repetitions" in said[1]
+    assert said[-2] == (
+        "FOUND: h5py 1.4 is the first version with other write_calls; 1.3.1 is the last one without"
+    )
 
 
 def test_without_a_difference_nothing_is_searched(planted, tmp_path):
     tried, said = planted(None), []
     assert bisect(search(tmp_path), said.append) == NOT_VALID
-    assert tried == ["2.0"]
-    assert said[-1].startswith("NOT SHOWN: ")
+    assert [version for version, _ in tried] == ["2.0"]
+    assert said[-1] == "NOT SHOWN: h5py 2.0 is not shown to be slower or faster than 1.0"
 
 
 def test_an_undecided_version_ends_the_search_with_what_is_known(planted, tmp_path):
     planted("1.4", undecided=("1.3",))
     said = []
     assert bisect(search(tmp_path), said.append) == NOT_VALID
-    assert said[-1] == "NOT DECIDED: it became slower after h5py 1.0, in 1.4 at the latest"
+    assert said[-1] == "NOT DECIDED: it changed after h5py 1.0, in 1.4 at the latest"
 
 
 @pytest.mark.parametrize(
@@ -99,16 +129,17 @@ def test_bad_input_is_one_sentence(changes, sentence, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("calls", "cpu", "said"),
+    ("calls", "seconds", "cpu", "said"),
     [
-        ({"write_calls": 30}, 2.0, "changed counts: system calls in write (write_calls) 10 → 30"),
-        ({"write_calls": 10}, 2.0, "it is processor time (processor seconds of a rank +1, of +1"),
-        ({"write_calls": 10}, 0.1, "mostly waiting (processor seconds of a rank +0.05, of +1"),
-        ({"write_calls": 10}, None, "processor time was not recorded"),
-        ({}, 2.0, "were not counted here, so no layer is named"),
+        ({"write_calls": 30}, 2.0, 2.0, "in write (write_calls) 10 → 30; it is processor"),
+        ({"write_calls": 10}, 2.0, 2.0, "it is processor time (processor seconds of a rank +1"),
+        ({"write_calls": 10}, 0.1, -1.6, "it is processor time (processor seconds of a rank -0.8"),
+        ({"write_calls": 10}, 2.0, 0.1, "mostly waiting (processor seconds of a rank +0.05, of +1"),
+        ({"write_calls": 10}, 2.0, None, "processor time was not recorded"),
+        ({}, 2.0, 2.0, "were not counted here, so no layer is named"),
     ],
 )
-def test_the_reason_is_no_more_than_what_was_counted(calls, cpu, said):
+def test_the_reason_is_no_more_than_what_was_counted(calls, seconds, cpu, said):
     def case(name, seconds, cpu_seconds, counted):
         total = SimpleNamespace(seconds=SimpleNamespace(median=seconds), cpu_seconds=cpu_seconds)
         return SimpleNamespace(
@@ -117,6 +148,20 @@ def test_the_reason_is_no_more_than_what_was_counted(calls, cpu, said):
         )  # fmt: skip
 
     fast = case("1.0", 1.0, 0.0, dict.fromkeys(calls, 10))
-    summary = SimpleNamespace(cases=[fast, case("2.0", 2.0, cpu, calls)])
-    trial = TriedVersion("2.0", None, "slower", 20, summary, "out")
+    summary = SimpleNamespace(cases=[fast, case("2.0", seconds, cpu, calls)])
+    trial = TriedVersion("2.0", None, "more", summary, "out")
     assert said in module._reason(trial, "write_total")
+
+
+def test_a_count_is_compared_and_its_name_must_be_known():
+    def case(name, calls):
+        counts = {("define", "write_calls"): calls, ("write", "write_calls"): 1.0,
+                  ("read", "write_calls"): 99.0}  # fmt: skip
+        return SimpleNamespace(sample=SimpleNamespace(environment=name), counts=counts)
+
+    summary = SimpleNamespace(cases=[case("1.0", 9.0), case("2.0", 19.0)])
+    wanted = search(Path(), count="write_calls")
+    trial = module._trial("2.0", "1.0", wanted, summary, "out")
+    assert (trial.ratio.value, trial.standing) == (2.0, "more")
+    with pytest.raises(UserError, match=r"--count x: nothing .* counted are: write_calls"):
+        module._trial("2.0", "1.0", search(Path(), count="x"), summary, "out")

@@ -81,7 +81,7 @@ def test_tensorstore_is_not_needed_to_plan(monkeypatch):
 def test_zarrs_is_refused_where_it_is_not_and_for_empty_chunks(monkeypatch):
     p = parameters("zarr")
     assert "does not write empty chunks" in refused(p, pipeline="zarrs", write_empty_chunks=True)
-    monkeypatch.setattr("pffbench.backends.zarr.format.find_spec", lambda _name: None)
+    monkeypatch.setattr("pffbench.backends.zarr.settings.find_spec", lambda _name: None)
     assert "needs the Python package zarrs" in refused(p, pipeline="zarrs")
 
 

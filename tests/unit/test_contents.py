@@ -42,6 +42,10 @@ PARAMETERS = {
         {"shape": shapes(1, 2), "datasets": st.integers(1, 9)},
         optional={"transfer": st.just("collective")},
     ),
+    "startup": st.fixed_dictionaries(
+        {"shape": shapes(1, 3), "datasets": st.integers(1, 9)},
+        optional={"strategy": st.sampled_from(["every_rank", "root_bcast"])},
+    ),
     "slices": st.fixed_dictionaries(
         {"shape": shapes(3, 3), "axis": st.integers(0, 2)}, optional={"chunks": shapes(3, 3)}
     ),

@@ -181,7 +181,7 @@ def test_datasets_are_timed_for_each(tmp_path):
     run = a_run(tmp_path, [a_case("hdf5", workload="datasets", layout="own")])
     figure = drawn(run)["datasets-own-metadata"]
     create = figure.panels[0]
-    assert {axis_of(ax)["title"] for ax in figure.panels} == {"ms per dataset, logarithmic"}
+    assert {axis_of(ax)["title"] for ax in figure.panels} == {"µs per dataset, logarithmic"}
     median = readable(run).cases[0].phases["create"].seconds.median
     ((value, _),) = marks_of(create).values()
     assert value == pytest.approx(1e3 * median / 4)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from pffbench.environments.coordinator import rotated
-from pffbench.environments.start import StartedEnvironment, answer_in, last_line
-from pffbench.environments.step import step_experiment
+from pffbench.environments.start import answer_in, last_line
+from pffbench.environments.step import step_experiment, turn_order
 from pffbench.experiment.load import from_data, load_experiment, to_plain
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -40,9 +41,13 @@ def test_blocks_of_steps_have_other_data():
 
 
 def test_environments_take_turns():
-    three = [StartedEnvironment(name, ()) for name in "ABC"]
-    orders = ["".join(e.name for e in rotated(three, block)) for block in range(4)]
-    assert orders == ["ABC", "CAB", "BCA", "ABC"]
+    assert [tuple(turn_order(2, number)) for number in range(3)] == [(0, 1), (1, 0), (0, 1)]
+    followers = Counter(
+        pair for number in range(6) for pair in itertools.pairwise(turn_order(3, number))
+    )
+    assert set(followers.values()) == {2}
+    assert len(followers) == 6
+    assert list(turn_order(1, 5)) == [0]
 
 
 def test_a_case_of_an_environment_keeps_its_name_on_all_ranks():

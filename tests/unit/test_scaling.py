@@ -17,6 +17,7 @@ from pffbench.errors import UserError
 from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import Sample, SamplesLog
 from pffbench_analysis.scaling import fit_laws, load_series, study
+from pffbench_analysis.scaling.crossing import crossings
 from pffbench_analysis.scaling.export import scaling
 from pffbench_analysis.scaling.figures import draw, figures
 from pffbench_analysis.scaling.laws import AMDAHL, GUSTAFSON, LAWS, USL, nonnegative, peak
@@ -550,3 +551,27 @@ def test_it_needs_no_mpi(tmp_path):
         "o.study(o.load_series(sys.argv[1:])); assert 'mpi4py.MPI' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, *map(str, runs)], check=True, timeout=120)
+
+
+# ---- crossings
+
+
+def test_ways_that_cross_are_named_with_the_sizes_where_it_is_shown(tmp_path):
+    """The one takes a second with any number of ranks, the other longer with each more."""
+    runs = []
+    for ranks in (1, 4, 16):
+        seconds = iter([1.0] * 6 + [ranks / 6] * 6)  # a warm-up and five repetitions of each
+        cases = ("hdf5", "hdf5 collective")
+        runs.append(a_run(
+            tmp_path, ranks, lambda n, told=seconds: 64 * MIB * n / next(told), cases=cases, noise=0
+        ))  # fmt: skip
+    found = crossings(study(load_series(runs)))
+    assert [(c.before.phase, c.below, c.above) for c in found] == [
+        ("write_total", 4, 16), ("read_total", 4, 16),
+    ]  # fmt: skip
+    assert all(c.before.case.sample.transfer == "collective" for c in found)
+    assert [round(c.near, 1) for c in found] == [6.0, 6.0]
+    assert str(found[1]) == (
+        "read total: hdf5 shared collective is faster with 4 nodes, "
+        "hdf5 shared independent with 16 nodes; they cross near 6"
+    )

@@ -11,6 +11,7 @@ import zarr
 
 from pffbench.backends import registry as needs
 from pffbench.backends.registry import backend_class, backend_names
+from pffbench.backends.zarr import settings as zarr_settings
 from pffbench.backends.zarr.format import ZarrInspection, files_of
 from pffbench.commands.backends import main as print_backends
 from pffbench.errors import UserError
@@ -30,16 +31,20 @@ def plan(tmp_path, case, *settings):
 @pytest.fixture
 def with_version_2(monkeypatch):
     monkeypatch.setattr(needs, "installed", {"zarr": "2.18.7"}.get)
+    monkeypatch.setattr(zarr_settings, "zarr_version", lambda: "2.18.7")
 
 
-def test_each_of_the_two_is_refused_beside_the_other(tmp_path, monkeypatch):
+def test_zarr2_is_refused_where_zarr_python_3_is(tmp_path):
     with pytest.raises(UserError) as refused:
         plan(tmp_path, {"backend": "zarr2"})
     assert f"backend zarr2 needs zarr 2, and {zarr.__version__} is installed" in str(refused.value)
     assert "setup/bootstrap --zarr2" in str(refused.value)
-    monkeypatch.setattr(needs, "installed", {"zarr": "2.18.7"}.get)
-    with pytest.raises(UserError, match=r"backend zarr needs zarr 3, and 2\.18\.7 is installed"):
+
+
+def test_zarr_with_zarr_python_2_has_format_2_alone(tmp_path, with_version_2):
+    with pytest.raises(UserError, match=r"format: 3 needs zarr-python 3, and 2\.18\.7 is inst"):
         plan(tmp_path, {"backend": "zarr"})
+    assert len(plan(tmp_path, {"backend": "zarr", "zarr": {"format": 2}}).cases) == 1
     assert len(plan(tmp_path, {"backend": "zarr2"}).cases) == 1
     assert needs.missing_library(backend_class("tensorstore")) is None
 

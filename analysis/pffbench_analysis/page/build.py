@@ -20,6 +20,7 @@ import jinja2
 from pffbench import __version__
 from pffbench.regular_files import write_replacing
 from pffbench.summary.join import repetition
+from pffbench.summary.shards import shard_costs
 from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import differences
@@ -77,6 +78,7 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
     scripts = (_library(), _scripts())
     compression, points = compression_of(summary, directory)
     gaps = [ranks.missing] if ranks.missing else []
+    costs = shard_costs(summary)
     return (
         _environment()
         .get_template("page.html")
@@ -89,7 +91,7 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
             machine=machine_of(summary),
             matrix=matrix_of(summary, differs),
             tables=[
-                table_of(cases, summary, differs.get(group, {}))
+                table_of(cases, summary, differs.get(group, {}), costs)
                 for group, cases in summary.groups.items()
             ],
             facts=provenance_of(summary.record),

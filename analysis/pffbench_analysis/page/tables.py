@@ -6,8 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from pffbench.summary.columns import Unit, ordered, part_of_raw, significant, stored_lines, unit_of
+from pffbench.summary.columns import (
+    Column,
+    Part,
+    Unit,
+    footprint_columns,
+    ignored_lines,
+    ordered,
+    part_of_raw,
+    significant,
+    stored_lines,
+    unit_of,
+)
 from pffbench.summary.conclusions import interval, number
+from pffbench.summary.shards import ShardCost, shard_lines
 from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Caveat, Spread
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
 from pffbench_analysis.captions import heading
@@ -88,9 +100,11 @@ class Table:
     rows : list of Row
         The cases, raw bytes last.
     stored : list of str
-        Storage of the arrays on disk.
+        Storage of the arrays on disk, and what shards cost.
     legend : list of (str, str)
         Marks that occur, and their meaning.
+    ignored : list of str
+        Hints and stripes that were asked for and are not in force.
     """
 
     title: str
@@ -99,6 +113,7 @@ class Table:
     rows: list[Row]
     stored: list[str]
     legend: list[tuple[str, str]] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -110,7 +125,12 @@ class NumberColumn:
     cell: Callable[[CaseSummary], Cell]
 
 
-def table_of(cases: Sequence[CaseSummary], summary: Summary, differs: dict[str, str]) -> Table:
+def table_of(
+    cases: Sequence[CaseSummary],
+    summary: Summary,
+    differs: dict[str, str],
+    costs: Sequence[ShardCost] = (),
+) -> Table:
     """Make the table of a comparison."""
     columns = _columns(cases)
     rows = [_row(case, columns) for case in ordered(cases)]
@@ -120,13 +140,17 @@ def table_of(cases: Sequence[CaseSummary], summary: Summary, differs: dict[str, 
         [(column.part, column.heading) for column in columns],
         any(case.variant for case in cases),
         rows,
-        [plain(line) for line in stored_lines(cases)],
+        [
+            plain(line)
+            for line in (*stored_lines(cases), *shard_lines(costs, cases[0].sample.group))
+        ],
         [(letter, text) for letter, text in MARKS.values() if letter in letters],
+        [plain(line) for line in ignored_lines(cases, summary)],
     )
 
 
 #: First phase of a part, the phase that creates or opens its arrays, and the end of the part.
-_PARTS = {
+_PARTS: dict[Part, tuple[str, str, str]] = {
     "write": ("create", "define", ""),
     "update": ("reopen", "reopen_array", ""),
     "read": ("open", "open_array", "close"),
@@ -145,8 +169,8 @@ def _columns(cases: Sequence[CaseSummary]) -> list[NumberColumn]:
         if cases[0].sample.workload == "datasets":
             name = opening.partition("_")[0]
             found += [
-                NumberColumn(part, f"{name} ms/dataset", partial(_of, opening, _per_array)),
-                NumberColumn(part, f"{part} ms/dataset", partial(_of, part, _per_array)),
+                NumberColumn(part, f"{name} µs/dataset", partial(_of, opening, _per_array)),
+                NumberColumn(part, f"{part} µs/dataset", partial(_of, part, _per_array)),
             ]
         else:
             found.append(NumberColumn(part, "data only MiB/s", partial(_of, part, _rate)))
@@ -162,7 +186,15 @@ def _columns(cases: Sequence[CaseSummary]) -> list[NumberColumn]:
         if any(t.cpu_seconds is not None for case in cases if (t := case.phases.get(total))):
             cpu = partial(_of, total, partial(_cpu, unit))
             found.append(NumberColumn(part, f"cpu {unit.name}", cpu))
+        found += [
+            NumberColumn(part, column.heading, partial(_text, column))
+            for column in footprint_columns(cases, part)
+        ]
     return found
+
+
+def _text(column: Column, case: CaseSummary) -> Cell:
+    return Cell(column.cell(case))
 
 
 def _of(phase: str, tell: Callable[[PhaseSummary], Cell], case: CaseSummary) -> Cell:
@@ -219,9 +251,9 @@ def _cpu(unit: Unit, found: PhaseSummary) -> Cell:
 
 def _per_array(found: PhaseSummary) -> Cell:
     s = found.seconds
-    factor = 1e3 * found.per_array / s.median if s.median else float("nan")
+    factor = 1e6 * found.per_array / s.median if s.median else float("nan")
     between = _between(s, lambda x: factor * x)
-    return Cell(significant(1e3 * found.per_array), between, mark_of(found.warnings))
+    return Cell(significant(1e6 * found.per_array), between, mark_of(found.warnings))
 
 
 def _ratio(found: PhaseSummary) -> Cell:

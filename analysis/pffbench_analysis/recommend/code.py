@@ -10,7 +10,13 @@ import jinja2
 import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.hdf5_files import SZIP_BLOCK, plugin_filter, shuffles_before
+from pffbench.backends.hdf5_files import (
+    SZIP_BLOCK,
+    Hdf5FileOptions,
+    plugin_filter,
+    shuffles_before,
+)
+from pffbench.backends.hints import asked_hints
 from pffbench.backends.registry import backend_class
 from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Shape, process_grid
@@ -82,6 +88,7 @@ def code_for(candidate: Candidate, ranks: int) -> str:
         "shuffled": shuffles_before(spec),
         "p": parameters,
         "o": options,
+        "hints": _hints(options),
         "spec": spec,
         "g": geometry,
         "ndim": len(geometry.block),
@@ -94,10 +101,18 @@ def code_for(candidate: Candidate, ranks: int) -> str:
     return template.render(told).strip() + "\n"
 
 
+def _hints(options: Options) -> str:
+    """Return hints and striping as a dictionary of Python; empty without any."""
+    asked = asked_hints(options) if isinstance(options, Hdf5FileOptions) else {}
+    return repr(asked) if asked else ""
+
+
 def _refuse(parameters: Parameters, options: Options) -> None:
     """Refuse cases that the libraries have no plain code for."""
     if parameters.workload not in _WORKLOADS:
         raise NoCodeError(f"there are no lines for the workload {parameters.workload}")
+    if workload(parameters.workload).exchanges(parameters):
+        raise NoCodeError("there are no lines for data that go through writer ranks")
     if parameters.layout == "own" and parameters.transfer == "collective":
         raise NoCodeError(
             "collective writing of arrays that belong to one rank each needs calls with empty "
@@ -108,6 +123,8 @@ def _refuse(parameters: Parameters, options: Options) -> None:
             "unlimited dimensions slow down every access to netCDF files of many variables; "
             "netcdf4.dimensions: fixed is what to take, and has lines"
         )
+    if getattr(options, "subchunk_write_order", None) is not None:
+        raise NoCodeError("the order of chunks in a shard is not kept in the store")
 
 
 def _typed(candidate: Candidate) -> tuple[Parameters, Options]:

@@ -98,7 +98,7 @@ def judge(
     """
     times = [[way.seconds(purpose) or None for way in ways] for ways, purpose in questions]
     return [
-        _answer(ways, purpose, own, decisions)
+        _answer(ways, purpose, own, decisions, paired=design.paired)
         for (ways, purpose), own, decisions in zip(
             questions, times, compared(times, design), strict=True
         )
@@ -125,7 +125,7 @@ def compared(
     tables = []
     for times in questions:
         named = {f"{number:06d}": own for number, own in enumerate(times) if own}
-        tables.append(ComparisonTable(named, tuple(combinations(named, 2))))
+        tables.append(ComparisonTable(named, tuple(combinations(named, 2)), design.paired))
     found: list[dict[tuple[int, int], Decision]] = [{} for _ in questions]
     for (question, a, b), decision in decide(tables, design.looks, margin=design.margin).items():
         found[question][int(a), int(b)] = decision
@@ -137,6 +137,8 @@ def _answer(
     purpose: Purpose,
     times: Sequence[Times | None],
     decisions: Mapping[tuple[int, int], Decision],
+    *,
+    paired: bool,
 ) -> Recommendation:
     medians = {n: float(np.median(list(own.values()))) for n, own in enumerate(times) if own}
     if not medians:
@@ -148,7 +150,8 @@ def _answer(
             (),
             f"too short to be told apart from the harness ({short[0].label}); take larger arrays",
         )
-    first = int(fastest_of({f"{n:06d}": own for n, own in enumerate(times) if own}))
+    named = {f"{n:06d}": own for n, own in enumerate(times) if own}
+    first = int(fastest_of(named, paired=paired))
     placed = [RankedWay(candidates[first], medians[first], None, WayStanding.FIRST)]
     for number in sorted(medians.keys() - {first}, key=lambda n: (medians[n], n)):
         decision = _with_first(number, first, decisions)

@@ -13,6 +13,7 @@ from typing import Any
 from pffbench.errors import UserError
 from pffbench.regular_files import read_regular, write_replacing
 from pffbench_analysis.derived_files import writing
+from pffbench_analysis.scaling.crossing import crossings
 from pffbench_analysis.scaling.points import Over
 from pffbench_analysis.scaling.sentences import summary_lines
 from pffbench_analysis.scaling.series import Series, load_series
@@ -48,7 +49,7 @@ class ScalingStudy:
 
     def lines(self) -> list[str]:
         """Return the verdict."""
-        return summary_lines(self.series, self.fitted)
+        return [*summary_lines(self.series, self.fitted), *map(str, crossings(self.fitted))]
 
     def data(self, files: Sequence[str] = ()) -> dict[str, Any]:
         """Return the content of `scaling.json`."""

@@ -14,6 +14,7 @@ from pffbench_analysis.charts import label
 from pffbench_analysis.derived_files import known, write_csv
 from pffbench_analysis.scaling.bootstrap import Prediction
 from pffbench_analysis.scaling.compression import compression_table, per_rank, ratio
+from pffbench_analysis.scaling.crossing import Crossing, crossings
 from pffbench_analysis.scaling.fits import Fit
 from pffbench_analysis.scaling.laws import peak
 from pffbench_analysis.scaling.points import Estimate, Point
@@ -120,6 +121,7 @@ def scaling_data(
         "alarms": series.alarms,
         "notes": series.notes,
         "curves": [_curve(one) for one in fitted],
+        "crossings": [_crossing(one) for one in crossings(fitted)],
         "sentences": summary_lines(series, fitted),
         "files": list(files),
     }
@@ -140,6 +142,18 @@ def _curve(one: Fitted) -> dict[str, Any]:
         "held_out": [] if chosen is None else [_prediction(p) for p in chosen.held_out],
         "predictions": [] if chosen is None else [_prediction(p) for p in chosen.predictions],
         "tried": [_fit(fit) for fit in one.fits.tried],
+    }
+
+
+def _crossing(one: Crossing) -> dict[str, Any]:
+    return {
+        "phase": one.before.phase,
+        "before": one.before.case.sample.case,
+        "after": one.after.case.sample.case,
+        "below": one.below,
+        "above": one.above,
+        "near": one.near,
+        "sentence": str(one),
     }
 
 
@@ -192,6 +206,7 @@ def _markdown(series: Series, fitted: Sequence[Fitted], figures: Sequence[str]) 
     verdicts = [verdict(one) for one in fitted if one.curve.phase.endswith("_total")]
     yield from (f"- **{escape_markdown(text)}**" for text in alarms)
     yield from (f"- {escape_markdown(text)}" for text in verdicts)
+    yield from (f"- {escape_markdown(str(one))}" for one in crossings(fitted))
     yield from (f"- note: {escape_markdown(note)}" for note in series.notes)
     for members in groups(fitted).values():
         yield from ("", f"## {escape_markdown(work(members[0].curve))}")

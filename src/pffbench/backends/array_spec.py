@@ -55,6 +55,9 @@ class ArraySpec(msgspec.Struct, frozen=True):
     growth : int
         Rows appended along the first axis after the array has been written; if not 0, the axis is
         unlimited.
+    parts : tuple, optional
+        Of an array that all ranks write: the lengths of their parts along each axis; a number for
+        parts of that length.
     """
 
     name: str
@@ -73,6 +76,7 @@ class ArraySpec(msgspec.Struct, frozen=True):
     compressor: Compressor = "lz4"
     shuffle: Shuffle = "none"
     growth: int = 0
+    parts: tuple[int | Shape, ...] | None = None
 
     @property
     def stored_dtype(self) -> np.dtype[Any]:
@@ -133,6 +137,9 @@ class Capabilities(msgspec.Struct, frozen=True):
         stride too, and to append to them.
     attributes : bool
         Whether arrays have attributes.
+    threads : bool
+        Whether the library may move data in threads of its own, so that those that ran are
+        counted.
     """
 
     layouts: frozenset[str] = frozenset({"file_per_process", "own", "shared"})
@@ -148,3 +155,4 @@ class Capabilities(msgspec.Struct, frozen=True):
     maps_files: bool = False
     changes: bool = False
     attributes: bool = False
+    threads: bool = False

@@ -22,7 +22,7 @@ from pffbench.backends.array_spec import ArraySpec, ByteOrder, Capabilities
 from pffbench.backends.inspection import Inspection, StoredAs, Touched
 from pffbench.case import Options, Parameters, Settings
 from pffbench.data.base import Source
-from pffbench.parallel.decomposition import Box
+from pffbench.parallel.decomposition import Box, Shape
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -116,6 +116,10 @@ def _stay() -> None:
     """Leave the length of an array unchanged."""
 
 
+#: By name of an array: the library's own object for it, its shape, its type.
+Inquiry = Mapping[str, tuple[Any, Sequence[int], Any]]
+
+
 class LazyArrays(Mapping[str, Array]):
     """Mapping of arrays by name, created at the first access: after the phase that opened them.
 
@@ -164,6 +168,8 @@ class Store(ABC):
         it.
     collective_attributes : bool
         Whether every rank has to set and read the attributes of every array.
+    lists : bool
+        Whether the store lists its arrays, see `inquire`.
     collective_close : bool
         Whether ranks that share the store have to close it together; it then stays open after one
         of them fails.
@@ -173,6 +179,7 @@ class Store(ABC):
     collective_growth: bool = False
     collective_attributes: bool = False
     collective_close: bool = True
+    lists: bool = False
 
     @abstractmethod
     def files(self) -> set[str]:
@@ -206,6 +213,14 @@ class Store(ABC):
         found: Mapping[str, Array] = returned
         return found
 
+    def inquire(self) -> Inquiry:
+        """Find all arrays of the store with their shapes and types, on the timer; if `lists`."""
+        raise NotImplementedError
+
+    def wrapped(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
+        """Return the arrays for the library's objects that `inquire` found, off the timer."""
+        raise NotImplementedError
+
     @abstractmethod
     def flush(self) -> None:
         """Pass all data that the library still holds to the operating system."""
@@ -217,6 +232,12 @@ class Store(ABC):
     def transfer_facts(self) -> dict[str, str]:
         """Return the library's report of the last transfer, such as its mode."""
         return {}
+
+
+class Lacking(str):
+    """Reason of `Backend.refuse`: it is possible, but not with what is installed."""
+
+    __slots__ = ()
 
 
 class Backend(ABC):
@@ -237,8 +258,8 @@ class Backend(ABC):
     suffix: ClassVar[str]
     #: Import names of the libraries, for their versions and for `pffbench doctor`.
     libraries: ClassVar[tuple[str, ...]] = ()
-    #: Major version of those whose interfaces differ between series, and how to install it.
-    series: ClassVar[Mapping[str, int]] = {}
+    #: Major versions of those whose interfaces differ between series, and how to install one.
+    series: ClassVar[Mapping[str, tuple[int, ...]]] = {}
     remedy: ClassVar[str] = ""
     capabilities: ClassVar[Capabilities]
     options_type: ClassVar[type[Options]] = Options
@@ -260,8 +281,7 @@ class Backend(ABC):
     @classmethod
     def opens_by_mpi_io(cls, parameters: Parameters) -> bool:
         """Whether the files of a case are opened through MPI-IO."""
-        shared = parameters.layout != "file_per_process"
-        return cls.mpi_io == "all" or (cls.mpi_io == "shared" and shared)
+        return cls.mpi_io == "all" or (cls.mpi_io == "shared" and parameters.shares_files)
 
     def load(self, codec: str) -> None:
         """Import the additional packages of a codec; before anything is timed."""
@@ -283,11 +303,20 @@ class Backend(ABC):
         """
         raise NotImplementedError(f"{self.name} does not change what it has written")
 
+    def open_counted(self, path: str) -> tuple[Store, Callable[[], int]] | None:
+        """Open a store, for one rank, that counts its requests, and return the counter.
+
+        For a pass that is not timed; None where a library makes no requests that it could count.
+        """
+        return None
+
     @classmethod
     def refuse(
         cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
         """Return why a case is impossible for reasons that capabilities cannot express, or None.
+
+        Where a library is missing or too old for it, the reason is a `Lacking`.
 
         Parameters
         ----------
@@ -311,6 +340,14 @@ class Backend(ABC):
     def padding(cls, spec: ArraySpec, options: Options) -> float:
         """Return the ratio of stored to array bytes where the library's own chunks are larger."""
         return 1.0
+
+    @classmethod
+    def stored_unit(cls, spec: ArraySpec, options: Options) -> Shape | None:
+        """Return the shape of what an array is stored in: a chunk, or a shard; None if not known.
+
+        One rank at a time may write to it where libraries rewrite it as a whole.
+        """
+        return spec.chunks if isinstance(spec.chunks, tuple) else None
 
     @classmethod
     def copies(cls, options: Options) -> int:
@@ -357,5 +394,6 @@ class Backend(ABC):
 
 __all__ = [
     "MPI_CALL_LIMIT", "Array", "ArraySpec", "Backend", "Buffer", "ByteOrder", "Call",
-    "Capabilities", "Cuts", "Inspection", "Store", "StoredAs", "Touched", "what_was_read",
+    "Capabilities", "Cuts", "Inquiry", "Inspection", "Store", "StoredAs", "Touched",
+    "what_was_read",
 ]  # fmt: skip

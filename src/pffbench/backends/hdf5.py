@@ -11,22 +11,24 @@ import msgspec
 
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec, Capabilities
-from pffbench.backends.base import Array, Buffer, Call, Cuts, Store, StoredAs
+from pffbench.backends.base import Array, Buffer, Call, Cuts, Inquiry, Store, StoredAs
 from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE, ChunkCacheSettings, Chunking
 from pffbench.backends.hdf5_files import (
     Hdf5FileInspection,
+    Hdf5FileOptions,
     Hdf5Format,
     chunking_of,
     refuse_chunks,
     superblock_version,
     touched,
 )
+from pffbench.backends.hints import facts_alone, info_of, refuse_hints
 from pffbench.backends.inspection import Touched
 from pffbench.backends.raw.layout import Copy
 from pffbench.backends.raw.posix import PosixArray
 from pffbench.case import Options, Parameters, Settings
 from pffbench.parallel.decomposition import Box
-from pffbench.units import CacheSize, SmallSize
+from pffbench.units import CacheSize
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -44,7 +46,7 @@ _BOUNDS: dict[Libver, str] = {
 }
 
 
-class Hdf5Options(Options, frozen=True, kw_only=True):
+class Hdf5Options(Hdf5FileOptions, frozen=True, kw_only=True):
     """Options of HDF5; every default is the library's own.
 
     Parameters
@@ -55,8 +57,6 @@ class Hdf5Options(Options, frozen=True, kw_only=True):
         Number of slots in the hash table of the same cache.
     chunk_cache_w0 : float, optional
         Eviction: 0 the least recently used chunk first, 1 chunks wholly read or written first.
-    alignment : Size, optional
-        Objects of at least this size begin at multiples of it (``H5Pset_alignment``).
     file_locking : bool, optional
         Whether a file is locked (only without MPI; with it HDF5 never locks).
     collective_metadata : bool, optional
@@ -79,7 +79,6 @@ class Hdf5Options(Options, frozen=True, kw_only=True):
     chunk_cache: CacheSize | None = None
     chunk_cache_slots: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] | None = None
     chunk_cache_w0: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
-    alignment: SmallSize | None = None
     file_locking: bool | None = None
     collective_metadata: bool | None = None
     libver: Libver | None = None
@@ -123,7 +122,8 @@ class Hdf5(Hdf5Format):
     ) -> str | None:
         assert isinstance(options, Hdf5Options)
         return (
-            refuse_chunks(parameters, specs)
+            refuse_hints(options, parameters)
+            or refuse_chunks(parameters, specs)
             or filters.refuse_filters(parameters, specs)
             or _refuse_api(options, parameters, specs)
             or _refuse_libver(options)
@@ -160,15 +160,16 @@ class Hdf5(Hdf5Format):
             access.set_libver_bounds(getattr(h5f, _BOUNDS[self._libver]), h5f.LIBVER_LATEST)
         cache = self._chunk_cache()
         access.set_cache(0, cache.slots, cache.nbytes, cache.preemption)
-        if options.alignment is not None:
-            access.set_alignment(int(options.alignment), int(options.alignment))
+        if options.alignments is not None:
+            access.set_alignment(*options.alignments)
         if comm is None:
             if options.file_locking is not None:
                 access.set_file_locking(options.file_locking, True)
             return access
         from mpi4py import MPI
 
-        access.set_fapl_mpio(comm, MPI.Info.Create())
+        with info_of(options, MPI.INFO_NULL) as info:
+            access.set_fapl_mpio(comm, info)
         if self._collective_metadata:
             from pffbench.backends.libhdf5 import set_collective_metadata
 
@@ -235,7 +236,9 @@ def _refuse_libver(options: Hdf5Options) -> str | None:
 def _refuse_api(
     options: Hdf5Options, parameters: Parameters, specs: Sequence[ArraySpec]
 ) -> str | None:
-    """Return why bytes cannot be read without the library, or None."""
+    """Return why an interface cannot do a case, or None."""
+    if options.api == "high_level" and getattr(parameters, "buffer", "block") == "reuse":
+        return "hdf5.api: high_level reads into new arrays, so buffer: reuse has no meaning in it"
     if options.api != "pread":
         return None
     if parameters.transfer == "collective":
@@ -248,6 +251,8 @@ def _refuse_api(
 
 class Hdf5Store(Store):
     """An HDF5 file, shared by ranks or open on one rank."""
+
+    lists = True
 
     def __init__(
         self,
@@ -284,6 +289,13 @@ class Hdf5Store(Store):
 
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
         self._arrays = {spec.name: self._array(self._file[spec.name]) for spec in specs}
+        return self._arrays
+
+    def inquire(self) -> Inquiry:
+        return {name: (found, found.shape, found.dtype) for name, found in self._file.items()}
+
+    def wrapped(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
+        self._arrays = {spec.name: self._array(dataset) for spec, dataset in found}
         return self._arrays
 
     def _array(self, dataset: Any) -> Array:
@@ -327,10 +339,10 @@ class Hdf5Store(Store):
     def transfer_facts(self) -> dict[str, str]:
         """Return the mode of the last transfer and why it was not collective."""
         if self._rank is None:
-            return {}
-        from pffbench.backends.libhdf5 import actual_io_mode, no_collective_cause
+            return facts_alone(self._options)
+        from pffbench.backends.libhdf5 import actual_io_mode, file_facts, no_collective_cause
 
-        facts = {}
+        facts = file_facts(self._path, self._options) if self._rank == 0 else {}
         for collective, transfer in self._transfers.items():
             facts["hdf5_io_mode"] = actual_io_mode(transfer.id)
             if collective and (causes := no_collective_cause(transfer.id)):

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import MPI_CALL_LIMIT, Backend
 from pffbench.backends.chunk_cache_model import ChunkCacheSettings, Chunking, StoredChunks
+from pffbench.backends.hints import Hints, Striping, check_hints
 from pffbench.backends.inspection import Inspection, Touched, places, touched_chunks
 from pffbench.backends.raw.layout import Copy
-from pffbench.case import Parameters
+from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Box, Shape
-from pffbench.units import Size
+from pffbench.units import Size, SmallSize
 
 #: Numbers of the filters in files; the first four are HDF5's own.
 DEFLATE, SHUFFLE, FLETCHER32, SZIP = 1, 2, 3, 4
@@ -94,7 +95,7 @@ def refuse_filters(
     must_compress : bool
         Whether writing fails where a filter of a plug-in gives up, in a file of one rank too.
     """
-    shared = parameters.layout != "file_per_process"
+    shared = parameters.shares_files
     for spec in specs:
         elements = math.prod(spec.chunks) if isinstance(spec.chunks, tuple) else None
         if spec.codec == "szip" and elements is not None and elements < SZIP_BLOCK:
@@ -160,7 +161,7 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 def refuse_chunks(parameters: Parameters, specs: Sequence[ArraySpec]) -> str | None:
     """Return which of HDF5's rules for chunks and filters a case breaks, or None."""
-    shared = parameters.layout != "file_per_process"
+    shared = parameters.shares_files
     for spec in specs:
         compressed = spec.codec not in ("none", "library")
         if compressed and shared and parameters.transfer == "independent":
@@ -253,6 +254,45 @@ def touched(dataset: Any, box: Box) -> Touched | None:
     if begin is None:
         return None
     return Copy(dataset.shape, itemsize, "C", begin).runs(box).touched()
+
+
+class Hdf5FileOptions(Options, frozen=True, kw_only=True):
+    """Options of HDF5 files, through any library.
+
+    Parameters
+    ----------
+    alignment : Size, optional
+        Objects of at least this size begin at multiples of it (``H5Pset_alignment``,
+        ``nc_set_alignment``).
+    alignment_threshold : Size, optional
+        With ``alignment``: the size from which on objects are aligned, where it is another one.
+    hints : dict
+        Hints that files which ranks share are opened with, such as ``{cb_nodes: 4, romio_ds_write:
+        disable}``. What is in force is read back into `run.json`; a hint that is not is a warning.
+    striping : dict, optional
+        Stripes of new files that ranks share, on Lustre: ``count`` servers (-1 for all), ``size``
+        bytes on each.
+    """
+
+    alignment: SmallSize | None = None
+    alignment_threshold: SmallSize | None = None
+    hints: Hints = {}  # noqa: RUF012 -- msgspec copies a mutable default
+    striping: Striping | None = None
+
+    added: ClassVar[frozenset[str]] = frozenset({"alignment_threshold", "hints", "striping"})
+
+    def __post_init__(self) -> None:
+        check_hints(self)
+        if self.alignment_threshold is not None and self.alignment is None:
+            raise ValueError("alignment_threshold: it goes with alignment, which is missing")
+
+    @property
+    def alignments(self) -> tuple[int, int] | None:
+        """Size from which on objects are aligned, and at multiples of what; None for neither."""
+        if self.alignment is None:
+            return None
+        threshold = self.alignment_threshold
+        return int(self.alignment if threshold is None else threshold), int(self.alignment)
 
 
 class Hdf5Format(Backend):

@@ -7,9 +7,12 @@ name could load a second HDF5.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from functools import cache
 
+from pffbench.backends.hints import Hinted, asked_hints, facts_of
+from pffbench.parallel.open_file import file_at
 from pffbench.proc import mapped_files
 
 # H5D_mpio_actual_io_mode_t of H5Dpublic.h
@@ -32,6 +35,10 @@ _CAUSES = {
     0x80: "an error while checking whether collective I/O is possible",
 }
 
+
+# H5Fpublic.h: all files of the process, as a place to look in and as what is looked for.
+_ALL_OBJECTS, _FILES = 0x1F, 0x01
+_MOST_FILES = 1024
 
 #: Libraries that accompany HDF5.
 _COMPANIONS = ("_hl", "_cpp", "_fortran", "_tools")
@@ -101,3 +108,42 @@ def no_collective_cause(transfer_list: int) -> str:
     if call(transfer_list, ctypes.byref(local), ctypes.byref(everywhere)) < 0:
         return "unknown"
     return ", ".join(text for bit, text in _CAUSES.items() if everywhere.value & bit)
+
+
+def file_facts(path: str, options: Hinted) -> dict[str, str]:
+    """Return what is in force of the hints of a file that MPI-IO has open in HDF5.
+
+    The file is found among all that HDF5 has open, since netCDF hands its own out to nobody.
+    """
+    if not asked_hints(options):
+        return {}
+    for library in map(ctypes.CDLL, _loaded()):
+        if (address := _mpi_file(library, path)) is not None:
+            return facts_of(file_at(address), path, options)
+    return {"hints_unconfirmed": "the open file was not found in HDF5"}
+
+
+def _mpi_file(library: ctypes.CDLL, path: str) -> int | None:
+    """Return where HDF5 keeps the MPI-IO handle of an open file; None if it has none of that name.
+
+    ``H5Fget_vfd_handle`` returns the address of the handle in the driver for MPI-IO.
+    """
+    files = (ctypes.c_int64 * _MOST_FILES)()
+    identifier, pointer = ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p)
+    library.H5Fget_obj_ids.argtypes = [
+        identifier, ctypes.c_uint, ctypes.c_size_t, ctypes.POINTER(ctypes.c_int64),
+    ]  # fmt: skip
+    library.H5Fget_obj_ids.restype = ctypes.c_ssize_t
+    library.H5Fget_name.argtypes = [identifier, ctypes.c_char_p, ctypes.c_size_t]
+    library.H5Fget_name.restype = ctypes.c_ssize_t
+    library.H5Fget_vfd_handle.argtypes = [identifier, identifier, pointer]
+    wanted = os.fsencode(path)
+    count = library.H5Fget_obj_ids(_ALL_OBJECTS, _FILES, _MOST_FILES, files)
+    for file in files[: max(0, count)]:
+        name = ctypes.create_string_buffer(len(wanted) + 2)
+        library.H5Fget_name(file, name, len(name))
+        address = ctypes.c_void_p()
+        found = name.value == wanted
+        if found and library.H5Fget_vfd_handle(file, 0, ctypes.byref(address)) >= 0:
+            return address.value
+    return None

@@ -15,15 +15,17 @@ from pffbench.backends.base import Cuts, Store, StoredAs
 from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE, ChunkCacheSettings
 from pffbench.backends.hdf5_files import (
     Hdf5FileInspection,
+    Hdf5FileOptions,
     Hdf5Format,
     refuse_chunks,
     superblock_version,
 )
+from pffbench.backends.hints import info_of, refuse_hints
 from pffbench.backends.netcdf4_store import NetCdf4Store
 from pffbench.case import Options, Parameters, Settings
 from pffbench.data.base import Source
 from pffbench.data.generators import BitRounded
-from pffbench.units import CacheSize, SmallSize
+from pffbench.units import CacheSize
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -38,7 +40,7 @@ _MANTISSAS = {"float32": 23, "float64": 52}
 _UNLIMITED_CHUNK = (2**12, 2**24)
 
 
-class NetCdf4Options(Options, frozen=True, kw_only=True):
+class NetCdf4Options(Hdf5FileOptions, frozen=True, kw_only=True):
     """Options of netCDF-4; every default but that of `enddef` is the library's own.
 
     Parameters
@@ -54,8 +56,6 @@ class NetCdf4Options(Options, frozen=True, kw_only=True):
         Number of slots in the hash table of the same cache.
     chunk_cache_w0 : float, optional
         Eviction: 0 the least recently used chunk first, 1 chunks wholly read or written first.
-    alignment : Size, optional
-        Objects of at least this size begin at multiples of it (``nc_set_alignment``).
     quantize : int, optional
         Bits of the mantissa that floating-point numbers keep (``nc_def_var_quantize``, BitRound),
         so that they compress better; data read are checked against numbers so rounded.
@@ -73,7 +73,6 @@ class NetCdf4Options(Options, frozen=True, kw_only=True):
     chunk_cache: CacheSize | None = None
     chunk_cache_slots: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] | None = None
     chunk_cache_w0: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
-    alignment: SmallSize | None = None
     quantize: Annotated[int, msgspec.Meta(ge=1, le=52)] | None = None
     dimensions: Literal["fixed", "unlimited_shared", "unlimited_private"] = "fixed"
     enddef: Literal["explicit", "implicit"] = "explicit"
@@ -119,9 +118,8 @@ class NetCdf4(Hdf5Format):
         assert isinstance(options, NetCdf4Options)
         self._netcdf4 = netCDF4
         # The alignment holds for all files of the process, so each case sets its own.
-        alignment = 1 if options.alignment is None else int(options.alignment)
         if netCDF4.__has_set_alignment__:
-            netCDF4.set_alignment(alignment, alignment)
+            netCDF4.set_alignment(*(options.alignments or (1, 1)))
         # So does the cache that variables get when a file is created or opened.
         self._usual_cache = _library_default(netCDF4)
         cache = MATCHED_CHUNK_CACHE if settings == "matched" else self._usual_cache
@@ -132,7 +130,7 @@ class NetCdf4(Hdf5Format):
         cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
         assert isinstance(options, NetCdf4Options)
-        if reason := _refuse_rounding(options, specs):
+        if reason := refuse_hints(options, parameters) or _refuse_rounding(options, specs):
             return reason
         growing = any(spec.growth for spec in specs)
         if (options.unlimited or growing) and any(spec.chunks == "contiguous" for spec in specs):
@@ -140,7 +138,7 @@ class NetCdf4(Hdf5Format):
                 "netCDF variables with unlimited dimensions are always chunked; take other chunks "
                 "than contiguous, or what does not grow and netcdf4.dimensions: fixed"
             )
-        if parameters.layout != "file_per_process" and parameters.transfer == "independent":
+        if parameters.shares_files and parameters.transfer == "independent":
             if options.unlimited or growing:
                 what = f"netcdf4.dimensions: {options.dimensions}" if options.unlimited else "this"
                 return (
@@ -158,8 +156,7 @@ class NetCdf4(Hdf5Format):
         if reason := filters.refuse_filters(parameters, specs, must_compress=True):
             return reason
         compressed = any(spec.codec not in ("none", "library") for spec in specs)
-        shared = parameters.layout != "file_per_process"
-        if compressed and shared and parameters.transfer_of_reads == "independent":
+        if compressed and parameters.shares_files and parameters.transfer_of_reads == "independent":
             return (
                 "netCDF reads compressed data of a file that ranks share in collective calls only; "
                 "read_transfer must be collective too"
@@ -187,12 +184,15 @@ class NetCdf4(Hdf5Format):
     def _store(
         self, path: str, mode: Literal["r", "w", "r+"], comm: MPI.Intracomm | None, **told: Any
     ) -> Store:
-        if comm is not None:
+        assert isinstance(self.options, NetCdf4Options)
+        if comm is None:
+            dataset = self._netcdf4.Dataset(path, mode, **told)
+        else:
             from mpi4py import MPI
 
-            told.update(parallel=True, comm=comm, info=MPI.INFO_NULL)
-        dataset = self._netcdf4.Dataset(path, mode, **told)
-        assert isinstance(self.options, NetCdf4Options)
+            with info_of(self.options, MPI.INFO_NULL) as info:
+                told.update(parallel=True, comm=comm, info=info)
+                dataset = self._netcdf4.Dataset(path, mode, **told)
         return NetCdf4Store(dataset, path, comm, self.options, self.settings)
 
     @property

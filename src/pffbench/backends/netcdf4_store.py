@@ -12,8 +12,9 @@ import msgspec
 
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Buffer, Call, LazyArrays, Store, Touched
+from pffbench.backends.base import Array, Buffer, Call, Inquiry, LazyArrays, Store, Touched
 from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE, ChunkCacheSettings, Chunking
+from pffbench.backends.hints import facts_alone
 from pffbench.backends.inspection import touched_chunks
 from pffbench.case import Settings
 from pffbench.parallel.decomposition import Box
@@ -54,6 +55,8 @@ class _Definition(msgspec.Struct, frozen=True):
 class NetCdf4Store(Store):
     """A netCDF-4 file, shared by ranks or open on one rank."""
 
+    lists = True
+
     def __init__(
         self,
         dataset: Any,
@@ -65,6 +68,7 @@ class NetCdf4Store(Store):
         self._dataset = dataset
         self._path = path
         self._shared = comm is not None
+        self._first = comm is not None and comm.rank == 0
         self._options = options
         self._settings = settings
         self._cache = options.chunk_cache_settings
@@ -195,6 +199,13 @@ class NetCdf4Store(Store):
             return False
         return prod(spec.chunks) * spec.itemsize > MATCHED_CHUNK_CACHE.nbytes
 
+    def inquire(self) -> Inquiry:
+        variables = self._dataset.variables.items()
+        return {name: (found, found.shape, found.dtype) for name, found in variables}
+
+    def wrapped(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
+        return self._arrays(found)
+
     def _arrays(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
         """Wrap the library's variables in `NetCdf4Array`."""
         arrays: dict[str, Array] = {}
@@ -203,6 +214,16 @@ class NetCdf4Store(Store):
                 variable.set_auto_maskandscale(False)
             arrays[spec.name] = NetCdf4Array(variable, self._shared)
         return arrays
+
+    def transfer_facts(self) -> dict[str, str]:
+        """Return what is in force of the hints, if any were given."""
+        if not self._shared:
+            return facts_alone(self._options)
+        if not self._first:
+            return {}
+        from pffbench.backends.libhdf5 import file_facts
+
+        return file_facts(self._path, self._options)
 
     def flush(self) -> None:
         """Write everything out (``nc_sync``); with MPI this syncs the file too."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec, Capabilities
-from pffbench.backends.base import Array, Backend, Buffer, Call, Cuts, Store
+from pffbench.backends.base import Array, Backend, Buffer, Call, Cuts, Inquiry, Store
 from pffbench.backends.inspection import Inspection, StoredAs, Touched
 from pffbench.backends.raw.layout import Copy, Runs, bytes_of, write_runs
 from pffbench.case import Options, Parameters
@@ -75,6 +75,7 @@ class NpyStore(Store):
     """An open directory: what this rank wrote to, and the maps that it reads through."""
 
     collective_close = False
+    lists = True
 
     def __init__(self, path: str, comm: MPI.Intracomm | None) -> None:
         self._path = path
@@ -103,12 +104,19 @@ class NpyStore(Store):
 
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
         """Let NumPy read the headers and map the files."""
+        return self.wrapped((spec, np.load(self.file(spec), mmap_mode="r")) for spec in specs)
+
+    def inquire(self) -> Inquiry:
         found = {}
-        for spec in specs:
-            mapped = np.load(self.file(spec), mmap_mode="r")
-            found[spec.name] = NpyArray(self.file(spec), spec, self._written, mapped)
-        self._mapped += found.values()
+        for entry in os.scandir(self._path):
+            mapped = np.load(entry.path, mmap_mode="r")
+            found[entry.name.removesuffix(".npy")] = mapped, mapped.shape, mapped.dtype
         return found
+
+    def wrapped(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
+        known = {s.name: NpyArray(self.file(s), s, self._written, mapped) for s, mapped in found}
+        self._mapped += known.values()
+        return known
 
     def file(self, spec: ArraySpec) -> str:
         """Return the file of an array."""

@@ -67,8 +67,9 @@ def missing_library(kind: type[Backend]) -> str | None:
             return f"needs the Python package {name}, which is not installed (see pffbench doctor)"
     for name, series in kind.series.items():
         version = installed(name)
-        if version is not None and version.partition(".")[0] != str(series):
-            return f"needs {name} {series}, and {version} is installed{_remedy(kind)}"
+        if version is not None and version.partition(".")[0] not in map(str, series):
+            wanted = " or ".join(map(str, series))
+            return f"needs {name} {wanted}, and {version} is installed{_remedy(kind)}"
     return None
 
 

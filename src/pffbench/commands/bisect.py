@@ -1,4 +1,4 @@
-"""`pffbench bisect`: find the version of a package from which on a case takes longer."""
+"""`pffbench bisect`: find the version of a package in which a time or a count changed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ def main(arguments: argparse.Namespace) -> int:
         good=arguments.good,
         bad=arguments.bad,
         total=f"{arguments.total}_total",
+        count=arguments.count,
+        margin=arguments.margin,
         versions=tuple(arguments.versions),
         out=arguments.out or name,
         launcher=arguments.launcher,

@@ -103,6 +103,8 @@ def _allowed(kind: Any) -> str:
         return ""
     if get_origin(kind) is Union or hasattr(kind, "__args__"):
         return " | ".join(part for arg in get_args(kind) if (part := _allowed(arg)))
+    if issubclass(kind, msgspec.Struct):
+        return f"mapping of {', '.join(kind.__struct_fields__)}"
     if issubclass(kind, Size):
         return f"size up to {kind(kind.largest)}" if kind is not Size else "size"
     names = {"Duration": "duration", "str": "text", "bool": "true | false", "Any": "anything"}

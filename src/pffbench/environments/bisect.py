@@ -1,18 +1,19 @@
-"""The search for the version of a package from which on a case takes longer.
+"""The search for the version of a package from which on a time or a count of a case is another.
 
-Each step of the search is a run of two environments, of the good version and of another one, that
-ends when their comparison is decided.
+Each step of the search is a run of two environments, of the good version and of another one. Of a
+time it ends when their comparison is decided; a count takes one block.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -21,9 +22,9 @@ from pffbench.environments.start import last_line
 from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.experiment.load import load_experiment, to_plain
 from pffbench.phases import TOTALS
-from pffbench.summary.headline import Contender, Standing
+from pffbench.summary.headline import Contender
 from pffbench.summary.rank_test import Ratio
-from pffbench.summary.summary import Summary, summarise
+from pffbench.summary.summary import CaseSummary, Summary, summarise
 
 _VERSION = r"[0-9]+(?:\.[0-9]+)*"
 _REQUIREMENT = re.compile(rf"(?P<package>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>{_VERSION})")
@@ -52,7 +53,11 @@ class Search(msgspec.Struct, frozen=True):
     good, bad : str
         Requirements of one package, such as ``h5py==3.13.0``.
     total : {"write_total", "read_total"}
-        Time that changed.
+        Time that changed, or during which the count did.
+    count : str, optional
+        Counter that changed, such as ``write_calls``; None for a time.
+    margin : float
+        Smallest difference of the bad version that is searched for, as a part.
     versions : tuple of str
         Versions between the two, in order; those of the package index if empty.
     out : str
@@ -67,6 +72,8 @@ class Search(msgspec.Struct, frozen=True):
     good: str
     bad: str
     total: str
+    count: str | None
+    margin: float
     versions: tuple[str, ...]
     out: str
     launcher: str | None
@@ -81,11 +88,9 @@ class TriedVersion(msgspec.Struct, frozen=True):
     version : str
         The version.
     ratio : Ratio
-        Its time over that of the good version.
-    standing : {"slower", "equal", "undecided"}
-        Result; equal also if it is faster.
-    repetitions : int
-        Number of blocks.
+        Its time or count over that of the good version.
+    standing : {"more", "less", "equal", "undecided"}
+        Whether it is shown to take more or less.
     summary : Summary
         The run.
     directory : str
@@ -94,14 +99,18 @@ class TriedVersion(msgspec.Struct, frozen=True):
 
     version: str
     ratio: Ratio
-    standing: Standing
-    repetitions: int
+    standing: Literal["more", "less", "equal", "undecided"]
     summary: Summary
     directory: str
 
+    def is_like(self, other: TriedVersion) -> bool:
+        """Return whether it differs from the good version as another one does, or by over half."""
+        mine, its = (math.log(trial.ratio.value) for trial in (self, other))
+        return self.standing == other.standing and abs(mine) > abs(its) / 2
+
 
 def bisect(search: Search, say: Callable[[str], None]) -> int:
-    """Search for the first slow version, and print the evidence; return the exit status.
+    """Search for the first changed version, and print the evidence; return the exit status.
 
     Raises
     ------
@@ -124,26 +133,66 @@ def bisect(search: Search, say: Callable[[str], None]) -> int:
     content |= {} if search.launcher is None else {"launcher": search.launcher}
     trials = _Trials(search, package, first, content, out)
     say(f"{package} {first} to {last}: {len(versions)} versions")
-    worst = trials.of(last)
-    say(_line(worst, package))
-    if worst.standing != "slower":
-        say(f"NOT SHOWN: {package} {last} is not shown to be slower than {first}")
+    words = _Words.of(search)
+    worst = trials.of(last, search.margin)
+    say(words.line(worst, package))
+    if worst.standing in ("equal", "undecided"):
+        say(f"NOT SHOWN: {package} {last} is not shown to {words.differ} {first}")
         return NOT_VALID
-    margin = max((worst.ratio.value - 1) / 2, 0.01)
-    fast, slow, at_slow = first, last, worst
-    while (left := versions[versions.index(fast) + 1 : versions.index(slow)]):
-        trial = trials.of(left[len(left) // 2], margin)
-        say(_line(trial, package))
+    margin = math.expm1(abs(math.log(worst.ratio.value)) / 2)
+    before, since, at_since = first, last, worst
+    while (left := versions[versions.index(before) + 1 : versions.index(since)]):
+        trial = trials.of(left[len(left) // 2], max(margin, 0.01))
+        say(words.line(trial, package))
         if trial.standing == "undecided":
-            say(f"NOT DECIDED: it became slower after {package} {fast}, in {slow} at the latest")
+            say(f"NOT DECIDED: it changed after {package} {before}, in {since} at the latest")
             return NOT_VALID
-        if trial.standing == "slower":
-            slow, at_slow = trial.version, trial
+        if trial.is_like(worst):
+            since, at_since = trial.version, trial
         else:
-            fast = trial.version
-    say(f"FOUND: {package} {slow} is the first slow version; {fast} is the last fast one")
-    say(_reason(at_slow, search.total))
+            before = trial.version
+    first_one, last_one = words.ends[worst.standing]
+    say(f"FOUND: {package} {since} is {first_one}; {before} is {last_one}")
+    say(_reason(at_since, search.total))
     return VALID
+
+
+class _Words(msgspec.Struct, frozen=True):
+    """Words for a search by time or by a count."""
+
+    #: The standings, and the first version after and the last one before the change.
+    standings: Mapping[str, str]
+    ends: Mapping[str, tuple[str, str]]
+    differ: str
+
+    @classmethod
+    def of(cls, search: Search) -> _Words:
+        told = {"equal": "like it", "undecided": "not decided"}
+        if search.count is None:
+            return cls(
+                {"more": "slower", "less": "faster", **told},
+                {
+                    "more": ("the first slow version", "the last fast one"),
+                    "less": ("the first fast version", "the last slow one"),
+                },
+                "be slower or faster than",
+            )
+        name = search.count
+        ends = (f"the first version with other {name}", "the last one without")
+        return cls(
+            {"more": f"more {name}", "less": f"fewer {name}", **told},
+            {"more": ends, "less": ends},
+            f"have other {name} than",
+        )
+
+    def line(self, trial: TriedVersion, package: str) -> str:
+        """Return the evidence of a version in a line."""
+        ratio = trial.ratio
+        interval = f" ({ratio.low:.3f}–{ratio.high:.3f})" if ratio.high > ratio.low else ""
+        return (
+            f"{package} {trial.version}: {ratio.value:.3f} times the good version{interval}, "
+            f"{self.standings[trial.standing]}, {ratio.n} repetitions; {trial.directory}"
+        )
 
 
 def _requirement(text: str, option: str) -> tuple[str, str]:
@@ -199,8 +248,8 @@ class _Trials:
         if not self._maker.is_file():
             raise UserError("bisect makes environments with setup/env, which only a checkout has")
 
-    def of(self, version: str, margin: float | None = None) -> TriedVersion:
-        """Run a version beside the good one until it is decided."""
+    def of(self, version: str, margin: float) -> TriedVersion:
+        """Run a version beside the good one until it is decided, or counted."""
         both = {name: self._environment(name) for name in (self._good, version)}
         directory = self._out / f"{self._good}-{version}"
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -208,9 +257,10 @@ class _Trials:
             "environments": [{"name": n, "python": python} for n, python in both.items()],
             "roofline": False,
             "counters": True,
+            "margin": min(margin, 1.0),
         }
-        if margin is not None:
-            content["margin"] = min(margin, 1.0)
+        if self._search.count is not None:
+            content["repetitions"] = 1
         file = self._out / f"{directory.name}.yaml"
         file.write_text(json.dumps(content), encoding="utf-8")
         done = subprocess.run(
@@ -222,7 +272,7 @@ class _Trials:
         )  # fmt: skip
         if done.returncode != VALID:
             raise UserError(f"{self._package} {version}: {last_line(done.stderr or done.stdout)}")
-        return _trial(version, self._good, self._search.total, summarise(directory), str(directory))
+        return _trial(version, self._good, self._search, summarise(directory), str(directory))
 
     def _environment(self, version: str) -> str:
         name = f"{self._package}-{version}"
@@ -235,51 +285,81 @@ class _Trials:
         return str(_CHECKOUT / ".envs" / name / "bin" / "python")
 
 
-def _trial(version: str, good: str, total: str, summary: Summary, directory: str) -> TriedVersion:
+def _trial(
+    version: str, good: str, search: Search, summary: Summary, directory: str
+) -> TriedVersion:
     """Return the result of a run for the version, over the good one."""
-    answers = [answer for answer in summary.answers if answer.total == total]
+    if search.count is not None:
+        ratio = _counted(version, good, search, summary, directory)
+        standing: Literal["more", "less", "equal", "undecided"] = "equal"
+        if abs(ratio.value - 1) > _COUNT_CHANGED:
+            standing = "more" if ratio.value > 1 else "less"
+        return TriedVersion(version, ratio, standing, summary, directory)
+    answers = [answer for answer in summary.answers if answer.total == search.total]
     if not answers or answers[0].too_short:
         raise UserError(f"{directory}: too short to be compared; take larger or more arrays")
     (other,) = answers[0].others
-    ratio, standing = _over_good(other, answers[0].name, good)
-    return TriedVersion(version, ratio, standing, ratio.n, summary, directory)
+    is_slower = answers[0].name == good
+    ratio = other.ratio if is_slower else other.ratio.inverse
+    return TriedVersion(version, ratio, _standing(other, is_slower), summary, directory)
 
 
-def _over_good(other: Contender, fastest: str, good: str) -> tuple[Ratio, Standing]:
-    if fastest == good:
-        return other.ratio, other.standing
-    # It is faster than the good one, or may be.
-    return other.ratio.inverse, "equal" if other.standing == "slower" else other.standing
+def _standing(
+    other: Contender, is_slower: bool
+) -> Literal["more", "less", "equal", "undecided"]:
+    if other.standing != "slower":
+        return other.standing
+    return "more" if is_slower else "less"
 
 
-def _line(trial: TriedVersion, package: str) -> str:
-    words = {"slower": "slower", "equal": "not slower", "undecided": "not decided"}
-    return (
-        f"{package} {trial.version}: {trial.ratio.value:.3f} times the good version "
-        f"({trial.ratio.low:.3f}–{trial.ratio.high:.3f}), {words[trial.standing]}, "
-        f"{trial.repetitions} repetitions; {trial.directory}"
+def _counted(
+    version: str, good: str, search: Search, summary: Summary, directory: str
+) -> Ratio:
+    """Return the ratio of a count, which has no error."""
+    assert search.count is not None
+    of = {case.sample.environment: case.counts for case in summary.cases}
+    known = {name for phase, name in of[good] if phase in TOTALS[search.total]}
+    mine, before = (
+        sum(
+            count
+            for (phase, name), count in of[environment].items()
+            if name == search.count and phase in TOTALS[search.total]
+        )
+        for environment in (version, good)
     )
+    if not mine or not before:
+        raise UserError(
+            f"--count {search.count}: nothing is counted by that name; counted are: "
+            f"{', '.join(sorted(known))} ({directory})"
+        )
+    return Ratio(1, mine / before, mine / before, mine / before, 0.0)
 
 
 def _reason(trial: TriedVersion, total: str) -> str:
-    """Return which counts changed with the time, or whether the processor time did."""
+    """Return which counts changed with the time, and whether the processor time did."""
     by_environment = {case.sample.environment: case for case in trial.summary.cases}
     slow = by_environment.pop(trial.version)
     (fast,) = by_environment.values()
+    told = _processor_time(fast, slow, total)
     changed = list(_changed_counts(fast.counts, slow.counts, total))
     if changed:
-        return f"changed counts: {'; '.join(changed)}"
+        return f"changed counts: {'; '.join(changed)}; {told}"
     if not any(counter in _LAYERS for _, counter in slow.counts):
-        return "system calls and their bytes were not counted here, so no layer is named"
+        return f"system calls and their bytes were not counted here, so no layer is named; {told}"
+    return f"no count of system calls or bytes changed; {told}"
+
+
+def _processor_time(fast: CaseSummary, slow: CaseSummary, total: str) -> str:
+    """Return how much of the change of a time is of processor time."""
     before, after = fast.phases[total], slow.phases[total]
     if before.cpu_seconds is None or after.cpu_seconds is None:
-        return "no count of system calls or bytes changed; processor time was not recorded"
+        return "processor time was not recorded"
     longer = after.seconds.median - before.seconds.median
     of_a_rank = (after.cpu_seconds - before.cpu_seconds) / slow.sample.ranks
     told = f"processor seconds of a rank {of_a_rank:+.3g}, of {longer:+.3g} in all"
-    if of_a_rank >= _MOSTLY * longer:
-        return f"no count of system calls or bytes changed: it is processor time ({told})"
-    return f"no count of system calls or bytes changed, and it is mostly waiting ({told})"
+    # Both are negative in a faster version.
+    is_processor = bool(longer) and of_a_rank / longer >= _MOSTLY
+    return f"it is {'processor time' if is_processor else 'mostly waiting'} ({told})"
 
 
 def _changed_counts(

@@ -1,8 +1,10 @@
 """The coordinator of a run of several environments: one process, which starts all ranks.
 
-In each block every environment runs every case as a job step of its own, in an order that rotates
-from block to block. Processes are started anew for each step: the memory layout of a process
-changes times by percents for as long as it lives, and would count as a difference of environments.
+In each block every environment runs every case as a job step of its own. The steps of a block are
+there together and take turns, repetition by repetition: the machine becomes faster and slower from
+block to block, which meets all environments. Processes are started anew for each block: the memory
+layout of a process changes times for as long as it lives, and would count as a difference of
+environments.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import os
 import shlex
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,7 +32,8 @@ from pffbench.environments.start import (
     start_environment,
 )
 from pffbench.environments.step import (
-    JobStep,
+    START_SECONDS,
+    JobSteps,
     StepResult,
     arguments_of,
     as_entry,
@@ -56,8 +59,6 @@ from pffbench.storage.filesystem import same_filesystem
 from pffbench.storage.scratch import scratch_parent
 from pffbench.text import one_line
 
-#: Seconds that the ranks of an environment may take to check the experiment.
-_PROBE_SECONDS = 600.0
 #: Name of the directory, in that of the results, with the files of the current step.
 _STEPS = ".steps"
 _TOGETHER = "results are written to the file system under test, off the timer"
@@ -116,12 +117,17 @@ def run_environments(options: RunOptions, loaded: LoadedExperiment, stop: StopSi
     except OSError as error:
         undo_results(out, lock)
         raise UserError(f"{out}: cannot be written to: {error.strerror or error}") from None
-    step = JobStep(launcher, options, out / _STEPS)
+
+    def note_stop() -> None:  # while steps run: this process may be killed before they have ended
+        if stop.asked:
+            recorder.stopping()
+
+    steps = JobSteps(launcher, options, out / _STEPS, stop, note_stop)
     try:
         try:
-            complete = _Blocks(plan, environments, recorder, step, options, stop).run()
+            complete = _Blocks(plan, environments, recorder, steps, options, stop).run()
         finally:
-            step.remove()
+            steps.remove()
             progress.close()
             if own_parent:
                 with suppress(OSError):
@@ -153,14 +159,14 @@ def _probed(
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_PROBE_SECONDS,
+            timeout=START_SECONDS,
             stdin=subprocess.DEVNULL,
             env=environment.process_environment,
             check=False,
         )
     except subprocess.TimeoutExpired:
         raise UserError(
-            f"environment {name}: its ranks did not start within {_PROBE_SECONDS:g} s: "
+            f"environment {name}: its ranks did not start within {START_SECONDS:g} s: "
             f"{shlex.join(command)}"
         ) from None
     found = answer_in(done.stdout)
@@ -219,18 +225,18 @@ class _Blocks:
         plan: Plan,
         environments: Sequence[StartedEnvironment],
         recorder: MergingRecorder,
-        step: JobStep,
+        steps: JobSteps,
         options: RunOptions,
         stop: StopSignals,
     ) -> None:
         self._plan = plan
         self._environments = environments
         self._recorder = recorder
-        self._step = step
+        self._steps = steps
         self._options = options
         self._stop = stop
-        #: Seconds of the last step of each environment.
-        self._seconds: dict[str, float] = {}
+        #: Seconds of the last block.
+        self._seconds = 0.0
         #: Expected seconds of another repetition of each case, its share of a start included.
         self._expected: dict[str, float] = {}
         self._deadline = time.monotonic() + self._time_left()
@@ -263,53 +269,56 @@ class _Blocks:
 
     def _block(self, active: Sequence[Case], block: int) -> bool:
         """Run a step of each environment; return whether all of them ran."""
-        position = 0
-        for environment in rotated(self._environments, block):
-            cases = list(self._ordered(active, environment.name, block))
-            if not cases:
-                continue
-            if self._stop.asked or self._out_of_time(environment.name):
-                return False
-            self._run_step(environment, cases, block, position)
-            position += len(cases)
+        if self._out_of_time():
+            return False
+        experiment = self._plan.experiment
+        plain = self._in_order(active, block)
+        wanted = {
+            each.name: [
+                there for case in plain if (there := replace(case, environment=each.name)) in active
+            ]
+            for each in self._environments
+        }
+        taking_part = [each for each in self._environments if wanted[each.name]]
+        begin = time.monotonic()
+        results = self._steps.run(
+            taking_part,
+            {
+                name: step_experiment(experiment, [replace(c, environment="") for c in own], block)
+                for name, own in wanted.items()
+                if own
+            },
+            [case.id for case in plain],
+            block,
+        )
+        self._seconds = time.monotonic() - begin
+        self._expected |= {case.id: self._seconds / len(active) for case in active}
+        number = block + experiment.warmup
+        for place, (name, result) in enumerate(results.items()):
+            cases = wanted[name]
+            self._recorder.add(cases, result, number, place * len(plain))
+            if result.record is not None:
+                self._recorder.note_step(name, result.record)
+            self._note_failures(cases, result, number)
         return not self._stop.asked
 
-    def _ordered(self, active: Sequence[Case], name: str, block: int) -> Iterator[Case]:
-        """Yield the cases of an environment in the order of a block, the same in all of them."""
+    def _in_order(self, active: Sequence[Case], block: int) -> Sequence[Case]:
+        """Return each case once, in the order of a block, which all environments have."""
         experiment = self._plan.experiment
-        mine = [case for case in active if case.environment == name]
+        once = {case.id: case for case in (replace(case, environment="") for case in active)}
         if experiment.order == "listed":
-            yield from mine
-            return
-        yield from ordered_block(mine, block, experiment.seed)
+            return list(once.values())
+        return list(ordered_block(list(once.values()), block, experiment.seed))
 
-    def _out_of_time(self, name: str) -> bool:
-        needed = self._seconds.get(name, max(self._seconds.values(), default=0.0))
+    def _out_of_time(self) -> bool:
         left = self._deadline - time.monotonic()
-        if left > needed:
+        if left > self._seconds:
             return False
         self._recorder.remark(
-            f"stopped before a step of {name}, which takes about {needed:.1f} s: "
-            f"{max(left, 0):.1f} s of the time that the run may take were left"
+            f"stopped before a block, which takes about {self._seconds:.1f} s: {max(left, 0):.1f} "
+            "s of the time that the run may take were left"
         )
         return True
-
-    def _run_step(
-        self, environment: StartedEnvironment, cases: Sequence[Case], block: int, position: int
-    ) -> None:
-        experiment = self._plan.experiment
-        plain = [replace(case, environment="") for case in cases]
-        begin = time.monotonic()
-        result = self._step.run(
-            environment, step_experiment(experiment, plain, block), self._note_stop
-        )
-        seconds = self._seconds[environment.name] = time.monotonic() - begin
-        self._expected |= {case.id: seconds / len(cases) for case in cases}
-        number = block + experiment.warmup
-        self._recorder.add(cases, result, number, position)
-        if result.record is not None:
-            self._recorder.note_step(environment.name, result.record)
-        self._note_failures(cases, result, number)
 
     def _note_failures(self, cases: Sequence[Case], result: StepResult, number: int) -> None:
         """Record the cases that failed, and the case during which a step died."""
@@ -336,16 +345,3 @@ class _Blocks:
             why = one_line(result.trouble or "the job step did not run it", 400)
             host = self._recorder.run_record.topology["hosts"][0]
             self._recorder.fail(case, number, Failure("job step", 0, host, why, "", 1))
-
-    def _note_stop(self) -> None:
-        """Record, while a step runs, that the run is to end: it may be killed first."""
-        if self._stop.asked:
-            self._recorder.stopping()
-
-
-def rotated(
-    environments: Sequence[StartedEnvironment], block: int
-) -> Sequence[StartedEnvironment]:
-    """Return the environments in the order of a block: A B C, then C A B, and so on."""
-    turn = -block % len(environments)
-    return [*environments[turn:], *environments[:turn]]

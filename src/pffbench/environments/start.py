@@ -23,6 +23,9 @@ from pffbench.tools import run_tool
 
 #: Seconds in which the Python of an environment must start; a container may be fetched first.
 _START_SECONDS = 120.0
+#: Environments are there together: srun gives all of them the same cores, and Open MPI starts no
+#: daemon for a process that was started without a launcher, which takes as long as the process.
+_TOGETHER = {"SLURM_OVERLAP": "1", "OMPI_MCA_ess_singleton_isolated": "1"}
 #: Beginning of the line by which a program of ours answers: others may print before it.
 ANSWER = "pffbench-environment: "
 #: Prints the version of pffbench in an environment and a digest of its source; null without it.
@@ -66,7 +69,7 @@ class StartedEnvironment(msgspec.Struct, frozen=True):
     @property
     def process_environment(self) -> dict[str, str]:
         """Environment variables of its processes."""
-        return {**os.environ, **self.variables}
+        return {**os.environ, **_TOGETHER, **self.variables}
 
 
 def command_of(environment: EnvironmentEntry, where: str) -> tuple[str, ...]:
@@ -85,7 +88,7 @@ def command_of(environment: EnvironmentEntry, where: str) -> tuple[str, ...]:
             raise UserError(f"{where}.activate: {environment.activate}: there is no such file")
         if shutil.which("bash") is None:
             raise UserError(f"{where}.activate: scripts are sourced by bash, which is not here")
-        return ("bash", "-c", '. "$0" && exec python "$@"', str(script))
+        return ("bash", "-c", '. "$0" </dev/null && exec python "$@"', str(script))
     words = _words(environment.command or "", f"{where}.command")
     return (_program(words[0], f"{where}.command"), *words[1:])
 

@@ -1,11 +1,14 @@
-"""A job step: the ranks of one environment run the cases of one block, as a run of their own."""
+"""Job steps: the ranks of each environment run the cases of a block, as a run of their own."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
+import select
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,15 +21,20 @@ from pffbench.environments.start import StartedEnvironment, last_line
 from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.experiment.load import to_plain
 from pffbench.experiment.schema import Experiment
+from pffbench.parallel.batch_job import StopSignals
 from pffbench.record.counters import Counted, read_counts
 from pffbench.record.ranks import RecordedTimes, read_ranks
 from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import Sample, read_samples, whole
 from pffbench.run.options import RunOptions
+from pffbench.run.order import williams_square
+from pffbench.run.turns import ASKS
 from pffbench.storage.scratch import Scratch
 
 #: Seconds between two looks at a step that runs, and that it gets to end when it must.
 _LOOK, _GRACE = 0.05, 10.0
+#: Seconds that the ranks of an environment may take to start and to check the experiment.
+START_SECONDS = 600.0
 
 
 class StepResult(msgspec.Struct, frozen=True):
@@ -121,8 +129,90 @@ def arguments_of(options: RunOptions) -> list[str]:
     return given + ["--record-account"] * options.record_account
 
 
-class JobStep:
-    """Starts the ranks of an environment for a block, and reads what they recorded.
+class _Ranks:
+    """The ranks of an environment in a block: they wait for a turn, run, or have ended."""
+
+    def __init__(self, command: Sequence[str], environment: StartedEnvironment, work: Path) -> None:
+        self._errors = work / "errors.txt"
+        with self._errors.open("wb") as errors:
+            # A session of its own: Ctrl-C ends the run, and not these ranks in a repetition.
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment.process_environment,
+                start_new_session=True,
+                bufsize=0,
+            )
+        self._said = ""
+        #: Repetition and case that they ask to run.
+        self.asks: tuple[int, str] | None = None
+
+    def wait(self, keep_going: Callable[[], None], seconds: float = math.inf) -> None:
+        """Wait until they ask for a turn or have ended; end them when that takes too long."""
+        assert self._process.stdout is not None
+        output, until = self._process.stdout.fileno(), time.monotonic() + seconds
+        while self.asks is None:
+            ready, _, _ = select.select([output], [], [], _LOOK)
+            keep_going()
+            # A process that they left behind may keep their output open.
+            ended = not ready and self._process.poll() is not None
+            if ended or (ready and not self._hear(os.read(output, 65536))):
+                return
+            if time.monotonic() > until:
+                self._kill()
+                self._said += f"\npffbench: its ranks did not start within {seconds:g} s\n"
+                return
+
+    def _hear(self, text: bytes) -> bool:
+        """Take output; return whether there was any, and not its end."""
+        self._said += text.decode(errors="replace")
+        done, _, rest = self._said.rpartition("\n")
+        for line in done.splitlines():
+            _, mark, asked = line.partition(ASKS)
+            if mark:
+                number, _, case = asked.partition(" ")
+                self.asks = int(number), case.strip()
+                self._said = rest
+        return bool(text)
+
+    def go(self, keep_going: Callable[[], None]) -> None:
+        """Let them run what they ask for, and wait until they ask again or have ended."""
+        self.asks = None
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(b"\n")
+        self.wait(keep_going)
+
+    def leave(self) -> tuple[int, str]:
+        """Give them no further turn; return the exit status and what explains it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self.asks = None
+        self.wait(lambda: None)
+        status = self._process.wait()
+        errors = self._errors.read_text(encoding="utf-8", errors="replace")
+        return status, f"{self._said}\n{errors}"
+
+    def _kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_GRACE)
+            self._process.kill()
+            self._process.wait()
+
+    def end(self) -> None:
+        """End them at once, if they have not ended."""
+        self._kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+class JobSteps:
+    """Starts the ranks of all environments for a block, and reads what they recorded.
 
     Parameters
     ----------
@@ -131,84 +221,116 @@ class JobStep:
     options : RunOptions
         Options of the run.
     directory : Path
-        Directory for the files of a step, which are removed with it.
+        Directory for the files of the steps, which are removed with them.
+    stop : StopSignals
+        Tells that the run is to end.
+    keep_going : callable
+        Called while they run; raises to end them.
     """
 
-    def __init__(self, launcher: Sequence[str], options: RunOptions, directory: Path) -> None:
+    def __init__(
+        self,
+        launcher: Sequence[str],
+        options: RunOptions,
+        directory: Path,
+        stop: StopSignals,
+        keep_going: Callable[[], None],
+    ) -> None:
         self._launcher = launcher
         self._options = options
         self._directory = directory
+        self._stop = stop
+        self._keep_going = keep_going
 
     def run(
         self,
-        environment: StartedEnvironment,
-        experiment: dict[str, Any],
-        keep_going: Callable[[], None],
-    ) -> StepResult:
-        """Run a step to its end.
+        environments: Sequence[StartedEnvironment],
+        experiments: Mapping[str, dict[str, Any]],
+        cases: Sequence[str],
+        block: int,
+    ) -> dict[str, StepResult]:
+        """Run the steps of a block.
+
+        They take turns, repetition by repetition: what changes on the machine meets all of them.
+        Flux starts no step while another one has its cores, so that they run one after another.
 
         Parameters
         ----------
-        environment : StartedEnvironment
-            The environment.
-        experiment : dict
-            Experiment of the step.
-        keep_going : callable
-            Called while it runs; raises to end it.
+        environments : sequence of StartedEnvironment
+            Those that take part.
+        experiments : dict of str to dict
+            Experiment of the step of each environment.
+        cases : sequence of str
+            Cases of all of them, in their order.
+        block : int
+            Number of the block.
         """
+        together = not self._launcher or Path(self._launcher[0]).name != "flux"
+        results: dict[str, StepResult] = {}
+        for some in [environments] if together else [[e] for e in environments]:
+            results |= self._run_together(some, experiments, cases, block)
+        return results
+
+    def _run_together(
+        self,
+        environments: Sequence[StartedEnvironment],
+        experiments: Mapping[str, dict[str, Any]],
+        cases: Sequence[str],
+        block: int,
+    ) -> dict[str, StepResult]:
+        there: dict[str, _Ranks] = {}
+        try:
+            # Who starts first differs from block to block: it may take the better core or memory.
+            for place in turn_order(len(environments), block):
+                if self._stop.asked:
+                    break
+                environment = environments[place]
+                ranks = self._start(environment, experiments[environment.name])
+                there[environment.name] = ranks
+                ranks.wait(self._keep_going, START_SECONDS)
+            self._take_turns(list(there.values()), cases)
+            return {
+                name: _result(self._directory / name / "run", *ranks.leave())
+                for name, ranks in there.items()
+            }
+        finally:
+            for ranks in there.values():
+                ranks.end()
+            self.remove()
+
+    def _start(self, environment: StartedEnvironment, experiment: dict[str, Any]) -> _Ranks:
         work = self._directory / environment.name
-        shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        file, out = work / "experiment.yaml", work / "run"
+        file = work / "experiment.yaml"
         file.write_text(json.dumps(experiment), encoding="utf-8")
         command = [
             *self._launcher, *environment.command, "-m", "pffbench", "run", str(file),
-            "--out", str(out), "--progress", "none", "--max-time", "none",
+            "--out", str(work / "run"), "--in-turns", "--progress", "none", "--max-time", "none",
             *arguments_of(self._options),
         ]  # fmt: skip
-        status, errors = _run(command, environment, work, keep_going)
-        try:
-            return _result(out, status, errors)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+        return _Ranks(command, environment, work)
+
+    def _take_turns(self, there: Sequence[_Ranks], cases: Sequence[str]) -> None:
+        """Let the ranks run their repetitions; those of a case in turn, before the next one."""
+        places = {case: place for place, case in enumerate(cases)}
+        while waiting := [ranks.asks for ranks in there if ranks.asks is not None]:
+            # One that lacks a case, or in which it failed, is ahead of the others.
+            number, case = next_ = min(waiting, key=lambda asked: (asked[0], places[asked[1]]))
+            for place in turn_order(len(there), number + places[case]):
+                if self._stop.asked:
+                    return
+                if there[place].asks == next_:
+                    there[place].go(self._keep_going)
 
     def remove(self) -> None:
         """Remove the directory of the steps."""
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
-def _run(
-    command: Sequence[str],
-    environment: StartedEnvironment,
-    work: Path,
-    keep_going: Callable[[], None],
-) -> tuple[int, str]:
-    """Run a command; return its exit status and its errors."""
-    errors = work / "errors.txt"
-    with errors.open("wb") as sink:
-        # A session of its own: Ctrl-C ends the run after this step, and not in the midst of it.
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            env=environment.process_environment,
-            start_new_session=True,
-        )
-        try:
-            while True:
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(_LOOK)
-                    break
-                keep_going()
-        except BaseException:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_GRACE)
-            process.kill()
-            process.wait()
-            raise
-    return process.returncode, errors.read_text(encoding="utf-8", errors="replace")
+def turn_order(count: int, number: int) -> Sequence[int]:
+    """Return the order of environments in a turn: each comes after each other one equally often."""
+    square = williams_square(count)
+    return square[number % len(square)]
 
 
 def _result(out: Path, status: int, errors: str) -> StepResult:

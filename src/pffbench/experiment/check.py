@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import Capabilities
+from pffbench.backends.base import Lacking
 from pffbench.backends.registry import backend_class, missing_library
 from pffbench.backends.shared_files import built_for_mpi, serial_library
 from pffbench.case import Case, Parameters
@@ -207,7 +208,8 @@ class _Checker:
             raise type(error)(f"{where}: {error}") from None
         kinds, cuts = contents.kinds, contents.cuts
         if reason := backend_class(p.backend).refuse(p, case.options, kinds, cuts):
-            raise ImpossibleCaseError(f"{where}: {reason}")
+            kind = UnsupportedCaseError if isinstance(reason, Lacking) else ImpossibleCaseError
+            raise kind(f"{where}: {reason}")
         return contents
 
     def _look_at(self, p: Parameters) -> Contents:
@@ -240,6 +242,8 @@ class _Checker:
             return reason
         if self._no_mpi is not None and (by_mpi_io or any(map(built_for_mpi, kind.libraries))):
             return f"backend {p.backend} needs MPI, and this process has none ({self._no_mpi})"
+        if self._no_mpi is not None and workload(p.workload).exchanges(p):
+            return f"rearrange needs MPI, and this process has none ({self._no_mpi})"
         return None
 
 

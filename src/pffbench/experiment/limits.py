@@ -12,9 +12,10 @@ from pffbench.case import Case
 from pffbench.errors import UserError
 from pffbench.experiment.plan import Plan
 from pffbench.units import Size
+from pffbench.workloads.registry import workload
 
 if TYPE_CHECKING:
-    pass
+    from pffbench.parallel.topology import Topology
 
 
 #: Files that a case may have open beside its data: the user's own file, results, libraries.
@@ -49,7 +50,7 @@ class Allowance(msgspec.Struct, frozen=True):
 
 def open_files(case: Case, plan: Plan) -> int:
     """Return how many files a rank may have open at a time, an upper estimate."""
-    at_once = getattr(case.options, "concurrency", None)
+    at_once = getattr(case.options, "concurrency", None) or getattr(case.options, "workers", None)
     file_per = backend_class(case.parameters.backend).file_per
     if file_per == "chunk":
         at_once = at_once or _CONCURRENCY
@@ -77,6 +78,22 @@ def check_addresses(plan: Plan, allowance: Allowance) -> None:
             f"{Size(allowance.addresses)} are allowed; raise the limit (ulimit -v) or choose "
             "smaller shapes"
         )
+
+
+def check_nodes(plan: Plan, topology: Topology, allowance: Allowance) -> None:
+    """Refuse a plan whose writer ranks do not exist, or hold more than fits on a node.
+
+    Raises
+    ------
+    UserError
+        With the first such case.
+    """
+    for case in plan.cases:
+        pattern = workload(case.parameters.workload)
+        if pattern.exchanges(case.parameters) and (
+            reason := pattern.beyond_nodes(case.parameters, topology, allowance.memory)
+        ):
+            raise UserError(f"{case.id}: {reason}")
 
 
 def check_open_files(plan: Plan, allowance: Allowance) -> None:

@@ -31,15 +31,15 @@ class Contents(msgspec.Struct, frozen=True):
         Number of arrays and bytes.
     kinds : list of ArraySpec
         One array of each kind, that of rank 0 first; empty where rank 0 opens none.
-    largest_write : int
-        Bytes of the longest call of any rank.
+    held : int
+        Bytes that a rank holds at a time at least: its longest call, or more.
     cuts : tuple of tuple of int
         Boundaries of the arrays that all ranks write together; empty where there are none.
     """
 
     volume: CaseTotals
     kinds: list[ArraySpec]
-    largest_write: int
+    held: int
     cuts: Cuts
 
 
@@ -64,7 +64,7 @@ def _contents(parameters: Parameters, ranks: int) -> Contents:
     return Contents(
         pattern.volume(parameters, ranks),
         pattern.kinds(parameters, ranks),
-        pattern.largest_write(parameters, ranks),
+        pattern.held(parameters, ranks),
         pattern.cuts(parameters, ranks) if parameters.layout == "shared" else (),
     )
 
@@ -118,7 +118,7 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     backend = backend_class(p.backend)
     contents = contents or contents_of(p, ranks)
     volume, specs = contents.volume, contents.kinds
-    memory = _COPIES * max(contents.largest_write, min(budget, -(-volume.nbytes // ranks)))
+    memory = _COPIES * max(contents.held, min(budget, -(-volume.nbytes // ranks)))
     if not backend.capabilities.keeps_data:
         return Cost(volume.nbytes, volume.arrays, 0, 0, memory)
     files = ranks if p.layout == "file_per_process" else 1

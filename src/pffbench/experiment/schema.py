@@ -172,14 +172,17 @@ def _entry_schema(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a case entry of one workload, sweeps and backend options included."""
     parameters = workload(name).parameters_type
     made = msgspec.json.schema(parameters, schema_hook=_schema_of)
-    own = next(iter(made["$defs"].values()))["properties"]
+    record, *inner = made["$defs"].values()
+    definitions |= {one["title"]: one for one in inner}
+    own = record["properties"]
     own["backend"] = {"enum": list(backend_names())}
     properties = _explained(parameters, {key: _swept(value) for key, value in own.items()})
     for backend in backend_names():
         kind = backend_class(backend).options_type
         options = msgspec.json.schema(kind, schema_hook=_schema_of)
-        fields = next(iter(options["$defs"].values()))
-        swept = {k: _swept(v) for k, v in fields["properties"].items()}
+        fields, *inner = options["$defs"].values()
+        definitions |= {one["title"]: _swept_inside(one) for one in inner}
+        swept = {k: _swept(_swept_inside(v)) for k, v in fields["properties"].items()}
         definitions[f"{backend}-options"] = {**fields, "properties": _explained(kind, swept)}
         properties[backend] = {
             "$ref": f"#/$defs/{backend}-options",
@@ -215,6 +218,16 @@ def _swept(schema: dict[str, Any]) -> dict[str, Any]:
     default = {"default": schema["default"]} if "default" in schema else {}
     one = {key: value for key, value in schema.items() if key != "default"}
     return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}], **default}
+
+
+def _swept_inside(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an option that is a mapping, such as hints, with its values swept."""
+    found = dict(schema)
+    if "properties" in schema:
+        found["properties"] = {key: _swept(one) for key, one in schema["properties"].items()}
+    if isinstance(schema.get("additionalProperties"), dict):
+        found["additionalProperties"] = _swept(schema["additionalProperties"])
+    return found
 
 
 def _schema_of(kind: type) -> dict[str, Any]:

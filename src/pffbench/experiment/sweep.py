@@ -29,6 +29,9 @@ _LISTS = frozenset(
     }
 )  # fmt: skip
 
+#: Options that are mappings; lists inside them sweep as other lists do.
+_MAPPINGS = frozenset({"hints", "striping"})
+
 
 def expand(entry: Mapping[str, Any], where: str, seen: set[str]) -> Iterator[Case]:
     """Yield the cases of an entry: every combination of the values that are lists.
@@ -58,7 +61,7 @@ def expand(entry: Mapping[str, Any], where: str, seen: set[str]) -> Iterator[Cas
 
 
 def _flatten(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Flatten the options of backends to keys such as ``zarr.format``."""
+    """Flatten the options of backends to keys such as ``zarr.format``, ``hdf5.hints.cb_nodes``."""
     flat: dict[str, Any] = {}
     for key, value in entry.items():
         if key == "zip":
@@ -68,8 +71,28 @@ def _flatten(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
             continue
         if not isinstance(value, Mapping):
             raise UserError(f"{join(where, key)}: the options of a backend are a mapping")
-        flat.update({f"{key}.{option}": chosen for option, chosen in value.items()})
+        for option, chosen in value.items():
+            if option in _MAPPINGS and isinstance(chosen, Mapping) and _has_lists(chosen):
+                flat.update({f"{key}.{option}.{name}": one for name, one in chosen.items()})
+            else:
+                flat[f"{key}.{option}"] = chosen
     return flat
+
+
+def _has_lists(mapping: Mapping[str, Any]) -> bool:
+    return any(isinstance(value, list) for value in mapping.values())
+
+
+def _nested(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with mappings that were flattened, as ``hints.cb_nodes`` was."""
+    found: dict[str, Any] = {}
+    for key, value in options.items():
+        option, dot, name = key.partition(".")
+        if dot:
+            found.setdefault(option, {})[name] = value
+        else:
+            found[key] = value
+    return found
 
 
 def _zips(entry: Mapping[str, Any], flat: Mapping[str, Any], where: str) -> list[list[str]]:
@@ -214,7 +237,8 @@ class _Sweep:
 
     def _make_options(self, backend: str, place: _Place) -> Options:
         own = self._of_backend[backend].values(place)
-        return converted(own, backend_class(backend).options_type, join(self._where, backend))
+        kind = backend_class(backend).options_type
+        return converted(_nested(own), kind, join(self._where, backend))
 
 
 def _known(point: Mapping[str, Any], key: str, names: tuple[str, ...], where: str) -> str:
@@ -234,6 +258,7 @@ def _check_option_names(flat: Mapping[str, Any], where: str) -> None:
     """Refuse options that no backend has, also those of backends that no case uses."""
     for key in flat:
         owner, dot, option = key.partition(".")
+        option = option.partition(".")[0]
         if dot and owner not in backend_names():
             raise UserError(f"{join(where, shown(key))}: unknown key")
         if dot:

@@ -62,6 +62,12 @@ class Box(msgspec.Struct, frozen=True):
             return tuple(map(slice, self.start, self.stop, self.stride))
         return tuple(slice(a, b) for a, b in zip(self.start, self.stop, strict=True))
 
+    def common(self, other: Box) -> Box:
+        """Return the part of this box without stride that another one has too; it may be empty."""
+        start = tuple(map(max, self.start, other.start))
+        stop = tuple(map(min, self.stop, other.stop))
+        return Box(start, tuple(max(0, b - a) for a, b in zip(start, stop, strict=True)))
+
     def split(self, limit: int) -> Iterator[Box]:
         """Cut the box along its first long axis into boxes of at most ``limit`` elements.
 

@@ -1,13 +1,13 @@
-"""Counters of a process: processor time, page faults, bytes, calls, peak memory."""
+"""Counters of a process: processor time, page faults, bytes, calls, peak memory, threads."""
 
 from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from pffbench.proc import PROC, labelled_bytes
+from pffbench.proc import PROC, kernel_text, labelled_bytes
 
 #: The counters of a phase, in their order. Processor time and faults come from getrusage(2); the
 #: others from /proc/PID/io (proc(5)): bytes and calls of read(2), write(2) and similar calls on
@@ -102,15 +102,51 @@ class PeakMemory:
         yield
         self._clear()
 
+    def mark(self) -> int | None:
+        """Begin a peak of a part; return the resident bytes, or None where it is not permitted."""
+        self._before = self.read()
+        return _high_water_mark() if self._clear() else None
+
+    def since_mark(self) -> int:
+        """Return the peak since `mark`, in bytes."""
+        return _high_water_mark()
+
     def read(self) -> int:
         """Return the peak in bytes."""
         return max(self._before, _high_water_mark())
 
-    def _clear(self) -> None:
+    def _clear(self) -> bool:
         with suppress(OSError):  # not permitted: see above
             (PROC / "self/clear_refs").write_text("5")
+            return True
+        return False
 
 
 def _high_water_mark() -> int:
     peak = labelled_bytes(PROC / "self/status", "VmHWM")
     return peak.get("VmHWM", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+
+
+#: Part of the processor time of all threads from which on a thread counts as one that ran: MPI has
+#: threads that wake up now and then.
+_RAN = 0.01
+
+
+def thread_times() -> dict[str, int]:
+    """Return the processor time of each thread of this process, in ns; empty if not reported."""
+    times = {}
+    with suppress(OSError):
+        for thread in (PROC / "self/task").iterdir():
+            text = kernel_text(thread / "schedstat")
+            if text:  # None of a thread that has just ended
+                times[thread.name] = int(text.split()[0])
+    return times
+
+
+def threads_that_ran(before: Mapping[str, int], after: Mapping[str, int]) -> int:
+    """Return how many threads ran between two calls of `thread_times`.
+
+    A thread that began and ended in between is not seen.
+    """
+    ran = [ns - before.get(name, 0) for name, ns in after.items()]
+    return sum(1 for ns in ran if ns > _RAN * sum(ran))

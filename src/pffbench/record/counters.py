@@ -6,8 +6,10 @@ import csv
 import io
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 
 import msgspec
 
@@ -114,3 +116,33 @@ def _counted(cells: Sequence[str], place: str) -> Counted:
         return Counted(case, number, warmup == "true", phase, counter, *amounts)
     except ValueError as error:
         raise ValueError(f"{place}: {one_line(str(error), 200)}") from None
+
+
+#: Case → phase and counter → median over the repetitions that count, of all ranks together.
+Medians = Mapping[str, Mapping[tuple[str, str], float]]
+
+
+def median_counts(directory: str | Path) -> Medians:
+    """Return the counters of a run's repetitions; empty if nothing was counted.
+
+    Of a counter that only warm-ups have (``memory_added``) these are taken.
+
+    Raises
+    ------
+    ValueError
+        `counters.csv` is not a table of counts.
+    """
+    totals: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+    warmups: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row in read_counts(directory):
+        if row.warmup:
+            warmups[row.case, row.phase, row.counter].append(row.total)
+        else:
+            totals[row.case][row.phase, row.counter].append(row.total)
+    for (case, *what), values in warmups.items():
+        if case in totals:
+            totals[case].setdefault((what[0], what[1]), values)
+    return {
+        case: {what: median(values) for what, values in counted.items()}
+        for case, counted in totals.items()
+    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -303,10 +303,30 @@ def _counts(phases: Sequence[str], metered: Matrix, told: Counts) -> tuple[Count
         for what, of_ranks in zip(COUNTERS, metered[:, i], strict=False)
         if len(metered) > len(COUNTERS) - len(IO)
     ]
+    if found:
+        found += _moving_ranks(phases, metered)
     found += [Count(*key, *told[key]) for key in sorted(told)]
     return tuple(found)
 
 
+def _moving_ranks(phases: Sequence[str], metered: Matrix) -> Iterator[Count]:
+    """Count the ranks that write, and read, by calls: in collective transfers only some may.
+
+    A rank whose calls move under a hundredth of the bytes of the busiest one does not count: MPI
+    wakes processes by writing some bytes to them.
+    """
+    for phase, what, bytes_of in (
+        ("write", "writing_ranks", "written_bytes"),
+        ("read", "reading_ranks", "read_bytes"),
+    ):
+        if phase in phases:
+            moved = metered[COUNTERS.index(bytes_of), phases.index(phase)]
+            count = float(np.count_nonzero(moved > moved.max() / _BUSIEST))
+            yield Count(phase, what, count, count)
+
+
+#: Part of the busiest rank's bytes below which a rank moves none.
+_BUSIEST = 100
 #: Mismatches kept per rank, and in total: one is enough to make a run invalid.
 _OF_A_RANK = 3
 _OF_ALL = 30

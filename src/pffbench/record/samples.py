@@ -161,8 +161,9 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
     idle_seconds : float
         Seconds that this rank spent off the processor in the phase.
     environment : str
-        Environment of the case in a run of several (``environments`` in the experiment); else
-        empty.
+        Environment of the case in a run of several (``environments``); else empty.
+    disk_inodes : int or None
+        Rows of `close`: number of files and directories of the store, each of which takes an inode.
     """
 
     case: str
@@ -212,6 +213,7 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
     idlest_rank: int | None = None
     idle_seconds: float = math.nan
     environment: str = ""
+    disk_inodes: int | None = None
 
     @property
     def job(self) -> float:

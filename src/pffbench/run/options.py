@@ -40,6 +40,8 @@ class RunOptions:
         Maximum duration of a step in seconds, infinite for no limit; by the case when None.
     fail_fast : bool
         Stop at the first failed case, instead of continuing with the others.
+    in_turns : bool
+        Wait before each repetition until the process that started the ranks allows it.
     drop_hook : str, optional
         The site's command that drops the page cache of a node.
     record_account : bool
@@ -62,6 +64,7 @@ class RunOptions:
     max_time: float | None
     hang_timeout: float | None
     fail_fast: bool
+    in_turns: bool
     drop_hook: str | None
     record_account: bool
     fom: bool
@@ -122,6 +125,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-fast",
         action="store_true",
         help="stop at the first case that fails (example: --fail-fast)",
+    )
+    parser.add_argument(
+        "--in-turns",
+        action="store_true",
+        help="before each repetition, print a line and wait for one on standard input: so a run "
+        "of several environments starts its ranks (example: --in-turns)",
     )
     parser.add_argument(
         "--drop-hook",

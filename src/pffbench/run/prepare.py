@@ -15,7 +15,7 @@ from pffbench.backends.shared_files import built_for_mpi
 from pffbench.case import Parameters, Stage
 from pffbench.errors import UserError
 from pffbench.experiment.check import NO_COLD_READS, extra_cold_reads, make_plan
-from pffbench.experiment.limits import Allowance, check_addresses, check_open_files
+from pffbench.experiment.limits import Allowance, check_addresses, check_nodes, check_open_files
 from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
 from pffbench.experiment.plan import Plan
 from pffbench.parallel.single import lack_of_mpi
@@ -88,6 +88,7 @@ def prepare_run(
     check_paths(plan, parent, run_id)
     check_open_files(plan, allowance)
     check_addresses(plan, allowance)
+    check_nodes(plan, team.topology, allowance)
     _check_record()
     blocks = plan.experiment.blocks
     return RunSpec(

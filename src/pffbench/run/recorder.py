@@ -16,14 +16,16 @@ import msgspec
 import numpy as np
 from msgspec.structs import asdict
 
+from pffbench.backends.hints import beside_count
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Stage
+from pffbench.errors import INTERRUPTED, NOT_VALID, VALID
 from pffbench.experiment.load import to_plain
 from pffbench.experiment.plan import Plan
 from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Clock, Floor
 from pffbench.parallel.topology import Topology
-from pffbench.phases import READ_PHASES, TOTALS
+from pffbench.phases import ARRIVING, READ_PHASES, TOTALS
 from pffbench.provenance.binding import job_clock
 from pffbench.record.counters import append_counts
 from pffbench.record.gather import GatheredRepetition
@@ -281,6 +283,7 @@ class Recorder:
             idle_seconds=float(np.median(r.cpu[i]) - r.cpu[i].min()),
             device_bytes=_whole(r.device_bytes) if reads else None,
             resident_after=r.resident_after if reads else None,
+            disk_inodes=r.disk.inodes if closed and r.disk is not None else None,
         )
 
     def _job_seconds(self, r: GatheredRepetition, i: int) -> float:
@@ -346,7 +349,7 @@ class Recorder:
         """Return the reasons why the repetition is invalid."""
         found = [*r.mismatches, *clock_trouble(r)]
         reasons = [f"{r.case.id} repetition {r.number}: {m}" for m in found]
-        reads = [i for i, phase in enumerate(r.phases) if phase.partition("_")[0] == "read"]
+        reads = [i for i, phase in enumerate(r.phases) if phase.partition("_")[0] in ARRIVING]
         read = int(r.nbytes[reads].sum()) * r.reads
         keeps_data = self.run_record.cases[r.case.id]["verified"]
         if keeps_data and r.verified_bytes != read:
@@ -376,11 +379,14 @@ class Recorder:
         if r.disk is not None and "disk" not in entry:
             entry["disk"] = r.disk._asdict()
             changed = True
-        if r.facts and entry.get("transfer_facts") != r.facts:
-            entry["transfer_facts"] = r.facts
+        facts = _facts_of(r)
+        if facts and entry.get("transfer_facts") != facts:
+            entry["transfer_facts"] = facts
             changed = True
-            if cause := r.facts.get("hdf5_no_collective_cause"):
+            if cause := facts.get("hdf5_no_collective_cause"):
                 self.remark(f"{r.case.id}: HDF5 broke collective transfer: {cause}")
+            if ignored := facts.get("not_in_force"):
+                self.remark(f"{r.case.id}: not in force: {ignored}")
         for text in r.remarks:
             if (told := f"{r.case.id}: {text}") not in self.run_record.remarks:
                 self.remark(told)
@@ -447,12 +453,28 @@ class Recorder:
         record.finished = datetime.now(UTC).isoformat(timespec="seconds")
         record.save(self.directory)
 
+    @property
+    def exit_status(self) -> int:
+        """Exit status of the run by its verdict."""
+        if self.run_record.status == "interrupted":
+            return INTERRUPTED
+        return NOT_VALID if self.run_record.reasons else VALID
+
 
 def _cache_state(r: GatheredRepetition) -> str:
     """Return the requested cache state if proved, else that it is unproved."""
     if r.cache is None:
         return ""
     return r.cache.wanted if r.cache.proved else "unproved"
+
+
+def _facts_of(r: GatheredRepetition) -> dict[str, str]:
+    """Return the facts of a case, with what the count of ranks that wrote says of its hints."""
+    hints = getattr(r.case.options, "hints", None)
+    if not hints or r.case.parameters.transfer != "collective":
+        return r.facts
+    counted = [c.total for c in r.counts if (c.phase, c.what) == ("write", "writing_ranks")]
+    return beside_count(r.facts, hints, int(sum(counted)))
 
 
 def _by_repetition(samples: Sequence[Sample]) -> dict[tuple[str, int], list[Sample]]:

@@ -28,6 +28,7 @@ from pffbench.parallel.watchdog import Watchdog
 from pffbench.record.gather import Conditions, gather
 from pffbench.run.order import by_importance, ordered_block
 from pffbench.run.spec import BlockSpec, RunSpec
+from pffbench.run.turns import wait_for_turn
 from pffbench.storage.durability import Settled, Settler
 from pffbench.storage.filesystem import require_room
 from pffbench.storage.scratch import Scratch
@@ -195,6 +196,8 @@ class Runner:
                         return False
                     if course == _Course.LEAVE_OUT:
                         continue
+                    if not self._has_turn(case, block):
+                        return False
                     with self._pace.of(case):
                         self._repetition(case, block, position, reads[case.id])
                     if self._failed and self.spec.options.fail_fast:
@@ -216,6 +219,13 @@ class Runner:
             return _Course.RUN
         out = self._schedule.leaves_out(case, passed, self._pace.last)
         return _Course.LEAVE_OUT if out else _Course.RUN
+
+    def _has_turn(self, case: Case, block: int) -> bool:
+        """Wait for the turn of these ranks where others take turns; return whether it came."""
+        if not self.spec.options.in_turns:
+            return True
+        self.watchdog.begin("waiting for a turn", math.inf)
+        return wait_for_turn(self.team.comm, block, case.id)
 
     def _note_stop(self) -> None:
         """Record, off the timer, that the run is to end: it may be killed first.
@@ -333,6 +343,7 @@ class Runner:
             stage=self.spec.stage,
             room=self._room_of(case),
             reads=reads,
+            warmup=block < self.spec.plan.experiment.warmup,
             peak=peak,
         )
 
@@ -345,8 +356,7 @@ class Runner:
             The file system, or the file size limit of this process, is too small for the case.
         """
         p = case.parameters
-        shared = p.layout != "file_per_process"
-        if shared and backend_class(p.backend).needs_room and self.spec.stage != "read":
+        if p.shares_files and backend_class(p.backend).needs_room and self.spec.stage != "read":
             cost = self.spec.plan.costs[case.id]
             asked = self.scratch.directory if self.team.is_root else None
             require_room(asked, cost.space, cost.space // copies_of_file(case))

@@ -77,6 +77,7 @@ class Schedule:
                 "max_repetitions": experiment.max_repetitions,
                 "margin": experiment.margin,
                 "cold_reads": experiment.cold_reads,
+                "environments": experiment.environments,
             }
         )
         self._active = list(range(len(plan.cases)))

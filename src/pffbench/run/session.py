@@ -145,15 +145,22 @@ class Session(msgspec.Struct, frozen=True):
             self._destroy_scratch()
         if self.recorder is not None:
             self.recorder.finish(complete)
-            from pffbench.run.verdict import report_result  # needed on rank 0 only
-
-            status = report_result(self.recorder, self.spec.options, self.began)
+            status = self._reported()
             self.lock.release()
         sleeping_barrier(self.team.comm)
         status = int(self.team.comm.bcast(status))
         if any_of(self.team.comm, bool(runner.abandoned)):
             _leave_at_once(status)
         return status
+
+    def _reported(self) -> int:
+        """Print the result, unless the process that started the ranks does; on rank 0."""
+        assert self.recorder is not None
+        if self.spec.options.in_turns:
+            return self.recorder.exit_status
+        from pffbench.run.verdict import report_result  # needed on rank 0 only
+
+        return report_result(self.recorder, self.spec.options, self.began)
 
     def _lost(self, error: ResultsLostError) -> int:
         """Report that nothing more can be recorded; the run can be resumed from its records."""

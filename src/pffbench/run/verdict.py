@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 
-from pffbench.errors import INTERRUPTED, NOT_VALID, VALID
 from pffbench.record.progress import on_terminal
 from pffbench.run.next_steps import next_steps
 from pffbench.run.options import RunOptions
@@ -35,7 +34,7 @@ def report_result(recorder: Recorder, options: RunOptions, began: float) -> int:
     record = recorder.run_record
     if options.json:
         print_json(as_data(summary))
-        return _status(recorder)
+        return recorder.exit_status
     # Wide enough for a table even if the width is unknown, such as in a log.
     console = make_console(120, force_terminal=on_terminal(os.environ))
     print_summary(summary, console)
@@ -56,10 +55,4 @@ def report_result(recorder: Recorder, options: RunOptions, began: float) -> int:
     else:
         for line in next_steps(summary, recorder.directory, time.monotonic() - began):
             console.print(line, soft_wrap=True)  # a command is copied as one line
-    return _status(recorder)
-
-
-def _status(recorder: Recorder) -> int:
-    if recorder.run_record.status == "interrupted":
-        return INTERRUPTED
-    return NOT_VALID if recorder.run_record.reasons else VALID
+    return recorder.exit_status

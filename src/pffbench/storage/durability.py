@@ -36,11 +36,19 @@ class DiskUsage(NamedTuple):
         Bytes of the file sizes.
     files : int
         Number of files; directories and their space are not counted.
+    directories : int
+        Number of directories below those that were asked for.
     """
 
     stored: int
     apparent: int
     files: int
+    directories: int = 0
+
+    @property
+    def inodes(self) -> int:
+        """Number of files and directories, each of which takes an inode."""
+        return self.files + self.directories
 
     def with_more(self, other: DiskUsage | None) -> DiskUsage:
         """Return the sum with that of another directory, if there is any."""
@@ -111,8 +119,9 @@ def files_below(paths: Iterable[str]) -> Iterator[str]:
     OSError
         A path does not exist or a directory cannot be read.
     """
-    for path, _ in _regular_files(paths):
-        yield path
+    for path, status in _files_and_directories(paths):
+        if stat.S_ISREG(status.st_mode):
+            yield path
 
 
 def disk_usage(paths: Iterable[str]) -> DiskUsage:
@@ -126,12 +135,15 @@ def disk_usage(paths: Iterable[str]) -> DiskUsage:
     OSError
         A path does not exist or a directory cannot be read.
     """
-    stored = apparent = files = 0
-    for _, status in _regular_files(paths):
+    stored = apparent = files = directories = 0
+    for _, status in _files_and_directories(paths):
+        if stat.S_ISDIR(status.st_mode):
+            directories += 1
+            continue
         stored += status.st_blocks * _BLOCK_BYTES
         apparent += status.st_size
         files += 1
-    return DiskUsage(stored, apparent, files)
+    return DiskUsage(stored, apparent, files, directories)
 
 
 def with_each(paths: Iterable[str], act: Callable[[int], object], flags: int = 0) -> None:
@@ -144,23 +156,25 @@ def with_each(paths: Iterable[str], act: Callable[[int], object], flags: int = 0
             os.close(fd)
 
 
-def _regular_files(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+def _files_and_directories(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the regular files among paths, and all files and directories below the others."""
     for path in paths:
         status = os.lstat(path)
         if stat.S_ISDIR(status.st_mode):
-            yield from _regular_files_in(path)
+            yield from _below(path)
         elif stat.S_ISREG(status.st_mode):
             yield path, status
 
 
-def _regular_files_in(directory: str) -> Iterator[tuple[str, os.stat_result]]:
+def _below(directory: str) -> Iterator[tuple[str, os.stat_result]]:
     waiting = [directory]  # a directory of another user may be nested deeper than calls can be
     while waiting:
         with os.scandir(waiting.pop()) as entries:
             for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
+                is_directory = entry.is_dir(follow_symlinks=False)
+                if is_directory:
                     waiting.append(entry.path)
-                elif entry.is_file(follow_symlinks=False):
+                if is_directory or entry.is_file(follow_symlinks=False):
                     yield entry.path, entry.stat(follow_symlinks=False)
 
 

@@ -69,6 +69,11 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
     if any(case.variant for case in cases):
         found.append(Column("variant", "case", lambda case: case.variant))
     found.append(Column("n", "case", lambda case: str(case.repetitions)))
+    found += [
+        Column(heading, part, partial(_counted, phase, counter, 1))
+        for heading, part, phase, counter in _MOVERS
+        if any(0 < case.counts.get((phase, counter), 0) < case.sample.ranks for case in cases)
+    ]
     if any(compression_ratio(case) for case in cases):
         found.append(Column("ratio", "write", _compressed))
     if cases[0].sample.workload == "versions":
@@ -82,23 +87,28 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
         total = f"{part}_total"
         if not any(total in case.phases for case in cases):
             continue
-        if small and part in _OPENING:
-            opening, attributes = _OPENING[part]
-            phases = [opening, attributes, part]
-            if not any(attributes in case.phases for case in cases):
-                phases.remove(attributes)
+        found += [
+            Column(f"{phase.partition('_')[0]} µs", part, partial(_told, tell, phase))
+            for phase, tell in (_SMALL.get(part, {}) if small else {}).items()
+            if any(phase in case.phases for case in cases)
+        ]
+        if part == "read" and any("inquire" in case.phases for case in cases):
+            unit = unit_of(cases, total)
             found += [
-                Column(f"{phase.partition('_')[0]} ms", part, partial(_told, _each, phase))
-                for phase in phases
+                Column(f"{phase} {unit.name}", part, partial(_told, unit.seconds, phase))
+                for phase in _STARTING
             ]
         found += _columns_of_total(part, total, unit_of(cases, total))
+        found += footprint_columns(cases, part)
     if any("update" in case.phases for case in cases):
         grown = partial(_counted, "update", "grown_bytes", _MIB)
         found.append(Column("grew MiB", "update", grown))
     found += [
-        Column(heading, "read", partial(_amplified, counter))
+        Column(heading, part, partial(_amplified, part, counter))
+        for part in _ACCESSES
         for heading, counter in AMPLIFICATIONS.items()
-        if any(amplification(case, "touched_bytes") is not None for case in cases)
+        if part == "read" or heading == "×touched"
+        if any(amplification(case, "touched_bytes", part) is not None for case in cases)
     ]
     if any("repack" in case.phases for case in cases):
         unit = unit_of(cases, "repack")
@@ -108,12 +118,17 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
     return found
 
 
+_ACCESSES: tuple[Literal["read", "write"], ...] = ("write", "read")
+#: The ranks that move data by calls of their own, shown where not all of them do.
+_MOVERS: tuple[tuple[str, Part, str, str], ...] = (
+    ("writers", "write", "write", "writing_ranks"),
+    ("readers", "read", "read", "reading_ranks"),
+)
 _PARTS: tuple[Part, ...] = ("write", "update", "read")
-#: The phases that create, or open, the arrays of a part, and set or read their attributes.
-_OPENING: dict[Part, tuple[str, str]] = {
-    "write": ("define", "set_attributes"),
-    "read": ("open_array", "get_attributes"),
-}
+
+
+#: The phases before a total of workload `startup` that its table has.
+_STARTING = ("open", "inquire", "distribute")
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -163,6 +178,44 @@ def _columns_of_total(part: Part, total: str, unit: Unit) -> list[Column]:
     return [Column(heading, part, partial(_told, told, total)) for heading, told in tell.items()]
 
 
+def _mostly_threaded(cases: Sequence[CaseSummary]) -> bool:
+    """Return whether most formats of a comparison have threads of their own, as those of Zarr.
+
+    Then the files, memory and threads that a way takes tell as much of it as its time.
+    """
+    formats = [case for case in cases if not case.raw]
+    return 2 * sum(1 for case in formats if _THREADS in case.counts) > len(formats)
+
+
+_THREADS = ("write", "threads")
+
+
+def footprint_columns(cases: Sequence[CaseSummary], part: Part) -> list[Column]:
+    """Return the columns of what writing, or reading, takes in addition to time."""
+    if part == "update" or not _mostly_threaded(cases):
+        return []
+    found = [
+        Column("threads", part, partial(_of_a_rank, part, "threads", 1)),
+        Column("+MiB", part, partial(_of_a_rank, part, "memory_added", _MIB)),
+    ]
+    if part == "write":
+        found += [
+            Column("files", part, lambda case: _whole(case.disk_files)),
+            Column("inodes", part, lambda case: _whole(case.disk_inodes)),
+        ]
+    return found
+
+
+def _of_a_rank(phase: str, counter: str, unit: float, case: CaseSummary) -> str:
+    """Return a counter of a phase, the mean over ranks, in a unit."""
+    amount = case.counts.get((phase, counter))
+    return "" if amount is None else significant(amount / case.sample.ranks / unit)
+
+
+def _whole(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
 def _counted(phase: str, counter: str, unit: float, case: CaseSummary) -> str:
     """Return a counter of a phase, over all ranks together, in a unit."""
     amount = case.counts.get((phase, counter))
@@ -191,8 +244,8 @@ def _decodes(case: CaseSummary) -> str:
     return f"{counted:.0f}" + ("" if counted == expected else f", not {expected:.0f}")
 
 
-def _amplified(counter: str, case: CaseSummary) -> str:
-    times = amplification(case, counter)
+def _amplified(part: Literal["read", "write"], counter: str, case: CaseSummary) -> str:
+    times = amplification(case, counter, part)
     return "" if times is None else f"{times:.3g}"
 
 
@@ -206,6 +259,16 @@ def stored_lines(cases: Sequence[CaseSummary]) -> list[str]:
         size = f"{Size(case.disk_bytes or 0)} in {case.disk_files} file{plural}"
         found.setdefault(f"{case.sample.backend} {case.sample.settings}: {case.stored_as}", size)
     return [f"{text}, {size}" for text, size in found.items()]
+
+
+def ignored_lines(cases: Sequence[CaseSummary], summary: Summary) -> list[str]:
+    """Return the hints and stripes that were asked for and are not in force."""
+    found = ((case, summary.entry(case).get("transfer_facts") or {}) for case in ordered(cases))
+    return [
+        f"not in force: {ignored}; {case.sample.backend} {case.sample.transfer} {case.variant}"
+        for case, facts in found
+        if (ignored := facts.get("not_in_force"))
+    ]
 
 
 def invalid_lines(cases: Sequence[CaseSummary]) -> list[str]:
@@ -225,10 +288,11 @@ def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
     apart = comparisons_apart(summary.record).get(s.group, "")
     of = f"{s.arrays} array{'s' if s.arrays != 1 else ''}"
     printed = ", reads printed within their time" if p.get("read_sink") == "print" else ""
+    memory = ", one buffer reused" if p.get("buffer") == "reuse" else ""
     amount = f"{Size(cases[0].nbytes)} in {of} of {p['dtype']} ({p['source']})"
     return (
         f"{s.workload}{apart}, layout {s.layout}: {amount}, {s.ranks} ranks, "
-        f"cache {p['cache']}, written until {p['durability']}{printed}"
+        f"cache {p['cache']}, written until {p['durability']}{printed}{memory}"
     )
 
 
@@ -332,8 +396,26 @@ def _rate(found: PhaseSummary) -> str:
 
 
 def _each(found: PhaseSummary) -> str:
-    """Return milliseconds per array."""
-    return significant(found.per_array * 1e3)
+    """Return microseconds per array."""
+    return significant(found.per_array * 1e6)
+
+
+def _each_call(found: PhaseSummary) -> str:
+    """Return microseconds per call, of which an array has several."""
+    return significant(1e6 / found.operations_rate) if found.operations_rate else ""
+
+
+#: The small operations of many arrays: time per array, or per attribute. Closing and flushing are
+#: one call of the file for all arrays.
+_SMALL: dict[Part, dict[str, Callable[[PhaseSummary], str]]] = {
+    "write": {
+        "define": _each, "set_attributes": _each_call, "write": _each, "flush": _each,
+        "close": _each,
+    },
+    "read": {
+        "open_array": _each, "get_attributes": _each_call, "read": _each, "close_read": _each,
+    },
+}  # fmt: skip
 
 
 def _ratio(found: PhaseSummary) -> str:

@@ -122,6 +122,13 @@ CSV_COLUMNS = (
         "system calls.",
     ),
     CsvColumn(
+        "us_per_operation",
+        _phase(lambda p: 1e6 / p.operations_rate if p.operations_rate else None),
+        "Median time over `operations` of all ranks, in µs: what one small operation takes, such "
+        "as creating a dataset or setting an attribute. Where it is far above the clock's floor "
+        "over `operations`, fractions of a microsecond are resolved.",
+    ),
+    CsvColumn(
         "ratio", _interval(lambda r: r.value),
         "Time over that of the fastest case of the comparison in this phase, of equal settings "
         "and compressed or not like this one. The fastest has 1. Empty for raw bytes, INVALID "

@@ -23,6 +23,7 @@ from pffbench.summary.columns import (
     Column,
     columns_of,
     details,
+    ignored_lines,
     invalid_lines,
     ordered,
     stored_lines,
@@ -31,7 +32,9 @@ from pffbench.summary.columns import (
 from pffbench.summary.conclusions import cautions, verdict_lines
 from pffbench.summary.csv_columns import CSV_COLUMNS
 from pffbench.summary.legend import legend_lines
+from pffbench.summary.levers import lever_lines
 from pffbench.summary.phases import PhaseSummary
+from pffbench.summary.shards import shard_costs, shard_lines
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.text import escape_markdown, markdown_table, one_line
 
@@ -60,9 +63,10 @@ def _markdown(summary: Summary) -> Iterable[str]:
         f"{record.ranks} ranks{_nodes(record)}, {escape_markdown(record.started)}.",
         "",
     )
-    texts = [*verdict_lines(summary), *cautions(summary)]
+    texts = [*verdict_lines(summary), *cautions(summary), *lever_lines(summary)]
     yield from (f"- {escape_markdown(text)}" for text in texts)
-    for cases in summary.groups.values():
+    costs = shard_costs(summary)
+    for group, cases in summary.groups.items():
         yield from ("", f"## {escape_markdown(title(cases, summary))}", "")
         columns = columns_of(cases)
         yield from markdown_table(
@@ -71,7 +75,12 @@ def _markdown(summary: Summary) -> Iterable[str]:
             [c.heading for c in columns if c.is_text],
         )
         yield ""
-        lines = (*stored_lines(cases), *invalid_lines(cases))
+        lines = (
+            *stored_lines(cases),
+            *shard_lines(costs, group),
+            *ignored_lines(cases, summary),
+            *invalid_lines(cases),
+        )
         yield from (f"- {escape_markdown(text)}" for text in lines)
         yield from ("", "Every phase, median seconds (95 % interval):", "")
         yield from _phase_table(ordered(cases))
@@ -110,12 +119,17 @@ def _with_interval(found: PhaseSummary | None) -> str:
 
 def print_summary(summary: Summary, console: Console) -> None:
     """Print the tables, storage layouts, warnings, and last the verdict."""
-    for cases in summary.groups.values():
+    costs = shard_costs(summary)
+    for group, cases in summary.groups.items():
         console.print(Text(one_line(title(cases, summary))), style="bold")
         for table in _tables(cases, console):
             console.print(table)
         for text in stored_lines(cases):
             console.print(_indented(text), style="dim")
+        for text in shard_lines(costs, group):
+            console.print(_indented(text))
+        for text in ignored_lines(cases, summary):
+            console.print(_indented(text), style="yellow")
         for text in invalid_lines(cases):
             console.print(_indented(text), style="red")
         console.print()
@@ -127,6 +141,8 @@ def print_summary(summary: Summary, console: Console) -> None:
         console.print(Text(one_line(text)))
     for text in verdict_lines(summary):
         console.print(Text(one_line(text)))
+    for text in lever_lines(summary):
+        console.print(Text(one_line(text)), soft_wrap=True)  # a command is copied as one line
 
 
 def _indented(text: str) -> Padding:

@@ -179,7 +179,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Design(msgspec.Struct, frozen=True):
-    """The design of a run: its looks, its margin, its headline.
+    """The design of a run: its looks, its margin, its headline, its pairs.
 
     Parameters
     ----------
@@ -189,21 +189,25 @@ class Design(msgspec.Struct, frozen=True):
         Relative difference under which two ways count as equally fast.
     extra_cold_reads : bool
         Whether reads with a dropped cache are compared beside the headline.
+    paired : bool
+        Whether cases are compared within blocks: those of several environments take turns there.
     """
 
     looks: tuple[int, ...]
     margin: float = MARGIN
     extra_cold_reads: bool = False
+    paired: bool = False
 
     @classmethod
     def of_experiment(cls, experiment: Mapping[str, Any]) -> Design:
         """Return the design of an experiment as stored in `run.json`."""
         margin = float(experiment.get("margin") or MARGIN)
         extra = experiment.get("cold_reads") == "extra"
+        paired = bool(experiment.get("environments"))
         repetitions = experiment.get("repetitions") or FEWEST
         if repetitions == "auto":
-            return cls(planned_looks(int(experiment["max_repetitions"])), margin, extra)
-        return cls((int(repetitions),), margin, extra)
+            return cls(planned_looks(int(experiment["max_repetitions"])), margin, extra, paired)
+        return cls((int(repetitions),), margin, extra, paired)
 
 
 def answers(
@@ -249,6 +253,7 @@ class _Contest(msgspec.Struct, frozen=True):
     contenders: Mapping[str, Sequence[str]]
     times: Mapping[str, Times]
     extra: bool
+    paired: bool
 
     @property
     def table(self) -> ComparisonTable:
@@ -261,12 +266,13 @@ class _Contest(msgspec.Struct, frozen=True):
             for a in self.contenders[one]
             for b in self.contenders[other]
         ]
-        return ComparisonTable(self.times, tuple(pairs))
+        return ComparisonTable(self.times, tuple(pairs), self.paired)
 
     def answer(self, place: int, decisions: Decisions, resolution: float) -> Answer:
         """Combine the decisions on the pairs."""
         best = {name: self._fastest(cases) for name, cases in self.contenders.items()}
-        first = fastest_of({name: self.times[case] for name, case in best.items()})
+        times = {name: self.times[case] for name, case in best.items()}
+        first = fastest_of(times, paired=self.paired)
         others = [
             self._beside(name, best, first, place, decisions) for name in best if name != first
         ]
@@ -312,7 +318,7 @@ class _Contest(msgspec.Struct, frozen=True):
         return float(np.median(list(self.times[case].values())))
 
     def _fastest(self, cases: Iterable[str]) -> str:
-        return fastest_of({case: self.times[case] for case in cases})
+        return fastest_of({case: self.times[case] for case in cases}, paired=self.paired)
 
     def _beside(
         self,
@@ -365,7 +371,9 @@ def _contests(
                     if entry.get("raw") and entry["group"] == key.group and measured.get(name)
                 ]
                 chosen = {name: measured[name] for name in (*there, *raw)}
-                yield _Contest(total, key, dict(contenders), chosen, key in extra)
+                yield _Contest(
+                    total, key, dict(contenders), chosen, key in extra, paired=design.paired
+                )
 
 
 def _cold_beside_others(

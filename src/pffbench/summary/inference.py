@@ -8,6 +8,8 @@ The methods, each for a measured property of I/O timings (docs/method.md):
 * Times have outliers and several modes, so two ways are compared by the Wilcoxon-Mann-Whitney
   test, whose null distribution is exact for any distribution of the times. Its inversion gives
   the interval of the ratio of two times (Hodges and Lehmann, 1963).
+* Environments take turns within each block, which has a state of the machine of its own. They are
+  compared in pairs, by Wilcoxon's signed-rank test (1945).
 * A run tests its results after 10, 14, 20, 28, … repetitions and stops when all comparisons of
   its headline are decided. Each look gets an equal share of the error (Bonferroni), so that the
   probability of any false claim at any look stays bounded whatever the dependence of the looks.
@@ -38,9 +40,9 @@ from pffbench.summary.rank_test import (
     Times,
     Values,
     are_times,
+    enough_for,
     ratio,
     repetitions_for,
-    smallest_p,
     unit_error,
 )
 
@@ -70,10 +72,13 @@ class ComparisonTable(msgspec.Struct, frozen=True):
         transfers, only help to estimate the dependence of repetitions.
     pairs : tuple of (str, str)
         The comparisons.
+    paired : bool
+        Whether the ways took turns in each block, and are compared by their ratios in blocks.
     """
 
     times: Mapping[str, Times]
     pairs: tuple[tuple[str, str], ...]
+    paired: bool = False
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -154,7 +159,8 @@ def decide(
     """
     pairs = [(i, a, b) for i, table in enumerate(tables) for a, b in table.pairs]
     common = {(i, a, b): _blocks(tables[i].times[a], tables[i].times[b]) for i, a, b in pairs}
-    useful = _useful(looks, alpha / max(1, len(pairs)))
+    paired = any(table.paired for table in tables)
+    useful = _useful(looks, alpha / max(1, len(pairs)), paired=paired)
     family = _Family(tables, common, len(pairs), alpha, margin, max(1, len(useful)))
     counts = {pair: blocks.count for pair, blocks in common.items() if blocks.count >= FEWEST}
     before = 0
@@ -217,11 +223,11 @@ def _blocks(a: Times, b: Times) -> _Blocks:
     return _Blocks(common, common) if common else _Blocks(sorted(a), sorted(b))
 
 
-def _useful(looks: Sequence[int], alpha: float) -> list[int]:
+def _useful(looks: Sequence[int], alpha: float, *, paired: bool) -> list[int]:
     """Return the looks with the power to show a difference; no error is spent on others."""
     for first in range(len(looks)):
         left = list(looks[first:])
-        if smallest_p(left[0], left[0]) <= alpha / len(left):
+        if enough_for(left[0], alpha / len(left), paired=paired):
             return left
     return list(looks[-1:])
 
@@ -306,7 +312,11 @@ class _Family:
         if not are_times(one, other):
             return None
         inflation = self._inflation(pair, n, min(one.size, other.size))
-        return ratio(one, other, level or self._alpha / self._looks, inflation)
+        level = level or self._alpha / self._looks
+        return ratio(one, other, level, inflation, paired=self._is_paired(pair))
+
+    def _is_paired(self, pair: tuple[int, str, str]) -> bool:
+        return self._tables[pair[0]].paired and self._common[pair].are_shared
 
     def _values(self, pair: tuple[int, str, str], n: int | None) -> tuple[Values, Values]:
         i, a, b = pair
@@ -335,10 +345,11 @@ class _Family:
         n = ratio_.n
         # With more repetitions the cautious term is smaller.
         inflation = self._inflation(pair, None, n, cautious=False)
-        unit = unit_error(*self._values(pair, None), inflation)
+        paired = self._is_paired(pair)
+        unit = unit_error(*self._values(pair, None), inflation, paired=paired)
         distance = abs(math.log(ratio_.value))
         needed = [
-            repetitions_for(gap, unit, level)
+            repetitions_for(gap, unit, level, paired=paired)
             for level, gap in (
                 (self._alpha / self._left / self._looks, distance),
                 (self._alpha / self._looks, math.log1p(self._margin) - distance),

@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from pffbench.record.run_json import RunRecord
 from pffbench.text import value_text
 
+#: Options that are levers of the file system and of MPI-IO; those that a case leaves alone are
+#: not named.
+LEVERS = ("hints", "striping", "alignment", "alignment_threshold")
 #: Parameters that tables have columns for.
 _OWN_COLUMNS = frozenset({"settings", "transfer"})
 
@@ -29,6 +32,7 @@ def variants_of(names: Sequence[str], record: RunRecord) -> dict[str, str]:
             k
             for k, v in mine.items()
             if k == "environment" or any(other.get(k) != v for other in same)
+            if v or k not in LEVERS
         ]
         found[name] = " ".join(f"{k}={value_text(mine[k])}" for k in swept if k not in _OWN_COLUMNS)
     return found

@@ -21,12 +21,23 @@ def legend_lines(summary: Summary) -> Iterator[str]:
     """Yield explanations of the words in the tables, only of those that occur."""
     cases = summary.cases
     settings = {case.sample.settings for case in cases if not case.raw}
-    layouts = {case.sample.layout for case in cases}
+    layouts = {case.sample.layout for case in cases if case.sample.workload != "startup"}
     yield from (f"{word}: {text}" for word, text in _SETTINGS.items() if word in settings)
     yield from (f"layout {word}: {text}" for word, text in _LAYOUTS.items() if word in layouts)
+    movers = (("write", "writing_ranks"), ("read", "reading_ranks"))
+    counted = [(case.counts.get(key, 0), case.sample.ranks) for case in cases for key in movers]
+    if any(0 < count < ranks for count, ranks in counted):
+        yield "writers, readers: ranks that move the data by calls of their own, counted"
+    if any("inquire" in case.phases for case in cases):
+        yield "MiB/s of reading: what all ranks have in memory in the end, read or received"
     phases = [phase for case in cases for phase in case.phases.values()]
     yield "n: repetitions; times are medians of the slowest rank, low–high their 95 % interval"
     if any(phase.ratio is not None for phase in phases):
         yield "×best: time over that of the fastest case with the same settings"
     if any(phase.roofline is not None for phase in phases):
         yield "roof: speed as a part of that of raw bytes (settings raw, in the same table)"
+    if any(("write", "threads") in case.counts for case in cases):
+        yield (
+            "threads: those of a rank that ran; +MiB: memory that the transfer added to a rank, at "
+            "least; inodes: files and directories"
+        )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from pffbench.phases import MOVING, TOTALS
+from pffbench.phases import ARRIVING, MOVING, TOTALS
 from pffbench.record.samples import Sample
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.statistics import Caveat, Spread, spread, warnings_for
@@ -105,11 +105,13 @@ def phase_summary(
     part = next((part for part in parts if part in MOVING), parts[0])
     counted = [row for row in rows[part] if not row.warmup]
     warmup = [row.job for row in rows.get(phase, ()) if row.warmup]
-    moved = counted[0].bytes if part in MOVING else 0
+    arrived = counted[0].bytes if part in MOVING else 0
+    # Data that one rank reads and passes on move in two phases of a total.
+    moved = sum(rows[name][-1].bytes for name in parts if name in MOVING or name in ARRIVING)
     values = list(by_block.values())
     found = spread(values, inflation)
     ranks = None if phase in TOTALS else rank_spread(counted)
-    faulted = _faulted(counted, moved)
+    faulted = _faulted(counted, arrived)
     caveats = warnings_for(values, warmup, resolution)
     if faulted is not None and faulted >= MUCH_FAULTED and part == "read":
         caveats.append(_page_faults(faulted))

@@ -1,4 +1,10 @@
-"""The ratio of two ways: rank test, its interval, and the repetitions that would decide."""
+"""The ratio of two ways: rank tests, their intervals, and the repetitions that would decide.
+
+Two samples are compared by the Wilcoxon-Mann-Whitney test, whose statistic counts the differences
+between a value of each that are above a shift. Pairs are compared by Wilcoxon's signed-rank test,
+whose statistic counts the means of two differences of pairs (Walsh averages) that are. Both have a
+null distribution that is known exactly, and all else follows from it in the same way.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +33,10 @@ ALPHA = 0.05
 FEWEST = 7
 
 
-#: Under this product of sample sizes the null distribution of the rank sum is counted exactly.
+#: Up to so many differences the null distribution of a statistic is counted exactly.
 _EXACT = 2500
+#: Sizes of two samples, or the number of pairs.
+Sizes = tuple[int, int] | tuple[int]
 
 
 NORMAL = NormalDist()
@@ -42,7 +50,8 @@ class Ratio(msgspec.Struct, frozen=True):
     n : int
         Number of repetitions of the way with fewer.
     value : float
-        Ratio of the medians.
+        Ratio of the medians; of pairs the estimate of the signed-rank test, which is the median
+        over Walsh averages of their ratios.
     low, high : float
         Interval at the requested level; 0 and infinity if there are too few repetitions.
     p : float
@@ -73,7 +82,14 @@ class Ratio(msgspec.Struct, frozen=True):
         return 1 / (1 + margin) < self.low and self.high < 1 + margin
 
 
-def ratio(times: Values, others: Values, level: float = ALPHA, inflation: float = 1.0) -> Ratio:
+def ratio(
+    times: Values,
+    others: Values,
+    level: float = ALPHA,
+    inflation: float = 1.0,
+    *,
+    paired: bool = False,
+) -> Ratio:
     """Compare two samples of positive times.
 
     Parameters
@@ -84,12 +100,19 @@ def ratio(times: Values, others: Values, level: float = ALPHA, inflation: float 
         The interval misses the true ratio with at most this probability.
     inflation : float
         Variance inflation by dependent repetitions, see `variance_inflation`.
+    paired : bool
+        Whether the repetitions are pairs, of the same block each.
     """
+    a, b = np.log(times), np.log(others)
+    sizes: Sizes = (a.size,) if paired else (a.size, b.size)
+    differences = _walsh_averages(a - b) if paired else _differences(a, b)
     # Medians are taken of the times, not of their logarithms, so that the ratio of two rows of a
     # table is that of the medians they show: with an even number of values the two differ.
-    value = float(np.median(times)) / float(np.median(others))
-    a, b = np.log(times), np.log(others)
-    differences, sizes = _differences(a, b), (a.size, b.size)
+    value = (
+        math.exp(_centre(differences))
+        if paired
+        else float(np.median(times)) / float(np.median(others))
+    )
     low, high = (math.exp(bound) for bound in _interval(differences, level, sizes, inflation))
     # The interval is that of the shift between two distributions, which need not hold the
     # difference of two sample medians; a printed interval always holds its estimate.
@@ -98,9 +121,14 @@ def ratio(times: Values, others: Values, level: float = ALPHA, inflation: float 
 
 
 def ratio_of_times(
-    times: Times, others: Times, level: float = ALPHA, inflation: float = 1.0
+    times: Times,
+    others: Times,
+    level: float = ALPHA,
+    inflation: float = 1.0,
+    *,
+    paired: bool = False,
 ) -> Ratio | None:
-    """Compare two ways by their common blocks.
+    """Compare two ways by their common blocks, in pairs if they are.
 
     Ways of two runs have no common block; their repetitions are compared without cancelling the
     common part of a block. None where there are none, or a time is not a positive number.
@@ -110,7 +138,9 @@ def ratio_of_times(
         np.array([way[block] for block in sorted(common)] if common else list(way.values()))
         for way in (times, others)
     )
-    return ratio(one, other, level, inflation) if are_times(one, other) else None
+    if not are_times(one, other):
+        return None
+    return ratio(one, other, level, inflation, paired=paired and bool(common))
 
 
 def are_times(*samples: Values) -> bool:
@@ -118,18 +148,25 @@ def are_times(*samples: Values) -> bool:
     return all(values.size and values.min() > 0 and values.max() < math.inf for values in samples)
 
 
-def fastest_of(ways: Mapping[str, Times]) -> str:
+def fastest_of(ways: Mapping[str, Times], *, paired: bool = False) -> str:
     """Return the fastest of several ways.
 
     Ways can have stopped after different numbers of repetitions, so it is the one whose median no
     other one's is under, over their common blocks; without such a way, the one with the smallest
-    median.
+    median. Ways whose repetitions are pairs are compared by these.
     """
     order = sorted(ways, key=lambda way: (_median(ways[way]), way))
+    over = _paired_ratio if paired else _median_ratio
     for way in order:
-        if all(_median_ratio(ways[other], ways[way]) >= 1 for other in order if other != way):
+        if all(over(ways[other], ways[way]) >= 1 for other in order if other != way):
             return way
     return order[0]
+
+
+def _paired_ratio(times: Times, others: Times) -> float:
+    """Return the ratio over common blocks, of the medians if there are none."""
+    found = ratio_of_times(times, others, paired=True)
+    return math.nan if found is None else found.value
 
 
 def _median(times: Times) -> float:
@@ -187,27 +224,34 @@ def _differences(a: Values, b: Values) -> Values:
     return found
 
 
+def _walsh_averages(differences: Values) -> Values:
+    """Return the mean of each two differences of pairs, and of each with itself, in order."""
+    one, other = np.triu_indices(differences.size)
+    found: Values = np.sort((differences[one] + differences[other]) / 2)
+    return found
+
+
 def _centre(differences: Values) -> float:
     """Return the estimate of the shift (Hodges and Lehmann, 1963): the median difference."""
     half = differences.size // 2
     return float(differences[half] + differences[-1 - half]) / 2
 
 
-def _p_at(differences: Values, shift: float, sizes: tuple[int, int], inflation: float) -> float:
+def _p_at(differences: Values, shift: float, sizes: Sizes, inflation: float) -> float:
     """Return the p-value of a shift."""
     if inflation > 1.0:
         centre = _centre(differences)
         shift = centre - (centre - shift) / math.sqrt(inflation)
     not_greater = int(np.searchsorted(differences, shift, side="right"))
     not_less = differences.size - int(np.searchsorted(differences, shift, side="left"))
-    return min(1.0, 2 * _tail(min(not_less, not_greater), *sizes))
+    return min(1.0, 2 * _tail(min(not_less, not_greater), sizes))
 
 
 def _interval(
-    differences: Values, level: float, sizes: tuple[int, int], inflation: float
+    differences: Values, level: float, sizes: Sizes, inflation: float
 ) -> tuple[float, float]:
     """Return the interval of the shifts that are not rejected."""
-    k = _critical(level / 2, *sizes)
+    k = _critical(level / 2, sizes)
     if k < 0:
         return -math.inf, math.inf
     low, high = float(differences[k]), float(differences[-1 - k])
@@ -217,30 +261,61 @@ def _interval(
     return low, high
 
 
-def smallest_p(n: int, m: int) -> float:
-    """Return the smallest two-sided p-value that samples of these sizes can give."""
-    return min(1.0, 2 * _tail(0, n, m))
+def smallest_p(*sizes: int) -> float:
+    """Return the smallest two-sided p-value that two samples, or pairs, of these sizes can give."""
+    given: Any = sizes
+    return min(1.0, 2 * _tail(0, given))
 
 
-def _tail(u: int, n: int, m: int) -> float:
-    """Return P(U <= u) of the rank sum statistic of two equal distributions."""
-    if n * m <= _EXACT:
-        return float(_cumulated(*sorted((n, m)))[u])
-    deviation = math.sqrt(n * m * (n + m + 1) / 12)
-    return NORMAL.cdf((u + 0.5 - n * m / 2) / deviation)
+def _tail(u: int, sizes: Sizes) -> float:
+    """Return P(U <= u) of the statistic of two equal ways."""
+    count, deviation = _moments(sizes)
+    if count <= _EXACT:
+        return float(_cumulated(sizes)[u])
+    return NORMAL.cdf((u + 0.5 - count / 2) / deviation)
 
 
-def _critical(tail: float, n: int, m: int) -> int:
+def _critical(tail: float, sizes: Sizes) -> int:
     """Return the largest k with P(U <= k) <= tail; -1 where there is none."""
-    if n * m <= _EXACT:
-        return int(np.searchsorted(_cumulated(*sorted((n, m))), tail, side="right")) - 1
-    deviation = math.sqrt(n * m * (n + m + 1) / 12)
-    return max(-1, math.floor(n * m / 2 - 0.5 + NORMAL.inv_cdf(tail) * deviation))
+    count, deviation = _moments(sizes)
+    if count <= _EXACT:
+        return int(np.searchsorted(_cumulated(sizes), tail, side="right")) - 1
+    return max(-1, math.floor(count / 2 - 0.5 + NORMAL.inv_cdf(tail) * deviation))
+
+
+def _moments(sizes: Sizes) -> tuple[int, float]:
+    """Return the number of differences that a statistic counts, and its standard deviation."""
+    if len(sizes) == 1:
+        (n,) = sizes
+        return n * (n + 1) // 2, math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
+    n, m = sizes
+    return n * m, math.sqrt(n * m * (n + m + 1) / 12)
 
 
 @lru_cache(maxsize=4096)
-def _cumulated(n: int, m: int) -> Values:
-    """Count the orders of n + m values by their statistic U; return P(U <= u) for all u.
+def _cumulated(sizes: Sizes) -> Values:
+    """Return P(U <= u) for all u, counted."""
+    density = _of_signs(*sizes) if len(sizes) == 1 else _of_orders(*sorted(sizes))
+    cumulated: Values = np.minimum(np.cumsum(np.maximum(density, 0.0)), 1.0)
+    return cumulated
+
+
+def _of_signs(n: int) -> Values:
+    """Count the signs of n ranks by the sum of the positive ones; return probabilities.
+
+    The generating function of the counts is the product over i = 1 … n of (1 + q^i) (Wilcoxon,
+    1945).
+    """
+    density: Values = np.zeros(n * (n + 1) // 2 + 1)
+    density[0] = 1.0
+    for i in range(1, n + 1):
+        density[i:] += density[:-i].copy()
+        density /= 2
+    return density
+
+
+def _of_orders(n: int, m: int) -> Values:
+    """Count the orders of n + m values by their statistic U; return probabilities.
 
     The generating function of the counts is the Gaussian binomial coefficient, the product over
     i = 1 … n of (1 - q^(m+i)) / (1 - q^i) (Mann and Whitney, 1947). It is multiplied out one
@@ -257,25 +332,28 @@ def _cumulated(n: int, m: int) -> Values:
         for start in range(min(i, size)):
             shifted[start::i] = np.cumsum(shifted[start::i])
         density = shifted * (i / (m + i))
-    cumulated: Values = np.minimum(np.cumsum(np.maximum(density, 0.0)), 1.0)
-    return cumulated
+    return density
 
 
 #: Normal score of the probability, 80 %, with which the reported repetitions would decide.
 _POWER = 0.84
 
 
-def unit_error(times: Values, others: Values, inflation: float = 1.0) -> float:
+def unit_error(
+    times: Values, others: Values, inflation: float = 1.0, *, paired: bool = False
+) -> float:
     """Return the standard error of the logarithm of a ratio, times the root of the repetitions.
 
-    It follows from the spread of both samples. The rank test has 3/pi of the efficiency of the t
-    test for normal times, and more for times with outliers.
+    It follows from the spread of both samples, or from that of the ratios of pairs. The rank tests
+    have 3/pi of the efficiency of the t test for normal times, and more for times with outliers.
     """
-    spread = math.hypot(*(_robust_deviation(np.log(values)) for values in (times, others)))
+    a, b = np.log(times), np.log(others)
+    samples = (a - b,) if paired else (a, b)
+    spread = math.hypot(*map(_robust_deviation, samples))
     return spread * math.sqrt(inflation * math.pi / 3)
 
 
-def repetitions_for(distance: float, unit: float, level: float) -> int:
+def repetitions_for(distance: float, unit: float, level: float, *, paired: bool = False) -> int:
     """Return the repetitions of each way that show a distance of logarithms with 80 % power.
 
     Parameters
@@ -286,6 +364,8 @@ def repetitions_for(distance: float, unit: float, level: float) -> int:
         As `unit_error` gives it.
     level : float
         Two-sided level of the test.
+    paired : bool
+        Whether the repetitions are pairs.
 
     Returns
     -------
@@ -293,13 +373,18 @@ def repetitions_for(distance: float, unit: float, level: float) -> int:
         No fewer than the test needs to show any difference at this level.
     """
     enough = math.ceil(((_POWER - NORMAL.inv_cdf(level / 2)) * unit / distance) ** 2)
-    return max(enough, _fewest_for(level))
+    return max(enough, _fewest_for(level, paired))
+
+
+def enough_for(n: int, level: float, *, paired: bool) -> bool:
+    """Return whether n repetitions of two ways, or n pairs, can show a difference at a level."""
+    return (smallest_p(n) if paired else smallest_p(n, n)) <= level
 
 
 @lru_cache(maxsize=256)
-def _fewest_for(level: float) -> int:
-    """Return the smallest equal sizes of two samples that can show a difference at a level."""
-    return next(n for n in itertools.count(FEWEST) if smallest_p(n, n) <= level)
+def _fewest_for(level: float, paired: bool) -> int:
+    """Return the fewest repetitions that can show a difference at a level."""
+    return next(n for n in itertools.count(FEWEST) if enough_for(n, level, paired=paired))
 
 
 def smallest_ratio(n: int, unit: float, level: float) -> float:

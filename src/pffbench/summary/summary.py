@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from pathlib import Path
-from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -16,7 +15,7 @@ from msgspec.structs import replace
 
 from pffbench.parallel.clock import RESOLUTION
 from pffbench.phases import MOVING, TOTALS
-from pffbench.record.counters import read_counts
+from pffbench.record.counters import Medians, median_counts
 from pffbench.record.run_json import RunRecord, readable
 from pffbench.record.samples import Sample, is_torn, read_samples, whole
 from pffbench.summary.dependence import variance_inflation
@@ -73,6 +72,8 @@ class CaseSummary(msgspec.Struct, frozen=True):
         Reason for its exclusion: it failed, or read wrong data; usually empty.
     repetitions : int
         Repetitions that count.
+    disk_inodes : int or None
+        Number of files and directories.
     """
 
     sample: Sample
@@ -90,6 +91,7 @@ class CaseSummary(msgspec.Struct, frozen=True):
     run: str = ""
     invalid: str = ""
     repetitions: int = 0
+    disk_inodes: int | None = None
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -188,7 +190,7 @@ def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | P
             _Bounds(
                 record,
                 {name: seconds[name] for name in names},
-                ALPHA / len(design.looks),
+                design,
                 [answer for answer in headline if answer.key.group == group],
             ),
         )
@@ -288,12 +290,12 @@ class _Bounds:
         self,
         record: RunRecord,
         seconds: Mapping[str, Seconds],
-        level: float,
+        design: Design,
         headline: Sequence[Answer],
     ) -> None:
         self._answers = {(answer.key, answer.total): answer for answer in headline}
         self._seconds = seconds
-        self._level = level
+        self._design = design
         self._copy_rate = record.floor.get("memory_copy_bytes_per_second", 0.0)
         self._keys = {
             name: comparison_key(record.cases[name])
@@ -323,7 +325,8 @@ class _Bounds:
         mine, other = (self._seconds[case][phase] for case in (name, best))
         n = len(mine.keys() & other.keys()) or min(len(mine), len(other))
         inflation = self.inflation(phase, n, shared_cancels=True)
-        return ratio_of_times(mine, other, self._level, inflation)
+        level = ALPHA / len(self._design.looks)
+        return ratio_of_times(mine, other, level, inflation, paired=self._design.paired)
 
     def limit(self, name: str, phase: str, nbytes: int) -> float | None:
         """Return the seconds of the raw transfer: not less than copying the bytes in memory."""
@@ -360,7 +363,8 @@ class _Bounds:
                 for name, own in self._keys.items()
                 if own == key and self._seconds[name].get(phase)
             }
-            self._best[key, phase] = fastest_of(ways) if len(ways) > 1 else None
+            paired = self._design.paired
+            self._best[key, phase] = fastest_of(ways, paired=paired) if len(ways) > 1 else None
         return self._best[key, phase]
 
     @cached_property
@@ -410,6 +414,7 @@ def _case(
         read_bytes=reads[0].bytes if reads else 0,
         invalid=reason_out(entry),
         repetitions=len({row.repetition for row in rows if not row.warmup}),
+        disk_inodes=None if closed is None else closed.disk_inodes,
     )
 
 
@@ -438,9 +443,6 @@ def gaps_of(path: Path, cut: Set[tuple[str, int]]) -> tuple[str, ...]:
     return tuple(found)
 
 
-#: Case → phase and counter → median over the repetitions that count, of all ranks together.
-Medians = Mapping[str, Mapping[tuple[str, str], float]]
-
 #: Headings of a table, with their counters: the pages or chunks that contain the reads, the bytes
 #: passed by read(2) and related calls, and the bytes fetched from a device meanwhile.
 AMPLIFICATIONS = {
@@ -450,36 +452,13 @@ AMPLIFICATIONS = {
 }
 
 
-def median_counts(directory: str | Path) -> Medians:
-    """Return the counters of a run's repetitions; empty if nothing was counted.
-
-    Raises
-    ------
-    ValueError
-        `counters.csv` is not a table of counts.
-    """
-    totals: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in read_counts(directory):
-        if not row.warmup:
-            totals[row.case][row.phase, row.counter].append(row.total)
-    return {
-        case: {what: median(values) for what, values in counted.items()}
-        for case, counted in totals.items()
-    }
-
-
-def amplification(case: CaseSummary, counter: str) -> float | None:
-    """Return a counter of reading over the requested bytes; None if it was not counted.
-
-    Parameters
-    ----------
-    case : CaseSummary
-        The case.
-    counter : str
-        Such as ``touched_bytes``.
-    """
-    counted = case.counts.get(("read", counter))
-    return None if counted is None or not case.read_bytes else counted / case.read_bytes
+def amplification(
+    case: CaseSummary, counter: str, part: Literal["read", "write"] = "read"
+) -> float | None:
+    """Return a counter, such as ``touched_bytes``, over the requested bytes; None: not counted."""
+    counted = case.counts.get((part, counter))
+    requested = case.read_bytes if part == "read" else case.nbytes
+    return None if counted is None or not requested else counted / requested
 
 
 def compression_ratio(case: CaseSummary, *, padded: bool = False) -> float | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pffbench.backends.inspection import StoredAs
 from pffbench.backends.zarr.format import DESCRIPTIONS, codec_name, compressor
-from pffbench.backends.zarr.zarr3 import ZarrOptions
+from pffbench.backends.zarr.settings import ZarrOptions
 from pffbench.case import Options
 from pffbench.storage.durability import files_below
 from pffbench.versioning.folder_store import FolderStore

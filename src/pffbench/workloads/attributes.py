@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 import msgspec
@@ -56,22 +57,52 @@ class Attributes(msgspec.Struct, frozen=True):
             store.end_attributes()
 
     def read(
-        self, repetition: Repetition, arrays: Mapping[str, Array], specs: Sequence[ArraySpec]
-    ) -> None:
-        """Read the attributes of open arrays, in the phase `get_attributes`, and compare them."""
+        self,
+        repetition: Repetition,
+        arrays: Mapping[str, Array],
+        specs: Sequence[ArraySpec],
+        described: int | None = None,
+    ) -> list[Any]:
+        """Read the attributes of open arrays, in the phase `get_attributes`, and compare them.
+
+        Parameters
+        ----------
+        repetition : Repetition
+            The repetition.
+        arrays : mapping of str to Array
+            The open arrays, by name.
+        specs : sequence of ArraySpec
+            Those whose attributes this rank reads.
+        described : int, optional
+            How many of them count as this rank's work; those of its own part if not given.
+
+        Returns
+        -------
+        list
+            The values, array by array.
+        """
         if not self.number:
-            return
+            return []
         with repetition.step("preparation"):
             calls = [
                 arrays[spec.name].attribute_reader(name)
                 for spec in specs
                 for name, _ in self._of(spec)
             ]
-        mine = sum((spec.owner or 0) == repetition.reader_of for spec in specs)
-        with repetition.clock.phase("get_attributes", operations=mine * self.number):
+        if described is None:
+            described = sum((spec.owner or 0) == repetition.reader_of for spec in specs)
+        with repetition.clock.phase("get_attributes", operations=described * self.number):
             returned = [call() for call in calls]
+        self.compare(repetition, specs, returned)
+        return returned
+
+    def compare(
+        self, repetition: Repetition, specs: Sequence[ArraySpec], returned: Sequence[Any]
+    ) -> None:
+        """Compare values that were read, or received from who read them, with those written."""
+        got_or_none = chain(returned, repeat(None))
         expected = [(spec, value) for spec in specs for _, value in self._of(spec)]
-        for place, (got, (spec, value)) in enumerate(zip(returned, expected, strict=True)):
+        for place, (got, (spec, value)) in enumerate(zip(got_or_none, expected, strict=False)):
             if not _is(got, value):
                 index = (place % self.number,)
                 wrong = Mismatch(spec.number, index, f"attribute {value}", str(got), 1)

@@ -16,6 +16,7 @@ from pffbench.parallel.decomposition import Shape
 from pffbench.workloads.transfers import Access
 
 if TYPE_CHECKING:
+    from pffbench.parallel.topology import Topology
     from pffbench.workloads.repetition import Repetition
 
 #: The level of a codec when an experiment names none: each library's own default, except that
@@ -80,6 +81,24 @@ class Workload(ABC):
         """Whether ranks read other boxes than they wrote, by another decomposition."""
         return False
 
+    def exchanges(self, parameters: Any) -> bool:
+        """Whether ranks send array data to each other, which needs MPI."""
+        return False
+
+    def beyond_nodes(self, parameters: Any, topology: Topology, memory: int) -> str | None:
+        """Return why the nodes of a job are too few or too small for a case, or None.
+
+        Parameters
+        ----------
+        parameters
+            Those of a case that `exchanges`.
+        topology : Topology
+            The nodes.
+        memory : int
+            Bytes that each rank may take.
+        """
+        return None
+
     def makes_another(self, parameters: Any) -> bool:
         """Whether a second store is made from the written one, so that both take space."""
         return False
@@ -103,6 +122,10 @@ class Workload(ABC):
     def largest_write(self, parameters: Any, ranks: int) -> int:
         """Return the bytes of the longest call of any rank."""
         return max((access.nbytes for access in self.writes(parameters, ranks, 0)), default=0)
+
+    def held(self, parameters: Any, ranks: int) -> int:
+        """Return the bytes that a rank holds at a time at least, however little memory it has."""
+        return self.largest_write(parameters, ranks)
 
     def check(self, parameters: Any, ranks: int) -> str | None:
         """Return why the parameters contradict each other, or None."""
@@ -157,6 +180,7 @@ def make_spec(
     block: Shape,
     origin: Shape | None = None,
     logical_shape: Shape | None = None,
+    parts: tuple[int | Shape, ...] | None = None,
 ) -> ArraySpec:
     """Make an array's specification from the parameters that all workloads share."""
     codec = parameters.codec
@@ -179,6 +203,7 @@ def make_spec(
         compressor=parameters.compressor or "lz4",
         shuffle=shuffle,
         fill="none" if parameters.settings == "matched" else "library",
+        parts=parts,
     )
 
 

@@ -49,15 +49,13 @@ class Codecs(Hyperslab):
         stop = tuple(min(b * u, n) for b, u, n in zip(box.stop, unit, shape, strict=True))
         return Box(start, tuple(b - a for a, b in zip(start, stop, strict=True)))
 
-    def cuts(self, parameters: HyperslabParameters, ranks: int) -> Cuts:
-        p = parameters
+    def _boundaries(self, p: HyperslabParameters, ranks: int) -> Cuts:
         unit = _unit(p, ranks)
         if unit is None:
-            return super().cuts(p, ranks)
+            return super()._boundaries(p, ranks)
         in_units = _in_units(global_shape(p, ranks), unit)
         cuts = boundaries(in_units, self._grid(p, ranks), p.distribution)
-        steps: Cuts = () if p.steps is None else ((),)
-        return (*steps, *(tuple(c * u for c in axis) for axis, u in zip(cuts, unit, strict=True)))
+        return tuple(tuple(c * u for c in axis) for axis, u in zip(cuts, unit, strict=True))
 
     @staticmethod
     def _grid(p: HyperslabParameters, ranks: int) -> Shape:
@@ -65,6 +63,8 @@ class Codecs(Hyperslab):
 
     def check(self, parameters: HyperslabParameters, ranks: int) -> str | None:
         p = parameters
+        if self.exchanges(p):
+            return "rearrange goes with workload hyperslab: here ranks hold whole chunks already"
         unit = getattr(p, "cut_unit", None)
         shape = p.shape or p.shape_per_rank
         if unit is not None and shape is not None and len(unit) != len(shape):

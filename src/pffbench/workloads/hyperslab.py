@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Cuts
+from pffbench.backends.base import Backend, Cuts
 from pffbench.case import ArrayShape, Count, Parameters, itemsize
 from pffbench.parallel.decomposition import (
     Box,
@@ -24,17 +24,21 @@ from pffbench.parallel.decomposition import (
     process_grid,
     rank_box,
 )
+from pffbench.parallel.topology import Topology
+from pffbench.units import Size
 from pffbench.workloads.base import (
     CaseTotals,
     Workload,
     legal_chunk_axes,
     make_spec,
+    own_chunks,
     taking_part,
     too_large_chunks,
 )
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import write_read_cycle
+from pffbench.workloads.writers import Rearrange, WriterRanks, Writers, largest_share
 
 Index = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Start = Annotated[tuple[Index, ...], msgspec.Meta(min_length=1, max_length=4)]
@@ -67,6 +71,19 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
         Number of ranks that read everything; the others read nothing (layout ``shared`` only).
     read_start, read_shape : list of int, optional
         The part of each array that is read (layout ``shared`` only); all of it when not given.
+    writers : "all", or {"per_node": int}, or {"count": int}
+        With `rearrange`: the ranks that open, write and read the file, as many on each node, or in
+        all.
+    rearrange : {"none", "gather", "box", "chunk_owner"}
+        Where each rank's data are sent before they are written, and come from after they are read
+        (layout ``shared`` only). ``none``: each rank writes and reads its own. ``gather``: to the
+        writer of its group of ranks, which moves each rank's part by a call of its own. ``box``: to
+        writers that have equal slabs of the array. ``chunk_owner``: to writers that have whole
+        chunks, or shards, of it.
+    buffer : {"block", "reuse"}
+        Memory of a rank's transfers. ``block``: each has its own, as in a program that holds its
+        block. ``reuse``: all go through one buffer, which stays in the processor's cache, as in
+        IOR; the data are then read once more, off the timer, to be verified.
     """
 
     shape: ArrayShape | None = None
@@ -79,6 +96,16 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     read_ranks: Count | None = None
     read_start: Start | None = None
     read_shape: ArrayShape | None = None
+    writers: Literal["all"] | Writers = "all"
+    rearrange: Rearrange = "none"
+    buffer: Literal["block", "reuse"] = "block"
+
+    added: ClassVar[frozenset[str]] = frozenset({"writers", "rearrange", "buffer"})
+    ways: ClassVar[frozenset[str]] = Parameters.ways | {"writers", "rearrange"}
+
+
+#: Data that can be any window of one long array.
+_SHAPELESS = ("uniform", "integers", "constant")
 
 
 class Hyperslab(Workload):
@@ -142,6 +169,7 @@ class Hyperslab(Workload):
             block=(*(1 for _ in steps), *block),
             origin=(*(0 for _ in steps), *part.start),
             logical_shape=(*steps, *global_shape(p, ranks)),
+            parts=None if owner is not None else (*(1 for _ in steps), *self._lengths(p, ranks)),
         )
 
     def writes(self, parameters: HyperslabParameters, ranks: int, rank: int) -> list[Access]:
@@ -173,10 +201,15 @@ class Hyperslab(Workload):
 
     def cuts(self, parameters: HyperslabParameters, ranks: int) -> Cuts:
         p = parameters
+        steps: Cuts = () if p.steps is None else ((),)
+        if p.rearrange == "chunk_owner":  # which cuts between chunks only
+            return (*steps, *(() for _ in global_shape(p, ranks)))
+        return (*steps, *self._boundaries(p, ranks))
+
+    def _boundaries(self, p: HyperslabParameters, ranks: int) -> Cuts:
         shape = global_shape(p, ranks)
         grid = process_grid(ranks, len(shape), p.decomposition)
-        steps: Cuts = () if p.steps is None else ((),)
-        return (*steps, *boundaries(shape, grid, p.distribution))
+        return boundaries(shape, grid, p.distribution)
 
     def volume(self, parameters: HyperslabParameters, ranks: int) -> CaseTotals:
         p = parameters
@@ -206,11 +239,53 @@ class Hyperslab(Workload):
 
     def _lengths(self, p: HyperslabParameters, ranks: int) -> tuple[Shape, ...]:
         """Return, for each axis of a global array, the lengths of the parts that are not empty."""
-        shape = global_shape(p, ranks)
-        return part_lengths(shape, self.cuts(p, ranks)[-len(shape) :])
+        return part_lengths(global_shape(p, ranks), self._boundaries(p, ranks))
+
+    def exchanges(self, parameters: HyperslabParameters) -> bool:
+        return parameters.rearrange != "none"
+
+    def beyond_nodes(
+        self, parameters: HyperslabParameters, topology: Topology, memory: int
+    ) -> str | None:
+        p, ranks = parameters, topology.size
+        fewest = min(topology.ranks_per_node)
+        if isinstance(p.writers, Writers) and (p.writers.per_node or 0) > fewest:
+            return f"writers.per_node is {p.writers.per_node}, but a node has {fewest} ranks"
+        parts = [self._part(p, ranks, rank) for rank in range(ranks)]
+        writers = WriterRanks.of(p.writers, topology)
+        most = largest_share(writers, parts, topology.nodes) * itemsize(p.dtype or "float32")
+        available = memory * max(topology.ranks_per_node)
+        if most <= available:
+            return None
+        return (
+            f"the ranks and writers of a node need {Size(most)} of memory for one array or step, "
+            f"where {Size(available)} are available; name more writers, or use more nodes"
+        )
+
+    def refuse(self, parameters: HyperslabParameters, backend: type[Backend]) -> str | None:
+        if parameters.rearrange == "box" and backend.file_per == "chunk":
+            return (
+                f"rearrange: box cuts chunks between writers, which loses data with backend "
+                f"{backend.name}; possible: gather, chunk_owner"
+            )
+        if parameters.buffer == "reuse" and not backend.capabilities.caller_buffer:
+            return f"buffer: reuse has no meaning in {backend.name}, which reads into new arrays"
+        if parameters.buffer == "reuse" and backend.capabilities.maps_files:
+            return (
+                f"buffer: reuse needs reads that the kernel counts, and {backend.name} reads "
+                "through a memory map"
+            )
+        return None
 
     def run(self, repetition: Repetition) -> None:
-        write_read_cycle(repetition)
+        p, ranks = cast("HyperslabParameters", repetition.case.parameters), repetition.team.size
+        if not self.exchanges(p):
+            write_read_cycle(repetition)
+            return
+        from pffbench.workloads.rearranged import rearranged_cycle  # most runs have no writers
+
+        parts = [self._part(p, ranks, rank) for rank in range(ranks)]
+        rearranged_cycle(repetition, global_shape(p, ranks), parts)
 
     def check(self, parameters: HyperslabParameters, ranks: int) -> str | None:
         p = parameters
@@ -227,7 +302,25 @@ class Hyperslab(Workload):
             legal_chunk_axes(p, allowed)
             or self._check_chunks(p, ranks)
             or self._check_reading(p, ranks)
+            or self._check_writers(p, ranks)
         )
+
+    def _check_writers(self, p: HyperslabParameters, ranks: int) -> str | None:
+        if isinstance(p.writers, Writers) and (reason := p.writers.error(ranks)):
+            return reason
+        if p.rearrange == "none":
+            more = "they need rearrange: gather, box or chunk_owner"
+            return None if p.writers == "all" else f"not all ranks are writers; {more}"
+        if p.layout != "shared":
+            return f"rearrange: {p.rearrange} needs layout: shared"
+        if p.cache == "shifted" or self.reads_elsewhere(p):
+            what = "cache: shifted" if p.cache == "shifted" else "another read decomposition"
+            return f"with rearrange each rank reads the part that it wrote; {what} is not possible"
+        if p.rearrange == "chunk_owner" and not isinstance(
+            own_chunks(p, global_shape(p, ranks), self._first_part(p, ranks)), tuple
+        ):
+            return "rearrange: chunk_owner needs a chunk shape (chunks: a list, or block)"
+        return None
 
     def _check_chunks(self, p: HyperslabParameters, ranks: int) -> str | None:
         if not isinstance(p.chunks, tuple):
@@ -236,6 +329,12 @@ class Hyperslab(Workload):
         return too_large_chunks(p, (*((p.steps,) if p.steps else ()), *part))
 
     def _check_reading(self, p: HyperslabParameters, ranks: int) -> str | None:
+        if p.buffer == "reuse" and p.source not in _SHAPELESS:
+            return f"buffer: reuse takes source {', '.join(_SHAPELESS)}, not {p.source}"
+        if p.buffer == "reuse" and self.exchanges(p):
+            return "buffer: reuse keeps no data that could be exchanged; leave out rearrange"
+        if p.buffer == "reuse" and self.reads_elsewhere(p):
+            return "buffer: reuse reads what the rank wrote; it allows no other read decomposition"
         if not self.reads_elsewhere(p):
             return None
         if p.layout != "shared":

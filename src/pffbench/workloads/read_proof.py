@@ -53,17 +53,35 @@ def watched_read(repetition: Repetition, files: Set[str]) -> Iterator[None]:
     """
     forget_data(repetition)
     meter = Meter(io=True)
+    repetition.observed.own_bytes = 0.0
     before = meter.begin()
     try:
         yield
         counted = meter.since(before)
     finally:
         meter.close()
-    repetition.observed.kernel_bytes = counted[_KERNEL]
-    repetition.observed.device_bytes = counted[_DEVICE]
+    observed = repetition.observed
+    kernel, device = observed.verifying_bytes
+    observed.kernel_bytes = counted[_KERNEL] - kernel - observed.own_bytes
+    observed.device_bytes = counted[_DEVICE] - device
     if repetition.case.parameters.cache == "dropped":
         repetition.clock.tell("residency")
         repetition.observed.resident_after = resident_bytes(repetition.team, files)
+
+
+@contextmanager
+def reads_apart(repetition: Repetition) -> Iterator[None]:
+    """Keep reads that only verify out of the count of those that were timed."""
+    meter = Meter(io=True)
+    before = meter.begin()
+    try:
+        yield
+        counted = meter.since(before)
+    finally:
+        meter.close()
+    kernel, device = repetition.observed.verifying_bytes
+    more = kernel + counted[_KERNEL], device + counted[_DEVICE]
+    repetition.observed.verifying_bytes = more
 
 
 def forget_data(repetition: Repetition) -> None:

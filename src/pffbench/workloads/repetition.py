@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +24,7 @@ from pffbench.storage.durability import DiskUsage
 from pffbench.storage.page_cache import CacheProof, copied_name
 from pffbench.storage.scratch import Scratch
 from pffbench.workloads.base import Workload
-from pffbench.workloads.transfers import Access, Transfer, transfers_of
+from pffbench.workloads.transfers import Access, Transfer, reused_room, transfers_of
 
 
 class TransferBuffer:
@@ -81,6 +82,10 @@ class Observed(msgspec.Struct):
     #: read; NaN if not known.
     kernel_bytes: float = math.nan
     device_bytes: float = math.nan
+    #: The same of reads that verify data off the timer, to be left out of these.
+    verifying_bytes: tuple[float, float] = (0.0, 0.0)
+    #: Of `kernel_bytes`, those of the kernel's own files that pffbench read meanwhile.
+    own_bytes: float = 0.0
     #: With a dropped cache: bytes in the page cache after reading, over all nodes.
     resident_after: int | None = None
 
@@ -127,6 +132,8 @@ class Repetition(msgspec.Struct, frozen=True):
         Watches the peak memory of the repetition.
     reads : int
         Number of times that the data are read.
+    warmup : bool
+        Whether its times do not count.
     blocks : Counter of int
         Number of memory blocks that data were moved through, by size.
     label : str
@@ -154,6 +161,7 @@ class Repetition(msgspec.Struct, frozen=True):
     room: TransferBuffer = msgspec.field(default_factory=TransferBuffer)
     peak: PeakMemory = msgspec.field(default_factory=PeakMemory)
     reads: int = 1
+    warmup: bool = False
     blocks: Counter[int] = msgspec.field(default_factory=Counter)
     label: str = ""
     observed: Observed = msgspec.field(default_factory=Observed)
@@ -201,9 +209,36 @@ class Repetition(msgspec.Struct, frozen=True):
         self.open_stores.append(store)
         return store
 
-    def pieces(self, batch: Sequence[Access], buffer: Buffer) -> list[Transfer]:
-        """Return the transfers of a batch for this case's backend and transfer mode."""
-        return transfers_of(self.team.comm, batch, buffer, self.backend.call_limit, self.collective)
+    @property
+    def reuses_buffer(self) -> bool:
+        """Whether all transfers of a rank go through one buffer."""
+        return getattr(self.case.parameters, "buffer", "block") == "reuse"
+
+    @property
+    def batch_memory(self) -> int:
+        """Bytes of data that a batch may hold: a buffer that is reused limits none."""
+        return sys.maxsize if self.reuses_buffer else self.memory
+
+    def room_for(self, accesses: Sequence[Access]) -> int:
+        """Return the bytes of memory that accesses move through together."""
+        if self.reuses_buffer:
+            return reused_room(accesses, self.backend.call_limit)
+        return sum(access.nbytes for access in accesses)
+
+    def pieces(self, batch: Sequence[Access], buffer: Buffer, author: int) -> list[Transfer]:
+        """Return the transfers of a batch for this case's backend and transfer mode.
+
+        Parameters
+        ----------
+        batch : sequence of Access
+            The accesses.
+        buffer : array of uint8
+            Their memory.
+        author : int
+            The rank that wrote the data, or is going to.
+        """
+        limit, of = self.backend.call_limit, author if self.reuses_buffer else None
+        return transfers_of(self.team.comm, batch, buffer, limit, self.collective, of)
 
     def step(self, name: str) -> AgreedStep:
         """Return the context manager of an untimed step."""

@@ -157,7 +157,7 @@ def box_starts(shape: Shape, box: Shape, position: Position, count: int, seed: i
     ]
 
 
-class CountReadAmplification(msgspec.Struct, frozen=True):
+class CountAmplification(msgspec.Struct, frozen=True):
     """Counts runs or chunks, and the bytes of pages or chunks, where the experiment counts.
 
     The counts are derived from the storage layout, so they do not depend on the state of the page
@@ -167,18 +167,21 @@ class CountReadAmplification(msgspec.Struct, frozen=True):
     ----------
     repetition : Repetition
         The repetition.
+    phase : {"read", "write"}
+        The phase that they are counted in.
     """
 
     repetition: Repetition
+    phase: Literal["read", "write"] = "read"
 
     def __call__(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
-        """Count the reads just made, see `pffbench.workloads.write_read.Look`."""
+        """Count the accesses just made, see `pffbench.workloads.write_read.Look`."""
         if not self.repetition.clock.counts:
             return
         for access in accesses:
             found = arrays[access.spec.name].touched(access.box) if access.box.size else None
             if found is None:
                 continue
-            self.repetition.observed.count("read", f"touched_{found.kind}", found.count)
+            self.repetition.observed.count(self.phase, f"touched_{found.kind}", found.count)
             if found.nbytes is not None:
-                self.repetition.observed.count("read", "touched_bytes", found.nbytes)
+                self.repetition.observed.count(self.phase, "touched_bytes", found.nbytes)

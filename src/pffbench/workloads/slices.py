@@ -24,7 +24,7 @@ from pffbench.workloads.base import (
 )
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import (
-    CountReadAmplification,
+    CountAmplification,
     Position,
     box_starts,
     slice_indices,
@@ -156,7 +156,7 @@ class Slices(Workload):
         run_stages(
             repetition,
             lambda: write_store(repetition),
-            lambda: read_store(reading, look=CountReadAmplification(reading)),
+            lambda: read_store(reading, look=CountAmplification(reading)),
             reading=reading,
         )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import mmap
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
@@ -66,6 +68,46 @@ class Transfer(msgspec.Struct, frozen=True):
         return arrays[self.spec.name].diagnose_short_write(self.box, self.memory)
 
 
+#: Places in the memory of a buffer that is reused, a page apart: 17 transfers in turn have contents
+#: of their own, so that one that goes to another's place in the file is noticed.
+WINDOWS = 17
+#: Elements of the content of each rank, and of all together, as one long array.
+_OF_A_RANK, _OF_ALL = 2**40, 2**60
+
+
+class ReusedTransfer(Transfer, frozen=True):
+    """A transfer through a buffer that all transfers of a rank use.
+
+    Its content is a window of the rank's content that begins some pages behind that of the
+    transfer before: the same memory, still in the processor's cache, and other bytes.
+
+    Parameters
+    ----------
+    first : int
+        Index of its first element in the content of all ranks.
+    """
+
+    first: int
+
+    def fill(self, source: Source) -> None:
+        # Not the array's own number: the windows of all arrays overlap in memory.
+        source.fill(self.memory.reshape(-1), 0, (self.first,), (_OF_ALL,))
+
+    def verify(self, source: Source, got: Buffer) -> Mismatch | None:
+        wrong = verify(source, got.reshape(-1), 0, (self.first,), (_OF_ALL,))
+        if wrong is None:
+            return None
+        inside = np.unravel_index(wrong.index[0] - self.first, self.box.shape)
+        index = tuple(a + int(b) for a, b in zip(self.box.start, inside, strict=True))
+        return replace(wrong, array=self.spec.number, index=index)
+
+
+def reused_room(accesses: Sequence[Access], limit: int | None) -> int:
+    """Return the bytes of the buffer that transfers share: the longest, and its windows."""
+    longest = max((access.nbytes for access in accesses), default=0)
+    return min(longest, limit or longest) + (WINDOWS - 1) * mmap.PAGESIZE
+
+
 def batches(
     comm: MPI.Intracomm, accesses: Sequence[Access], memory: int
 ) -> Iterator[Sequence[Access]]:
@@ -95,6 +137,7 @@ def transfers_of(
     buffer: Buffer,
     limit: int | None,
     collective: bool,
+    author: int | None = None,
 ) -> list[Transfer]:
     """Return the transfers of a batch, one for each call, in the order of the calls.
 
@@ -114,6 +157,8 @@ def transfers_of(
         Most bytes that one call of the library moves.
     collective : bool
         Whether the transfer is collective.
+    author : int, optional
+        Where all transfers share the buffer: the rank that wrote the data.
     """
     found: list[Transfer] = []
     done = 0
@@ -125,9 +170,15 @@ def transfers_of(
             boxes += [Box(access.box.start, (0,) * len(access.box.shape))] * (most - len(boxes))
         for box in boxes:
             nbytes = box.size * access.spec.itemsize
+            if author is not None:
+                done = len(found) % WINDOWS * mmap.PAGESIZE
             memory = buffer[done : done + nbytes].view(access.spec.dtype).reshape(box.shape)
-            found.append(Transfer(access.spec, box, memory))
-            done += nbytes
+            if author is not None:
+                first = author * _OF_A_RANK + done // access.spec.itemsize
+                found.append(ReusedTransfer(access.spec, box, memory, first))
+            else:
+                found.append(Transfer(access.spec, box, memory))
+                done += nbytes
     return found
 
 

@@ -13,8 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
-import numpy as np
-
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call, Store, what_was_read
 from pffbench.storage.durability import (
@@ -26,10 +24,21 @@ from pffbench.storage.durability import (
 )
 from pffbench.storage.page_cache import CacheProof, bring_about, leave_a_copy
 from pffbench.workloads.attributes import NO_ATTRIBUTES, Attributes
+from pffbench.workloads.footprint import watched_transfer
 from pffbench.workloads.read_proof import POISON, forget_data, note_blocks, watched_read
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.short_transfers import note_short, raise_with_reason, step_after_transfers
-from pffbench.workloads.transfers import Access, Batch, Rounds, Transfer, all_at_once, amount, turns
+from pffbench.workloads.transfers import (
+    WINDOWS,
+    Access,
+    Batch,
+    Rounds,
+    Transfer,
+    all_at_once,
+    amount,
+    turns,
+)
+from pffbench.workloads.verification import verify_pieces
 
 ReadSink = Literal["buffer", "print"]
 #: Destination of printed text, which is discarded.
@@ -165,13 +174,18 @@ def write_read_cycle(
         return write_store(repetition, rounds, attributes=attributes)
 
     def read() -> None:
-        for number in range(repetition.reads):
-            if number:
-                forget_data(repetition)
-            read_store(repetition, rounds, sink, attributes=attributes)
-        repetition.observed.reads = repetition.reads
+        read_store(repetition, rounds, sink, attributes=attributes)
 
-    run_stages(repetition, write, read)
+    run_stages(repetition, write, partial(read_repeatedly, repetition, read))
+
+
+def read_repeatedly(repetition: Repetition, read: Callable[[], None]) -> None:
+    """Read the store as often as the repetition asks, each time into memory without its data."""
+    for number in range(repetition.reads):
+        if number:
+            forget_data(repetition)
+        read()
+    repetition.observed.reads = repetition.reads
 
 
 def run_stages(
@@ -227,7 +241,7 @@ def write_store(
         path, comm = repetition.path(team.rank), repetition.comm
     with clock.phase("create"):
         store = repetition.hold(repetition.backend.create(path, comm))
-    for group in turns(team.comm, rounds(specs, accesses), repetition.memory):
+    for group in turns(team.comm, rounds(specs, accesses), repetition.batch_memory):
         for turn, pieces in zip(group, filled(repetition, group), strict=True):
             one = turn.round
             if turn.first:
@@ -274,12 +288,15 @@ def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> se
 def filled(repetition: Repetition, group: Sequence[Batch]) -> list[list[Transfer]]:
     """Make the data of a group of batches; return the transfers of each."""
     with repetition.step("memory"):
-        buffer = repetition.room.take(_nbytes(group))
-    pieces = _placed(repetition, group, buffer)
+        buffer = repetition.room.take(_nbytes(repetition, group))
+    pieces = _placed(repetition, group, buffer, repetition.team.rank)
     with repetition.step("data"):
-        for piece in chain.from_iterable(pieces):
+        for number, piece in enumerate(chain.from_iterable(pieces)):
             piece.fill(repetition.source)
-            note_blocks(repetition.blocks, piece.spec, piece.memory.nbytes)
+            # From one buffer a library copies one transfer at a time, unless it keeps chunks.
+            kept = not repetition.reuses_buffer or piece.spec.chunks != "contiguous"
+            if kept or number < WINDOWS:
+                note_blocks(repetition.blocks, piece.spec, piece.memory.nbytes)
     return pieces
 
 
@@ -291,24 +308,26 @@ def _poisoned(repetition: Repetition, group: Sequence[Batch]) -> list[list[Trans
     """
     with repetition.step("memory"):
         if repetition.backend.capabilities.caller_buffer:
-            buffer = repetition.room.take(_nbytes(group))
+            buffer = repetition.room.take(_nbytes(repetition, group))
             buffer.fill(POISON)
         else:
             repetition.room.leave()
-            buffer = repetition.room.take(_nbytes(group))
-    return _placed(repetition, group, buffer)
+            buffer = repetition.room.take(_nbytes(repetition, group))
+    return _placed(repetition, group, buffer, repetition.reader_of)
 
 
-def _nbytes(group: Sequence[Batch]) -> int:
-    return sum(access.nbytes for turn in group for access in turn.accesses)
+def _nbytes(repetition: Repetition, group: Sequence[Batch]) -> int:
+    return repetition.room_for([access for turn in group for access in turn.accesses])
 
 
-def _placed(repetition: Repetition, group: Sequence[Batch], buffer: Buffer) -> list[list[Transfer]]:
+def _placed(
+    repetition: Repetition, group: Sequence[Batch], buffer: Buffer, author: int
+) -> list[list[Transfer]]:
     """Place the transfers of a group of batches one after the other in memory."""
     found, done = [], 0
     for turn in group:
-        nbytes = sum(access.nbytes for access in turn.accesses)
-        found.append(repetition.pieces(turn.accesses, buffer[done : done + nbytes]))
+        nbytes = repetition.room_for(turn.accesses)
+        found.append(repetition.pieces(turn.accesses, buffer[done : done + nbytes], author))
         done += nbytes
     return found
 
@@ -323,7 +342,7 @@ def write_pieces(
     with repetition.step("preparation"):
         calls = [piece.writer(arrays, repetition.collective) for piece in pieces]
     nbytes, operations = amount(pieces)
-    with repetition.clock.phase(phase, nbytes, operations):
+    with watched_transfer(repetition, phase), repetition.clock.phase(phase, nbytes, operations):
         try:
             returned = [call() for call in calls]
         except Exception as error:
@@ -358,7 +377,7 @@ def read_store(
         path, comm = repetition.read_path(author), repetition.comm
     with clock.phase("open"):
         store = repetition.hold(repetition.backend.open(path, comm))
-    for group in turns(team.comm, rounds(specs, accesses), repetition.memory):
+    for group in turns(team.comm, rounds(specs, accesses), repetition.batch_memory):
         placed, results = _poisoned(repetition, group), []
         for turn, pieces in zip(group, placed, strict=True):
             one = turn.round
@@ -371,21 +390,24 @@ def read_store(
                     returned = open_wanted()
                 arrays = store.opened(wanted, returned)
                 attributes.read(repetition, arrays, wanted)
-            results.append(_read_pieces(repetition, arrays, pieces, sink))
+            results.append(read_pieces(repetition, arrays, pieces, sink))
             if turn.last:
                 look(arrays, one.accesses)
         with step_after_transfers(repetition, "verification"):
             if repetition.backend.capabilities.keeps_data:
                 for pieces, got in zip(placed, results, strict=True):
-                    _verify(repetition, pieces, got)
+                    verify_pieces(repetition, arrays, pieces, got)
         del results
     with clock.phase("close_read"):
         store.close()
     repetition.open_stores.remove(store)
 
 
-def _read_pieces(
-    repetition: Repetition, arrays: Mapping[str, Array], pieces: Sequence[Transfer], sink: Sink
+def read_pieces(
+    repetition: Repetition,
+    arrays: Mapping[str, Array],
+    pieces: Sequence[Transfer],
+    sink: Sink = into_memory,
 ) -> list[Buffer]:
     """Read transfers from arrays of an open store and return the data."""
     with repetition.step("preparation"):
@@ -395,7 +417,7 @@ def _read_pieces(
             for piece, reader in zip(pieces, readers, strict=True)
         ]
     nbytes, operations = amount(pieces)
-    with repetition.clock.phase("read", nbytes, operations):
+    with watched_transfer(repetition, "read"), repetition.clock.phase("read", nbytes, operations):
         returned = [call() for call in calls]
     note_short(repetition, "read", arrays, pieces, zip(readers, returned, strict=True), wrote=False)
     return [what_was_read(r, piece.memory) for r, piece in zip(returned, pieces, strict=True)]
@@ -414,18 +436,6 @@ def remove_store(repetition: Repetition) -> None:
 def count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
     """Count the arrays that this rank defines; rank 0 counts the shared ones."""
     return sum(1 for spec in specs if (spec.owner if spec.owner is not None else 0) == rank)
-
-
-def _verify(repetition: Repetition, pieces: Sequence[Transfer], results: Sequence[Buffer]) -> None:
-    source = repetition.backend.as_read(repetition.source)
-    for piece, got in zip(pieces, results, strict=True):
-        data = np.ascontiguousarray(np.ma.getdata(got))
-        if piece.spec.byte_order != "native":  # netCDF4-python returns that of the file
-            data = data.astype(data.dtype.newbyteorder("="), copy=False)
-        wrong = piece.verify(source, data.reshape(piece.box.shape))
-        if wrong is not None:
-            repetition.observed.mismatches.append(wrong)
-        repetition.observed.verified_bytes += piece.memory.nbytes
 
 
 def _inspect(repetition: Repetition) -> None:

@@ -5,10 +5,12 @@
  * PLANT_RANK     the only rank that is touched; all when not set
  * PLANT_SIZE     calls that move fewer bytes are left alone
  * PLANT_AFTER    so many reads go well before
+ * PLANT_UNTIL    reads after so many go well again
  * PLANT_READ     "suppress": reads claim success and move nothing; "flip": one byte is changed
  * PLANT_FACTOR   calls take so many times as long
  * PLANT_FACTOR_OF  "write" (default): write and fsync; "read"; "all"
  * PLANT_SECONDS  calls take so many seconds longer
+ * PLANT_READERS  a file that gets a line for each read: the rank and the path
  * PLANT_WARM     before the first read of a file another process reads it from end to end
  */
 #define _GNU_SOURCE
@@ -55,6 +57,19 @@ static int chosen(int fd, size_t size) {
     if (length <= 0) return 0;
     path[length] = 0;
     return strstr(path, match) != NULL;
+}
+
+static void note_reader(int fd) {
+    const char *file = getenv("PLANT_READERS"), *own = getenv("OMPI_COMM_WORLD_RANK");
+    char link[64], path[4096], line[4200];
+    if (!file) return;
+    if (!own) own = getenv("PMI_RANK");
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length < 0 ? 0 : length] = 0;
+    length = snprintf(line, sizeof line, "%s %s\n", own ? own : "0", path);
+    int log = (int)syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (log >= 0 && syscall(SYS_write, log, line, length)) syscall(SYS_close, log);
 }
 
 static int concerns(const char *kind) {
@@ -108,8 +123,10 @@ static void warm(int fd) {
 static int planted(const char *what) {
     static long before;
     const char *read = getenv("PLANT_READ"), *after = getenv("PLANT_AFTER");
+    const char *until = getenv("PLANT_UNTIL");
     if (!read || strcmp(read, what)) return 0;
-    return !after || ++before > atol(after);
+    ++before;
+    return (!after || before > atol(after)) && (!until || before <= atol(until));
 }
 
 /* How many bytes a read would have moved: no more than the file has from there on. */
@@ -130,6 +147,7 @@ static ssize_t claimed(int fd, size_t size, off64_t at) {
         if (!chosen(fd, size)) return real called; \
         if (planted("suppress")) return claimed(fd, size, at); \
         warm(fd); \
+        note_reader(fd); \
         double begin = now(); \
         ssize_t done = real called; \
         if (done > 0 && planted("flip")) ((char *)data)[done / 2] ^= 1; \
@@ -153,6 +171,7 @@ static size_t total(const struct iovec *parts, int count) {
         if (!chosen(fd, size)) return real called; \
         if (planted("suppress")) return claimed(fd, size, at); \
         warm(fd); \
+        note_reader(fd); \
         double begin = now(); \
         ssize_t done = real called; \
         if (done > 0 && planted("flip")) ((char *)parts[0].iov_base)[0] ^= 1; \

@@ -32,7 +32,7 @@ function conversion(measure, phase, group, seconds) {
   const over = (amount, unit) => ({ unit, inverse: true, of: (s) => (s ? amount / s : null) });
   if (measure === "rate") return over(((phase.rate ?? 0) * phase.median) / MIB, "MiB/s");
   if (measure === "operations") return over((phase.operations ?? 0) * phase.median, "operations/s");
-  if (measure === "perArray") return scaled(1e3 / group.arrays, "ms per dataset");
+  if (measure === "perArray") return scaled(1e6 / group.arrays, "µs per dataset");
   return Math.max(...seconds) >= 1 ? scaled(1, "s") : scaled(1e3, "ms");
 }
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import finalize
 
 from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import MPI_CALL_LIMIT, Array, Buffer, Call, Store
+from pffbench.backends.hints import Hints, Striping, check_hints, facts_of, info_of
 from pffbench.backends.raw.layout import (
     Copy,
     RawArray,
@@ -33,12 +34,20 @@ class MpiIoOptions(RawOptions, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    hints : dict of str to str
-        Hints that the file is opened with, such as ``{cb_nodes: "2"}``. An implementation is free
-        to ignore any; those in force are in `run.json`.
+    hints : dict
+        Hints that files are opened with, such as ``{cb_nodes: 4, romio_ds_write: disable}``. What
+        is in force is read back into `run.json`; a hint that is not is a warning.
+    striping : dict, optional
+        Stripes of new files on Lustre: ``count`` servers (-1 for all), ``size`` bytes on each.
     """
 
-    hints: dict[str, str] = {}  # noqa: RUF012 -- msgspec copies a mutable default
+    hints: Hints = {}  # noqa: RUF012 -- msgspec copies a mutable default
+    striping: Striping | None = None
+
+    added: ClassVar[frozenset[str]] = frozenset({"striping"})
+
+    def __post_init__(self) -> None:
+        check_hints(self)
 
 
 class MpiIo(RawBackend):
@@ -83,10 +92,8 @@ class MpiIoStore(RawStore):
     ) -> None:
         from mpi4py import MPI
 
-        told = MPI.INFO_NULL
-        if options.hints:
-            told = MPI.Info.Create(options.hints)
-        self._file = MPI.File.Open(comm or MPI.COMM_SELF, path, mode, told)
+        with info_of(options, MPI.INFO_NULL) as info:
+            self._file = MPI.File.Open(comm or MPI.COMM_SELF, path, mode, info)
         self._comm = comm
         self._path = path
         self._options = options
@@ -104,13 +111,10 @@ class MpiIoStore(RawStore):
         self._file.Close()
 
     def transfer_facts(self) -> dict[str, str]:
-        """Return the hints in force, if any were given."""
-        if not self._options.hints:
+        """Return what is in force of the hints, if any were given."""
+        if self._comm is not None and self._comm.rank > 0:
             return {}
-        info = self._file.Get_info()
-        found = "; ".join(f"{key}={value}" for key, value in sorted(info.items()))
-        info.Free()
-        return {"mpiio_hints": found or "none"}
+        return facts_of(self._file, self._path, self._options)
 
 
 class MpiIoArray(RawArray):

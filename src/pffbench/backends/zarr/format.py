@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from importlib.util import find_spec
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,20 +45,6 @@ def refuse_chunks(
         if shared and (reason := _refuse_sharing(shards, spec, cuts)):
             return reason
     return None
-
-
-def refuse_pipeline(pipeline: str, write_empty_chunks: bool | None) -> str | None:
-    """Return that a codec pipeline is missing or does not support the request, or None."""
-    if pipeline == "library":
-        return None
-    if write_empty_chunks:
-        return f"zarr.pipeline: {pipeline} does not write empty chunks, even when asked"
-    if find_spec(pipeline) is not None:
-        return None
-    return (
-        f"zarr.pipeline: {pipeline} needs the Python package {pipeline}, which is not installed "
-        f"(pip install 'pffbench[{pipeline}]')"
-    )
 
 
 def _refuse_shards(shards: Shape | None, spec: ArraySpec) -> str | None:
@@ -180,11 +167,19 @@ class ZarrFiles(msgspec.Struct, frozen=True):
         Shape of the contents of a file: a shard, or a chunk.
     key : callable
         Returns the name of the file at a place of that grid, relative to the array's directory.
+    parts : tuple of tuple of int
+        In a rectilinear grid the lengths of the chunks along each axis; `chunks` and `grid` are
+        then the longest ones. Else empty.
     """
 
     chunks: Shape
     grid: Shape
     key: Callable[[Shape], str]
+    parts: tuple[Shape, ...] = ()
+
+    def places(self, box: Box) -> Iterator[Shape]:
+        """Yield the places of the files that hold a box."""
+        return places_in_parts(box, self.parts) if self.parts else places(box, self.grid)
 
     @property
     def chunks_in_a_file(self) -> int:
@@ -208,8 +203,32 @@ def files_of(path: str, name: str) -> ZarrFiles:
     if metadata["zarr_format"] == 2:
         chunks = tuple(metadata["chunks"])
         return ZarrFiles(chunks, chunks, _joined(metadata.get("dimension_separator", ".")))
-    grid = tuple(metadata["chunk_grid"]["configuration"]["chunk_shape"])
-    return ZarrFiles(codecs_of(metadata)[1] or grid, grid, _key_3(metadata["chunk_key_encoding"]))
+    key = _key_3(metadata["chunk_key_encoding"])
+    told = metadata["chunk_grid"]["configuration"]
+    if metadata["chunk_grid"]["name"] == "rectilinear":
+        axes = zip(metadata["shape"], told["chunk_shapes"], strict=True)
+        parts = tuple(_lengths(n, axis) for n, axis in axes)
+        longest = tuple(map(max, parts))
+        return ZarrFiles(longest, longest, key, parts)
+    grid = tuple(told["chunk_shape"])
+    return ZarrFiles(codecs_of(metadata)[1] or grid, grid, key)
+
+
+def _lengths(n: int, axis: int | Sequence[int | Sequence[int]]) -> Shape:
+    """Return the lengths of chunks along an axis: one for all, or each, or ``[length, count]``."""
+    if isinstance(axis, int):
+        return (axis,) * -(-n // axis)
+    runs = [(run, 1) if isinstance(run, int) else (run[0], run[1]) for run in axis]
+    return tuple(length for length, count in runs for _ in range(count))
+
+
+def places_in_parts(box: Box, parts: Sequence[Shape]) -> Iterator[Shape]:
+    """Yield the places in a rectilinear grid of chunks that hold a box, in C order."""
+    along = []
+    for start, stop, lengths in zip(box.start, box.stop, parts, strict=True):
+        ends = list(itertools.accumulate(lengths))
+        along.append(range(bisect_right(ends, start), bisect_left(ends, stop) + 1))
+    return itertools.product(*along)
 
 
 def usual_key(zarr_format: int) -> Callable[[Shape], str]:
@@ -312,6 +331,8 @@ class ZarrInspection(Inspection):
         codecs, inside = codecs_of(metadata)
         if inside is not None:
             more["shards"] = "×".join(map(str, files.grid))
+        if files.parts:
+            more["chunk_grid"] = "rectilinear"
         named = ", ".join(configured_name(*codec) for codec in codecs) or "none"
         return StoredAs(chunks=files.chunks, codec=named, fill="never", more=more)
 
@@ -326,6 +347,6 @@ class ZarrInspection(Inspection):
         files = files_of(path, name)
         sizes = [
             file.stat().st_size if file.exists() else 0
-            for file in (Path(path, name, files.key(place)) for place in places(box, files.grid))
+            for file in (Path(path, name, files.key(place)) for place in files.places(box))
         ]
         return StoredChunks(len(sizes) * files.chunks_in_a_file, sum(sizes))

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import Array, Backend, Buffer, Call, Cuts, LazyArrays, Store
-from pffbench.backends.chunk_cache_model import Chunking
 from pffbench.backends.inspection import Touched, places
 from pffbench.backends.zarr.format import (
     COMPRESSORS,
@@ -142,6 +141,9 @@ class DirectoryStore(Store):
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
         return self._later([(spec, self.open_array(spec)) for spec in specs])
 
+    def wrapped(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
+        return self._later(list(found))
+
     def _later(self, opened: Sequence[Opened]) -> LazyArrays:
         """Wrap the library's objects when the phase is over."""
         kind = self.array_type
@@ -202,14 +204,14 @@ class DirectoryArray(Array):
         """Change the shape in the store; return the array, which has it."""
         raise NotImplementedError
 
-    @abstractmethod
-    def chunking(self, collective: bool) -> Chunking:
-        """Return the array's chunking."""
-
     @property
     @abstractmethod
     def grid(self) -> Shape:
         """Shape of the contents of a file: a chunk, or a shard."""
+
+    def places(self, box: Box) -> Iterable[Shape]:
+        """Return the places of the files that hold a box in the grid of all of them."""
+        return places(box, self.grid)
 
     @property
     def shards(self) -> Shape | None:
@@ -246,13 +248,14 @@ class DirectoryArray(Array):
         grow = partial(made_by_root, comm, partial(self.resize, shape), look_up)
         self._array = grow() if comm is None else together(comm, grow)
 
-    def touched(self, box: Box) -> Touched:
-        return touched(self.chunking(False), self.shards, box)
+    def touched(self, box: Box) -> Touched | None:
+        chunking = self.chunking(False)
+        return None if chunking is None else touched(chunking, self.shards, box)
 
     def _files(self, box: Box) -> Iterable[str]:
         directory = os.path.join(self._store.path, self._spec.name)
         key = usual_key(self._store.zarr_format)
-        return (os.path.join(directory, key(place)) for place in places(box, self.grid))
+        return (os.path.join(directory, key(place)) for place in self.places(box))
 
 
 class FormatOptions(Options, frozen=True, kw_only=True):
@@ -281,6 +284,7 @@ class ZarrDirectory(Backend):
         compressors=COMPRESSORS,
         changes=True,
         attributes=True,
+        threads=True,
     )
     file_per = "chunk"
 
@@ -291,6 +295,11 @@ class ZarrDirectory(Backend):
         if isinstance(options, FormatOptions):
             return refuse_chunks(options.format, options.shards, specs, cuts)
         return refuse_chunks(2, None, specs, cuts)
+
+    @classmethod
+    def stored_unit(cls, spec: ArraySpec, options: Options) -> Shape | None:
+        shards = options.shards if isinstance(options, FormatOptions) else None
+        return shards or super().stored_unit(spec, options)
 
     @property
     def inspection(self) -> ZarrInspection:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Buffer, Call, Store
+from pffbench.backends.base import Buffer, Call, Inquiry, Store
 from pffbench.backends.chunk_cache_model import Chunking
 from pffbench.backends.zarr.format import compressor
 from pffbench.backends.zarr.store import DirectoryArray, DirectoryStore, ZarrDirectory, made_by_root
@@ -59,7 +59,7 @@ class Zarr2(ZarrDirectory):
     name = "zarr2"
     summary = "Zarr directory store through zarr-python 2 (no MPI inside)"
     libraries = ("zarr", "numcodecs")
-    series: ClassVar[Mapping[str, int]] = {"zarr": 2}
+    series: ClassVar[Mapping[str, tuple[int, ...]]] = {"zarr": (2,)}
     remedy = "setup/bootstrap --zarr2 makes an environment with it, see docs/install.md"
     capabilities = replace(
         ZarrDirectory.capabilities, byte_orders=frozenset({"native", "big"}), changes=False
@@ -155,6 +155,7 @@ class Zarr2Store(DirectoryStore):
     """
 
     array_type = Zarr2Array
+    lists = True
 
     def __init__(
         self, group: Any, threads: int, path: str, comm: MPI.Intracomm | None, **more: Any
@@ -189,6 +190,9 @@ class Zarr2Store(DirectoryStore):
             write_empty_chunks=self.empty_chunks,
             **told,
         )
+
+    def inquire(self) -> Inquiry:
+        return {name: (found, found.shape, found.dtype) for name, found in self._group.arrays()}
 
     def open_array(self, spec: ArraySpec) -> Any:
         if self.empty_chunks or not self.created:

@@ -1,25 +1,36 @@
-"""Zarr through zarr-python 3, formats 2 and 3."""
+"""Zarr through zarr-python 3, formats 2 and 3; with zarr-python 2, as `zarr2`."""
 
 from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Buffer, Call, Cuts, Store
+from pffbench.backends.base import Buffer, Call, Cuts, Inquiry, Store
 from pffbench.backends.chunk_cache_model import Chunking
-from pffbench.backends.zarr.format import chunking_of, compressor, encoding, refuse_pipeline
+from pffbench.backends.inspection import places
+from pffbench.backends.zarr.format import chunking_of, compressor, encoding, places_in_parts
+from pffbench.backends.zarr.settings import (
+    ZarrOptions,
+    concurrency_of,
+    in_order,
+    is_version_2,
+    put_in_force,
+    read_back,
+    refuse_settings,
+    writes_empty_chunks,
+)
 from pffbench.backends.zarr.store import (
     DirectoryArray,
     DirectoryStore,
-    FormatOptions,
     ZarrDirectory,
+    is_root,
     made_by_root,
 )
 from pffbench.case import Options, Parameters, Settings
@@ -27,36 +38,6 @@ from pffbench.parallel.decomposition import Box, Shape
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-
-class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
-    """Options of Zarr; every default is zarr-python's own.
-
-    In addition to `format` and `shards`:
-
-    Parameters
-    ----------
-    concurrency : int, optional
-        Most chunks that one call has under way at a time (``async.concurrency``), each encoded in
-        a thread of its own. The library's default is 10; ``matched`` gives a rank one.
-    pipeline : {"library", "zarrs"}
-        Implementation that encodes, decodes, reads and writes chunks: zarr-python, or the Rust
-        library zarrs (package zarrs), with one thread in ``matched`` and one a core otherwise.
-    write_empty_chunks : bool, optional
-        Whether chunks that hold only the fill value are written. The library's default is no, which
-        compares every chunk with the fill value; ``matched`` writes them, but with
-        ``pipeline: zarrs``, which does not write them even when asked (version 0.2.3).
-    """
-
-    concurrency: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
-    pipeline: Literal["library", "zarrs"] = "library"
-    write_empty_chunks: bool | None = None
-
-
-_PIPELINES = {
-    "library": "zarr.core.codec_pipeline.BatchedCodecPipeline",
-    "zarrs": "zarrs.ZarrsCodecPipeline",
-}
 
 
 #: Seconds that a thread may take to end when the process does, among many on few cores.
@@ -84,12 +65,16 @@ def _end_thread() -> None:
 
 def in_each_thread(act: Callable[[], None]) -> None:
     """Call a function once in each thread in which zarr-python processes chunks."""
+    from zarr.core import codec_pipeline
     from zarr.core.sync import loop
 
-    pool = None if loop[0] is None else getattr(loop[0], "_default_executor", None)
-    count = len(getattr(pool, "_threads", ()))
-    if pool is None or not count:
-        return
+    own = None if loop[0] is None else getattr(loop[0], "_default_executor", None)
+    for pool in (own, getattr(codec_pipeline, "_pool", None)):
+        if count := len(getattr(pool, "_threads", ())):
+            _in_each_of(pool, count, act)
+
+
+def _in_each_of(pool: Any, count: int, act: Callable[[], None]) -> None:
     meeting = threading.Barrier(count)  # a thread that waits takes no second task
 
     def act_once() -> None:
@@ -100,57 +85,27 @@ def in_each_thread(act: Callable[[], None]) -> None:
         done.result(_PATIENCE)
 
 
-def concurrency_of(asked: int | None, settings: Settings) -> int:
-    """Return how many chunks a call processes at a time: one in ``matched``."""
-    import zarr
-
-    usual: int = zarr.config.defaults[0]["async"]["concurrency"]
-    return asked or (1 if settings == "matched" else usual)
-
-
-def pipeline_settings(pipeline: str, settings: Settings) -> dict[str, Any]:
-    """Return the `zarr.config` settings that select a pipeline, with one thread if matched.
-
-    zarr-python creates its thread pool once in a process, with the size then configured; it is
-    created here, before the size is set for zarrs alone.
-    """
-    threads = None
-    if pipeline == "zarrs":
-        from zarr.core.sync import _get_executor
-
-        _get_executor()
-        threads = 1 if settings == "matched" else None
-    return {"codec_pipeline.path": _PIPELINES[pipeline], "threading.max_workers": threads}
-
-
-def writes_empty_chunks(asked: bool | None, pipeline: str, settings: Settings) -> bool:
-    """Whether chunks that hold only the fill value are written: in ``matched``.
-
-    zarrs 0.2.3 never writes them, whatever the configuration of zarr-python says.
-    """
-    if asked is not None:
-        return asked
-    return settings == "matched" and pipeline == "library"
-
-
-def thread_notes(concurrency: int) -> tuple[str, ...]:
+def thread_notes(options: ZarrOptions, settings: Settings) -> tuple[str, ...]:
     """Return a note on the number of threads, for the result row."""
-    import zarr
-
-    path, threads = (
-        zarr.config.get(key) for key in ("codec_pipeline.path", "threading.max_workers")
-    )
-    if path == _PIPELINES["zarrs"]:
-        return (
-            f"codec pipeline zarrs, threads: {threads or 'one a core'}",
-            "chunks that hold nothing but the fill value are not written",
-        )
-    # numcodecs lets Blosc use threads of its own in the main thread only, and this is another.
-    return (f"chunks under way at a time: {concurrency}, each in one thread; Blosc uses no other",)
+    if options.pipeline == "library":
+        # numcodecs lets Blosc use threads of its own in the main thread only; this is another.
+        at_once = concurrency_of(options, settings)
+        return (f"chunks under way at a time: {at_once}, each in one thread; Blosc uses no other",)
+    workers = options.workers or (1 if settings == "matched" else "one a core")
+    found = f"codec pipeline {options.pipeline}, threads: {workers}"
+    if options.pipeline == "fused":
+        return (found,)
+    return (found, "chunks that hold nothing but the fill value are not written")
 
 
 class ZarrArray(DirectoryArray):
-    """A Zarr array, moved through zarr-python."""
+    """A Zarr array, moved through zarr-python, with the settings that were asked for."""
+
+    _store: ZarrStore
+
+    def __init__(self, store: ZarrStore, spec: ArraySpec, array: Any) -> None:
+        super().__init__(store, spec, array)
+        store.in_force = read_back(array, store.options)
 
     def write_call(self, box: Box, buffer: Buffer) -> Call:
         return partial(self._array.set_basic_selection, box.slices, buffer)
@@ -170,12 +125,19 @@ class ZarrArray(DirectoryArray):
         found: Shape = self._array.shards or self._array.chunks
         return found
 
+    def places(self, box: Box) -> Iterable[Shape]:
+        if self._store.options.chunk_grid == "rectilinear":
+            return places_in_parts(box, self._array.write_chunk_sizes)
+        return places(box, self.grid)
+
     @property
     def shards(self) -> Shape | None:
         found: Shape | None = self._array.shards
         return found
 
-    def chunking(self, collective: bool) -> Chunking:
+    def chunking(self, collective: bool) -> Chunking | None:
+        if self._store.options.chunk_grid == "rectilinear":
+            return None
         return chunking_of(self._array)
 
 
@@ -193,6 +155,7 @@ class ZarrStore(DirectoryStore):
     """
 
     array_type = ZarrArray
+    lists = True
 
     def __init__(
         self,
@@ -204,21 +167,52 @@ class ZarrStore(DirectoryStore):
     ) -> None:
         super().__init__(path, comm, zarr_format=options.format, **more)
         self._group = group
-        self._options = options
+        self.options = options
+        #: Settings that the arrays opened so far have.
+        self.in_force: dict[str, str] = {}
+
+    def transfer_facts(self) -> dict[str, str]:
+        """Return the settings that the arrays really had."""
+        return self.in_force
 
     def create_array(self, spec: ArraySpec) -> Any:
         told: dict[str, Any] = {}
-        if isinstance(spec.chunks, tuple):
+        if self.options.chunk_grid == "rectilinear":
+            told["chunks"] = _grid_of(spec)
+        elif isinstance(spec.chunks, tuple):
             told["chunks"] = spec.chunks
-        if self._options.shards is not None:
-            told["shards"] = self._options.shards
+        if self.options.shards is not None:
+            told["shards"] = self.options.shards
         if spec.codec != "library":
             told["compressors"] = compressor(self.zarr_format, spec)
         told |= encoding(self.zarr_format, spec)
-        return self._group.create_array(spec.name, shape=spec.shape, **told)
+        array = self._group.create_array(spec.name, shape=spec.shape, **told)
+        return in_order(array, self.options.subchunk_write_order)
+
+    def inquire(self) -> Inquiry:
+        return {name: (found, found.shape, found.dtype) for name, found in self._group.arrays()}
 
     def open_array(self, spec: ArraySpec) -> Any:
-        return self._group[spec.name]
+        return in_order(self._group[spec.name], self.options.subchunk_write_order)
+
+    def close(self) -> None:
+        """Let rank 0 consolidate the metadata of a new store; a directory holds no open file."""
+        if self.options.consolidated and self.created and is_root(self.comm):
+            import zarr
+
+            with warnings.catch_warnings():  # zarr-python says that format 3 lacks a rule for it
+                warnings.simplefilter("ignore")
+                zarr.consolidate_metadata(self._group.store)
+
+
+def _grid_of(spec: ArraySpec) -> Any:
+    """Return the grid whose chunks are the ranks' parts.
+
+    Stored as rectilinear also where the parts are equal, so that ranks of any number do the same.
+    """
+    from zarr.core.metadata.v3 import RectilinearChunkGridMetadata
+
+    return RectilinearChunkGridMetadata(chunk_shapes=spec.parts)
 
 
 class Zarr(ZarrDirectory):
@@ -227,9 +221,21 @@ class Zarr(ZarrDirectory):
     name = "zarr"
     summary = "Zarr directory store through zarr-python (no MPI inside)"
     libraries = ("zarr", "numcodecs")
-    series: ClassVar[Mapping[str, int]] = {"zarr": 3}
+    series: ClassVar[Mapping[str, tuple[int, ...]]] = {"zarr": (3, 2)}
     capabilities = replace(ZarrDirectory.capabilities, byte_orders=frozenset({"native", "big"}))
     options_type = ZarrOptions
+
+    def __new__(cls, options: Options, settings: Settings) -> Any:
+        """Return the backend of the zarr-python that is installed.
+
+        With version 2, environments with either of them run the same case.
+        """
+        if not is_version_2():
+            return super().__new__(cls)
+        from pffbench.backends.zarr.zarr2 import Zarr2, Zarr2Options
+
+        assert isinstance(options, ZarrOptions)
+        return Zarr2(Zarr2Options(write_empty_chunks=options.write_empty_chunks), settings)
 
     def __init__(self, options: Options, settings: Settings) -> None:
         super().__init__(options, settings)
@@ -238,32 +244,26 @@ class Zarr(ZarrDirectory):
         assert isinstance(options, ZarrOptions)
         end_thread_in_time()
         self._zarr = zarr
-        self._concurrency = concurrency_of(options.concurrency, settings)
-        self._empty_chunks = writes_empty_chunks(
-            options.write_empty_chunks, options.pipeline, settings
-        )
-        # Set for the whole process, so each case sets its own. An array that a rank did not
-        # create takes whether to write empty chunks from here only.
-        zarr.config.set(
-            {
-                "async.concurrency": self._concurrency,
-                **pipeline_settings(options.pipeline, settings),
-                "array.write_empty_chunks": self._empty_chunks,
-            }
-        )
+        self._empty_chunks = writes_empty_chunks(options, settings)
+        put_in_force(options, settings)
 
     @classmethod
     def refuse(
         cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
         assert isinstance(options, ZarrOptions)
-        reason = refuse_pipeline(options.pipeline, options.write_empty_chunks)
-        return reason or super().refuse(parameters, options, specs, cuts)
+        if reason := refuse_settings(options, parameters, specs):
+            return reason
+        if options.consolidated and any(spec.growth for spec in specs):
+            return "zarr.consolidated: the metadata of arrays that grow would be those from before"
+        if options.chunk_grid == "rectilinear":
+            return None  # no two ranks share a chunk
+        return super().refuse(parameters, options, specs, cuts)
 
     @classmethod
     def optional_libraries(cls, parameters: Parameters, options: Options) -> tuple[str, ...]:
         assert isinstance(options, ZarrOptions)
-        return () if options.pipeline == "library" else (options.pipeline,)
+        return ("zarrs",) if options.pipeline == "zarrs" else ()
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Let rank 0 create the group; concurrent creation would destroy it."""
@@ -274,6 +274,13 @@ class Zarr(ZarrDirectory):
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(self._zarr.open_group(path, mode="r"), path, comm)
+
+    def open_counted(self, path: str) -> tuple[Store, Callable[[], int]]:
+        from pffbench.backends.zarr.requests import CountingStore
+
+        store = CountingStore(path)
+        group = self._zarr.open_group(store, mode="r")
+        return self._store(group, path, None), lambda: store.requests
 
     def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(self._zarr.open_group(path, mode="r+"), path, comm)
@@ -290,8 +297,9 @@ class Zarr(ZarrDirectory):
         in_each_thread(overwrite)
 
     def notes(self) -> tuple[str, ...]:
+        assert isinstance(self.options, ZarrOptions)
         return (
             "no library flush: every write goes to a file at once",
             "no chunk cache: every call decodes the chunks that it touches",
-            *thread_notes(self._concurrency),
+            *thread_notes(self.options, self.settings),
         )

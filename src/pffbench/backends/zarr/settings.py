@@ -1,0 +1,379 @@
+"""Settings of zarr-python: asked for, refused when planning, put in force, and read back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+
+from pffbench.backends import registry
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Lacking
+from pffbench.backends.zarr.store import FormatOptions
+from pffbench.case import Parameters, Settings
+from pffbench.units import CacheSize, Size
+
+
+class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
+    """Options of Zarr; every default is zarr-python's own.
+
+    In addition to `format` and `shards`:
+
+    Parameters
+    ----------
+    concurrency : int, optional
+        Most chunks that one call has under way at a time (``async.concurrency``), each encoded in
+        a thread of its own. The library's default is 10; ``matched`` gives a rank one. Not with
+        ``pipeline: fused``, which has `workers`.
+    pipeline : {"library", "fused", "zarrs"}
+        Implementation that encodes, decodes, reads and writes chunks: the default one of
+        zarr-python, its synchronous one (``FusedCodecPipeline``, zarr-python 3.3 or newer), or the
+        Rust library zarrs (package zarrs). zarrs may not fall back on zarr-python
+        (``codec_pipeline.strict``).
+    write_empty_chunks : bool, optional
+        Whether chunks that hold only the fill value are written. The library's default is no, which
+        compares every chunk with the fill value; ``matched`` writes them, but with
+        ``pipeline: zarrs``, which does not write them even when asked (version 0.2.3).
+    workers : int, optional
+        Threads of a rank that process chunks: ``codec_pipeline.max_workers`` of the fused pipeline,
+        ``threading.max_workers`` of the others, and with ``library`` the `concurrency` unless that
+        is given. The default of ``fused`` and ``zarrs`` is one a core; ``matched`` gives a rank
+        one.
+    coalesce_gap : Size, optional
+        With shards: chunks of a partial read that lie at most so far apart in a shard are read
+        together (``array.sharding_coalesce_max_gap_bytes``, zarr-python 3.3 or newer). The
+        library's default is 1 MiB.
+    coalesce_bytes : Size, optional
+        With shards: most bytes that are read together, gaps included
+        (``array.sharding_coalesce_max_bytes``, zarr-python 3.3 or newer); 0 reads each chunk by
+        itself. The library's default is 16 MiB.
+    subchunk_write_order : {"morton", "lexicographic", "colexicographic", "unordered"}, optional
+        With shards: order of the chunks inside a shard (zarr-python 3.3 or newer). The library's
+        default is ``morton``. The store does not have it, so each rank sets it when it opens the
+        array.
+    chunk_grid : {"regular", "rectilinear"}
+        Kind of chunk grid. ``rectilinear``: the chunk of each rank is its part, also where the
+        parts are of unequal size (workloads ``hyperslab`` and ``codecs``, layout ``shared``,
+        zarr-python 3.4 or newer).
+    consolidated : bool
+        Whether the metadata of all arrays are in one place too (``zarr.consolidate_metadata``),
+        made when a new store is closed: one request then finds all arrays.
+    """
+
+    #: Fields that were added, left out of names where they have their default.
+    added: ClassVar[frozenset[str]] = frozenset(
+        {
+            "workers",
+            "coalesce_gap",
+            "coalesce_bytes",
+            "subchunk_write_order",
+            "chunk_grid",
+            "consolidated",
+        }
+    )
+
+    concurrency: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
+    pipeline: Literal["library", "fused", "zarrs"] = "library"
+    write_empty_chunks: bool | None = None
+    workers: Annotated[int, msgspec.Meta(ge=1, le=4096)] | None = None
+    coalesce_gap: CacheSize | None = None
+    coalesce_bytes: CacheSize | None = None
+    subchunk_write_order: (
+        Literal["morton", "lexicographic", "colexicographic", "unordered"] | None
+    ) = None
+    chunk_grid: Literal["regular", "rectilinear"] = "regular"
+    consolidated: bool = False
+
+
+_PIPELINES = {
+    "library": "zarr.core.codec_pipeline.BatchedCodecPipeline",
+    "fused": "zarr.core.codec_pipeline.FusedCodecPipeline",
+    "zarrs": "zarrs.ZarrsCodecPipeline",
+}
+#: First zarr-python with a setting; where it has a value, only that one is new.
+_SINCE: dict[str, tuple[str | None, tuple[int, int]]] = {
+    "pipeline": ("fused", (3, 3)),
+    "coalesce_gap": (None, (3, 3)),
+    "coalesce_bytes": (None, (3, 3)),
+    "subchunk_write_order": (None, (3, 3)),
+    "chunk_grid": ("rectilinear", (3, 4)),
+}
+#: Settings of how a shard is written or read, by zarr-python itself.
+_OF_SHARDS = ("coalesce_gap", "coalesce_bytes", "subchunk_write_order")
+
+
+@cache
+def zarr_version() -> str:
+    """Return the version of the installed zarr-python; it is not imported."""
+    return registry.installed("zarr") or ""
+
+
+def is_version_2() -> bool:
+    """Whether the installed zarr-python is version 2."""
+    return zarr_version().startswith("2.")
+
+
+def refuse_settings(
+    options: ZarrOptions, parameters: Parameters, specs: Sequence[ArraySpec]
+) -> str | None:
+    """Return which setting cannot be in force here, or None."""
+    return (
+        (_refuse_version_2(options, parameters) if is_version_2() else None)
+        or _refuse_version(options)
+        or _refuse_pipeline(options)
+        or _refuse_shard_settings(options)
+        or _refuse_grid(options, parameters, specs)
+    )
+
+
+def _refuse_version_2(options: ZarrOptions, parameters: Parameters) -> str | None:
+    """Refuse what zarr-python 2 has not; its backend `zarr2` does the rest."""
+    unknown = [
+        field.name
+        for field in msgspec.structs.fields(options)
+        if field.name not in ("format", "write_empty_chunks")
+        and getattr(options, field.name) != field.default
+    ]
+    what = "zarr.format: 3" if options.format == 3 else ""
+    what = what or (f"zarr.{unknown[0]}" if unknown else "")
+    if parameters.workload in ("updates", "versions"):
+        what = what or f"backend zarr in workload {parameters.workload}"
+    if not what:
+        return None
+    return Lacking(f"{what} needs zarr-python 3, and {zarr_version()} is installed")
+
+
+def _refuse_version(options: ZarrOptions) -> str | None:
+    for name, (only, since) in _SINCE.items():
+        value = getattr(options, name)
+        if value is None or (only is not None and value != only):
+            continue
+        version = zarr_version()
+        if tuple(map(int, re.findall(r"\d+", version)[:2])) < since:
+            told = Size(value) if isinstance(value, int) else value
+            return Lacking(
+                f"zarr.{name}: {told} needs zarr-python {since[0]}.{since[1]} or newer (Python "
+                f"3.12 or newer), and {version} is installed"
+            )
+    return None
+
+
+def _refuse_pipeline(options: ZarrOptions) -> str | None:
+    pipeline = options.pipeline
+    if pipeline == "fused" and options.concurrency is not None:
+        return "zarr.concurrency: the fused pipeline takes no notice of it; give zarr.workers"
+    if pipeline == "library" and (options.workers or 1) > (options.concurrency or 10_000):
+        return "zarr.workers: more threads than chunks under way (zarr.concurrency) have no effect"
+    if pipeline != "zarrs":
+        return None
+    if options.write_empty_chunks:
+        return "zarr.pipeline: zarrs does not write empty chunks, even when asked"
+    if find_spec("zarrs") is None:
+        return Lacking(
+            "zarr.pipeline: zarrs needs the Python package zarrs, which is not installed "
+            "(pip install 'pffbench[zarrs]')"
+        )
+    return None
+
+
+def _refuse_shard_settings(options: ZarrOptions) -> str | None:
+    for name in _OF_SHARDS:
+        if getattr(options, name) is None:
+            continue
+        if options.shards is None:
+            return f"zarr.{name} needs zarr.shards"
+        if options.pipeline == "zarrs":
+            return f"zarr.{name}: zarrs reads and writes shards itself and takes no notice of it"
+    return None
+
+
+def _refuse_grid(
+    options: ZarrOptions, parameters: Parameters, specs: Sequence[ArraySpec]
+) -> str | None:
+    if options.chunk_grid == "regular":
+        return None
+    what = "zarr.chunk_grid: rectilinear"
+    if options.format == 2 or options.shards is not None:
+        return f"{what} needs format: 3 without shards"
+    if any(spec.parts is None for spec in specs):
+        return f"{what} needs layout: shared, and workload hyperslab or codecs"
+    by_part = parameters.chunks == "block"
+    if not by_part and (parameters.chunks, parameters.settings) != ("auto", "matched"):
+        return f"{what} makes each rank's part a chunk, so chunks must be block"
+    return None
+
+
+def concurrency_of(options: ZarrOptions, settings: Settings) -> int:
+    """Return how many chunks a call processes at a time: one in ``matched``."""
+    import zarr
+
+    usual: int = zarr.config.defaults[0]["async"]["concurrency"]
+    workers = options.workers if options.pipeline == "library" else None
+    return options.concurrency or workers or (1 if settings == "matched" else usual)
+
+
+def writes_empty_chunks(options: ZarrOptions, settings: Settings) -> bool:
+    """Whether chunks that hold only the fill value are written: in ``matched``.
+
+    zarrs 0.2.3 never writes them, whatever the configuration of zarr-python says.
+    """
+    if options.write_empty_chunks is not None:
+        return options.write_empty_chunks
+    return settings == "matched" and options.pipeline != "zarrs"
+
+
+def put_in_force(options: ZarrOptions, settings: Settings) -> None:
+    """Set all that `zarr.config` has of the options, for the whole process.
+
+    Each case sets all of it, since another one set it before. An array that a rank did not create
+    takes whether to write empty chunks from here only.
+    """
+    import zarr
+
+    usual = zarr.config.defaults[0]
+    workers = options.workers
+    if workers is None and settings == "matched" and options.pipeline != "library":
+        workers = 1
+    _size_pool(options.workers if options.pipeline == "library" else None)
+    wanted = {
+        "async.concurrency": concurrency_of(options, settings),
+        "array.write_empty_chunks": writes_empty_chunks(options, settings),
+        "codec_pipeline.path": _PIPELINES[options.pipeline],
+        "codec_pipeline.strict": options.pipeline == "zarrs",
+        "threading.max_workers": None if options.pipeline == "fused" else workers,
+    }
+    if "max_workers" in usual["codec_pipeline"]:
+        wanted["codec_pipeline.max_workers"] = workers if options.pipeline == "fused" else None
+    for key, value in (
+        ("sharding_coalesce_max_gap_bytes", options.coalesce_gap),
+        ("sharding_coalesce_max_bytes", options.coalesce_bytes),
+        ("rectilinear_chunks", options.chunk_grid == "rectilinear" or None),
+    ):
+        if key in usual["array"]:
+            wanted[f"array.{key}"] = usual["array"][key] if value is None else value
+    zarr.config.set(wanted)
+
+
+def _size_pool(workers: int | None) -> None:
+    """Give zarr-python's pool a number of threads; None for its own choice.
+
+    It creates the pool once in a process, with the size then configured. `threading.max_workers`
+    is set anew afterwards: zarrs takes it for its own threads.
+    """
+    import zarr
+    from zarr.core import sync
+
+    pool = sync._executor
+    if pool is not None and getattr(pool, "asked_workers", None) == workers:
+        return
+    if pool is not None:
+        pool.shutdown(wait=True)
+        sync._executor = None
+    zarr.config.set({"threading.max_workers": workers})
+    sync._get_executor().asked_workers = workers
+
+
+def in_order(array: Any, order: str | None) -> Any:
+    """Return an array whose shards are written in an order, which the store does not keep."""
+    if order is None:
+        return array
+    from dataclasses import replace
+
+    import zarr
+
+    opened = array.async_array
+    codecs = tuple(replace(codec, subchunk_write_order=order) for codec in opened.metadata.codecs)
+    metadata = replace(opened.metadata, codecs=codecs)
+    return zarr.Array(type(opened)(metadata, opened.store_path, opened.config))
+
+
+class NotInForceError(RuntimeError):
+    """A setting that was asked for is not the one that the array has."""
+
+
+def read_back(array: Any, options: ZarrOptions) -> dict[str, str]:
+    """Return the settings that an open array really has.
+
+    No file is read: `watched_read` counts the bytes that reading takes.
+
+    Parameters
+    ----------
+    array : zarr.Array
+        The array.
+    options : ZarrOptions
+        What was asked for.
+
+    Raises
+    ------
+    NotInForceError
+        One of them is not what was asked for.
+    """
+    pipeline = array.async_array.codec_pipeline
+    used = f"{type(pipeline).__module__}.{type(pipeline).__qualname__}"
+    _demand("pipeline", _PIPELINES[options.pipeline], used)
+    if trouble := _fallback(pipeline, array):
+        raise NotInForceError(f"zarr.pipeline: {options.pipeline} {trouble}")
+    facts = {"pipeline": used.rpartition(".")[2], "workers": _workers(options)}
+    if options.workers is not None:
+        _demand("workers", str(options.workers), facts["workers"])
+    if options.shards is not None and options.pipeline != "zarrs":
+        facts |= _shard_facts(array, options, pipeline)
+    if options.format == 3:
+        grid = type(array.metadata.chunk_grid).__name__
+        facts["chunk_grid"] = "rectilinear" if grid.startswith("Rectilinear") else "regular"
+        _demand("chunk_grid", options.chunk_grid, facts["chunk_grid"])
+    return facts
+
+
+def _demand(key: str, asked: object, found: object) -> None:
+    if asked != found:
+        raise NotInForceError(f"zarr.{key}: {asked} was asked for, and {found} is in force")
+
+
+def _fallback(pipeline: Any, array: Any) -> str:
+    """Return why a pipeline would leave the work to another one; empty if it does not."""
+    kind = type(pipeline).__qualname__
+    if kind == "ZarrsCodecPipeline" and (pipeline.impl is None or pipeline.python_impl is not None):
+        return "would leave arrays like this one to zarr-python"
+    if kind != "FusedCodecPipeline":
+        return ""
+    from zarr.abc import store
+
+    supports = getattr(store, "_store_supports_sync_io", None)  # since 3.4
+    if pipeline.sync_transform is None or (supports and not supports(array.store)):
+        return "would process this array asynchronously, as the default pipeline does"
+    return ""
+
+
+def _workers(options: ZarrOptions) -> str:
+    """Return how many threads the pipeline may use, as the library says."""
+    import zarr
+    from zarr.core import codec_pipeline, sync
+
+    if options.pipeline == "fused":
+        return str(codec_pipeline._resolve_max_workers())
+    if options.pipeline == "zarrs":
+        return str(zarr.config.get("threading.max_workers") or "one a core")
+    return str(min(sync._get_executor()._max_workers, zarr.config.get("async.concurrency")))
+
+
+def _shard_facts(array: Any, options: ZarrOptions, pipeline: Any) -> dict[str, str]:
+    config = array.async_array.config
+    found = {}
+    for name, key in (
+        ("coalesce_gap", "sharding_coalesce_max_gap_bytes"),
+        ("coalesce_bytes", "sharding_coalesce_max_bytes"),
+    ):
+        asked, value = getattr(options, name), getattr(config, key, None)
+        if asked is not None:
+            _demand(name, int(asked), value)
+        if value is not None:
+            found[name] = str(Size(value))
+    order = getattr(pipeline.array_bytes_codec, "subchunk_write_order", None)
+    if options.subchunk_write_order is not None:
+        _demand("subchunk_write_order", options.subchunk_write_order, order)
+    return found | ({} if order is None else {"subchunk_write_order": order})

@@ -1,0 +1,177 @@
+"""Instructions that a library function takes for each dataset, counted by valgrind's callgrind.
+
+A count that the load of a machine does not change, where times vary more than versions differ. A
+rank runs each case twice, with N and with 2N datasets: what the first calls and the start of the
+program take cancels in the difference.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pffbench.case import Case, case_names
+from pffbench.environments.start import StartedEnvironment, last_line, start_environment
+from pffbench.environments.step import step_experiment
+from pffbench.errors import VALID, UserError
+from pffbench.experiment.load import LoadedExperiment
+from pffbench.workloads.datasets import DatasetsParameters
+
+#: The sum at the end of callgrind's file.
+_TOTALS = re.compile(r"^totals: (\d+)$", re.MULTILINE)
+
+
+class InstructionCount(msgspec.Struct, frozen=True):
+    """Instructions of a function in an environment.
+
+    Parameters
+    ----------
+    environment : str
+        Name of the environment.
+    case : str
+        Name of the case.
+    each : float
+        Instructions for each dataset.
+    """
+
+    environment: str
+    case: str
+    each: float
+
+
+def count_instructions(
+    loaded: LoadedExperiment, function: str, scratch: str | None
+) -> list[InstructionCount]:
+    """Count the instructions of a function, and of all that it calls, for each dataset.
+
+    Parameters
+    ----------
+    loaded : LoadedExperiment
+        An experiment with environments, and cases of the workload `datasets`.
+    function : str
+        Function of a library, which must not call itself.
+    scratch : str, optional
+        Directory for the files of the runs.
+
+    Returns
+    -------
+    list of InstructionCount
+        For each case one entry for each environment, in their order.
+
+    Raises
+    ------
+    UserError
+        The input is wrong, a run failed, or no such function was called.
+    """
+    experiment, path = loaded.experiment, loaded.path
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        raise UserError("valgrind, which counts the instructions, is not installed here")
+    if not experiment.environments:
+        raise UserError(f"{path}: it names no environments")
+    cases = [case for _, case in loaded.cases if not case.roofline]
+    for case in cases:
+        _check(case, path)
+    environments = [
+        start_environment(environment, f"{path}: environments[{number}]")
+        for number, environment in enumerate(experiment.environments)
+    ]
+    names = case_names(cases)
+    found = []
+    for case in cases:
+        for environment in environments:
+            content = step_experiment(experiment, [case], 0)
+            each = _each(valgrind, environment, content, function, scratch)
+            found.append(InstructionCount(environment.name, names[case.id], each))
+    return found
+
+
+def _check(case: Case, path: str) -> None:
+    p = case.parameters
+    if not isinstance(p, DatasetsParameters) or p.datasets is None:
+        raise UserError(
+            f"{path}: instructions are counted for each of the datasets of workload: datasets, "
+            f"with a number of `datasets`; here is a case of {p.workload}"
+        )
+
+
+def _each(
+    valgrind: str,
+    environment: StartedEnvironment,
+    content: dict[str, Any],
+    function: str,
+    scratch: str | None,
+) -> float:
+    (entry,) = content["cases"]
+    fewer = int(entry["datasets"])
+    counts = []
+    for datasets in (fewer, 2 * fewer):
+        once = {"repetitions": 1, "warmup": 0, "counters": False}
+        told = content | once | {"cases": [entry | {"datasets": datasets}]}
+        counts.append(_count(valgrind, environment, told, function, scratch))
+    if counts[0] == counts[1]:
+        raise UserError(
+            f"{environment.name}: {function}: no such function was called for the datasets"
+        )
+    return (counts[1] - counts[0]) / fewer
+
+
+def _count(
+    valgrind: str,
+    environment: StartedEnvironment,
+    content: dict[str, Any],
+    function: str,
+    scratch: str | None,
+) -> int:
+    """Run an experiment in one process under callgrind; return the instructions counted."""
+    with tempfile.TemporaryDirectory(prefix="pffbench-instructions-", dir=scratch) as made:
+        place = Path(made)
+        file, counted = place / "experiment.yaml", place / "callgrind.out"
+        file.write_text(json.dumps(content), encoding="utf-8")
+        command = [
+            valgrind, "--tool=callgrind", f"--callgrind-out-file={counted}", "--quiet",
+            f"--toggle-collect={function}",
+            *environment.command, "-m", "pffbench", "run", str(file),
+            "--out", str(place / "run"), "--scratch", made, "--progress", "none",
+            "--hang-timeout", "none",
+        ]  # fmt: skip
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            # Objects of Python lie in an order that depends on random hashes otherwise.
+            env={**environment.process_environment, "PYTHONHASHSEED": "0"},
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        if done.returncode != VALID:
+            raise UserError(f"{environment.name}: {last_line(done.stderr or done.stdout)}")
+        return total_of(counted.read_text(encoding="utf-8", errors="replace"))
+
+
+def total_of(text: str) -> int:
+    """Return the instructions in a file of callgrind; 0 where none were counted."""
+    found = _TOTALS.search(text)
+    return int(found[1]) if found else 0
+
+
+def lines_of(counts: Sequence[InstructionCount]) -> list[str]:
+    """Return a line for each count, with its ratio to that of the case's first environment."""
+    several = len({count.case for count in counts}) > 1
+    lines, first = [], counts[0]
+    for count in counts:
+        if count.case != first.case:
+            first = count
+        of = "" if count is first else f", {count.each / first.each:.3f} times {first.environment}"
+        case = f"{count.case} in " if several else ""
+        lines.append(f"{case}{count.environment}: {count.each:,.0f} instructions{of}")
+    return lines

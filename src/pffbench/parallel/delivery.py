@@ -1,0 +1,120 @@
+"""Delivery: how what some ranks have read gets into the memory of the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pffbench.parallel.single import mpi_of
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    Memory = np.ndarray[Any, np.dtype[np.uint8]]
+
+#: Most bytes of one broadcast: counts are C ints.
+_LIMIT = 2**31 - 1
+
+
+class Delivery:
+    """Nothing is delivered: every rank reads for itself. The base of the other ways.
+
+    Attributes
+    ----------
+    reads : bool
+        Whether this rank reads.
+    delivers : bool
+        Whether it delivers to others; equal on all ranks of the job.
+    shares : bool
+        Whether what is read goes into memory of this delivery, see `share`.
+    """
+
+    reads: bool = True
+    delivers: bool = False
+    shares: bool = False
+
+    def share(self, nbytes: int, text: bytes) -> Memory:
+        """Make memory for the data that all see, with the text behind it; only if `shares`."""
+        raise NotImplementedError
+
+    def deliver(self, text: bytes, data: Memory) -> bytes:  # noqa: ARG002 -- other ways need it
+        """Deliver text and data, which this rank has if it reads; return the text.
+
+        Other ranks have the data in the same memory afterwards.
+        """
+        return text
+
+    def end(self) -> None:
+        """Release the memory; collective over the ranks of the delivery."""
+
+
+class Broadcast(Delivery):
+    """The first rank of a communicator reads and broadcasts, as plain bytes."""
+
+    delivers = True
+
+    def __init__(self, comm: MPI.Comm) -> None:
+        self._comm = comm
+        self.reads = comm.rank == 0
+
+    def deliver(self, text: bytes, data: Memory) -> bytes:
+        """Broadcast the length of the text, the text and the data."""
+        length = np.array([len(text)], dtype=np.int64)
+        self._send(length.view(np.uint8))
+        told = np.frombuffer(text, np.uint8) if self.reads else np.empty(length[0], np.uint8)
+        self._send(told)
+        self._send(data)
+        return told.tobytes()
+
+    def _send(self, data: Memory) -> None:
+        if self._comm.size == 1:
+            return
+        for begin in range(0, data.size, _LIMIT):
+            self._comm.Bcast([data[begin : begin + _LIMIT], mpi_of(self._comm).BYTE], root=0)
+
+
+class SharedMemory(Delivery):
+    """The first rank of a node reads into memory that the others of the node map.
+
+    The data have one place in the memory of a node, however many ranks it has. A rank alone on its
+    node needs no window, nor does a process without MPI.
+    """
+
+    delivers = shares = True
+
+    def __init__(self, node: MPI.Comm) -> None:
+        self._node = node
+        self.reads = node.rank == 0
+        self._window: MPI.Win | None = None
+        self._text: Memory = np.empty(0, np.uint8)
+
+    def share(self, nbytes: int, text: bytes) -> Memory:
+        """Make the window, which has the length that the reader gives."""
+        memory = self._map(nbytes + len(text))
+        self._text = memory[nbytes:]
+        if self.reads:
+            self._text[:] = np.frombuffer(text, np.uint8)
+        return memory[:nbytes]
+
+    def _map(self, nbytes: int) -> Memory:
+        if self._node.size == 1:
+            return np.empty(nbytes, np.uint8)
+        mpi = mpi_of(self._node)
+        mine = nbytes if self.reads else 0
+        self._window = mpi.Win.Allocate_shared(mine, 1, mpi.INFO_NULL, self._node)
+        memory: Any = self._window.Shared_query(0)[0]
+        self._window.Fence()
+        return np.frombuffer(memory, np.uint8)
+
+    def deliver(self, text: bytes, data: Memory) -> bytes:  # noqa: ARG002 -- both are shared
+        """Wait until all ranks of the node see what the first one wrote."""
+        if self._window is not None:
+            self._window.Fence()
+        return self._text.tobytes()
+
+    def end(self) -> None:
+        """Free the window."""
+        if self._window is not None:
+            self._window.Free()
+            self._window = None

@@ -1,0 +1,100 @@
+"""Exchange of array data between all ranks and the writer ranks, without packing.
+
+It is one ``MPI_Alltoallw`` whose datatypes are the common boxes of a rank and a writer: MPI takes
+the elements from where they are and puts them where they belong. Packing them with NumPy for
+``MPI_Alltoallv`` took twice as long (`benchmarks/exchange.py`) and twice the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pffbench.parallel.decomposition import Box
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+Buffer = np.ndarray[Any, Any]
+
+
+class Exchange:
+    """The exchange of an array, or a time step of one, between all ranks and the writers.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        All ranks.
+    parts : sequence of Box
+        The part of each rank.
+    placed : mapping of int to list of Box
+        The boxes of each writer, by rank.
+    itemsize : int
+        Bytes of an element.
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        parts: Sequence[Box],
+        placed: Mapping[int, Sequence[Box]],
+        itemsize: int,
+    ) -> None:
+        from mpi4py import MPI
+
+        self.boxes = list(placed.get(comm.rank, ()))
+        self._exchange = comm.Alltoallw
+        self._element = MPI.BYTE.Create_contiguous(itemsize)
+        self._types: list[MPI.Datatype] = [self._element]
+        mine = parts[comm.rank]
+        self._outside = self._side(
+            [[(mine, box, 0) for box in placed.get(rank, ())] for rank in range(comm.size)]
+        )
+        offsets = np.cumsum([0, *(box.size * itemsize for box in self.boxes)]).tolist()
+        self._inside = self._side(
+            [
+                [(box, part, offset) for box, offset in zip(self.boxes, offsets, strict=False)]
+                for part in parts
+            ]
+        )
+
+    def _side(self, peers: Sequence[Sequence[tuple[Box, Box, int]]]) -> tuple[Any, ...]:
+        """Return the counts, displacements and datatypes of one side of the exchange."""
+        from mpi4py import MPI
+
+        types = [self._datatype(boxes) for boxes in peers]
+        counts = [int(datatype is not None) for datatype in types]
+        return (counts, [0] * len(counts)), [datatype or MPI.BYTE for datatype in types]
+
+    def _datatype(self, boxes: Iterable[tuple[Box, Box, int]]) -> MPI.Datatype | None:
+        """Return the datatype of what boxes in memory, at byte offsets, share with other boxes."""
+        from mpi4py import MPI
+
+        found, offsets = [], []
+        for held, other, offset in boxes:
+            common = held.common(other)
+            if common.size:
+                start = [a - b for a, b in zip(common.start, held.start, strict=True)]
+                found.append(self._element.Create_subarray(held.shape, common.shape, start))
+                offsets.append(offset)
+        if not found:
+            return None
+        whole = MPI.Datatype.Create_struct([1] * len(found), offsets, found).Commit()
+        self._types += [*found, whole]
+        return whole
+
+    def to_writers(self, outside: Buffer, inside: Buffer) -> Callable[[], None]:
+        """Return the call that sends a rank's part to the writers, which receive their boxes."""
+        return partial(self._exchange, [outside, *self._outside], [inside, *self._inside])
+
+    def from_writers(self, outside: Buffer, inside: Buffer) -> Callable[[], None]:
+        """Return the call that sends the writers' boxes to the ranks, each its part."""
+        return partial(self._exchange, [inside, *self._inside], [outside, *self._outside])
+
+    def free(self) -> None:
+        """Free the datatypes."""
+        for datatype in self._types:
+            datatype.Free()

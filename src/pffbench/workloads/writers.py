@@ -1,0 +1,172 @@
+"""Writer ranks: which ranks move data to and from files, and which parts of an array each moves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Literal
+
+import msgspec
+
+from pffbench.case import Count
+from pffbench.parallel.decomposition import Box, Shape, rank_box
+from pffbench.parallel.topology import Topology
+
+Rearrange = Literal["none", "gather", "box", "chunk_owner"]
+
+
+class Writers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Number of writer ranks: on each node, or in all.
+
+    Parameters
+    ----------
+    per_node : int, optional
+        Number on each node.
+    count : int, optional
+        Number in all; they are spread evenly over the ranks.
+    """
+
+    per_node: Count | None = None
+    count: Count | None = None
+
+    def error(self, ranks: int) -> str | None:
+        """Return why there cannot be so many among `ranks`, or None."""
+        if (self.per_node is None) == (self.count is None):
+            return "writers: give per_node or count, one of the two"
+        for key, wanted in (("count", self.count), ("per_node", self.per_node)):
+            if wanted is not None and wanted > ranks:
+                return f"writers.{key} is {wanted}, but there are {ranks} ranks"
+        return None
+
+
+class WriterRanks(msgspec.Struct, frozen=True):
+    """The writer ranks of a job.
+
+    Parameters
+    ----------
+    order : tuple of int
+        All ranks, those of a node next to each other.
+    places : tuple of int
+        The places of the writers in `order`, increasing; the first is 0.
+    """
+
+    order: tuple[int, ...]
+    places: tuple[int, ...]
+
+    @classmethod
+    def of(cls, writers: Literal["all"] | Writers, topology: Topology) -> WriterRanks:
+        """Choose the writers among the ranks of a job."""
+        size, nodes = topology.size, topology.nodes
+        order = tuple(sorted(range(size), key=lambda rank: (nodes[rank], rank)))
+        if isinstance(writers, str):
+            return cls(order, tuple(range(size)))
+        if writers.count is not None:
+            return cls(order, _spread(0, size, writers.count))
+        assert writers.per_node is not None
+        places: list[int] = []
+        first = 0
+        for ranks in topology.ranks_per_node:
+            places += _spread(first, ranks, min(writers.per_node, ranks))
+            first += ranks
+        return cls(order, tuple(places))
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The writer ranks; the first is rank 0."""
+        return tuple(self.order[place] for place in self.places)
+
+    def gathered(self) -> Iterator[Sequence[int]]:
+        """Yield for each writer the ranks from its own to the next writer."""
+        ends = (*self.places[1:], len(self.order))
+        for place, end in zip(self.places, ends, strict=True):
+            yield self.order[place:end]
+
+
+def _spread(first: int, length: int, count: int) -> tuple[int, ...]:
+    return tuple(first + i * length // count for i in range(count))
+
+
+def parts_of_writers(
+    rearrange: Rearrange, writers: WriterRanks, parts: Sequence[Box], shape: Shape, unit: Shape
+) -> dict[int, list[Box]]:
+    """Return the boxes that each writer moves; together they are the array, without overlaps.
+
+    Parameters
+    ----------
+    rearrange : {"gather", "box", "chunk_owner"}
+        How the array is divided among the writers.
+    writers : WriterRanks
+        The writers.
+    parts : sequence of Box
+        The part of each rank.
+    shape : tuple of int
+        Shape of the array.
+    unit : tuple of int
+        Shape of a chunk, or of a shard.
+    """
+    count = len(writers.places)
+    found: Sequence[Sequence[Box]]
+    if rearrange == "gather":
+        found = [[parts[rank] for rank in ranks] for ranks in writers.gathered()]
+    elif rearrange == "box":
+        grid = (count, *(1 for _ in shape[1:]))
+        found = [[rank_box(shape, grid, number, "balanced")] for number in range(count)]
+    else:
+        found = [list(_of_owner(shape, unit, number, count)) for number in range(count)]
+    return {
+        rank: [box for box in boxes if box.size]
+        for rank, boxes in zip(writers.ranks, found, strict=True)
+    }
+
+
+def _of_owner(shape: Shape, unit: Shape, number: int, count: int) -> Iterator[Box]:
+    """Yield the boxes of one owner's chunks: an equal share, consecutive in C order."""
+    grid = tuple(-(-n // length) for n, length in zip(shape, unit, strict=True))
+    chunks = prod(grid)
+    for box in _boxes_of_run(grid, number * chunks // count, (number + 1) * chunks // count):
+        start = tuple(a * length for a, length in zip(box.start, unit, strict=True))
+        stop = tuple(
+            min(n, b * length) for n, b, length in zip(shape, box.stop, unit, strict=True)
+        )
+        yield Box(start, tuple(b - a for a, b in zip(start, stop, strict=True)))
+
+
+def _boxes_of_run(grid: Shape, first: int, end: int) -> Iterator[Box]:
+    """Yield the fewest boxes that hold the places `first` to `end` of a grid in C order."""
+    if first >= end:
+        return
+    row = prod(grid[1:])
+    if row == 1:
+        yield Box((first, *(0 for _ in grid[1:])), (end - first, *(1 for _ in grid[1:])))
+        return
+    begin, skipped = divmod(first, row)
+    stop, left = divmod(end, row)
+    if begin == stop:
+        yield from _in_row(grid, begin, skipped, left)
+        return
+    if skipped:
+        yield from _in_row(grid, begin, skipped, row)
+        begin += 1
+    if stop > begin:
+        yield Box((begin, *(0 for _ in grid[1:])), (stop - begin, *grid[1:]))
+    yield from _in_row(grid, stop, 0, left)
+
+
+def _in_row(grid: Shape, place: int, first: int, end: int) -> Iterator[Box]:
+    for box in _boxes_of_run(grid[1:], first, end):
+        yield Box((place, *box.start), (1, *box.shape))
+
+
+def largest_share(writers: WriterRanks, parts: Sequence[Box], nodes: Sequence[int]) -> int:
+    """Return the most elements that a node holds: the parts of its ranks and boxes of its writers.
+
+    Each writer is taken to hold an equal share of the array.
+    """
+    total = sum(part.size for part in parts)
+    held = Counter[int]()
+    for rank, part in enumerate(parts):
+        held[nodes[rank]] += part.size
+    for rank in writers.ranks:
+        held[nodes[rank]] += -(-total // len(writers.places))
+    return max(held.values())

@@ -1,0 +1,156 @@
+"""Hints under real MPI: asked, read back from the open file, and seen in who writes."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+
+from launch import mpiexec, only_with_open_mpi, run_experiment
+
+pytestmark = pytest.mark.parallel
+
+RANKS = 4
+#: Each rank's block lies in many pieces between those of the others, so that they collect.
+BLOCKS = {"workload": "hyperslab", "shape": [16, 16, 16], "decomposition": "block",
+          "transfer": "collective", "chunks": "contiguous"}  # fmt: skip
+LIBRARIES = ("hdf5", "netcdf4", "mpiio")
+#: All ranks of a node may collect: otherwise ROMIO takes one of each node, whatever cb_nodes says.
+OF_ROMIO = {"romio_cb_write": "enable", "romio_cb_read": "enable", "cb_config_list": "*:*"}
+
+
+def run_hints(directory, hints, env=None, ranks=RANKS, backends=LIBRARIES, **options):
+    own = {name: {"hints": hints, **options} for name in backends}
+    case = {**BLOCKS, "backend": list(backends), **own}
+    return run_experiment(directory, ranks, cases=[case], counters=True, env=env)
+
+
+def hints_of(done):
+    """Return backend, hints asked for and facts of each case."""
+    return {
+        name: (e["parameters"]["backend"], e["options"]["hints"], e.get("transfer_facts", {}))
+        for name, e in done.record["cases"].items()
+    }
+
+
+def movers(done):
+    """Return the ranks counted to write, and to read, by case."""
+    found = {}
+    for line in (done.out / "counters.csv").read_text().splitlines()[1:]:
+        case, _, _, phase, counter, total, _ = line.split(",")
+        if counter in ("writing_ranks", "reading_ranks"):
+            found.setdefault(case, {})[phase] = float(total)
+    return found
+
+
+@pytest.fixture(scope="module")
+def ompio(tmp_path_factory):
+    only_with_open_mpi("OMPIO is part of Open MPI")
+    hints = {"cb_nodes": [1, 4], "romio_ds_write": "disable"}
+    return run_hints(
+        tmp_path_factory.mktemp("ompio"), hints, {"OMPI_MCA_io": "ompio"},
+        striping={"count": 2, "size": "1 MiB"},
+    )  # fmt: skip
+
+
+def test_with_ompio_as_many_ranks_write_as_cb_nodes_says(ompio):
+    assert ompio.status == 0, ompio.said
+    counted = movers(ompio)
+    for name, (backend, hints, _) in hints_of(ompio).items():
+        wanted = hints["cb_nodes"]
+        assert counted[name] == {"write": wanted, "read": wanted}, (backend, hints)
+
+
+def test_a_hint_of_romio_is_named_as_ignored_by_ompio(ompio):
+    for backend, _, facts in hints_of(ompio).values():
+        assert facts["mpi_io_component"] == "ompio", backend
+        assert "hints" not in facts  # it reports none
+        assert facts["hints_unconfirmed"].startswith("cb_nodes=")
+        assert "romio_ds_write=disable (ompio does not know it)" in facts["not_in_force"]
+    told = "not in force: .*romio_ds_write=disable (ompio does not know it)"
+    assert re.search(told.replace("(", r"\(").replace(")", r"\)"), ompio.stdout)
+    assert any("romio_ds_write=disable" in remark for remark in ompio.record["remarks"])
+
+
+def test_striping_without_lustre_is_told_as_not_applied_and_the_run_goes_on(ompio):
+    said = {facts["not_in_force"] for _, _, facts in hints_of(ompio).values()}
+    assert all(re.match(r"striping_factor=2 striping_unit=1048576 \(\w+ is not Lustre\), ", told)
+               for told in said)  # fmt: skip
+    assert "\nVALID" in ompio.stdout
+
+
+@pytest.fixture(scope="module")
+def romio(tmp_path_factory):
+    env = {"OMPI_MCA_io": "^ompio", "ROMIO_PRINT_HINTS": "1"}
+    return run_hints(tmp_path_factory.mktemp("romio"), {"cb_nodes": [1, 4], **OF_ROMIO}, env)
+
+
+def test_with_romio_as_many_ranks_write_as_cb_nodes_says(romio):
+    assert romio.status == 0, romio.said
+    counted = movers(romio)
+    for name, (backend, hints, facts) in hints_of(romio).items():
+        assert counted[name]["write"] == hints["cb_nodes"], (backend, hints)
+        assert "not_in_force" not in facts
+        assert "hints_unconfirmed" not in facts
+
+
+def printed(text):
+    """Return the lists of hints that ROMIO printed itself, one for each file that it opened."""
+    found = []
+    for key, value in re.findall(r"key = (\S+) +value = (.*)", text):
+        if key == "cb_buffer_size":
+            found.append({})
+        found[-1][key] = value.strip()
+    return found
+
+
+def test_the_hints_in_force_are_those_that_romio_prints(romio):
+    own = printed(romio.stdout)
+    for backend, hints, facts in hints_of(romio).values():
+        assert facts["mpi_io_component"].startswith("romio")
+        told = dict(pair.split("=", 1) for pair in facts["hints"].split("; "))
+        assert told in own, backend
+        assert told["cb_nodes"] == str(hints["cb_nodes"])
+
+
+def test_a_number_that_romio_does_not_take_is_named(tmp_path):
+    """ROMIO has one rank of each node collect, unless cb_config_list says otherwise."""
+    done = run_hints(tmp_path, {"cb_nodes": 2}, {"OMPI_MCA_io": "^ompio"}, backends=["mpiio"])
+    ((_, _, facts),) = hints_of(done).values()
+    assert re.fullmatch(r"cb_nodes=2 \(romio\d* has 1\)", facts["not_in_force"])
+
+
+def test_the_lines_for_job_scripts_do_what_the_hints_do(tmp_path):
+    """Those that `pffbench` prints for OMPIO and ROMIO; no hints are given here."""
+    file = tmp_path / "romio-hints"
+    file.write_text("".join(f"{k} {v}\n" for k, v in {"cb_nodes": 3, **OF_ROMIO}.items()))
+    for number, env in enumerate((
+        {"OMPI_MCA_io": "ompio", "OMPI_MCA_io_ompio_num_aggregators": "2"},
+        {"OMPI_MCA_io": "^ompio", "ROMIO_HINTS": str(file)},
+    )):  # fmt: skip
+        if not number:
+            only_with_open_mpi("OMPIO is part of Open MPI")
+        place = tmp_path / str(number)
+        place.mkdir()
+        (counted,) = movers(run_hints(place, {}, env, backends=["hdf5"])).values()
+        assert counted["write"] == 2 + number
+
+
+def test_the_component_of_mpi_io_can_be_compared(tmp_path):
+    only_with_open_mpi("other MPI libraries have one component")
+    environments = [
+        {"name": name, "command": f"env OMPI_MCA_io={asked} {sys.executable}"}
+        for name, asked in (("ompio", "ompio"), ("romio", "^ompio"))
+    ]
+    case = {**BLOCKS, "backend": "hdf5", "hdf5": {"hints": {"cb_nodes": 1}}}
+    done = run_experiment(
+        tmp_path, None, cases=[case], environments=environments, launcher=" ".join(mpiexec(2)),
+        step_repetitions=1,
+    )  # fmt: skip
+    assert done.status == 0, done.said
+    found = {
+        entry["parameters"]["environment"]: entry["transfer_facts"]["mpi_io_component"][:5]
+        for entry in done.record["cases"].values()
+    }
+    assert found == {"ompio": "ompio", "romio": "romio"}

@@ -1,0 +1,150 @@
+"""Data that go through writer ranks: what is written, who opens files, what is planted."""
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+import zarr
+
+from launch import PROGRAMS, run_experiment
+
+pytestmark = pytest.mark.parallel
+
+TWO_NODES = (PROGRAMS / "two_nodes.py",)
+#: Uneven: with 4 ranks in slabs of 10 rows the last one has 7; neither chunks nor shards fit.
+ARRAY = {"workload": "hyperslab", "layout": "shared", "shape": [37, 53]}
+CHUNKED = ARRAY | {"chunks": [[5, 7]], "backend": ["hdf5", "netcdf4"]}
+BOTH = ["independent", "collective"]
+SHARDS = ARRAY | {
+    "chunks": [[5, 7]], "backend": "zarr", "rearrange": "chunk_owner",
+    "zarr": {"shards": [[10, 14], [40, 56]]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_every_format_is_written_and_read_through_writers(tmp_path, ranks):
+    """Slabs and blocks, time steps, more ranks than rows; shards larger than a rank's part."""
+    some = [{"count": n} for n in range(1, ranks + 1)]
+    done = run_experiment(
+        tmp_path, ranks, timeout=240,
+        cases=[
+            CHUNKED | {"transfer": BOTH, "writers": some[::2], "rearrange": ["gather", "box"],
+                       "steps": 2},
+            CHUNKED | {"backend": "hdf5", "rearrange": "chunk_owner", "codec": ["none", "gzip"],
+                       "transfer": "collective", "writers": some[1:], "decomposition": "block"},
+            ARRAY | {"backend": ["posix", "npy", "mpiio"], "writers": some, "rearrange": "box",
+                     "chunks": "contiguous", "decomposition": "block"},
+            ARRAY | {"shape": [2, 5], "backend": "posix", "writers": some, "rearrange": "box"},
+            SHARDS | {"writers": some, "decomposition": ["slab", "block"]},
+        ],
+    )  # fmt: skip
+    assert done.status == 0, done.said
+    assert done.record["valid"] is True
+    assert done.record["left_out"] == []
+    for case, entry in done.record["cases"].items():
+        phases, nbytes = done.phases(case), 4 * 37 * 53 * (entry["parameters"]["steps"] or 1)
+        if entry["parameters"]["shape"] == [37, 53]:
+            for phase in ("exchange", "write", "read", "exchange_read"):
+                (row,) = phases[phase]
+                assert int(row["bytes"]) == nbytes, (case, phase)
+
+
+def test_only_writers_open_files_to_write(tmp_path):
+    cases = [ARRAY | {"backend": "posix", "rearrange": ["gather", "box"], "writers": {"count": 2}},
+             SHARDS | {"writers": {"count": 2}}]  # fmt: skip
+    done = run_experiment(tmp_path, 4, cases=cases, program=(PROGRAMS / "openers.py",))
+    assert done.status == 0, done.said
+    opened = [(tmp_path / f"opened-{rank}").read_text().splitlines() for rank in range(4)]
+    assert [len({"posix" in path for path in paths}) for paths in opened] == [2, 0, 2, 0], opened
+    for entry in done.record["cases"].values():
+        assert entry["transfer_facts"]["writers"].startswith("2 of 4 ranks, at most ")
+
+
+def test_the_phases_are_not_there_without_rearrange(tmp_path):
+    done = run_experiment(tmp_path, 2, cases=[ARRAY | {"backend": "hdf5"}])
+    assert done.status == 0, done.said
+    assert not {row["phase"] for row in done.rows} & {"exchange", "exchange_read"}
+
+
+def test_independent_readers_find_the_same_array_however_it_was_written(tmp_path):
+    cases = [
+        CHUNKED | {"rearrange": ["none", "gather", "box", "chunk_owner"], "cache": "separate"},
+        SHARDS | {"writers": {"count": 3}, "cache": "separate"},
+    ]
+    done = run_experiment(tmp_path, 4, "--stage", "write", cases=cases)
+    assert done.status == 0, done.said
+    arrays = []
+    for path in (tmp_path / "scratch").rglob("shared.*"):
+        if path.suffix == ".h5":
+            with h5py.File(path) as file:
+                arrays.append(file["array_000"][...])
+        elif path.suffix == ".nc":
+            with netCDF4.Dataset(path) as file:
+                arrays.append(np.asarray(file["array_000"][...]))
+        else:
+            arrays.append(zarr.open_group(path, mode="r")["array_000"][...])
+    assert len(arrays) == 10
+    assert all((array == arrays[0]).all() for array in arrays)
+
+
+def test_writers_of_whole_chunks_touch_fewer_bytes_than_writers_that_cut_them(tmp_path):
+    """37 × 53 elements in chunks of 5 × 7: 8 × 8 chunks of 140 bytes; slabs cut a row of them."""
+    cases = [CHUNKED | {"rearrange": ["box", "chunk_owner"], "writers": [{"count": 2}]}]
+    done = run_experiment(tmp_path, 3, cases=cases, counters=True)
+    assert done.status == 0, done.said
+    for backend in CHUNKED["backend"]:
+        touched = {
+            row["case"]: float(row["total"]) for row in done.counts
+            if row["counter"] == "touched_bytes" and row["phase"] == "write"
+        }  # fmt: skip
+        found = {
+            how: touched[done.case(backend=backend, rearrange=how)] for how in cases[0]["rearrange"]
+        }
+        assert found == {"box": 72 * 140, "chunk_owner": 64 * 140}
+    assert "×touched" in done.stdout
+
+
+@pytest.mark.parametrize("lost", ["to_writers", "from_writers"])
+def test_an_exchange_that_loses_data_is_invalid(tmp_path, lost):
+    cases = [
+        CHUNKED | {"rearrange": ["gather", "box"], "writers": {"count": 2}},
+        SHARDS | {"writers": {"count": 2}},
+    ]
+    program = (PROGRAMS / "no_exchange.py",)
+    done = run_experiment(tmp_path, 3, cases=cases, program=program, env={"LOST": lost})
+    assert done.status == 1, done.said
+    assert all(entry["invalid"] for entry in done.record["cases"].values())
+
+
+def test_writers_are_counted_on_each_node(tmp_path):
+    some = [{"per_node": 1}, {"per_node": 2}]
+    cases = [ARRAY | {"backend": "hdf5", "rearrange": "gather", "writers": some}]
+    done = run_experiment(tmp_path, 4, program=TWO_NODES, cases=cases)
+    assert done.status == 0, done.said
+    told = {entry["transfer_facts"]["writers"][:12] for entry in done.record["cases"].values()}
+    assert told == {"2 of 4 ranks", "4 of 4 ranks"}
+    assert "writers={per_node: 1}" in (done.out / "summary.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("shape", "writers", "why"),
+    [([8, 8], {"per_node": 3}, "writers.per_node is 3, but a node has 2 ranks"),
+     ([2**20, 2**18], {"per_node": 1}, "more memory")],
+)  # fmt: skip
+def test_writers_that_a_node_cannot_have_are_refused_before_anything_is_made(
+    tmp_path, shape, writers, why
+):
+    cases = [ARRAY | {"backend": "posix", "shape": shape, "rearrange": "box", "writers": writers}]
+    done = run_experiment(tmp_path, 4, program=TWO_NODES, cases=cases)
+    assert done.status == 2, done.said
+    if why != "more memory":
+        assert why in done.stderr
+    assert not done.out.exists()
+
+
+@pytest.mark.slow
+def test_a_thousand_repetitions_of_shards_larger_than_parts_lose_no_update(tmp_path):
+    cases = [SHARDS | {"writers": {"count": 3}, "zarr": {"shards": [40, 56]}}]
+    done = run_experiment(tmp_path, 4, timeout=900, cases=cases, repetitions=1000)
+    assert done.status == 0, done.said
+    assert sum(row["phase"] == "exchange" for row in done.rows) == 1000

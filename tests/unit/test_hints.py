@@ -1,0 +1,325 @@
+"""Hints, striping and alignment: what is asked, what is refused, what is said of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+
+import msgspec
+import pytest
+
+from drawn_runs import a_case, a_run, timed_run
+from launch import REPOSITORY
+from pffbench.backends.hints import asked_hints, beside_count, facts_of
+from pffbench.backends.registry import backend_class
+from pffbench.case import Case
+from pffbench.errors import UserError
+from pffbench.experiment.check import make_plan
+from pffbench.experiment.load import from_data
+from pffbench.parallel import open_file
+from pffbench.summary.export import write_summary
+from pffbench.summary.levers import job_lines, lever_lines
+from pffbench.summary.summary import summarise
+from pffbench.workloads.registry import workload
+
+SLAB = {"workload": "hyperslab", "shape_per_rank": [4, 4], "transfer": "collective"}
+
+
+def loaded(**case):
+    data = {"name": "x", "roofline": False, "cases": [SLAB | case]}
+    return from_data(data, "exp.yaml")
+
+
+def options(**case):
+    return [case.options for _, case in loaded(**case).cases]
+
+
+# What is asked for
+
+
+def test_hints_are_told_as_mpi_knows_them():
+    (found,) = options(
+        backend="hdf5",
+        hdf5={"hints": {"cb_nodes": 4, "cb_buffer_size": "16 MiB", "romio_no_indep_rw": True},
+              "striping": {"count": -1, "size": "4 MiB"}},
+    )  # fmt: skip
+    assert asked_hints(found) == {
+        "cb_nodes": "4", "cb_buffer_size": str(2**24), "romio_no_indep_rw": "true",
+        "striping_factor": "-1", "striping_unit": str(2**22),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["hdf5", "netcdf4", "mpiio"])
+def test_hints_and_striping_sweep_as_a_whole_and_inside(backend):
+    whole = {"hints": [{}, {"cb_nodes": 1}, {"romio_ds_write": "disable"}]}
+    inside = {"hints": {"cb_nodes": [1, 4], "romio_ds_write": "disable"},
+              "striping": {"count": [1, 2], "size": "1 MiB"}}  # fmt: skip
+    assert [o.hints for o in options(backend=backend, **{backend: whole})] == whole["hints"]
+    found = options(backend=backend, **{backend: inside})
+    assert [(o.hints["cb_nodes"], o.striping.count) for o in found] == [
+        (1, 1), (1, 2), (4, 1), (4, 2),
+    ]  # fmt: skip
+    assert {o.hints["romio_ds_write"] for o in found} == {"disable"}
+
+
+def test_lists_inside_hints_advance_together():
+    name = "hdf5.hints"
+    zipped = options(
+        backend="hdf5", hdf5={"hints": {"cb_nodes": [1, 4], "cb_buffer_size": [10, 20]}},
+        zip=[f"{name}.cb_nodes", f"{name}.cb_buffer_size"],
+    )  # fmt: skip
+    assert [o.hints for o in zipped] == [
+        {"cb_nodes": 1, "cb_buffer_size": 10}, {"cb_nodes": 4, "cb_buffer_size": 20},
+    ]  # fmt: skip
+
+
+def test_alignment_has_a_threshold_of_its_own():
+    same, own = options(
+        backend="hdf5", hdf5={"alignment": "1 MiB", "alignment_threshold": ["1 MiB", "64 KiB"]}
+    )
+    assert (same.alignments, own.alignments) == ((2**20, 2**20), (2**16, 2**20))
+
+
+REFUSED = {
+    "no text": ({"hints": {"cb_nodes": ""}}, r"hints\.cb_nodes: '' is no hint \(allowed: a whole"),
+    "no number": ({"hints": {"cb_nodes": 1.5}}, r"hints.*Expected bool . int . str, got float"),
+    "a mapping": ({"hints": {"cb_nodes": {"a": 1}}}, r"hints.*got object"),
+    "two lines": ({"hints": {"cb_nodes": "1\n2"}}, r"hints\.cb_nodes: .* is no hint"),
+    "too long": ({"hints": {"cb_nodes": "9" * 256}}, r"hints\.cb_nodes: .* is no hint"),
+    "no name": ({"hints": {"": 1}}, r"'' is no name of a hint \(allowed: 1 to 35"),
+    "a blank": ({"hints": {"cb nodes": 1}}, r"'cb nodes' is no name of a hint"),
+    "long name": ({"hints": {"x" * 36: 1}}, r"is no name of a hint"),
+    "no mapping": ({"hints": "cb_nodes=4"}, r"hints: Expected object"),
+    "no stripes": ({"striping": {}}, r"striping: give count .* size, or both"),
+    "stripes of none": ({"striping": {"count": 0}}, r"striping: give count"),
+    "too many": ({"striping": {"count": 10_000}}, r"striping\.count: .*<= 9999"),
+    "odd stripes": ({"striping": {"size": "100 kB"}}, r"striping: size: .* not a multiple of 64"),
+    "unknown word": ({"striping": {"pool": "x"}}, r"striping: .*unknown field pool"),
+    "twice": ({"striping": {"count": 2}, "hints": {"striping_factor": 2}},
+              r"hints\.striping_factor and striping say the same"),
+    "inside a sweep": ({"hints": {"cb_nodes": [1, ""]}}, r"hints\.cb_nodes: '' is no hint"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("backend", ["hdf5", "netcdf4", "mpiio"])
+def test_what_is_no_hint_is_refused_in_a_sentence(name, backend):
+    own, says = REFUSED[name]
+    with pytest.raises(UserError, match=rf"exp\.yaml: cases\[0\]\.{backend}.*{says}") as told:
+        options(backend=backend, **{backend: own})
+    assert len(str(told.value).splitlines()) == 1
+
+
+def test_a_threshold_alone_is_refused():
+    with pytest.raises(UserError, match="alignment_threshold: it goes with alignment"):
+        options(backend="netcdf4", netcdf4={"alignment_threshold": 1})
+
+
+@pytest.mark.parametrize("key", ["hints", "striping"])
+def test_files_that_mpi_io_does_not_open_have_no_hints(key):
+    own = {"hints": {"cb_nodes": 1}, "striping": {"count": 2}}[key]
+    case = {"backend": "hdf5", "layout": "file_per_process", "transfer": "independent"}
+    with pytest.raises(UserError, match=rf"hdf5\.{key} is for files that MPI-IO opens"):
+        make_plan(loaded(**case, hdf5={key: own}), ranks=2)
+
+
+def test_names_of_cases_without_hints_are_those_of_older_runs():
+    run = json.loads((REPOSITORY / "docs/results/2026-11-23-default/run.json").read_text())
+    for name, entry in run["cases"].items():
+        p = entry["parameters"]
+        kind = workload(p["workload"]).parameters_type
+        own = backend_class(p["backend"]).options_type
+        again = Case(msgspec.convert(p, kind), msgspec.convert(entry["options"], own, dec_hook=_as))
+        assert again.id == name
+
+
+def _as(kind, value):
+    return kind(value)
+
+
+# What is in force, with planted answers of MPI and of the file system
+
+
+class Planted:
+    """A file of an MPI library that says what a test wants."""
+
+    def __init__(self, monkeypatch, component, in_force, known=None):
+        monkeypatch.setattr(open_file, "io_component", lambda _: component)
+        monkeypatch.setattr(open_file, "hints_in_force", lambda _: in_force)
+        monkeypatch.setattr(open_file, "is_known_hint", lambda _: known)
+
+
+def facts(tmp_path, **own):
+    path = tmp_path / "x.h5"
+    path.touch()
+    (asked,) = options(backend="hdf5", hdf5=own)
+    return facts_of(None, str(path), asked)
+
+
+def test_a_hint_with_another_value_is_not_in_force(monkeypatch, tmp_path):
+    Planted(monkeypatch, "romio", {"cb_nodes": "1", "romio_ds_write": "DISABLE"})
+    asked = {"cb_nodes": 4, "romio_ds_write": "disable", "made_up": 1}
+    assert facts(tmp_path, hints=asked) == {
+        "mpi_io_component": "romio",
+        "hints": "cb_nodes=1; romio_ds_write=DISABLE",
+        "not_in_force": "cb_nodes=4 (romio has 1), made_up=1 (romio does not know it)",
+    }
+
+
+@pytest.mark.parametrize("known", [True, None])
+def test_a_hint_whose_value_nobody_tells_is_not_called_in_force(monkeypatch, tmp_path, known):
+    Planted(monkeypatch, "ompio", None, known)
+    assert facts(tmp_path, hints={"cb_nodes": 4}) == {
+        "mpi_io_component": "ompio", "hints_unconfirmed": "cb_nodes=4",
+    }  # fmt: skip
+
+
+def test_nothing_is_looked_at_where_nothing_was_asked(tmp_path):
+    assert facts(tmp_path) == {}
+
+
+def layout(count, size, magic=0x0BD10BD0):
+    return struct.pack("<IIQQIHH", magic, 1, 0, 0, size, count, 0)
+
+
+STRIPES = {
+    "as asked": ({"count": 4, "size": 2**20}, layout(4, 2**20), None),
+    "all servers": ({"count": -1}, layout(7, 2**20), None),
+    "fewer": ({"count": 4}, layout(2, 2**20), r"striping_factor=4 \(the file has .*factor=2 "),
+    "another size": ({"size": 2**20}, layout(2, 2**22), r"=1048576 \(the file has .*4194304"),
+    "several parts": ({"count": 4}, layout(4, 1, 0x0BD60BD0), "layout of several parts"),
+    "torn": ({"count": 4}, b"\xd0", "unknown layout"),
+    "no Lustre": ({"count": 4}, None, r"striping_factor=4 \(\w+ is not Lustre\)"),
+}
+
+
+@pytest.mark.parametrize("name", STRIPES)
+def test_stripes_are_those_that_the_file_has(monkeypatch, tmp_path, name):
+    striping, told, says = STRIPES[name]
+    Planted(monkeypatch, "romio", {})
+    if told is not None:
+        monkeypatch.setattr(os, "getxattr", lambda *_: told)
+    found = facts(tmp_path, striping=striping).get("not_in_force")
+    if says is None:
+        assert found is None
+    else:
+        assert re.search(says, found)
+
+
+def test_the_count_of_writers_is_held_against_what_was_asked():
+    assert beside_count({}, {"cb_nodes": 4}, 4) == {}
+    assert beside_count({}, {"cb_nodes": 4}, 0) == {}  # not counted
+    assert beside_count({}, {"cb_buffer_size": 4}, 2) == {}
+    assert beside_count({"hints": "x"}, {"cb_nodes": "4"}, 2) == {
+        "hints": "x", "not_in_force": "cb_nodes=4 (2 ranks wrote)",
+    }  # fmt: skip
+    known = {"not_in_force": "cb_nodes=4 (romio has 1)"}
+    assert beside_count(known, {"cb_nodes": 4}, 1) == known
+
+
+# What is concluded
+
+LEVERS = {
+    "none": {},
+    "few": {"hints": {"cb_nodes": 2, "romio_ds_write": "disable"}},
+    "wide": {"striping": {"count": 4, "size": 2**20}},
+    "aligned": {"alignment": 2**20, "alignment_threshold": 2**16},
+}
+
+
+def a_sweep(directory, facts=None, component="romio", library="MPICH", **factors):
+    """Write a run of 20 repetitions whose cases take these times as long as the one of none."""
+    cases, seconds = [], {}
+    for number, (name, own) in enumerate(LEVERS.items()):
+        _, entry = a_case("hdf5", "collective")
+        case = f"hdf5.hyperslab.shared.collective.matched.{number}"
+        entry |= {"options": own, "transfer_facts": {"mpi_io_component": component}}
+        entry["transfer_facts"] |= (facts or {}).get(name, {})
+        times = [factors.get(name, 1.0) * (1 + 0.01 * (i % 5)) for i in range(20)]
+        cases.append((case, entry))
+        seconds[case] = (times, [1 + 0.01 * (i % 5) for i in range(20)])
+    return timed_run(
+        directory, seconds, cases, experiment={"repetitions": 20},
+        provenance={"mpi_io": {"library": library}},
+    )  # fmt: skip
+
+
+def lines(directory):
+    return list(lever_lines(summarise(directory)))
+
+
+def test_levers_that_pay_are_told_with_the_ratio_and_the_lines(tmp_path):
+    told = lines(a_sweep(tmp_path, few=0.5, wide=2.0))
+    assert told[0].startswith("Hints, Writing (to the device): worth it: without hints={cb_nod")
+    assert "it takes 2.00 times as long (1.9" in told[0]
+    assert told[1:3] == [
+        "  printf '%s\\n' 'cb_nodes 2' 'romio_ds_write disable' >romio-hints",
+        '  export ROMIO_HINTS="$PWD/romio-hints"',
+    ]
+    assert told[3].startswith("Hints, Reading (from the page cache): not worth it: ")
+    assert len(told) == 4
+
+
+def test_levers_that_do_not_pay_are_told_so(tmp_path):
+    write, _ = lines(a_sweep(tmp_path / "slower", few=2.0, wide=2.0, aligned=1.5))
+    assert write.endswith("not worth it: all are slower")
+    write, _ = lines(a_sweep(tmp_path / "equal", few=0.99))
+    assert "not worth it: hints={cb_nodes: 2, romio_ds_write: disable} and none are equal" in write
+
+
+def test_what_is_not_in_force_is_not_worth_anything(tmp_path):
+    ignored = {"few": {"not_in_force": "cb_nodes=2 (romio has 1)"}}
+    write, _ = lines(a_sweep(tmp_path, ignored, few=0.5))
+    assert "nothing is concluded: hints=" in write
+    assert write.endswith("but not in force: cb_nodes=2 (romio has 1)")
+
+
+def test_a_summary_shows_what_is_not_in_force_below_its_table(tmp_path):
+    directory = a_sweep(tmp_path, {"wide": {"not_in_force": "striping_factor=4 (ext4)"}})
+    write_summary(summarise(directory), directory)
+    told = (directory / "summary.md").read_text()
+    assert "- not in force: striping_factor=4 (ext4); hdf5 collective striping=" in told
+
+
+def test_formats_beside_each_other_are_no_question_of_hints(tmp_path):
+    cases = [a_case("hdf5"), a_case("zarr")]
+    assert lines(a_run(tmp_path, cases, experiment={"repetitions": 4})) == []
+
+
+JOBS = {
+    "ompio": ("few", "ompio", "Open MPI", [
+        "export OMPI_MCA_io_ompio_num_aggregators=2",
+        '# in the program: MPI_Info_set(info, "romio_ds_write", "disable")']),
+    "Cray": ("few", "romio", "Cray MPI", [
+        "export MPICH_MPIIO_HINTS='*:cb_nodes=2:romio_ds_write=disable'"]),
+    "Lustre": ("wide", "romio", "MPICH", [
+        "lfs setstripe --stripe-count 4 --stripe-size 1048576 DIRECTORY  # of the new files"]),
+    "aligned": ("aligned", "romio", "MPICH", [
+        "# in the program: H5Pset_alignment(file_access, 65536, 1048576)"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_lines_of_a_job_script_suit_the_mpi_library(tmp_path, name):
+    lever, component, library, expected = JOBS[name]
+    summary = summarise(a_sweep(tmp_path, component=component, library=library))
+    (entry,) = (e for e in summary.record.cases.values() if e["options"] == LEVERS[lever])
+    assert list(job_lines(entry, summary.record)) == expected
+
+
+def test_a_run_of_anybody_brings_no_commands(tmp_path):
+    directory = a_sweep(tmp_path, few=0.5)
+    record = json.loads((directory / "run.json").read_text())
+    for entry in record["cases"].values():
+        if entry["options"].get("hints"):
+            entry["options"] = {
+                "hints": {"a;b": "$(touch x)"}, "striping": {"count": "1; touch x"},
+                "alignment": "8) touch x",
+            }  # fmt: skip
+    (directory / "run.json").write_text(json.dumps(record))
+    told = lines(directory)
+    assert "  printf '%s\\n' 'a;b $(touch x)' >romio-hints" in told
+    assert "  lfs setstripe --stripe-count '1; touch x' DIRECTORY  # of the new files" in told
+    assert not any("8)" in line for line in told)

@@ -1,0 +1,133 @@
+"""Which ranks are writers, and which boxes each of them moves."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from pffbench.errors import UserError
+from pffbench.experiment.check import make_plan
+from pffbench.experiment.load import load_experiment
+from pffbench.parallel.decomposition import process_grid, rank_box
+from pffbench.parallel.topology import Topology
+from pffbench.workloads.writers import WriterRanks, Writers, largest_share, parts_of_writers
+
+TWO_NODES = Topology(("a",) * 3 + ("b",) * 2 + ("a",), (0, 0, 0, 1, 1, 0))
+
+
+def plan_of(directory, *cases, ranks=4, no_mpi=None):
+    file = directory / "experiment.yaml"
+    entries = "".join(f"  - {case}\n" for case in cases)
+    common = "{workload: hyperslab, shape: [8, 8]}"
+    file.write_text(f"name: one\nroofline: false\ncommon: {common}\ncases:\n{entries}")
+    return make_plan(load_experiment(str(file), []), ranks, no_mpi)
+
+
+def one_node(ranks):
+    return Topology(("a",) * ranks, (0,) * ranks)
+
+
+def test_writers_per_node_are_spread_over_the_ranks_of_each():
+    assert WriterRanks.of(Writers(per_node=1), TWO_NODES).ranks == (0, 3)
+    assert WriterRanks.of(Writers(per_node=2), TWO_NODES).ranks == (0, 2, 3, 4)
+    assert list(WriterRanks.of(Writers(per_node=2), TWO_NODES).gathered()) == [
+        (0, 1), (2, 5), (3,), (4,)
+    ]  # fmt: skip
+
+
+def test_a_count_of_writers_is_spread_over_all_ranks_in_the_order_of_nodes():
+    assert WriterRanks.of(Writers(count=2), TWO_NODES).ranks == (0, 5)
+    assert WriterRanks.of(Writers(count=4), one_node(8)).ranks == (0, 2, 4, 6)
+    assert WriterRanks.of("all", TWO_NODES).ranks == (0, 1, 2, 5, 3, 4)
+
+
+def test_boxes_of_writers_are_the_array_once():
+    """All ways of rearranging, 1–16 ranks and writers, uneven shapes of 1 to 3 axes."""
+    arrays = [
+        ((7,), (2,)), ((16,), (5,)), ((9, 11), (4, 3)), ((3, 17), (5, 20)), ((5, 4, 7), (2, 3, 2)),
+    ]  # fmt: skip
+    for (shape, unit), ranks in itertools.product(arrays, (1, 2, 3, 5, 16)):
+        for count in range(1, ranks + 1):
+            writers = WriterRanks.of(Writers(count=count), one_node(ranks))
+            grid = process_grid(ranks, len(shape), "block")
+            parts = [rank_box(shape, grid, rank, "block") for rank in range(ranks)]
+            for rearrange in ("gather", "box", "chunk_owner"):
+                placed = parts_of_writers(rearrange, writers, parts, shape, unit)
+                assert tuple(placed) == writers.ranks
+                times = np.zeros(shape, int)
+                for boxes in placed.values():
+                    for box in boxes:
+                        times[box.slices] += 1
+                assert (times == 1).all(), (shape, ranks, count, rearrange)
+
+
+def test_each_chunk_has_one_owner_and_the_owners_have_equally_many():
+    shape, unit = (37, 53), (5, 7)
+    writers = WriterRanks.of(Writers(count=3), one_node(4))
+    placed = parts_of_writers("chunk_owner", writers, [], shape, unit)
+    owner = np.full(shape, -1)
+    for rank, boxes in placed.items():
+        assert len(boxes) <= 3
+        for box in boxes:
+            owner[box.slices] = rank
+    owners = [
+        set(owner[i : i + 5, j : j + 7].flat) for i in range(0, 37, 5) for j in range(0, 53, 7)
+    ]
+    assert all(len(found) == 1 for found in owners)
+    counts = np.unique([found.pop() for found in owners], return_counts=True)[1]
+    assert counts.max() - counts.min() <= 1
+
+
+def test_memory_of_a_node_counts_its_ranks_and_its_writers():
+    parts = [rank_box((60,), (6,), rank) for rank in range(6)]
+    writers = WriterRanks.of(Writers(per_node=1), TWO_NODES)
+    assert largest_share(writers, parts, TWO_NODES.nodes) == 40 + 30
+    alone = WriterRanks.of(Writers(count=1), TWO_NODES)
+    assert largest_share(alone, parts, TWO_NODES.nodes) == 40 + 60
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("writers: {count: 5}, rearrange: box", "writers.count is 5, but there are 4 ranks"),
+        ("writers: {count: 2, per_node: 1}, rearrange: box", "give per_node or count, one of"),
+        ("writers: {count: 2}", "not all ranks are writers; they need rearrange: gather, box or"),
+        ("writers: {nodes: 2}, rearrange: box", "writers: Object contains unknown field nodes"),
+        ("rearrange: box, layout: own", "rearrange: box needs layout: shared"),
+        ("rearrange: box, cache: shifted", "reads the part that it wrote; cache: shifted is not"),
+        ("rearrange: gather, read_ranks: 2", "another read decomposition is not possible"),
+        ("rearrange: chunk_owner, chunks: contiguous", "needs a chunk shape"),
+        ("rearrange: box, backend: zarr", "rearrange: box cuts chunks between writers"),
+        ("rearrange: box, workload: codecs", "rearrange goes with workload hyperslab"),
+        ("rearrange: box, buffer: reuse", "leave out rearrange"),
+        ("rearrange: two_phase", "allowed: none, gather, box, chunk_owner"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence(tmp_path, more, told):
+    given = {"backend": "hdf5", "layout": "shared"}
+    for pair in more.split(", ", more.count(", ")):
+        if ": " in pair and pair.split(": ")[0] in given:
+            given.pop(pair.split(": ")[0])
+    usual = ", ".join(f"{key}: {value}" for key, value in given.items())
+    with pytest.raises(UserError) as caught:
+        plan_of(tmp_path, f"{{{usual}, {more}}}")
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_names_of_cases_without_writers_stay_and_cases_with_them_are_compared(tmp_path):
+    writers = "writers: [{count: 1}, {per_node: 2}]"
+    plan = plan_of(
+        tmp_path,
+        "{backend: hdf5, rearrange: [none, box], chunks: [[2, 8]]}",
+        f"{{backend: zarr, rearrange: chunk_owner, {writers}, chunks: [[2, 8]]}}",
+    )
+    assert len({case.group for case in plan.cases}) == 1
+    assert len({case.id for case in plan.cases}) == 4
+
+
+def test_without_mpi_data_cannot_go_through_writers(tmp_path):
+    with pytest.raises(UserError, match="rearrange needs MPI, and this process has none"):
+        plan_of(tmp_path, "{backend: posix, rearrange: box}", ranks=1, no_mpi="no library")
