@@ -1,6 +1,7 @@
 """What the doctor makes of plain facts, without MPI and without looking at this machine."""
 
 import json
+import os
 import sys
 from dataclasses import asdict, replace
 
@@ -561,6 +562,18 @@ def test_srun_without_pmix_cannot_start_open_mpi():
     assert launcher.judge_slurm_types(["none", "pmi2"], "MPICH").status == "ok"
     assert launcher.judge_slurm_types(["none", "pmi2"], None).status == "ok"
     assert launcher.judge_slurm_types(["none", "pmix_v3"], "Open MPI").status == "ok"
+
+
+def test_an_srun_that_fails_is_quoted(tmp_path, monkeypatch):
+    srun = tmp_path / "srun"
+    srun.write_text("#!/bin/sh\necho 'srun: error: no host'\necho 'srun: fatal: no source' >&2\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    srun.chmod(0o755)
+    assert statuses(launcher.look_at_slurm(None)) == ["ok"]
+    srun.write_text(srun.read_text() + "exit 1\n")
+    (found,) = launcher.look_at_slurm(None)
+    assert found.status == "unknown"
+    assert found.text.endswith("it failed: srun: fatal: no source")
 
 
 # --- scratch directory, node, environment, clock

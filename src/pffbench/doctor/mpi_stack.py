@@ -142,6 +142,8 @@ def _hints(facts: Mapping[str, Fact]) -> str:
 
 LAUNCHER = "Launcher"
 _SECONDS = 10.0
+#: Older versions of Slurm print the list to standard error. The reason of a failure comes last.
+_LIST = 'said=$(srun --mpi=list 2>&1) && echo "$said" || { echo "$said" | tail -n 1 >&2; exit 1; }'
 
 
 def judge_launcher(claim: tuple[int, str] | None, size: int, vendor: str) -> Finding:
@@ -199,12 +201,12 @@ def look_at_slurm(vendor: str | None) -> Iterator[Finding]:
     """Query ``srun`` for the kinds of MPI it can start; nothing where there is no Slurm."""
     if shutil.which("srun") is None:
         return
-    # Older versions of Slurm print the list to standard error.
-    answer = run_tool(["sh", "-c", "exec srun --mpi=list 2>&1"], _SECONDS)
+    answer = run_tool(["sh", "-c", _LIST], _SECONDS)
     if answer.ok:
         yield judge_slurm_types(mpi_types(answer.text), vendor)
     else:
-        yield Finding(LAUNCHER, "unknown", f"what srun --mpi=list would say: {answer.text}")
+        reason = answer.text.removeprefix("unknown: sh ")
+        yield Finding(LAUNCHER, "unknown", f"kinds of MPI that srun can start: it {reason}")
 
 
 def mpi_types(text: str) -> list[str]:
