@@ -1,6 +1,6 @@
-"""Hints and striping of files that MPI-IO opens: what is asked for, and what is in force.
+"""Hints and striping of files that MPI-IO opens: as asked for, and as in force.
 
-A library may ignore any hint without a word. What it goes by is read back from the open file, and
+A library may ignore any hint without a word. The values in force are read back from the open file, and
 a hint that is not in force is named.
 """
 
@@ -70,12 +70,12 @@ class Hinted(Protocol):
 
 
 def check_hints(options: Hinted) -> None:
-    """Refuse what is no hint, and what is said twice.
+    """Refuse values that are no hints, and settings given twice.
 
     Raises
     ------
     ValueError
-        Names the hint and what is allowed; msgspec adds the place to it.
+        Names the hint and the allowed values; msgspec adds the place to it.
     """
     for name, value in options.hints.items():
         if " " in name or not _is_text(name, _LONGEST_NAME):
@@ -130,7 +130,7 @@ def info_of(options: Hinted, usual: MPI.Info) -> Iterator[MPI.Info]:
 
 
 def facts_of(file: MPI.File, path: str, options: Hinted) -> dict[str, str]:
-    """Return what is in force of the hints and the striping of an open file, as facts of a case.
+    """Return the hints and the striping in force of an open file, as facts of a case.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def facts_of(file: MPI.File, path: str, options: Hinted) -> dict[str, str]:
     path : str
         Its path.
     options : Hinted
-        What was asked for.
+        Hints and striping as asked for.
 
     Returns
     -------
@@ -189,7 +189,7 @@ def facts_alone(options: Hinted) -> dict[str, str]:
 
 
 def beside_count(facts: Mapping[str, str], hints: Hints, writers: int) -> dict[str, str]:
-    """Return facts of a collective case, where ranks that write were counted, with what this shows.
+    """Return facts of a collective case, where ranks that write were counted, and conclusions.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def _same(found: str | None, value: str) -> bool:
 
 
 def _unstriped(path: str, wanted: Mapping[str, str]) -> str | None:
-    """Return why a file is not striped as asked, by what the file system says of it, or None."""
+    """Return why a file is not striped as asked, by its layout in the file system, or None."""
     try:
         layout = os.getxattr(path, "lustre.lov")
     except OSError:

@@ -63,7 +63,7 @@ class Npy(Backend):
 
 
 class NpyInspection(Inspection):
-    """What the first file says of itself; files without chunks need no more."""
+    """The header of the first file; files without chunks need no more."""
 
     def describe(self, path: str) -> StoredAs:
         with open(os.path.join(path, min(os.listdir(path))), "rb") as file:
@@ -72,7 +72,7 @@ class NpyInspection(Inspection):
 
 
 class NpyStore(Store):
-    """An open directory: what this rank wrote to, and the maps that it reads through."""
+    """An open directory: the files that this rank wrote to, and the maps that it reads."""
 
     collective_close = False
     lists = True

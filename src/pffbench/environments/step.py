@@ -38,7 +38,7 @@ START_SECONDS = 600.0
 
 
 class StepResult(msgspec.Struct, frozen=True):
-    """What a job step has recorded.
+    """Record of a job step.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ class _Ranks:
 
 
 class JobSteps:
-    """Starts the ranks of all environments for a block, and reads what they recorded.
+    """Starts the ranks of all environments for a block, and reads their records.
 
     Parameters
     ----------

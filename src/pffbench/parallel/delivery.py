@@ -1,4 +1,4 @@
-"""Delivery: how what some ranks have read gets into the memory of the others."""
+"""Delivery of data that some ranks have read into the memory of the others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Delivery:
     delivers : bool
         Whether it delivers to others; equal on all ranks of the job.
     shares : bool
-        Whether what is read goes into memory of this delivery, see `share`.
+        Whether data are read into memory of this delivery, see `share`.
     """
 
     reads: bool = True

@@ -92,7 +92,7 @@ class _Group(NamedTuple):
     outside : list of Transfer
         This rank's part, one for each access.
     inside : list of Transfer
-        What this rank moves as a writer, one for each call.
+        The transfers of this rank as a writer, one for each call.
     both : list of (array, array)
         Memory of each access, of the part and of the writer.
     """
@@ -103,7 +103,7 @@ class _Group(NamedTuple):
 
 
 class _Through:
-    """The arrays of a case, this rank's part of them, and what it moves as a writer."""
+    """The arrays of a case, this rank's part of them, and its boxes as a writer."""
 
     def __init__(self, repetition: Repetition, shape: Shape, parts: Sequence[Box]) -> None:
         p: Any = repetition.case.parameters
@@ -139,7 +139,7 @@ class _Through:
         self._comm = made if writes else None
 
     def free(self) -> None:
-        """Free what MPI holds; collective over the writers."""
+        """Free datatypes and communicator; collective over the writers."""
         self._exchange.free()
         if self._comm is not None:
             self._comm.Free()

@@ -45,7 +45,7 @@ def read_everything(
     *,
     counted: bool,
 ) -> None:
-    """Bring all arrays, with what describes them, into the memory of all ranks, and verify them.
+    """Bring all arrays, with their metadata, into the memory of all ranks, and verify them.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def _inquiry(store: Store | None, specs: Sequence[ArraySpec]) -> Callable[[], An
 def _found(
     store: Store | None, specs: Sequence[ArraySpec], returned: Any
 ) -> tuple[Mapping[str, Array], list[Description]]:
-    """Return the arrays that an inquiry found, and what it tells of them."""
+    """Return the arrays that an inquiry found, and their descriptions."""
     if store is None or not store.lists:
         return returned, _descriptions(specs)
     described = [
@@ -152,7 +152,7 @@ def _descriptions(specs: Sequence[ArraySpec]) -> list[Description]:
 
 
 def _memory(repetition: Repetition, way: Delivery, nbytes: int, text: bytes) -> Buffer:
-    """Return memory for all arrays, filled with what no array holds."""
+    """Return memory for all arrays, filled with bytes that no array holds."""
     if way.shares:
         with repetition.clock.phase("distribute", operations=0):
             memory = way.share(nbytes, text)
@@ -179,7 +179,7 @@ def _move(
 
 
 def _pack(pieces: Sequence[Transfer], got: Sequence[Buffer]) -> None:
-    """Copy what a library returned as arrays of its own to the memory that is passed on."""
+    """Copy arrays that a library allocated to the memory that is passed on."""
     for piece, data in zip(pieces, got, strict=False):
         if data is not piece.memory:
             np.copyto(piece.memory, np.ma.getdata(data))
@@ -209,7 +209,7 @@ def _compare(
 
 
 def _count_requests(repetition: Repetition, path: str, accesses: Sequence[Access]) -> None:
-    """Count what a library asks of its store, in a pass of its own that is not timed."""
+    """Count the requests of a library to its store, in a pass of its own that is not timed."""
     counted = repetition.backend.open_counted(path)
     if counted is None:
         return
