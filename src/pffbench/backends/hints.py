@@ -1,7 +1,7 @@
 """Hints and striping of files that MPI-IO opens: as asked for, and as in force.
 
-A library may ignore any hint without a word. The values in force are read back from the open file, and
-a hint that is not in force is named.
+A library may ignore any hint without a word. The values in force are read back from the open file,
+and a hint that is not in force is named.
 """
 
 from __future__ import annotations
