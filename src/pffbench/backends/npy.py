@@ -104,12 +104,7 @@ class NpyStore(Store):
 
     def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
         """Let NumPy read the headers and map the files."""
-        found = {}
-        for spec in specs:
-            mapped = np.load(self.file(spec), mmap_mode="r")
-            found[spec.name] = NpyArray(self.file(spec), spec, self._written, mapped)
-        self._mapped += found.values()
-        return found
+        return self.wrapped((spec, np.load(self.file(spec), mmap_mode="r")) for spec in specs)
 
     def inquire(self) -> Inquiry:
         found = {}
