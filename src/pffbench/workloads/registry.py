@@ -13,7 +13,7 @@ _BUILT_IN = {
     "datasets": "pffbench.workloads.datasets:Datasets",
     "hyperslab": "pffbench.workloads.hyperslab:Hyperslab",
     "slices": "pffbench.workloads.slices:Slices",
-    "startup": "pffbench.workloads.startup:StartupWorkload",
+    "startup": "pffbench.workloads.startup:StartOfJob",
     "updates": "pffbench.workloads.updates:Updates",
     "versions": "pffbench.versioning.workload:Versions",
 }

@@ -69,7 +69,7 @@ class StartupParameters(Parameters, frozen=True, kw_only=True, tag="startup"):
         return self.strategy == "collective"
 
 
-class StartupWorkload(Workload):
+class StartOfJob(Workload):
     """One rank writes a store of small arrays; then all ranks get all of them.
 
     What is written is the same for all strategies: a store that one rank made alone.
