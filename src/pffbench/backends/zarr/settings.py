@@ -148,6 +148,8 @@ def _refuse_version_2(options: ZarrOptions, parameters: Parameters) -> str | Non
 
 
 def _refuse_version(options: ZarrOptions) -> str | None:
+    if zarr_version().startswith("3.0."):
+        return Lacking(f"zarr-python {zarr_version()} is too old: 3.1 or newer is needed, or 2.18")
     for name, (only, since) in _SINCE.items():
         value = getattr(options, name)
         if value is None or (only is not None and value != only):
