@@ -205,7 +205,7 @@ def test_settings_without_effect_are_refused(monkeypatch, options, words):
 
 def test_the_first_zarr_python_3_is_refused_with_what_is_needed(monkeypatch):
     told = refusal(monkeypatch, "3.0.8")
-    assert told == "zarr-python 3.0.8 is too old: 3.1 or newer is needed, or 2.18"
+    assert told == "here: zarr-python 3.0.8 is too old: 3.1 or newer is needed, or 2.18"
 
 
 def test_a_rectilinear_grid_needs_parts_of_one_array(monkeypatch):
