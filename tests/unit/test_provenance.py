@@ -190,13 +190,14 @@ def test_the_spack_hash_is_found_through_a_view(tmp_path):
 MPI_IO = """
 import json
 from mpi4py import MPI
-from pffbench.provenance.mpiio import hints_of, mpi_io_facts
+from pffbench.parallel.open_file import hints_in_force
+from pffbench.provenance.mpiio import mpi_io_facts
 facts = mpi_io_facts(MPI.COMM_SELF, {directory!r})
 info = MPI.Info.Create()
 info.Set("cb_nodes", "1")
 mode = MPI.MODE_CREATE | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE
 file = MPI.File.Open(MPI.COMM_SELF, {file!r}, mode, info)
-facts["set"] = hints_of(file)
+facts["in force"] = hints_in_force(file)
 file.Close()
 print(json.dumps(facts))
 """
@@ -212,7 +213,10 @@ def test_the_mpi_io_component_is_the_one_that_serves_the_file(requested, expecte
         expected = "romio"
     assert re.fullmatch(expected, facts["component"])
     assert facts["found_by"] in ("open file", "library")
-    assert facts["set"]["cb_nodes"] == "1"
+    if facts["component"] == "ompio":  # which reports none, and repeats what it was given
+        assert facts["in force"] is None
+    else:
+        assert facts["in force"]["cb_nodes"] == "1"
     assert list(tmp_path.iterdir()) == []
 
 

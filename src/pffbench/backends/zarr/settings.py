@@ -287,10 +287,15 @@ def in_order(array: Any, order: str | None) -> Any:
 
     import zarr
 
-    opened = array.async_array
+    opened = _opened(array)
     codecs = tuple(replace(codec, subchunk_write_order=order) for codec in opened.metadata.codecs)
     metadata = replace(opened.metadata, codecs=codecs)
     return zarr.Array(type(opened)(metadata, opened.store_path, opened.config))
+
+
+def _opened(array: Any) -> Any:
+    """Return the asynchronous array in an array; its attribute is public in newer zarr-python."""
+    return getattr(array, "async_array", None) or array._async_array
 
 
 class NotInForceError(RuntimeError):
@@ -314,7 +319,7 @@ def read_back(array: Any, options: ZarrOptions) -> dict[str, str]:
     NotInForceError
         One of them is not what was asked for.
     """
-    pipeline = array.async_array.codec_pipeline
+    pipeline = _opened(array).codec_pipeline
     used = f"{type(pipeline).__module__}.{type(pipeline).__qualname__}"
     _demand("pipeline", _PIPELINES[options.pipeline], used)
     if trouble := _fallback(pipeline, array):
@@ -364,7 +369,7 @@ def _workers(options: ZarrOptions) -> str:
 
 
 def _shard_facts(array: Any, options: ZarrOptions, pipeline: Any) -> dict[str, str]:
-    config = array.async_array.config
+    config = _opened(array).config
     found = {}
     for name, key in (
         ("coalesce_gap", "sharding_coalesce_max_gap_bytes"),
