@@ -30,6 +30,7 @@ SCRIPTS = (
     "phase_cost",
     "start_up",
     "gather",
+    "exchange",
     "outside",
     "data_rate",
     "memory",
