@@ -88,6 +88,16 @@ def real(wheels, tmp_path_factory):
     )
 
 
+def test_shards_are_written_by_an_older_zarr_python_too(wheels, tmp_path):
+    """3.1.1, whose arrays keep to themselves what later ones show of their settings."""
+    case = {
+        "workload": "hyperslab", "backend": "zarr", "layout": "file_per_process", "shape": [8, 8],
+        "chunks": [[2, 8]], "zarr": {"shards": [[4, 8]]},
+    }  # fmt: skip
+    done = run_in(tmp_path, [{"name": "wheels", "python": str(wheels)}], cases=[case])
+    assert done.status == 0, done.said
+
+
 def test_all_environments_run_all_their_cases_in_all_blocks_in_turns(real):
     assert real.status == 0, real.said
     assert "\nVALID: every byte read was verified; 5 cases, 3 repetitions each" in real.stdout

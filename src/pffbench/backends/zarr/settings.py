@@ -369,7 +369,7 @@ def _workers(options: ZarrOptions) -> str:
 
 
 def _shard_facts(array: Any, options: ZarrOptions, pipeline: Any) -> dict[str, str]:
-    config = _opened(array).config
+    config = getattr(_opened(array), "config", None)  # private before zarr-python 3.1.6
     found = {}
     for name, key in (
         ("coalesce_gap", "sharding_coalesce_max_gap_bytes"),
