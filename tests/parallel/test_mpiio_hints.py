@@ -121,6 +121,7 @@ def test_a_number_that_romio_does_not_take_is_named(tmp_path):
     assert re.fullmatch(r"cb_nodes=2 \(romio\d* has 1\)", facts["not_in_force"])
 
 
+@pytest.mark.slow
 def test_the_lines_for_job_scripts_do_what_the_hints_do(tmp_path):
     """Those that `pffbench` prints for OMPIO and ROMIO; no hints are given here."""
     file = tmp_path / "romio-hints"
@@ -137,6 +138,7 @@ def test_the_lines_for_job_scripts_do_what_the_hints_do(tmp_path):
         assert counted["write"] == 2 + number
 
 
+@pytest.mark.slow
 def test_the_component_of_mpi_io_can_be_compared(tmp_path):
     only_with_open_mpi("other MPI libraries have one component")
     environments = [
