@@ -126,19 +126,11 @@ def test_writers_are_counted_on_each_node(tmp_path):
     assert "writers={per_node: 1}" in (done.out / "summary.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("shape", "writers", "why"),
-    [([8, 8], {"per_node": 3}, "writers.per_node is 3, but a node has 2 ranks"),
-     ([2**20, 2**18], {"per_node": 1}, "more memory")],
-)  # fmt: skip
-def test_writers_that_a_node_cannot_have_are_refused_before_anything_is_made(
-    tmp_path, shape, writers, why
-):
-    cases = [ARRAY | {"backend": "posix", "shape": shape, "rearrange": "box", "writers": writers}]
+def test_writers_that_a_node_cannot_have_are_refused_before_anything_is_made(tmp_path):
+    cases = [ARRAY | {"backend": "posix", "rearrange": "box", "writers": {"per_node": 3}}]
     done = run_experiment(tmp_path, 4, program=TWO_NODES, cases=cases)
     assert done.status == 2, done.said
-    if why != "more memory":
-        assert why in done.stderr
+    assert "writers.per_node is 3, but a node has 2 ranks" in done.stderr
     assert not done.out.exists()
 
 

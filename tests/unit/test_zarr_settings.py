@@ -208,6 +208,17 @@ def test_the_first_zarr_python_3_is_refused_with_what_is_needed(monkeypatch):
     assert told == "here: zarr-python 3.0.8 is too old: 3.1 or newer is needed, or 2.18"
 
 
+def test_a_rectilinear_grid_has_no_chunk_owners(monkeypatch):
+    """Owners of equal chunks would share those of a balanced cut, and lose each other's data."""
+    p = HyperslabParameters(
+        backend="zarr", shape=(10, 10), chunks="block", distribution="balanced",
+        rearrange="chunk_owner",
+    )  # fmt: skip
+    assert "take rearrange: gather" in refusal(monkeypatch, "3.4.2", p, chunk_grid="rectilinear")
+    gathered = replace(p, rearrange="gather")
+    assert refusal(monkeypatch, "3.4.2", gathered, chunk_grid="rectilinear") is None
+
+
 def test_a_rectilinear_grid_needs_parts_of_one_array(monkeypatch):
     p = HyperslabParameters(backend="zarr", **UNEVEN, layout="own")
     assert "needs layout: shared" in refusal(monkeypatch, "3.4.2", p, chunk_grid="rectilinear")

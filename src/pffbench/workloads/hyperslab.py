@@ -254,12 +254,11 @@ class Hyperslab(Workload):
         parts = [self._part(p, ranks, rank) for rank in range(ranks)]
         writers = WriterRanks.of(p.writers, topology)
         most = largest_share(writers, parts, topology.nodes) * itemsize(p.dtype or "float32")
-        available = memory * max(topology.ranks_per_node)
-        if most <= available:
+        if most <= memory:
             return None
         return (
-            f"the ranks and writers of a node need {Size(most)} of memory for one array or step, "
-            f"where {Size(available)} are available; name more writers, or use more nodes"
+            f"the ranks and writers of a node need {Size(most)} of memory a rank for one array or "
+            f"step, where {Size(memory)} are available; name more writers, or use more nodes"
         )
 
     def refuse(self, parameters: HyperslabParameters, backend: type[Backend]) -> str | None:

@@ -159,7 +159,7 @@ def _in_row(grid: Shape, place: int, first: int, end: int) -> Iterator[Box]:
 
 
 def largest_share(writers: WriterRanks, parts: Sequence[Box], nodes: Sequence[int]) -> int:
-    """Return the most elements that a node holds: the parts of its ranks and boxes of its writers.
+    """Return the most elements for each rank of a node: its ranks' parts and its writers' boxes.
 
     Each writer is taken to hold an equal share of the array.
     """
@@ -169,4 +169,5 @@ def largest_share(writers: WriterRanks, parts: Sequence[Box], nodes: Sequence[in
         held[nodes[rank]] += part.size
     for rank in writers.ranks:
         held[nodes[rank]] += -(-total // len(writers.places))
-    return max(held.values())
+    ranks = Counter(nodes)
+    return max(-(-held[node] // ranks[node]) for node in ranks)

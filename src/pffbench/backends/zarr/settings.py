@@ -203,6 +203,8 @@ def _refuse_grid(
         return f"{what} needs format: 3 without shards"
     if any(spec.parts is None for spec in specs):
         return f"{what} needs layout: shared, and workload hyperslab or codecs"
+    if getattr(parameters, "rearrange", "none") == "chunk_owner":
+        return f"{what} has no chunks of equal shape to own; take rearrange: gather"
     by_part = parameters.chunks == "block"
     if not by_part and (parameters.chunks, parameters.settings) != ("auto", "matched"):
         return f"{what} makes each rank's part a chunk, so chunks must be block"
