@@ -147,7 +147,9 @@ def test_the_loss_of_a_node_ends_its_job_and_it_comes_back(slurm, shared):
 # A test process that starts a cluster with a job on it, of which one node is lost and one is back
 # from a power cut, and then does not end by itself.
 HOLDER = """
-import sys, time
+import signal, sys, time
+# A shell that starts the tests in the background has them ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, sys.argv[1])
 from cluster.commands import Cluster
 from cluster.settings import Settings
@@ -188,6 +190,7 @@ def killed_test_process_leaves_nothing(tmp_path_factory, number, kind):
         assert holder.stdout.readline() == "running\n", said.read_text()
         assert len(footprint(place)[0]) > 10
         holder.send_signal(number)
+        holder.wait(60)  # by itself it would end after five minutes
     left = before_long(lambda: footprint(place), before)
     assert left == before
     assert not place.exists()
