@@ -273,6 +273,7 @@ class Hdf5Store(Store):
         self._options = options
         self._bytes: FileIO | None = None
         self._transfers: dict[bool, Any] = {}
+        self._memory: dict[tuple[Any, Any], tuple[Any, Any]] = {}
         # Kept with the store: after a failed close HDF5 crashes when a dataset is released.
         self._arrays: dict[str, Array] = {}
 
@@ -328,6 +329,17 @@ class Hdf5Store(Store):
             self._transfers[collective] = transfer
         return self._transfers[collective]
 
+    def memory(self, buffer: Buffer) -> tuple[Any, Any]:
+        """Return the data space and type of memory, one of each for all transfers like it.
+
+        A data space takes some KiB: a thousand of them do not stay in the processor's cache.
+        """
+        like = buffer.shape, buffer.dtype
+        if like not in self._memory:
+            space = self._h5py.h5s.create_simple(buffer.shape)
+            self._memory[like] = space, self._h5py.h5t.py_create(buffer.dtype)
+        return self._memory[like]
+
     def moved_collectively(self, collective: bool) -> bool:
         """Whether the last transfer really was collective, which bypasses the chunk cache."""
         if self._rank is None or not collective:
@@ -379,24 +391,21 @@ class Hdf5Array(Array):
     """A dataset. Data spaces are made beforehand, so that H5Dwrite/H5Dread alone is timed."""
 
     def __init__(self, store: Hdf5Store, dataset: Any) -> None:
-        from h5py import h5s, h5t
+        from h5py import h5s
 
         self._store = store
         self._dataset = dataset
         self._id = dataset.id
         self._h5s = h5s
-        self._py_create = h5t.py_create
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
-        memory, file = self._spaces(box)
+        memory, file, kind = self._described(box, buffer)
         transfer = self._store.transfer_list(collective)
-        kind = self._py_create(buffer.dtype)
         return partial(self._id.write, memory, file, buffer, kind, transfer)
 
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
-        memory, file = self._spaces(box)
+        memory, file, kind = self._described(box, out)
         transfer = self._store.transfer_list(collective)
-        kind = self._py_create(out.dtype)
         return partial(self._id.read, memory, file, out, kind, transfer)
 
     def resizer(self, length: int) -> Call:
@@ -414,17 +423,18 @@ class Hdf5Array(Array):
     def chunking(self, collective: bool) -> Chunking | None:
         return chunking_of(self._id, cached=not self._store.moved_collectively(collective))
 
-    def _spaces(self, box: Box) -> tuple[Any, Any]:
-        file = self._id.get_space()
+    def _described(self, box: Box, buffer: Buffer) -> tuple[Any, Any, Any]:
+        """Return the data spaces of the memory and of the file, and the type of the memory."""
+        file, (memory, kind) = self._id.get_space(), self._store.memory(buffer)
         if box.size == 0:
             memory = self._h5s.create_simple((1,))
             memory.select_none()
             file.select_none()
-            return memory, file
+            return memory, file, kind
         if box.shape == self._id.shape:  # H5S_ALL takes the library a third less than a selection
-            return self._h5s.ALL, self._h5s.ALL
+            return self._h5s.ALL, self._h5s.ALL, kind
         file.select_hyperslab(box.start, box.shape, box.stride or None)
-        return self._h5s.create_simple(box.shape), file
+        return memory, file, kind
 
 
 class SlicedArray(Hdf5Array):
