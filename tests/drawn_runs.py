@@ -96,16 +96,17 @@ def timed_run(directory, seconds, cases, **record):
 def a_sample(name, entry, repetition, phase, seconds):
     p = entry["parameters"]
     moves = phase in ("write", "read")
+    nbytes = entry.get("cost", {}).get("nbytes", BYTES)
     return Sample(
         case=name, repetition=repetition, warmup=repetition == 0, position=0, phase=phase,
         backend=p["backend"], workload=p["workload"], layout=p["layout"], transfer=p["transfer"],
         settings=p["settings"], group=entry["group"], ranks=RANKS, nodes=2, operations=1,
         arrays=p.get("datasets") or 4,
-        bytes=BYTES if moves else 0, own_max=seconds, own_median=seconds, own_min=seconds / 2,
+        bytes=nbytes if moves else 0, own_max=seconds, own_median=seconds, own_min=seconds / 2,
         synced_max=seconds * 1.01, slowest_rank=0, slowest_host="a", below_resolution=False,
         cache=p["cache"] if phase == "read" else "", resident=1.0 if phase == "read" else None,
-        verified_bytes=BYTES if phase == "read" else None,
-        peak_memory=2**20, disk_bytes=BYTES if phase == "close" else None,
+        verified_bytes=nbytes if phase == "read" else None,
+        peak_memory=2**20, disk_bytes=nbytes if phase == "close" else None,
         disk_files=1 if phase == "close" else None, valid=True,
         started="2026-01-01T12:00:00.000+00:00",
         cpu_seconds=0.75 * RANKS * seconds,

@@ -12,6 +12,7 @@ from pffbench.summary.columns import details
 from pffbench.summary.conclusions import cautions, sentences, undecided, validity
 from pffbench.summary.levers import lever_lines
 from pffbench.summary.summary import Summary
+from pffbench.summary.writer_ranks import writer_lines
 from pffbench.text import without_digests
 from pffbench.units import Size
 from pffbench_analysis.captions import software_versions
@@ -122,7 +123,7 @@ def verdict_of(summary: Summary, gaps: list[str]) -> RunVerdict:
         _KINDS.get(word, "open"),
         plain(meaning),
         [plain(text) for text in (*sentences(summary), *undecided(summary))],
-        [plain(text) for text in (*cautions(summary), *lever_lines(summary))],
+        [plain(text) for lines in (cautions, lever_lines, writer_lines) for text in lines(summary)],
         [plain(without_digests(reason)) for reason in record.reasons],
         [plain(text) for text in found],
         [plain(text.removeprefix("remark: ")) for text in told],

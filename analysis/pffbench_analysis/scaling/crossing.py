@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 
+from pffbench.summary.statistics import crossing_of
 from pffbench_analysis.scaling.points import Curve, Point
 from pffbench_analysis.scaling.sentences import case_name, count, number, phase_name
 from pffbench_analysis.scaling.study import Fitted
@@ -75,9 +75,9 @@ def _between(before: Curve, after: Curve) -> Iterator[Crossing]:
     shown = [(one, other) for one, other in pairs if _apart(one, other) or _apart(other, one)]
     for (one, other), (then, other_then) in pairwise(shown):
         if _apart(one, other) and _apart(other_then, then):
-            ratio, later = (math.log(a.time.median / b.time.median)
-                            for a, b in ((one, other), (then, other_then)))  # fmt: skip
-            near = one.size * (then.size / one.size) ** (ratio / (ratio - later))
+            at, later = (a.time.median / b.time.median
+                         for a, b in ((one, other), (then, other_then)))  # fmt: skip
+            near = crossing_of((one.size, then.size), (at, later))
             yield Crossing(before, after, one.size, then.size, near)
 
 

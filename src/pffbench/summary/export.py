@@ -36,6 +36,7 @@ from pffbench.summary.levers import lever_lines
 from pffbench.summary.phases import PhaseSummary
 from pffbench.summary.shards import shard_costs, shard_lines
 from pffbench.summary.summary import CaseSummary, Summary
+from pffbench.summary.writer_ranks import writer_lines
 from pffbench.text import escape_markdown, markdown_table, one_line
 
 _MIB = 2**20
@@ -63,7 +64,7 @@ def _markdown(summary: Summary) -> Iterable[str]:
         f"{record.ranks} ranks{_nodes(record)}, {escape_markdown(record.started)}.",
         "",
     )
-    texts = [*verdict_lines(summary), *cautions(summary), *lever_lines(summary)]
+    texts = [*verdict_lines(summary), *cautions(summary), *_levers(summary)]
     yield from (f"- {escape_markdown(text)}" for text in texts)
     costs = shard_costs(summary)
     for group, cases in summary.groups.items():
@@ -141,8 +142,14 @@ def print_summary(summary: Summary, console: Console) -> None:
         console.print(Text(one_line(text)))
     for text in verdict_lines(summary):
         console.print(Text(one_line(text)))
-    for text in lever_lines(summary):
+    for text in _levers(summary):
         console.print(Text(one_line(text)), soft_wrap=True)  # a command is copied as one line
+
+
+def _levers(summary: Summary) -> Iterator[str]:
+    """Yield what hints and writer ranks are worth."""
+    yield from lever_lines(summary)
+    yield from writer_lines(summary)
 
 
 def _indented(text: str) -> Padding:

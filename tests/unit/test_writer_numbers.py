@@ -1,0 +1,98 @@
+"""The sentence on the best number of writer ranks, from times whose truth is known."""
+
+import re
+
+import numpy as np
+
+from drawn_runs import a_case, timed_run
+from pffbench.summary.export import write_summary
+from pffbench.summary.summary import summarise
+from pffbench.summary.writer_ranks import writer_lines
+
+MIB = 2**20
+ALONE, FEW, MORE = {}, {"per_node": 1}, {"per_node": 2}
+ONE, TWO, EACH = "1 writer per node (box)", "2 writers per node (box)", "each rank for itself"
+
+
+def a_run_of(directory, law, sizes=(16,), noise=0.02, seed=0):
+    """Write a run of 20 repetitions; `law` maps a size in MiB to the seconds of each way."""
+    random = np.random.default_rng(seed)
+    cases, seconds = [], {}
+    for size in sizes:
+        for number, (way, time) in enumerate(law(size)):
+            told = {"rearrange": "box", "writers": way} if way else {"rearrange": "none"}
+            name, entry = a_case("hdf5", shape=[size, 2**18], **told)
+            name = f"hdf5.hyperslab.shared.independent.{size}.{number}"
+            entry |= {"group": f"hyperslab.shared.{size}", "cost": {"nbytes": size * MIB}}
+            cases.append((name, entry))
+            times = time * np.exp(noise * random.standard_normal((2, 20)))
+            seconds[name] = (times[0], times[1])
+    return timed_run(directory, seconds, cases, experiment={"repetitions": 20})
+
+
+def lines(directory):
+    return list(writer_lines(summarise(directory)))
+
+
+def test_the_best_number_is_told_with_the_ratio_to_the_next_and_its_interval(tmp_path):
+    run = a_run_of(tmp_path, lambda _: [(ALONE, 4.0), (FEW, 1.0), (MORE, 2.0)])
+    for line, total in zip(lines(run), ("writing", "reading"), strict=True):
+        found = re.fullmatch(
+            rf"Writer ranks, hdf5 independent matched, {total}: {re.escape(ONE)} is best, "
+            rf"{re.escape(TWO)} takes (\S+) times as long \((\S+)–(\S+)\)", line,
+        )  # fmt: skip
+        assert found, line
+        value, low, high = map(float, found.groups())
+        assert low <= value <= high
+        assert 1.9 < low <= 2 <= high < 2.1
+    write_summary(summarise(run), run)
+    assert f"Writer ranks, hdf5 independent matched, writing: {ONE}" in (
+        run / "summary.md"
+    ).read_text()
+
+
+def test_the_size_at_which_the_best_number_changes_is_told(tmp_path):
+    """One writer takes as long as all ranks at 16 MiB: its time grows with the size."""
+
+    def law(size):
+        return [(ALONE, 0.4 * (size / 16) ** 0.5), (FEW, 0.4 * size / 16)]
+
+    for seed in range(5):
+        write, _ = lines(a_run_of(tmp_path / str(seed), law, (1, 4, 64, 256), seed=seed))
+        (least,) = re.findall(rf"with 1 MiB {re.escape(ONE)} is best, {EACH} takes (\S+)", write)
+        assert 3.8 < float(least) < 4.2
+        assert f"with 256 MiB {EACH} is best" in write
+        found = re.search(
+            rf"; {re.escape(ONE)} and {EACH} cross between 4 MiB and 64 MiB, near (\S+) MiB", write
+        )
+        assert found, write
+        assert 14 < float(found[1]) < 18
+
+
+def test_a_size_where_nothing_is_shown_is_stepped_over(tmp_path):
+    def law(size):
+        return [(ALONE, 0.4 * (size / 16) ** 0.5), (FEW, 0.4 * size / 16)]
+
+    write, _ = lines(a_run_of(tmp_path, law, (4, 16, 64)))
+    assert "with 16 MiB" in write
+    assert " cross between 4 MiB and 64 MiB, near " in write
+
+
+def test_equal_numbers_of_writers_have_no_best_and_no_crossing(tmp_path):
+    for seed in range(10):
+        run = a_run_of(tmp_path / str(seed), lambda s: [(ALONE, s), (FEW, s)], (4, 64), seed=seed)
+        for line in lines(run):
+            assert " cross " not in line
+            assert " is best" not in line
+            assert line.count("are equally fast") == 2
+
+
+def test_what_is_not_shown_is_called_so(tmp_path):
+    run = a_run_of(tmp_path, lambda _: [(ALONE, 1.0), (FEW, 1.02), (MORE, 3.0)], noise=0.3)
+    for line in lines(run):
+        assert "is fastest, not shown against " in line
+        assert TWO not in line
+
+
+def test_a_run_without_writers_has_no_sentence(tmp_path):
+    assert lines(a_run_of(tmp_path, lambda _: [(ALONE, 1.0)], (4, 64))) == []
