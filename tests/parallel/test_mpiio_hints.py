@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 
 import pytest
 
-from launch import mpiexec, only_with_open_mpi, run_experiment
+from launch import mpiexec, only_with_open_mpi, pffbench_cli, run_experiment
 
 pytestmark = pytest.mark.parallel
 
@@ -119,6 +120,28 @@ def test_a_number_that_romio_does_not_take_is_named(tmp_path):
     done = run_hints(tmp_path, {"cb_nodes": 2}, {"OMPI_MCA_io": "^ompio"}, backends=["mpiio"])
     ((_, _, facts),) = hints_of(done).values()
     assert re.fullmatch(r"cb_nodes=2 \(romio\d* has 1\)", facts["not_in_force"])
+
+
+def test_a_file_that_is_opened_with_other_hints_for_reading_is_named(tmp_path):
+    """A job writes with ROMIO, which takes the hint, and another one reads with OMPIO."""
+    only_with_open_mpi("OMPIO is part of Open MPI")
+    own = {name: {"hints": {"romio_ds_read": "disable"}} for name in LIBRARIES}
+    cases = [{**BLOCKS, "backend": list(LIBRARIES), "cache": "separate", **own}]
+    env = {"OMPI_MCA_io": "^ompio"}
+    wrote = run_experiment(tmp_path, 2, "--stage", "write", cases=cases, env=env)
+    assert wrote.status == 0, wrote.said
+    assert not any("not_in_force" in facts for _, _, facts in hints_of(wrote).values())
+    record = wrote.out / "run.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"wrote_on": ["another-host"]}))
+    read = pffbench_cli(
+        "run", "--resume", wrote.out, "--stage", "read", ranks=2, out=wrote.out, cwd=tmp_path,
+        env={"OMPI_MCA_io": "ompio"},
+    )  # fmt: skip
+    assert read.status == 0, read.said
+    for _, _, facts in hints_of(read).values():
+        assert "romio_ds_read=disable" in facts["hints"]
+        assert facts["not_in_force_reading"] == "romio_ds_read=disable (ompio does not know it)"
+    assert "not in force: in reading: romio_ds_read=disable (ompio does not" in read.stdout
 
 
 @pytest.mark.slow

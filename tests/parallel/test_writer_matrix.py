@@ -64,8 +64,9 @@ def test_sixteen_ranks_write_through_sixteen_writers(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("ranks", range(1, 17))
 def test_any_number_of_ranks_writes_through_any_number_of_writers(tmp_path, ranks):
     writers = range(1, ranks + 1)
     cases = [case for shape in SHAPES for case in cases_of(shape, writers)]
-    all_valid(tmp_path, ranks, writers, cases, BACKENDS, timeout=1200)
+    all_valid(tmp_path, ranks, writers, cases, BACKENDS, timeout=1700)

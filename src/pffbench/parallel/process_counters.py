@@ -75,6 +75,25 @@ class Meter:
         return tuple([float(line.split()[1]) for line in text.splitlines()[: len(IO)]]), len(text)
 
 
+@contextmanager
+def metered() -> Iterator[dict[str, float]]:
+    """Count what a block does.
+
+    Yields
+    ------
+    dict of str to float
+        The amounts of all `COUNTERS`; empty until the block has ended without an error.
+    """
+    found: dict[str, float] = {}
+    meter = Meter(io=True)
+    before = meter.begin()
+    try:
+        yield found
+        found.update(zip(COUNTERS, meter.since(before), strict=True))
+    finally:
+        meter.close()
+
+
 def _usage() -> tuple[float, float, float]:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime, used.ru_minflt, used.ru_majflt

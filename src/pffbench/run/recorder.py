@@ -38,6 +38,7 @@ from pffbench.regular_files import SpareDescriptors
 from pffbench.storage.filesystem import FileSystem, filesystem
 from pffbench.storage.page_cache import DROPPED_BELOW
 from pffbench.summary.headline import TotalTimes
+from pffbench.summary.labels import ignored_of
 from pffbench.workloads.registry import workload
 
 
@@ -379,13 +380,14 @@ class Recorder:
         if r.disk is not None and "disk" not in entry:
             entry["disk"] = r.disk._asdict()
             changed = True
-        facts = _facts_of(r)
+        # A job that only reads adds to what the one that wrote found.
+        facts = {**entry.get("transfer_facts", {}), **_facts_of(r)}
         if facts and entry.get("transfer_facts") != facts:
             entry["transfer_facts"] = facts
             changed = True
             if cause := facts.get("hdf5_no_collective_cause"):
                 self.remark(f"{r.case.id}: HDF5 broke collective transfer: {cause}")
-            if ignored := facts.get("not_in_force"):
+            if ignored := ignored_of(entry):
                 self.remark(f"{r.case.id}: not in force: {ignored}")
         for text in r.remarks:
             if (told := f"{r.case.id}: {text}") not in self.run_record.remarks:

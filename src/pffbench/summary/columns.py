@@ -11,7 +11,7 @@ import msgspec
 
 from pffbench.phases import MOVING, WAITING
 from pffbench.record.run_json import RunRecord
-from pffbench.summary.labels import comparisons_apart
+from pffbench.summary.labels import comparisons_apart, ignored_of
 from pffbench.summary.summary import (
     AMPLIFICATIONS,
     CaseSummary,
@@ -263,11 +263,10 @@ def stored_lines(cases: Sequence[CaseSummary]) -> list[str]:
 
 def ignored_lines(cases: Sequence[CaseSummary], summary: Summary) -> list[str]:
     """Return the hints and stripes that were asked for and are not in force."""
-    found = ((case, summary.entry(case).get("transfer_facts") or {}) for case in ordered(cases))
     return [
         f"not in force: {ignored}; {case.sample.backend} {case.sample.transfer} {case.variant}"
-        for case, facts in found
-        if (ignored := facts.get("not_in_force"))
+        for case in ordered(cases)
+        if (ignored := ignored_of(summary.entry(case)))
     ]
 
 

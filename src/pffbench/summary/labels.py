@@ -113,3 +113,16 @@ def stored_as(entry: Mapping[str, object]) -> str:
     parts = [shape, f"codec {stored['codec']}", f"fill {stored['fill']}"]
     parts += [f"{key} {value}" for key, value in stored["more"].items()]
     return ", ".join(parts)
+
+
+def ignored_of(entry: Mapping[str, object]) -> str:
+    """Return the hints and stripes of a case that are not in force, by its entry in `run.json`.
+
+    As the file was written; what only the file opened for reading ignores is behind it.
+    """
+    facts = entry.get("transfer_facts")
+    if not isinstance(facts, dict):
+        return ""
+    reading = facts.get("not_in_force_reading")
+    told = [facts.get("not_in_force"), f"in reading: {reading}" if reading else None]
+    return "; ".join(str(text) for text in told if text)

@@ -9,7 +9,7 @@ from typing import Any
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.conclusions import comparison_names, interval, number, subject
 from pffbench.summary.headline import Answer, Entry
-from pffbench.summary.labels import LEVERS
+from pffbench.summary.labels import LEVERS, ignored_of
 from pffbench.summary.summary import Summary
 from pffbench.text import value_text
 
@@ -39,7 +39,7 @@ def lever_lines(summary: Summary) -> Iterator[str]:
             continue
         where = " ".join(filter(None, [subject(summary, answer.total), names[answer.key]]))
         yield f"Hints, {where}: {_judgement(answer, bases[0], entries, summary)}"
-        if _pays(answer, bases[0]) and not _ignored(entries[answer.case]):
+        if _pays(answer, bases[0]) and not ignored_of(entries[answer.case]):
             yield from (f"  {line}" for line in job_lines(entries[answer.case], summary.record))
 
 
@@ -107,7 +107,7 @@ def _judgement(
         return f"not decided whether {fastest} is faster than none"
     if beside.standing == "equal":
         return f"not worth it: {fastest} and none are equally fast within {margin:.0%}"
-    if ignored := _ignored(entries[answer.case]):
+    if ignored := ignored_of(entries[answer.case]):
         return f"nothing is concluded: {fastest} is fastest, but not in force: {ignored}"
     ratio = beside.ratio
     return (
@@ -118,10 +118,6 @@ def _judgement(
 
 def _pays(answer: Answer, base: str) -> bool:
     return any(other.case == base and other.standing == "slower" for other in answer.others)
-
-
-def _ignored(entry: Entry) -> str:
-    return str((entry.get("transfer_facts") or {}).get("not_in_force", ""))
 
 
 def _told(entry: Entry) -> str:

@@ -6,12 +6,11 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from pffbench.parallel.process_counters import COUNTERS, Meter, thread_times, threads_that_ran
+from pffbench.parallel.process_counters import metered, thread_times, threads_that_ran
 from pffbench.workloads.repetition import Repetition
 
 #: Names of the counters.
 THREADS, MEMORY = "threads", "memory_added"
-_READ = COUNTERS.index("read_bytes")
 
 
 @contextmanager
@@ -61,8 +60,6 @@ def _free_memory_returned() -> bool:
 @contextmanager
 def _not_counted(repetition: Repetition) -> Iterator[None]:
     """Note the bytes read from the kernel's files, which are no data of a store."""
-    meter = Meter(io=True)
-    before = meter.begin()
-    yield
-    repetition.observed.own_bytes += meter.since(before)[_READ]
-    meter.close()
+    with metered() as counted:
+        yield
+    repetition.observed.own_bytes += counted["read_bytes"]

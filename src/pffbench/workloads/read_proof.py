@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.parallel.process_counters import COUNTERS, Meter
+from pffbench.parallel.process_counters import metered
 from pffbench.storage.page_cache import resident_bytes
 from pffbench.workloads.repetition import Repetition
 
@@ -29,7 +29,7 @@ _MOST_BLOCKS = 4096
 #: a large block, which is cut from any free memory, one of them is enough.
 _HEADERS = (0, 16, 33, 64)
 _LARGE = 2**17
-_KERNEL, _DEVICE = (COUNTERS.index(name) for name in ("read_bytes", "device_read_bytes"))
+_KERNEL, _DEVICE = "read_bytes", "device_read_bytes"
 
 
 def note_blocks(blocks: Counter[int], spec: ArraySpec, nbytes: int) -> None:
@@ -52,15 +52,10 @@ def watched_read(repetition: Repetition, files: Set[str]) -> Iterator[None]:
         The files that this rank is going to read.
     """
     forget_data(repetition)
-    meter = Meter(io=True)
-    repetition.observed.own_bytes = 0.0
-    before = meter.begin()
-    try:
-        yield
-        counted = meter.since(before)
-    finally:
-        meter.close()
     observed = repetition.observed
+    observed.own_bytes = 0.0
+    with metered() as counted:
+        yield
     kernel, device = observed.verifying_bytes
     observed.kernel_bytes = counted[_KERNEL] - kernel - observed.own_bytes
     observed.device_bytes = counted[_DEVICE] - device
@@ -72,13 +67,8 @@ def watched_read(repetition: Repetition, files: Set[str]) -> Iterator[None]:
 @contextmanager
 def reads_apart(repetition: Repetition) -> Iterator[None]:
     """Keep reads that only verify out of the count of those that were timed."""
-    meter = Meter(io=True)
-    before = meter.begin()
-    try:
+    with metered() as counted:
         yield
-        counted = meter.since(before)
-    finally:
-        meter.close()
     kernel, device = repetition.observed.verifying_bytes
     more = kernel + counted[_KERNEL], device + counted[_DEVICE]
     repetition.observed.verifying_bytes = more

@@ -31,6 +31,7 @@ from pffbench.workloads.transfers import Access, Transfer, transfers_of
 from pffbench.workloads.verification import verify_pieces
 from pffbench.workloads.write_read import (
     finish_writing,
+    note_facts_of_reading,
     read_pieces,
     read_repeatedly,
     run_stages,
@@ -201,6 +202,7 @@ class _Through:
                 if repetition.backend.capabilities.keeps_data:
                     held = [piece.memory for piece in group.outside]
                     verify_pieces(repetition, arrays, group.outside, held)
+        note_facts_of_reading(repetition, store)
         with clock.phase("close_read"):
             store.close()
         repetition.open_stores.remove(store)

@@ -138,6 +138,8 @@ def _copied(repetition: Repetition) -> set[str]:
     return found
 
 
+#: Facts about hints, which a file that is opened anew may go by in another way.
+_OF_HINTS = frozenset({"hints", "hints_unconfirmed", "not_in_force"})
 #: Inspects open arrays and the accesses just made to them, off the timer.
 Look = Callable[[Mapping[str, Array], Sequence[Access]], None]
 
@@ -398,9 +400,24 @@ def read_store(
                 for pieces, got in zip(placed, results, strict=True):
                     verify_pieces(repetition, arrays, pieces, got)
         del results
+    note_facts_of_reading(repetition, store)
     with clock.phase("close_read"):
         store.close()
     repetition.open_stores.remove(store)
+
+
+def note_facts_of_reading(repetition: Repetition, store: Store) -> None:
+    """Note the hints in force of a store that is open for reading, if hints are asked for.
+
+    What is as it was for writing is not noted twice.
+    """
+    with repetition.step("facts"):
+        options, noted = repetition.case.options, repetition.observed.facts
+        if getattr(options, "hints", None) or getattr(options, "striping", None):
+            found = store.transfer_facts()
+            for key in _OF_HINTS & found.keys():
+                if noted.get(key) != found[key]:
+                    noted[f"{key}_reading"] = found[key]
 
 
 def read_pieces(
