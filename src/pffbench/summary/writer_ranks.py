@@ -33,7 +33,7 @@ class _Series(NamedTuple):
     work: str
 
 
-class Field(msgspec.Struct, frozen=True):
+class WriterComparison(msgspec.Struct, frozen=True):
     """Cases that move the same data through different numbers of writers.
 
     Parameters
@@ -72,7 +72,7 @@ def writer_lines(summary: Summary) -> Iterator[str]:
         yield f"Writer ranks, {series.label}, {_TOTALS[series.total]}: {'; '.join(told)}"
 
 
-def _fields(summary: Summary) -> dict[_Series, list[Field]]:
+def _fields(summary: Summary) -> dict[_Series, list[WriterComparison]]:
     """Compare the numbers of writers of each field, all fields as one family of comparisons."""
     design = Design.of_experiment(summary.record.experiment)
     found = list(_candidates(summary))
@@ -84,7 +84,7 @@ def _fields(summary: Summary) -> dict[_Series, list[Field]]:
         for series, ways in found
     ]
     decisions = decide(tables, design.looks, margin=design.margin)
-    fields: dict[_Series, list[Field]] = defaultdict(list)
+    fields: dict[_Series, list[WriterComparison]] = defaultdict(list)
     for place, (series, ways) in enumerate(found):
         fields[series].append(_field(series, ways, place, decisions))
     return fields
@@ -92,7 +92,7 @@ def _fields(summary: Summary) -> dict[_Series, list[Field]]:
 
 def _field(
     series: _Series, ways: Mapping[str, CaseSummary], place: int, decisions: Decisions
-) -> Field:
+) -> WriterComparison:
     names = {way: case.sample.case for way, case in ways.items()}
     own: dict[tuple[str, str], Decision] = {}
     for one, other in combinations(names, 2):
@@ -100,7 +100,7 @@ def _field(
         if known is not None:
             own[one, other], own[other, one] = known, known.inverse
     first = fastest_of({way: case.phases[series.total].by_block for way, case in ways.items()})
-    return Field(next(iter(ways.values())).nbytes, names, first, own)
+    return WriterComparison(next(iter(ways.values())).nbytes, names, first, own)
 
 
 def _candidates(summary: Summary) -> Iterator[tuple[_Series, dict[str, CaseSummary]]]:
@@ -151,7 +151,7 @@ def _way(parameters: Mapping[str, Any]) -> str:
     return f"{count} {noun}{' per node' if kind == 'per_node' else ''} ({how})"
 
 
-def _best(field: Field, *, named: bool) -> str:
+def _best(field: WriterComparison, *, named: bool) -> str:
     """Name the best way of a size, with the ratio of the next one and its interval."""
     others = [way for way in field.ways if way != field.first]
     by_ratio = sorted(others, key=lambda way: _ratio(field, way))
@@ -168,11 +168,11 @@ def _best(field: Field, *, named: bool) -> str:
     return f"{where}{field.first} is best, {told}"
 
 
-def _ratio(field: Field, way: str) -> float:
+def _ratio(field: WriterComparison, way: str) -> float:
     return field.decisions[way, field.first].ratio.value
 
 
-def _crossings(fields: Sequence[Field]) -> Iterator[str]:
+def _crossings(fields: Sequence[WriterComparison]) -> Iterator[str]:
     """Yield where a way, shown to be faster at a size, is shown to be slower at a larger one.
 
     Of the ways that are the fastest at some size.
