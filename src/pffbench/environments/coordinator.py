@@ -23,6 +23,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pffbench.case import Case
+from pffbench.environments.calibrate import calibrated_plan
 from pffbench.environments.merge import MergingRecorder, is_complete, merged_record
 from pffbench.environments.start import (
     StartedEnvironment,
@@ -49,6 +50,7 @@ from pffbench.parallel.clock import Floor
 from pffbench.parallel.topology import Topology
 from pffbench.record.lock import RunLock
 from pffbench.record.progress import make_progress
+from pffbench.run.calibration import open_groups
 from pffbench.run.options import RunOptions
 from pffbench.run.order import ordered_block
 from pffbench.run.prepare import results_directory
@@ -249,6 +251,12 @@ class _Blocks:
     def run(self) -> bool:
         """Run all blocks; return whether the run completed, without an early stop."""
         experiment = self._plan.experiment
+        if open_groups(self._plan.cases):
+            self._plan = calibrated_plan(
+                self._plan, self._environments, self._steps, self._recorder
+            )
+            if self._stop.asked:
+                return False
         schedule = Schedule(self._plan, self._recorder)
         begin = time.monotonic()
         following = schedule.first()
