@@ -12,19 +12,23 @@ from __future__ import annotations
 import math
 import os
 import shlex
+import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace as replace_options
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from pffbench.case import Case
 from pffbench.environments.calibrate import calibrated_plan
 from pffbench.environments.merge import MergingRecorder, is_complete, merged_record
+from pffbench.environments.resume import STEPS, experiment_file, stopped_run
 from pffbench.environments.start import (
     StartedEnvironment,
     answer_in,
@@ -50,6 +54,8 @@ from pffbench.parallel.clock import Floor
 from pffbench.parallel.topology import Topology
 from pffbench.record.lock import RunLock
 from pffbench.record.progress import make_progress
+from pffbench.record.run_json import RunRecord
+from pffbench.record.samples import Repetitions, Sample, whole
 from pffbench.run.calibration import open_groups
 from pffbench.run.options import RunOptions
 from pffbench.run.order import ordered_block
@@ -61,8 +67,6 @@ from pffbench.storage.filesystem import same_filesystem
 from pffbench.storage.scratch import scratch_parent
 from pffbench.text import one_line
 
-#: Name of the directory, in that of the results, with the files of the current step.
-_STEPS = ".steps"
 _TOGETHER = "results are written to the file system under test, off the timer"
 
 
@@ -92,52 +96,162 @@ def run_environments(options: RunOptions, loaded: LoadedExperiment, stop: StopSi
     parent, own_parent = scratch_parent(options.scratch)
     if not own_parent and not Path(parent).is_dir():
         raise UserError(f"--scratch {parent}: there is no such directory")
-    launcher = launcher_of(experiment, path)
-    environments = [
-        start_environment(environment, f"{path}: environments[{number}]")
-        for number, environment in enumerate(experiment.environments)
-    ]
-    probes = {e.name: _probed(e, launcher, options, str(out)) for e in environments}
-    plan = _plan(loaded, probes)
-    starts = {e.name: shlex.join([*launcher, *e.command]) for e in environments}
-    record = merged_record(plan, path, run_id, parent, probes, starts)
+    checked = _checked(loaded, options, str(out))
+    record = merged_record(
+        checked.plan, path, run_id, parent, checked.probes, checked.starts
+    )
     lock = RunLock()
     begin_results(out, lock)
     try:
         if same_filesystem(str(out), parent):
             record.remarks.append(_TOGETHER)
-        first = next(iter(probes.values()))
-        style = "none" if options.json else options.progress
-        recorder = MergingRecorder(
-            str(out),
-            record,
-            Topology(tuple(first["topology"]["hosts"]), tuple(first["topology"]["nodes"])),
-            Floor(**first["floor"]),
-            experiment.warmup,
-            progress := make_progress(style, len(plan.cases), experiment.blocks),
-        )
+        recorder = _recorder(checked, out, record, options)
     except OSError as error:
         undo_results(out, lock)
         raise UserError(f"{out}: cannot be written to: {error.strerror or error}") from None
+    try:
+        return _executed(checked, recorder, options, stop, began, own_parent=own_parent)
+    finally:
+        lock.release()
+
+
+def resume_environments(options: RunOptions, stop: StopSignals) -> int:
+    """Go on with a stopped run of several environments; return the exit status.
+
+    Parameters
+    ----------
+    options : RunOptions
+        Options of this start.
+    stop : StopSignals
+        Tells that the run is to end.
+
+    Raises
+    ------
+    UserError
+        The run cannot be resumed, or is not the same any more; its record stays as it was.
+    """
+    began = time.monotonic()
+    lock = RunLock()
+    try:
+        run = stopped_run(options, lock)
+        options = replace_options(run.options, experiment=str(experiment_file(run)))
+        try:
+            checked = _checked(run.loaded, options, str(run.directory / STEPS / "run"))
+        finally:
+            shutil.rmtree(run.directory / STEPS, ignore_errors=True)
+        checked = replace(checked, plan=run.plan(checked.plan))
+        said = run.goes_on(checked.probes, datetime.now(UTC).isoformat(timespec="seconds"))
+        known = run.samples()
+        try:
+            recorder = _recorder(checked, run.directory, run.record, options, known)
+        except OSError as error:
+            told = error.strerror or error
+            raise UserError(f"{run.directory}: cannot be written to: {told}") from None
+        for text in said:
+            recorder.progress.message(text)
+        done = whole(known).finished
+        own = scratch_parent(options.scratch)[1]
+        return _executed(checked, recorder, options, stop, began, own_parent=own, done=done)
+    finally:
+        lock.release()
+
+
+class _Checked(msgspec.Struct, frozen=True):
+    """What is known of a run before anything is created.
+
+    Parameters
+    ----------
+    launcher : tuple of str
+        Command that starts the ranks.
+    environments : tuple of StartedEnvironment
+        The environments.
+    probes : dict of str to dict
+        Facts of each, as `pffbench.environments.probe` prints them.
+    plan : Plan
+        The cases of all of them.
+    """
+
+    launcher: tuple[str, ...]
+    environments: tuple[StartedEnvironment, ...]
+    probes: Mapping[str, Mapping[str, Any]]
+    plan: Plan
+
+    @property
+    def starts(self) -> dict[str, str]:
+        """Command that starts the ranks of each environment."""
+        return {e.name: shlex.join([*self.launcher, *e.command]) for e in self.environments}
+
+
+def _checked(loaded: LoadedExperiment, options: RunOptions, out: str) -> _Checked:
+    """Start each environment and let its ranks check the experiment.
+
+    Raises
+    ------
+    UserError
+        One of them cannot be started or cannot run it.
+    """
+    experiment, path = loaded.experiment, loaded.path
+    launcher = launcher_of(experiment, path)
+    environments = tuple(
+        start_environment(environment, f"{path}: environments[{number}]")
+        for number, environment in enumerate(experiment.environments)
+    )
+    probes = {e.name: _probed(e, launcher, options, out) for e in environments}
+    return _Checked(launcher, environments, probes, _plan(loaded, probes))
+
+
+def _recorder(
+    checked: _Checked,
+    out: Path,
+    record: RunRecord,
+    options: RunOptions,
+    known: Sequence[Sample] = (),
+) -> MergingRecorder:
+    """Create the recorder of a run; `known` are the rows of one that is resumed."""
+    plan, first = checked.plan, next(iter(checked.probes.values()))
+    experiment = plan.experiment
+    style = "none" if options.json else options.progress
+    return MergingRecorder(
+        str(out),
+        record,
+        Topology(tuple(first["topology"]["hosts"]), tuple(first["topology"]["nodes"])),
+        Floor(**first["floor"]),
+        experiment.warmup,
+        make_progress(style, len(plan.cases), experiment.blocks),
+        known,
+    )
+
+
+def _executed(
+    checked: _Checked,
+    recorder: MergingRecorder,
+    options: RunOptions,
+    stop: StopSignals,
+    began: float,
+    *,
+    own_parent: bool,
+    done: Repetitions = frozenset(),
+) -> int:
+    """Run the blocks that are left, and report the result; return the exit status."""
 
     def note_stop() -> None:  # while steps run: this process may be killed before they have ended
         if stop.asked:
             recorder.stopping()
 
-    steps = JobSteps(launcher, options, out / _STEPS, stop, note_stop)
+    out = Path(recorder.directory)
+    steps = JobSteps(checked.launcher, options, out / STEPS, stop, note_stop)
     try:
-        try:
-            complete = _Blocks(plan, environments, recorder, steps, options, stop).run()
-        finally:
-            steps.remove()
-            progress.close()
-            if own_parent:
-                with suppress(OSError):
-                    Path(parent).rmdir()
-        recorder.finish(complete)
-        return report_result(recorder, options, began)
+        complete = _Blocks(
+            checked.plan, checked.environments, recorder, steps, options, stop, done
+        ).run()
     finally:
-        lock.release()
+        steps.remove()
+        recorder.progress.close()
+        if own_parent:
+            with suppress(OSError):
+                Path(recorder.run_record.scratch).rmdir()
+    recorder.finish(complete)
+    return report_result(recorder, options, began)
 
 
 def _probed(
@@ -230,7 +344,9 @@ class _Blocks:
         steps: JobSteps,
         options: RunOptions,
         stop: StopSignals,
+        done: Repetitions,
     ) -> None:
+        self._done = done
         self._plan = plan
         self._environments = environments
         self._recorder = recorder
@@ -263,17 +379,29 @@ class _Blocks:
         for block in range(experiment.blocks - experiment.warmup):
             if not following.cases:
                 return True
-            active = [self._plan.cases[i] for i in following.cases]
-            if not self._block(active, block):
-                return False
-            if self._options.fail_fast and self._any_failed():
-                return True
             number = block + experiment.warmup
+            due = [self._plan.cases[i] for i in following.cases]
+            active = [case for case in due if not self._failed(case)]
+            if not self._is_done(active, number):
+                if not self._block(active, block):
+                    return False
+                if self._options.fail_fast and any(map(self._failed, self._plan.cases)):
+                    return True
             following = schedule.after(number, time.monotonic() - begin, self._expected)
         return True
 
-    def _any_failed(self) -> bool:
-        return any("failure" in entry for entry in self._recorder.cases.values())
+    def _failed(self, case: Case) -> bool:
+        return "failure" in self._recorder.cases[case.id]
+
+    def _is_done(self, active: Sequence[Case], number: int) -> bool:
+        """Return whether an earlier start ran a whole block; forget one that it only began."""
+        if not self._done:
+            return False
+        if all((case.id, number) in self._done for case in active):
+            return True
+        self._recorder.forget_block(number)
+        self._done = frozenset()  # there are no later ones
+        return False
 
     def _block(self, active: Sequence[Case], block: int) -> bool:
         """Run a step of each environment; return whether all of them ran."""
