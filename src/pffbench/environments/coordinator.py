@@ -27,6 +27,7 @@ from msgspec.structs import replace
 
 from pffbench.case import Case
 from pffbench.environments.calibrate import calibrated_plan
+from pffbench.environments.cross_reads import CrossReading
 from pffbench.environments.merge import MergingRecorder, is_complete, merged_record
 from pffbench.environments.resume import STEPS, experiment_file, stopped_run
 from pffbench.environments.start import (
@@ -241,9 +242,16 @@ def _executed(
     out = Path(recorder.directory)
     steps = JobSteps(checked.launcher, options, out / STEPS, stop, note_stop)
     try:
-        complete = _Blocks(
+        blocks = _Blocks(
             checked.plan, checked.environments, recorder, steps, options, stop, done
-        ).run()
+        )
+        complete = blocks.run()
+        if complete and checked.plan.experiment.cross_reads:
+            reading = CrossReading(
+                blocks.plan, checked.environments, checked.launcher, options, out / STEPS, stop
+            )
+            recorder.progress.message("each environment reads the files of all of them")
+            complete = reading.run(recorder.run_record)
     finally:
         steps.remove()
         recorder.progress.close()
@@ -347,7 +355,8 @@ class _Blocks:
         done: Repetitions,
     ) -> None:
         self._done = done
-        self._plan = plan
+        #: The plan, with the numbers that were found.
+        self.plan = plan
         self._environments = environments
         self._recorder = recorder
         self._steps = steps
@@ -366,26 +375,26 @@ class _Blocks:
 
     def run(self) -> bool:
         """Run all blocks; return whether the run completed, without an early stop."""
-        experiment = self._plan.experiment
-        if open_groups(self._plan.cases):
-            self._plan = calibrated_plan(
-                self._plan, self._environments, self._steps, self._recorder
+        experiment = self.plan.experiment
+        if open_groups(self.plan.cases):
+            self.plan = calibrated_plan(
+                self.plan, self._environments, self._steps, self._recorder
             )
             if self._stop.asked:
                 return False
-        schedule = Schedule(self._plan, self._recorder)
+        schedule = Schedule(self.plan, self._recorder)
         begin = time.monotonic()
         following = schedule.first()
         for block in range(experiment.blocks - experiment.warmup):
             if not following.cases:
                 return True
             number = block + experiment.warmup
-            due = [self._plan.cases[i] for i in following.cases]
+            due = [self.plan.cases[i] for i in following.cases]
             active = [case for case in due if not self._failed(case)]
             if not self._is_done(active, number):
                 if not self._block(active, block):
                     return False
-                if self._options.fail_fast and any(map(self._failed, self._plan.cases)):
+                if self._options.fail_fast and any(map(self._failed, self.plan.cases)):
                     return True
             following = schedule.after(number, time.monotonic() - begin, self._expected)
         return True
@@ -407,7 +416,7 @@ class _Blocks:
         """Run a step of each environment; return whether all of them ran."""
         if self._out_of_time():
             return False
-        experiment = self._plan.experiment
+        experiment = self.plan.experiment
         plain = self._in_order(active, block)
         wanted = {
             each.name: [
@@ -440,7 +449,7 @@ class _Blocks:
 
     def _in_order(self, active: Sequence[Case], block: int) -> Sequence[Case]:
         """Return each case once, in the order of a block, which all environments have."""
-        experiment = self._plan.experiment
+        experiment = self.plan.experiment
         once = {case.id: case for case in (replace(case, environment="") for case in active)}
         if experiment.order == "listed":
             return list(once.values())
@@ -458,7 +467,7 @@ class _Blocks:
 
     def _note_failures(self, cases: Sequence[Case], result: StepResult, number: int) -> None:
         """Record the cases that failed, and the case during which a step died."""
-        warmup, often = self._plan.experiment.warmup, self._plan.experiment.step_repetitions
+        warmup, often = self.plan.experiment.warmup, self.plan.experiment.step_repetitions
         rows = {
             case.id: result.samples.get(replace(case, environment="").id, ()) for case in cases
         }

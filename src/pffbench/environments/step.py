@@ -92,7 +92,7 @@ def step_experiment(experiment: Experiment, cases: Sequence[Case], block: int) -
 _OWN_KEYS = frozenset(
     {
         "environments", "step_repetitions", "launcher", "common", "time_budget", "cold_reads",
-        "study",
+        "study", "cross_reads",
     }
 )  # fmt: skip
 

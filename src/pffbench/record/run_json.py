@@ -19,6 +19,7 @@ import msgspec
 
 from pffbench.case import PLAIN_NAME, ExperimentName
 from pffbench.errors import UserError
+from pffbench.record.cross_reads import CrossRead
 from pffbench.regular_files import read_regular, similar_path, write_replacing
 from pffbench.text import escaped, json_needs_escaping, one_line, without_digests
 
@@ -113,6 +114,8 @@ class RunRecord(msgspec.Struct):
         ``provenance``. That of the first one is the run's own too.
     calibrations : dict
         For each comparison with ``datasets: auto``: the number that was found, and why.
+    cross_reads : list of dict
+        With ``cross_reads``: who could read whose files, as `CrossRead`.
     """
 
     run_id: str
@@ -147,6 +150,7 @@ class RunRecord(msgspec.Struct):
     limits: list[str] = msgspec.field(default_factory=list)
     environments: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
     calibrations: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    cross_reads: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
     @property
     def last_written(self) -> dict[str, str]:
@@ -463,6 +467,7 @@ class RunEntry(msgspec.Struct):
     limits: list[str] = []
     environments: dict[str, EnvironmentRecord] = {}
     calibrations: dict[str, CalibrationEntry] = {}
+    cross_reads: list[CrossRead] = []
 
 
 def check_layout(data: object) -> None:

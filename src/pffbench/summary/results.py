@@ -15,8 +15,10 @@ from typing import Any, Literal, cast, get_args
 import msgspec
 
 from pffbench.docstrings import field_descriptions, first_line
+from pffbench.record.cross_reads import CrossRead
 from pffbench.regular_files import write_replacing
 from pffbench.summary.conclusions import cautions, verdict_lines
+from pffbench.summary.cross_reads import cross_reads_of
 from pffbench.summary.export import fom_names
 from pffbench.summary.headline import Answer
 from pffbench.summary.phases import PhaseSummary
@@ -360,6 +362,8 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         All cases with a repetition that counts.
     left_out : list of dict
         Impossible cases that were planned, each with ``case`` and ``reason``.
+    cross_reads : list of CrossRead
+        With ``cross_reads`` of several environments: who could read whose files.
     """
 
     format: Literal["pffbench results"] = "pffbench results"
@@ -383,6 +387,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     comparisons: tuple[ComparisonResult, ...]
     cases: tuple[CaseResult, ...]
     left_out: tuple[dict[str, str], ...]
+    cross_reads: tuple[CrossRead, ...] = ()
 
     @classmethod
     def of(cls, summary: Summary) -> Results:
@@ -421,6 +426,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
                 if (name := case.sample.case)
             ),
             left_out=tuple(record.left_out),
+            cross_reads=tuple(cross_reads_of(record)),
         )
 
 
@@ -456,7 +462,7 @@ def results_schema() -> dict[str, Any]:
     schema: dict[str, Any] = msgspec.json.schema(Results)
     for kind in (
         RatioResult, PhaseResult, CaseResult, ContenderResult, ComparisonResult, FormatChoice,
-        MachineLoadResult, Results,
+        MachineLoadResult, CrossRead, Results,
     ):  # fmt: skip
         definition = schema["$defs"][kind.__name__]
         definition["description"] = first_line(kind)
