@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from pffbench.case import Case
 from pffbench.environments.calibrate import calibrated_plan
-from pffbench.environments.cross_reads import CrossReading
+from pffbench.environments.cross_reading import CrossReading
 from pffbench.environments.merge import MergingRecorder, is_complete, merged_record
 from pffbench.environments.resume import STEPS, experiment_file, stopped_run
 from pffbench.environments.start import (
@@ -158,7 +158,7 @@ def resume_environments(options: RunOptions, stop: StopSignals) -> int:
 
 
 class _Checked(msgspec.Struct, frozen=True):
-    """What is known of a run before anything is created.
+    """The facts of a run before anything is created.
 
     Parameters
     ----------
@@ -248,7 +248,13 @@ def _executed(
         complete = blocks.run()
         if complete and checked.plan.experiment.cross_reads:
             reading = CrossReading(
-                blocks.plan, checked.environments, checked.launcher, options, out / STEPS, stop
+                blocks.plan,
+                checked.environments,
+                checked.launcher,
+                options,
+                out / STEPS,
+                stop,
+                note_stop,
             )
             recorder.progress.message("each environment reads the files of all of them")
             complete = reading.run(recorder.run_record)

@@ -1,6 +1,6 @@
 """The ranks' part of reading across environments: write files, or read those of another one.
 
-Started under the launcher in each environment, with a file that says what to do. Nothing here is
+Started under the launcher in each environment, with a file that lists the work. Nothing here is
 measured. Rank 0 prints a line for each piece of work, so that a crash loses only the one at hand.
 """
 
@@ -101,7 +101,7 @@ class _Work:
         self._scratch, self._directory, self._sources = scratch, directory, sources
 
     def prepared(self, copied_from: str) -> Repetition:
-        """Make the directory, for reading with a copy of what another environment wrote."""
+        """Make the directory; for reading, with a copy of the files of another environment."""
         p, experiment = self._case.parameters, self._plan.experiment
         with AgreedStep(self._team.comm, f"import of {p.backend}") as step:
             backend = backend_class(p.backend)(self._case.options, p.settings)
@@ -130,7 +130,7 @@ class _Work:
         )
 
     def done(self, repetition: Repetition) -> str:
-        """Write or read; return what was read wrong, or nothing."""
+        """Write or read; return how data read were wrong, or nothing."""
         repetition.workload.run(repetition)
         if self._stage == "write":
             return ""

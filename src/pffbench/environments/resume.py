@@ -64,7 +64,7 @@ class StoppedRun(msgspec.Struct, frozen=True):
         return read_samples(path)
 
     def plan(self, plan: Plan) -> Plan:
-        """Return a plan of now with what the run has decided.
+        """Return a plan of now with the decisions of the run.
 
         Raises
         ------
@@ -76,7 +76,7 @@ class StoppedRun(msgspec.Struct, frozen=True):
         return with_numbers(plan, recorded_numbers(plan, self.record.cases))
 
     def goes_on(self, probes: Mapping[str, Mapping[str, Any]], now: str) -> list[str]:
-        """Update the record for this start; return what is to be said.
+        """Update the record for this start; return messages for the user.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ def stopped_run(options: RunOptions, lock: RunLock) -> StoppedRun:
 
 
 def _check_steps(steps: Path, here: str) -> None:
-    """Remove what the steps of a killed run have left.
+    """Remove the files that the steps of a killed run have left.
 
     Raises
     ------

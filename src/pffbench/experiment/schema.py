@@ -114,8 +114,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         With environments: the command that starts the ranks of each, such as ``srun -n 64``; that
         of the batch system, or ``mpiexec``, with all cores when not given.
     cross_reads : bool
-        With environments: whether each of them reads what each has written, once and unmeasured,
-        after the last block.
+        With environments: whether each of them reads the files of all, once and unmeasured, after
+        the last block.
     """
 
     name: ExperimentName

@@ -8,7 +8,7 @@ import msgspec
 
 
 class CrossRead(msgspec.Struct, frozen=True):
-    """Whether an environment could read what another one, or itself, has written.
+    """Whether an environment could read the files of another one, or its own.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from pffbench.record.run_json import RunRecord
 
 
 def cross_reads_of(record: RunRecord) -> list[CrossRead]:
-    """Return what a run has found; empty where it did not ask."""
+    """Return the reads of a run across environments; empty where it did not ask."""
     return [msgspec.convert(one, CrossRead) for one in record.cross_reads]
 
 

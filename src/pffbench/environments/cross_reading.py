@@ -1,12 +1,12 @@
-"""Who reads whose files: each environment reads what each one has written, once and unmeasured."""
+"""Who reads whose files: each environment reads the files of all, once and unmeasured."""
 
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ from pffbench.storage.scratch import Scratch
 from pffbench.text import one_line
 from pffbench.workloads.registry import workload
 
+#: Seconds between two looks at ranks that work, and that they get to end when they must.
+_LOOK, _GRACE = 0.5, 10.0
 #: A case, the directory of its files, and the directory that they are copied from.
 _Piece = tuple[str, str, str]
 
@@ -50,9 +52,11 @@ class CrossReading:
     options : RunOptions
         Options of the run.
     directory : Path
-        Directory for the files that tell the ranks what to do.
+        Directory for the files that list the work of the ranks.
     stop : StopSignals
         Tells that the run is to end.
+    keep_going : callable
+        Called while ranks work.
     """
 
     def __init__(
@@ -63,7 +67,9 @@ class CrossReading:
         options: RunOptions,
         directory: Path,
         stop: StopSignals,
+        keep_going: Callable[[], None],
     ) -> None:
+        self._keep_going = keep_going
         self._plan = plan
         self._environments = environments
         self._launcher = launcher
@@ -118,7 +124,7 @@ class CrossReading:
     def _read(
         self, environment: StartedEnvironment, written: Mapping[str, Mapping[str, str]]
     ) -> Iterator[CrossRead]:
-        """Let an environment read the files of each; yield what came out."""
+        """Let an environment read the files of each; yield the outcomes."""
         own, reader = self._own[environment.name], environment.name
         work = [
             (name, f"{_place(place, writer)}-by-{reader}", _place(place, writer))
@@ -193,23 +199,10 @@ class CrossReading:
         module = "pffbench.environments.cross_read_ranks"
         seconds = self._seconds * (1 + len(work))
         command = [*self._launcher, *environment.command, "-m", module, str(file)]
-        try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                stdin=subprocess.DEVNULL,
-                timeout=seconds if math.isfinite(seconds) else None,
-                env=environment.process_environment,
-                check=False,
-                start_new_session=True,
-            )
-            output, end = done.stdout, f"the ranks ended with status {done.returncode}"
-            end += f": {last_line(done.stderr or done.stdout)}"
-        except subprocess.TimeoutExpired as error:
-            output = (error.stdout or b"").decode(errors="replace")
-            end = f"no end within {seconds:g} s"
+        output, errors, status = self._run(command, environment, seconds)
+        end = f"no end within {seconds:g} s"
+        if status is not None:
+            end = f"the ranks ended with status {status}: {last_line(errors or output)}"
         answers = {}
         for line in output.splitlines():
             _, mark, text = line.partition(ANSWER)
@@ -217,6 +210,38 @@ class CrossReading:
                 _, directory, trouble = json.loads(text)
                 answers[directory] = trouble
         return answers, one_line(end, 400)
+
+
+    def _run(
+        self, command: Sequence[str], environment: StartedEnvironment, seconds: float
+    ) -> tuple[str, str, int | None]:
+        """Run ranks to their end; return output, errors and status, None if they took too long."""
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=environment.process_environment,
+            start_new_session=True,  # Ctrl-C ends the run after the work at hand
+        )
+        try:
+            until = time.monotonic() + seconds
+            while time.monotonic() < until:
+                with suppress(subprocess.TimeoutExpired):
+                    output, errors = process.communicate(timeout=_LOOK)
+                    return output, errors, process.returncode
+                self._keep_going()
+            process.terminate()  # a launcher passes it on to its ranks
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_GRACE)
+        finally:
+            process.kill()
+        with suppress(subprocess.TimeoutExpired):  # others may keep its output open
+            output, errors = process.communicate(timeout=_GRACE)
+            return output, errors, None
+        return "", "", None
 
 
 def _place(number: int, writer: str) -> str:
