@@ -71,12 +71,15 @@ def _work(comm: MPI.Intracomm, path: str) -> bool:
     kept: list[Repetition] = []  # a store that failed is never released
     good = True
     for name, directory, copied_from in job["work"]:
+        repetition: Repetition | None = None
         try:
             one = _Work(team, plan, cases[name], scratch, directory, sources, job["stage"])
-            kept.append(one.prepared(copied_from))
-            trouble = one.done(kept[-1])
+            repetition = one.prepared(copied_from)
+            trouble = one.done(repetition)
         except PhaseFailedError as error:
             trouble = f"{error.failure.phase}: {error.failure.error}"
+        if trouble and repetition is not None:
+            kept.append(repetition)
         good &= not trouble
         if comm.rank == 0:
             told = one_line(without_digests(trouble), 400)
