@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pffbench.record.cross_reads import CrossRead
+from pffbench.record.cross_reads import (
+    CrossRead,
+    cross_read_lines,
+    cross_read_table,
+    cross_reads_of,
+)
 from pffbench.record.run_json import RunRecord
-from pffbench.summary.cross_reads import cross_read_lines, cross_read_table, cross_reads_of
 from timed_runs import a_record
 
 FOUND = [
@@ -48,7 +52,7 @@ def test_each_error_is_a_sentence():
 
 def test_a_record_of_others_is_checked_before_it_is_shown(tmp_path):
     record = a_record({})
-    assert cross_reads_of(record) == []
+    assert cross_reads_of(record.cross_reads) == []
     record.cross_reads = [{"case": "a", "backend": "hdf5", "writer": "x", "reader": "y",
                            "result": "PERHAPS"}]  # fmt: skip
     record.save(tmp_path)

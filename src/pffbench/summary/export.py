@@ -17,6 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from pffbench.record.cross_reads import cross_read_lines, cross_read_table, cross_reads_of
 from pffbench.record.run_json import RunRecord
 from pffbench.regular_files import replacing, write_replacing
 from pffbench.summary.columns import (
@@ -30,7 +31,6 @@ from pffbench.summary.columns import (
     title,
 )
 from pffbench.summary.conclusions import cautions, verdict_lines
-from pffbench.summary.cross_reads import cross_read_lines, cross_read_table, cross_reads_of
 from pffbench.summary.csv_columns import CSV_COLUMNS
 from pffbench.summary.legend import legend_lines
 from pffbench.summary.levers import lever_lines
@@ -85,7 +85,7 @@ def _markdown(summary: Summary) -> Iterable[str]:
         yield from (f"- {escape_markdown(text)}" for text in lines)
         yield from ("", "Every phase, median seconds (95 % interval):", "")
         yield from _phase_table(ordered(cases))
-    if found := cross_reads_of(record):
+    if found := cross_reads_of(record.cross_reads):
         yield from ("", "## Who reads whose files", "")
         yield from markdown_table(*cross_read_table(found))
         yield ""
@@ -154,7 +154,7 @@ def print_summary(summary: Summary, console: Console) -> None:
 
 def _print_cross_reads(record: RunRecord, console: Console) -> None:
     """Print who read whose files, where a run has asked."""
-    found = cross_reads_of(record)
+    found = cross_reads_of(record.cross_reads)
     if not found:
         return
     headings, rows = cross_read_table(found)

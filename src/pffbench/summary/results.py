@@ -15,10 +15,9 @@ from typing import Any, Literal, cast, get_args
 import msgspec
 
 from pffbench.docstrings import field_descriptions, first_line
-from pffbench.record.cross_reads import CrossRead
+from pffbench.record.cross_reads import CrossRead, cross_reads_of
 from pffbench.regular_files import write_replacing
 from pffbench.summary.conclusions import cautions, verdict_lines
-from pffbench.summary.cross_reads import cross_reads_of
 from pffbench.summary.export import fom_names
 from pffbench.summary.headline import Answer
 from pffbench.summary.phases import PhaseSummary
@@ -426,7 +425,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
                 if (name := case.sample.case)
             ),
             left_out=tuple(record.left_out),
-            cross_reads=tuple(cross_reads_of(record)),
+            cross_reads=tuple(cross_reads_of(record.cross_reads)),
         )
 
 
