@@ -386,7 +386,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     comparisons: tuple[ComparisonResult, ...]
     cases: tuple[CaseResult, ...]
     left_out: tuple[dict[str, str], ...]
-    cross_reads: tuple[CrossRead, ...] = ()
+    cross_reads: list[CrossRead] = []
 
     @classmethod
     def of(cls, summary: Summary) -> Results:
@@ -425,7 +425,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
                 if (name := case.sample.case)
             ),
             left_out=tuple(record.left_out),
-            cross_reads=tuple(cross_reads_of(record.cross_reads)),
+            cross_reads=cross_reads_of(record.cross_reads),
         )
 
 
