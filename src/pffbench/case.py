@@ -43,6 +43,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     #: As in `Parameters`: fields that names of cases leave out where they have their default.
     added: ClassVar[frozenset[str]] = frozenset()
+    #: As in `Parameters`: options have none.
+    calibrated: ClassVar[frozenset[str]] = frozenset()
 
 
 class Parameters(
@@ -119,6 +121,8 @@ class Parameters(
     #: Fields that were added to a workload: left out of names where they have their default, so
     #: that the names of older cases stay the same.
     added: ClassVar[frozenset[str]] = frozenset()
+    #: Fields that a run finds out, and no user needs to give: left out of all names.
+    calibrated: ClassVar[frozenset[str]] = frozenset()
     #: Ways of doing the same work: cases that differ in nothing else are compared with each other,
     #: and with the raw bytes, to which chunks and codecs mean nothing.
     ways: ClassVar[frozenset[str]] = frozenset(
@@ -245,26 +249,26 @@ def _usual_ways(kind: type[Parameters], but: tuple[str, ...]) -> dict[str, Any]:
 @lru_cache(maxsize=2**14)
 def _group(work: Parameters) -> str:
     plain = msgspec.to_builtins(work, enc_hook=int)
-    unnamed = work.ways | _as_before(work)
+    unnamed = work.ways | _unnamed(work)
     named = {name: value for name, value in plain.items() if name not in unnamed}
     return f"{work.workload}.{work.layout}.{_digest(named)}"
 
 
 def _named(told: Parameters | Options) -> Parameters | Options | dict[str, Any]:
     """Return the parameters or options that names are made from."""
-    unnamed = _as_before(told)
+    unnamed = _unnamed(told)
     if not unnamed:
         return told
     plain: dict[str, Any] = msgspec.to_builtins(told, enc_hook=int)
     return {name: value for name, value in plain.items() if name not in unnamed}
 
 
-def _as_before(told: Parameters | Options) -> frozenset[str]:
-    """Return the fields that were added later and have their default."""
+def _unnamed(told: Parameters | Options) -> frozenset[str]:
+    """Return the fields that a run finds out, or that were added later and have their default."""
     if not told.added:
-        return told.added
+        return told.calibrated
     usual = _defaults(type(told))
-    return frozenset(n for n in told.added if getattr(told, n) == usual[n])
+    return told.calibrated.union(n for n in told.added if getattr(told, n) == usual[n])
 
 
 @cache

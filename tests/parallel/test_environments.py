@@ -172,7 +172,7 @@ def test_other_commands_name_the_environments(real, tmp_path):
     assert same.status == 0, same.said
     again = pffbench_cli("run", "--resume", real.out)
     assert again.status == 2
-    assert "several environments cannot be resumed" in again.stderr
+    assert "the run is finished; there is nothing to go on with" in again.stderr
 
 
 #: Ends a start of Python without a word from the given one on. The first sees which pffbench there

@@ -19,6 +19,7 @@ from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
 from pffbench.record.counters import append_counts
 from pffbench.record.gather import Count
+from pffbench.record.run_json import RunRecord
 from pffbench.summary.columns import details
 from pffbench.summary.conclusions import sentences, undecided
 from pffbench.summary.dependence import variance_inflation
@@ -146,6 +147,22 @@ def test_one_that_is_not_valid_spoils_both_and_is_named(tmp_path):
 def test_what_does_not_belong_together_is_refused(tmp_path, record, reason):
     runs = [first(tmp_path / "three"), second(tmp_path / "two", **record)]
     with pytest.raises(UserError, match=reason):
+        summary_of(runs)
+
+
+@pytest.mark.parametrize(("numbers", "fits"), [((512, 512), True), ((512, 1024), False)])
+def test_comparisons_with_other_numbers_of_datasets_are_refused(tmp_path, numbers, fits):
+    """Each run found its number (`datasets: auto`), and the cases did not do the same work."""
+    runs = [first(tmp_path / "three"), second(tmp_path / "two")]
+    for directory, number in zip(runs, numbers, strict=True):
+        record = RunRecord.load(directory)
+        for entry in record.cases.values():
+            entry["parameters"]["calibrated_datasets"] = number
+        record.save(directory)
+    if fits:
+        assert len(summary_of(runs).cases) == 3
+        return
+    with pytest.raises(UserError, match="run the second with --set calibrated_datasets=512"):
         summary_of(runs)
 
 

@@ -30,8 +30,15 @@ def cases():
     return found
 
 
-def made(tmp_path, *, write=1.0, read=1.0, noise=0.02, **how):
-    """Return the summary of a run in which shards take so many times as long."""
+#: Columns of `samples.csv` that are times of a phase.
+TIMES = ("own_max", "own_median", "own_min", "synced_max", "seconds")
+
+
+def made(tmp_path, *, write=1.0, read=1.0, noise=0.02, drift=0.0, **how):
+    """Return a run in which shards take so many times as long.
+
+    `drift` is how much longer everything takes in the slowest block than in the fastest one.
+    """
 
     def factor(name, phase):
         if name != SHARDED:
@@ -43,6 +50,8 @@ def made(tmp_path, *, write=1.0, read=1.0, noise=0.02, **how):
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
+        slower = 1 + drift * (int(row["repetition"]) % 5) / 4
+        row |= {name: repr(slower * float(row[name])) for name in TIMES if row[name]}
         if row["phase"] == "close":
             files = "6" if "shards" in row["case"] else "258"
             row |= {"disk_bytes": "8388608", "disk_files": files}
@@ -100,6 +109,18 @@ def test_a_difference_within_the_scatter_is_not_claimed(tmp_path, seed):
     told = sentence(made(tmp_path, write=1.02, read=0.98, noise=0.3, repetitions=10, seed=seed))
     assert "% more time" not in told
     assert "% less time" not in told
+
+
+def test_in_a_run_of_environments_a_case_is_compared_with_the_other_one_of_its_block(tmp_path):
+    """The machine becomes twice as slow from block to block, which meets both of them."""
+    changes = {"write": 1.1, "drift": 1.0, "noise": 0.01, "repetitions": 14}
+    told = sentence(made(tmp_path, **changes))
+    assert "no difference was shown in writing" in told
+    (other := tmp_path / "environments").mkdir()
+    environments = {"environments": [{"name": "a", "python": "x"}], "repetitions": 14}
+    paired = sentence(made(other, experiment=environments, **changes))
+    (cost,) = re.findall(r"writing takes ([\d.]+) % more time", paired)
+    assert 8 <= float(cost) <= 12
 
 
 def test_terminal_and_summary_have_the_sentence(tmp_path):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pffbench.errors import UserError
+from pffbench.record.cross_reads import cross_read_lines, cross_reads_of
 from pffbench.summary.columns import details
 from pffbench.summary.conclusions import cautions, sentences, undecided, validity
 from pffbench.summary.levers import lever_lines
@@ -114,6 +115,7 @@ def verdict_of(summary: Summary, gaps: list[str]) -> RunVerdict:
         found.append(f"{count} gave no number: {some}")
     # Lines with reasons are shown as such.
     told = [line for line in details(summary) if not line.startswith("INVALID: ")]
+    told += cross_read_lines(cross_reads_of(record.cross_reads))
     if record.left_out:
         told.append(
             f"{len(record.left_out)} impossible cases were left out; the provenance has why"

@@ -31,6 +31,7 @@ from pffbench.experiment.plan import Plan
 from pffbench.experiment.schema import Experiment
 from pffbench.parallel.launcher import reason_against_mpi
 from pffbench.record.ranks import NEEDS_H5PY
+from pffbench.run.calibration import is_open
 from pffbench.run.output import make_console, print_json
 from pffbench.run.space import parent_of_node
 from pffbench.storage.filesystem import FileSystem, filesystem
@@ -235,6 +236,11 @@ def _totals(run: PlannedRun) -> Iterator[str]:
         f"{len(plan.cases)} cases on {plan.ranks} ranks, {_times(experiment)} each "
         f"({warmup}): {run.written} written and read in all"
     )
+    if count := sum(map(is_open, plan.cases)):
+        yield (
+            f"datasets: auto in {count} cases: calibrated at the start, the same number for all "
+            "cases of a comparison; shown is one dataset for each rank"
+        )
     yield from (f"warning: {text}" for text in run.warnings)
     yield _time(run)
     yield (

@@ -44,9 +44,11 @@ def main(arguments: argparse.Namespace) -> int:
     options = RunOptions.of_arguments(arguments)
     with StopSignals() as stop:
         if not is_launched(os.environ) and _may_have_environments(options):
-            from pffbench.environments.coordinator import run_environments
+            from pffbench.environments.coordinator import resume_environments, run_environments
             from pffbench.experiment.load import load_experiment
 
+            if options.resume:
+                return resume_environments(options, stop)
             loaded = load_experiment(options.experiment, options.overrides)
             if loaded.experiment.environments:
                 return run_environments(options, loaded, stop)
@@ -56,7 +58,7 @@ def main(arguments: argparse.Namespace) -> int:
 def _may_have_environments(options: RunOptions) -> bool:
     """Return whether it is worth reading the experiment before MPI is started."""
     if options.resume:
-        return False
+        return _had_environments(options.resume)
     if any(override.startswith("environments=") for override in options.overrides):
         return True
     if options.experiment is None:
@@ -65,6 +67,16 @@ def _may_have_environments(options: RunOptions) -> bool:
     try:
         return path.is_file() and b"environments" in path.read_bytes()
     except OSError:  # which is reported where it is read
+        return False
+
+
+def _had_environments(directory: str) -> bool:
+    """Return whether the run in a results directory is one of several environments."""
+    from pffbench.record.run_json import RunRecord
+
+    try:
+        return bool(RunRecord.load(directory).environments)
+    except ValueError:  # which is reported where it is resumed
         return False
 
 

@@ -9,21 +9,26 @@ environments.
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
+import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace as replace_options
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from pffbench.case import Case
-from pffbench.environments.merge import MergingRecorder, is_complete, merged_record
+from pffbench.environments.blocks import Blocks
+from pffbench.environments.cross_reading import CrossReading
+from pffbench.environments.merge import MergingRecorder, merged_record
+from pffbench.environments.resume import STEPS, experiment_file, stopped_run
 from pffbench.environments.start import (
     StartedEnvironment,
     answer_in,
@@ -31,36 +36,25 @@ from pffbench.environments.start import (
     launcher_of,
     start_environment,
 )
-from pffbench.environments.step import (
-    START_SECONDS,
-    JobSteps,
-    StepResult,
-    arguments_of,
-    as_entry,
-    step_experiment,
-)
+from pffbench.environments.step import START_SECONDS, JobSteps, arguments_of, as_entry
 from pffbench.errors import UserError
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.plan import Plan
 from pffbench.experiment.sweep import expand
-from pffbench.parallel.agreement import Failure
-from pffbench.parallel.batch_job import StopSignals, seconds_left
+from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.clock import Floor
 from pffbench.parallel.topology import Topology
 from pffbench.record.lock import RunLock
 from pffbench.record.progress import make_progress
+from pffbench.record.run_json import RunRecord
+from pffbench.record.samples import Repetitions, Sample, whole
 from pffbench.run.options import RunOptions
-from pffbench.run.order import ordered_block
 from pffbench.run.prepare import results_directory
 from pffbench.run.recording import begin_results, undo_results
-from pffbench.run.schedule import Schedule
 from pffbench.run.verdict import report_result
 from pffbench.storage.filesystem import same_filesystem
 from pffbench.storage.scratch import scratch_parent
-from pffbench.text import one_line
 
-#: Name of the directory, in that of the results, with the files of the current step.
-_STEPS = ".steps"
 _TOGETHER = "results are written to the file system under test, off the timer"
 
 
@@ -90,52 +84,175 @@ def run_environments(options: RunOptions, loaded: LoadedExperiment, stop: StopSi
     parent, own_parent = scratch_parent(options.scratch)
     if not own_parent and not Path(parent).is_dir():
         raise UserError(f"--scratch {parent}: there is no such directory")
-    launcher = launcher_of(experiment, path)
-    environments = [
-        start_environment(environment, f"{path}: environments[{number}]")
-        for number, environment in enumerate(experiment.environments)
-    ]
-    probes = {e.name: _probed(e, launcher, options, str(out)) for e in environments}
-    plan = _plan(loaded, probes)
-    starts = {e.name: shlex.join([*launcher, *e.command]) for e in environments}
-    record = merged_record(plan, path, run_id, parent, probes, starts)
+    checked = _checked(loaded, options, str(out))
+    record = merged_record(
+        checked.plan, path, run_id, parent, checked.probes, checked.starts
+    )
     lock = RunLock()
     begin_results(out, lock)
     try:
         if same_filesystem(str(out), parent):
             record.remarks.append(_TOGETHER)
-        first = next(iter(probes.values()))
-        style = "none" if options.json else options.progress
-        recorder = MergingRecorder(
-            str(out),
-            record,
-            Topology(tuple(first["topology"]["hosts"]), tuple(first["topology"]["nodes"])),
-            Floor(**first["floor"]),
-            experiment.warmup,
-            progress := make_progress(style, len(plan.cases), experiment.blocks),
-        )
+        recorder = _recorder(checked, out, record, options)
     except OSError as error:
         undo_results(out, lock)
         raise UserError(f"{out}: cannot be written to: {error.strerror or error}") from None
+    try:
+        return _executed(checked, recorder, options, stop, began, own_parent=own_parent)
+    finally:
+        lock.release()
+
+
+def resume_environments(options: RunOptions, stop: StopSignals) -> int:
+    """Go on with a stopped run of several environments; return the exit status.
+
+    Parameters
+    ----------
+    options : RunOptions
+        Options of this start.
+    stop : StopSignals
+        Tells that the run is to end.
+
+    Raises
+    ------
+    UserError
+        The run cannot be resumed, or is not the same any more; its record stays as it was.
+    """
+    began = time.monotonic()
+    lock = RunLock()
+    try:
+        run = stopped_run(options, lock)
+        options = replace_options(run.options, experiment=str(experiment_file(run)))
+        try:
+            checked = _checked(run.loaded, options, str(run.directory / STEPS / "run"))
+        finally:
+            shutil.rmtree(run.directory / STEPS, ignore_errors=True)
+        checked = replace(checked, plan=run.plan(checked.plan))
+        said = run.goes_on(checked.probes, datetime.now(UTC).isoformat(timespec="seconds"))
+        known = run.samples()
+        try:
+            recorder = _recorder(checked, run.directory, run.record, options, known)
+        except OSError as error:
+            told = error.strerror or error
+            raise UserError(f"{run.directory}: cannot be written to: {told}") from None
+        for text in said:
+            recorder.progress.message(text)
+        done = whole(known).finished
+        own = scratch_parent(options.scratch)[1]
+        return _executed(checked, recorder, options, stop, began, own_parent=own, done=done)
+    finally:
+        lock.release()
+
+
+class _Checked(msgspec.Struct, frozen=True):
+    """The facts of a run before anything is created.
+
+    Parameters
+    ----------
+    launcher : tuple of str
+        Command that starts the ranks.
+    environments : tuple of StartedEnvironment
+        The environments.
+    probes : dict of str to dict
+        Facts of each, as `pffbench.environments.probe` prints them.
+    plan : Plan
+        The cases of all of them.
+    """
+
+    launcher: tuple[str, ...]
+    environments: tuple[StartedEnvironment, ...]
+    probes: Mapping[str, Mapping[str, Any]]
+    plan: Plan
+
+    @property
+    def starts(self) -> dict[str, str]:
+        """Command that starts the ranks of each environment."""
+        return {e.name: shlex.join([*self.launcher, *e.command]) for e in self.environments}
+
+
+def _checked(loaded: LoadedExperiment, options: RunOptions, out: str) -> _Checked:
+    """Start each environment and let its ranks check the experiment.
+
+    Raises
+    ------
+    UserError
+        One of them cannot be started or cannot run it.
+    """
+    experiment, path = loaded.experiment, loaded.path
+    launcher = launcher_of(experiment, path)
+    environments = tuple(
+        start_environment(environment, f"{path}: environments[{number}]")
+        for number, environment in enumerate(experiment.environments)
+    )
+    probes = {e.name: _probed(e, launcher, options, out) for e in environments}
+    return _Checked(launcher, environments, probes, _plan(loaded, probes))
+
+
+def _recorder(
+    checked: _Checked,
+    out: Path,
+    record: RunRecord,
+    options: RunOptions,
+    known: Sequence[Sample] = (),
+) -> MergingRecorder:
+    """Create the recorder of a run; `known` are the rows of one that is resumed."""
+    plan, first = checked.plan, next(iter(checked.probes.values()))
+    experiment = plan.experiment
+    style = "none" if options.json else options.progress
+    return MergingRecorder(
+        str(out),
+        record,
+        Topology(tuple(first["topology"]["hosts"]), tuple(first["topology"]["nodes"])),
+        Floor(**first["floor"]),
+        experiment.warmup,
+        make_progress(style, len(plan.cases), experiment.blocks),
+        known,
+    )
+
+
+def _executed(
+    checked: _Checked,
+    recorder: MergingRecorder,
+    options: RunOptions,
+    stop: StopSignals,
+    began: float,
+    *,
+    own_parent: bool,
+    done: Repetitions = frozenset(),
+) -> int:
+    """Run the blocks that are left, and report the result; return the exit status."""
 
     def note_stop() -> None:  # while steps run: this process may be killed before they have ended
         if stop.asked:
             recorder.stopping()
 
-    steps = JobSteps(launcher, options, out / _STEPS, stop, note_stop)
+    out = Path(recorder.directory)
+    steps = JobSteps(checked.launcher, options, out / STEPS, stop, note_stop)
     try:
-        try:
-            complete = _Blocks(plan, environments, recorder, steps, options, stop).run()
-        finally:
-            steps.remove()
-            progress.close()
-            if own_parent:
-                with suppress(OSError):
-                    Path(parent).rmdir()
-        recorder.finish(complete)
-        return report_result(recorder, options, began)
+        blocks = Blocks(
+            checked.plan, checked.environments, recorder, steps, options, stop, done
+        )
+        complete = blocks.run()
+        if complete and checked.plan.experiment.cross_reads:
+            reading = CrossReading(
+                blocks.plan,
+                checked.environments,
+                checked.launcher,
+                options,
+                out / STEPS,
+                stop,
+                note_stop,
+            )
+            recorder.progress.message("each environment reads the files of all of them")
+            complete = reading.run(recorder.run_record)
     finally:
-        lock.release()
+        steps.remove()
+        recorder.progress.close()
+        if own_parent:
+            with suppress(OSError):
+                Path(recorder.run_record.scratch).rmdir()
+    recorder.finish(complete)
+    return report_result(recorder, options, began)
 
 
 def _probed(
@@ -215,133 +332,3 @@ def _case_of(entry: Mapping[str, Any], name: str) -> Case:
     told = as_entry(entry["parameters"], entry["options"])
     (case,) = expand(told, name, set())
     return replace(case, roofline=bool(entry["roofline"]))
-
-
-class _Blocks:
-    """The blocks of a run."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        environments: Sequence[StartedEnvironment],
-        recorder: MergingRecorder,
-        steps: JobSteps,
-        options: RunOptions,
-        stop: StopSignals,
-    ) -> None:
-        self._plan = plan
-        self._environments = environments
-        self._recorder = recorder
-        self._steps = steps
-        self._options = options
-        self._stop = stop
-        #: Seconds of the last block.
-        self._seconds = 0.0
-        #: Expected seconds of another repetition of each case, its share of a start included.
-        self._expected: dict[str, float] = {}
-        self._deadline = time.monotonic() + self._time_left()
-
-    def _time_left(self) -> float:
-        asked = self._options.max_time
-        left = seconds_left(os.environ) if asked is None else asked
-        return math.inf if left is None else left
-
-    def run(self) -> bool:
-        """Run all blocks; return whether the run completed, without an early stop."""
-        experiment = self._plan.experiment
-        schedule = Schedule(self._plan, self._recorder)
-        begin = time.monotonic()
-        following = schedule.first()
-        for block in range(experiment.blocks - experiment.warmup):
-            if not following.cases:
-                return True
-            active = [self._plan.cases[i] for i in following.cases]
-            if not self._block(active, block):
-                return False
-            if self._options.fail_fast and self._any_failed():
-                return True
-            number = block + experiment.warmup
-            following = schedule.after(number, time.monotonic() - begin, self._expected)
-        return True
-
-    def _any_failed(self) -> bool:
-        return any("failure" in entry for entry in self._recorder.cases.values())
-
-    def _block(self, active: Sequence[Case], block: int) -> bool:
-        """Run a step of each environment; return whether all of them ran."""
-        if self._out_of_time():
-            return False
-        experiment = self._plan.experiment
-        plain = self._in_order(active, block)
-        wanted = {
-            each.name: [
-                there for case in plain if (there := replace(case, environment=each.name)) in active
-            ]
-            for each in self._environments
-        }
-        taking_part = [each for each in self._environments if wanted[each.name]]
-        begin = time.monotonic()
-        results = self._steps.run(
-            taking_part,
-            {
-                name: step_experiment(experiment, [replace(c, environment="") for c in own], block)
-                for name, own in wanted.items()
-                if own
-            },
-            [case.id for case in plain],
-            block,
-        )
-        self._seconds = time.monotonic() - begin
-        self._expected |= {case.id: self._seconds / len(active) for case in active}
-        number = block + experiment.warmup
-        for place, (name, result) in enumerate(results.items()):
-            cases = wanted[name]
-            self._recorder.add(cases, result, number, place * len(plain))
-            if result.record is not None:
-                self._recorder.note_step(name, result.record)
-            self._note_failures(cases, result, number)
-        return not self._stop.asked
-
-    def _in_order(self, active: Sequence[Case], block: int) -> Sequence[Case]:
-        """Return each case once, in the order of a block, which all environments have."""
-        experiment = self._plan.experiment
-        once = {case.id: case for case in (replace(case, environment="") for case in active)}
-        if experiment.order == "listed":
-            return list(once.values())
-        return list(ordered_block(list(once.values()), block, experiment.seed))
-
-    def _out_of_time(self) -> bool:
-        left = self._deadline - time.monotonic()
-        if left > self._seconds:
-            return False
-        self._recorder.remark(
-            f"stopped before a block, which takes about {self._seconds:.1f} s: {max(left, 0):.1f} "
-            "s of the time that the run may take were left"
-        )
-        return True
-
-    def _note_failures(self, cases: Sequence[Case], result: StepResult, number: int) -> None:
-        """Record the cases that failed, and the case during which a step died."""
-        warmup, often = self._plan.experiment.warmup, self._plan.experiment.step_repetitions
-        rows = {
-            case.id: result.samples.get(replace(case, environment="").id, ()) for case in cases
-        }
-        lost = [
-            case
-            for case in cases
-            if not self._recorder.note_failure(case, result, number)
-            and not is_complete(rows[case.id], warmup, often)
-        ]
-        if self._stop.asked:  # the signal may have ended the step too
-            return
-        if not lost and result.trouble:
-            self._recorder.remark(f"{cases[0].environment}, block {number}: {result.trouble}")
-        # Before any case had begun none of them can be named. Cases run in turns, so that later the
-        # first one of those that ran least often was at hand; the others may go on.
-        died = lost
-        if result.record is not None and lost:
-            died = [min(lost, key=lambda case: len({row.repetition for row in rows[case.id]}))]
-        for case in died:
-            why = one_line(result.trouble or "the job step did not run it", 400)
-            host = self._recorder.run_record.topology["hosts"][0]
-            self._recorder.fail(case, number, Failure("job step", 0, host, why, "", 1))

@@ -96,7 +96,7 @@ def count_instructions(
 
 def _check(case: Case, path: str) -> None:
     p = case.parameters
-    if not isinstance(p, DatasetsParameters) or p.datasets is None:
+    if not isinstance(p, DatasetsParameters) or not isinstance(p.datasets, int):
         raise UserError(
             f"{path}: instructions are counted for each of the datasets of workload: datasets, "
             f"with a number of `datasets`; here is a case of {p.workload}"

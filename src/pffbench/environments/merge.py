@@ -7,6 +7,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -22,9 +23,16 @@ from pffbench.parallel.clock import Floor
 from pffbench.provenance.binding import job_clock
 from pffbench.record.counters import Counted, append_counts
 from pffbench.record.gather import Count
+from pffbench.record.progress import Progress
 from pffbench.record.ranks import RecordedTimes
 from pffbench.record.run_json import RunRecord, digest_of
-from pffbench.record.samples import Sample
+from pffbench.record.samples import (
+    CompletedRepetitions,
+    Sample,
+    keep_only,
+    read_samples,
+    whole,
+)
 from pffbench.run.recorder import Recorder, floor_entry
 from pffbench.run.resume import changed_software, moved
 
@@ -113,6 +121,11 @@ def _entry(case: Case, probe: Mapping[str, Any]) -> dict[str, Any]:
 
 class MergingRecorder(Recorder):
     """Adds the results of job steps to those of the run."""
+
+    @property
+    def progress(self) -> Progress:
+        """The progress reports."""
+        return self._progress
 
     @property
     def _often(self) -> int:
@@ -214,6 +227,23 @@ class MergingRecorder(Recorder):
                 continue  # `fail` records it
             told = _REPETITION.sub(f" repetition {number}:", text)
             record.reasons.append(_renamed(told, names))
+
+    def forget_block(self, number: int) -> None:
+        """Drop the rows of a block that a stopped run has begun, to run it again as a whole.
+
+        Rows in other files are replaced by those of the same repetition.
+
+        Parameters
+        ----------
+        number : int
+            Number of its repetition in the run; warm-ups belong to the first one.
+        """
+        path = Path(self.directory) / "samples.csv"
+        before = whole(read_samples(path)).finished
+        first = 0 if number == self._warmup else number
+        kept = frozenset(key for key in before if not first <= key[1] <= number)
+        if len(kept) < len(before):
+            keep_only(str(path), CompletedRepetitions(kept))
 
     def note_failure(self, case: Case, result: StepResult, number: int) -> bool:
         """Record the failure of a case in a step; return whether it failed."""

@@ -35,6 +35,8 @@ from pffbench.storage.scratch import Scratch
 _LOOK, _GRACE = 0.05, 10.0
 #: Seconds that the ranks of an environment may take to start and to check the experiment.
 START_SECONDS = 600.0
+#: Seconds that they may take to start and to find the numbers of all cases.
+_CALIBRATION_SECONDS = 6 * START_SECONDS
 
 
 class StepResult(msgspec.Struct, frozen=True):
@@ -90,7 +92,7 @@ def step_experiment(experiment: Experiment, cases: Sequence[Case], block: int) -
 _OWN_KEYS = frozenset(
     {
         "environments", "step_repetitions", "launcher", "common", "time_budget", "cold_reads",
-        "study",
+        "study", "cross_reads",
     }
 )  # fmt: skip
 
@@ -270,6 +272,31 @@ class JobSteps:
         for some in [environments] if together else [[e] for e in environments]:
             results |= self._run_together(some, experiments, cases, block)
         return results
+
+    def calibrate(
+        self, environment: StartedEnvironment, experiment: dict[str, Any]
+    ) -> RunRecord | None:
+        """Let the ranks of an environment find the numbers that an experiment leaves open.
+
+        They run no repetition that counts.
+
+        Returns
+        -------
+        RunRecord or None
+            Their record; None where they died before they had one.
+        """
+        ranks = None
+        try:
+            ranks = self._start(environment, experiment)
+            ranks.wait(self._keep_going, _CALIBRATION_SECONDS)
+            ranks.leave()
+            return RunRecord.load(self._directory / environment.name / "run")
+        except ValueError:
+            return None
+        finally:
+            if ranks is not None:
+                ranks.end()
+            self.remove()
 
     def _run_together(
         self,

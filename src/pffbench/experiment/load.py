@@ -242,6 +242,10 @@ def _check_environments(experiment: Experiment, name: str) -> None:
             raise UserError(f"{where}: give one of {', '.join(ways)}")
     if experiment.launcher is not None and not experiment.environments:
         raise UserError(f"{name}: launcher: only a run with environments starts one itself")
+    if experiment.cross_reads and not experiment.environments:
+        raise UserError(f"{name}: cross_reads: only environments read each other's files")
+    if experiment.cross_reads and experiment.node_local:
+        raise UserError(f"{name}: cross_reads: with node_local no job reads files of another one")
 
 
 def _merged(common: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
@@ -317,7 +321,7 @@ def to_plain(experiment: Experiment) -> dict[str, Any]:
     """Return an experiment as plain data, the form stored in a results directory."""
     plain: dict[str, Any] = msgspec.to_builtins(experiment, enc_hook=_encode)
     if not experiment.environments:  # so that the digests of other experiments stay the same
-        for key in ("environments", "step_repetitions", "launcher"):
+        for key in ("environments", "step_repetitions", "launcher", "cross_reads"):
             del plain[key]
     return plain
 

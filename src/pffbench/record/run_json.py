@@ -19,6 +19,7 @@ import msgspec
 
 from pffbench.case import PLAIN_NAME, ExperimentName
 from pffbench.errors import UserError
+from pffbench.record.cross_reads import CrossRead
 from pffbench.regular_files import read_regular, similar_path, write_replacing
 from pffbench.text import escaped, json_needs_escaping, one_line, without_digests
 
@@ -111,6 +112,10 @@ class RunRecord(msgspec.Struct):
     environments : dict
         For each environment of a run of several: ``start`` (the command that starts its Python) and
         ``provenance``. That of the first one is the run's own too.
+    calibrations : dict
+        For each comparison with ``datasets: auto``: the number that was found, and why.
+    cross_reads : list of dict
+        With ``cross_reads``: who could read whose files, as `CrossRead`.
     """
 
     run_id: str
@@ -144,6 +149,8 @@ class RunRecord(msgspec.Struct):
     stops: list[str] = msgspec.field(default_factory=list)
     limits: list[str] = msgspec.field(default_factory=list)
     environments: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    calibrations: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    cross_reads: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
     @property
     def last_written(self) -> dict[str, str]:
@@ -415,6 +422,17 @@ class EnvironmentRecord(msgspec.Struct):
     provenance: Provenance = msgspec.field(default_factory=Provenance)
 
 
+class CalibrationEntry(msgspec.Struct):
+    """The number that was found for the cases of a comparison."""
+
+    number: Positive
+    wanted_seconds: Amount = 0.0
+    seconds: Amount = 0.0
+    case: str = ""
+    phase: str = ""
+    limit: str = ""
+
+
 class RunEntry(msgspec.Struct):
     """The whole of `run.json`."""
 
@@ -448,6 +466,8 @@ class RunEntry(msgspec.Struct):
     stops: list[str] = []
     limits: list[str] = []
     environments: dict[str, EnvironmentRecord] = {}
+    calibrations: dict[str, CalibrationEntry] = {}
+    cross_reads: list[CrossRead] = []
 
 
 def check_layout(data: object) -> None:

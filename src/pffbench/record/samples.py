@@ -460,21 +460,18 @@ def whole(
 
 
 def drop_unfinished(path: str, last_written: Mapping[str, str] | None = None) -> str | None:
-    """Cut the rows of an unfinished repetition off the end and keep them in another file.
+    """Cut off the rows of an unfinished repetition (`keep_only`); `last_written`: see `whole`."""
+    return keep_only(path, whole(read_samples(path), last_written))
 
-    Parameters
-    ----------
-    path : str
-        Path of the file.
-    last_written : mapping, optional
-        See `whole`.
+
+def keep_only(path: str, complete: CompletedRepetitions) -> str | None:
+    """Keep the rows of some repetitions, and put the others into another file.
 
     Returns
     -------
     str or None
         The file with the removed text, None if nothing was removed.
     """
-    complete = whole(read_samples(path), last_written)
     with open_regular(path) as data:
         text = data.read().decode("utf-8")
     kept: list[str] = []

@@ -83,8 +83,8 @@ def resumed(directory: str, team: Team, asked: Stage | None, lock: RunLock) -> R
         record = RunRecord.load(directory)
         if record.environments:
             raise UserError(
-                f"--resume {directory}: a run of several environments cannot be resumed; start a "
-                "new one"
+                f"--resume {directory}: a run of several environments starts its ranks itself: go "
+                "on with it as one process, without mpiexec or srun"
             )
         _stage(directory, record, asked)
         lock.take(directory, f"--resume {directory}")
@@ -106,6 +106,20 @@ def resumed(directory: str, team: Team, asked: Stage | None, lock: RunLock) -> R
     return Resumed(directory, record, stage, complete)
 
 
+def check_unfinished(directory: str, record: RunRecord) -> None:
+    """Reject a run that is finished.
+
+    Raises
+    ------
+    UserError
+        There is nothing left to do.
+    """
+    if record.status == "finished":
+        raise UserError(
+            f"--resume {directory}: the run is finished; there is nothing to go on with"
+        )
+
+
 def _stage(directory: str, record: RunRecord, asked: Stage | None) -> Stage:
     """Return the stage to resume.
 
@@ -115,8 +129,7 @@ def _stage(directory: str, record: RunRecord, asked: Stage | None) -> Stage:
         The run has completed that stage, or has no such stage.
     """
     here = f"--resume {directory}"
-    if record.status == "finished":
-        raise UserError(f"{here}: the run is finished; there is nothing to go on with")
+    check_unfinished(directory, record)
     written = record.stage == "write" and record.status == "written"
     if written and asked != "read":
         raise UserError(f"{here}: everything is written; read it, from other nodes, --stage read")

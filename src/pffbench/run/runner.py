@@ -142,6 +142,8 @@ class Runner:
         self.stop = stop or StopSignals()
         #: Seconds that the run may take from the first block on.
         self._seconds: float | None = None
+        #: Monotonic seconds at which calibration ends at the latest.
+        self._ends = math.inf
         self._failed: set[str] = set()
         #: Selects blocks on rank 0; None on the others.
         self._schedule: Schedule | None = None
@@ -167,6 +169,10 @@ class Runner:
 
     def run(self) -> bool:
         """Run all blocks; return whether the run completed, without an early stop."""
+        begin = time.monotonic()
+        self._seconds = self._time_limit()
+        if not self._calibrate():
+            return False
         if self.recorder is not None:
             from pffbench.run.schedule import Schedule  # needed on rank 0 only
 
@@ -176,8 +182,6 @@ class Runner:
         experiment = self.spec.plan.experiment
         with objects_kept():
             following = self._from_leader(None if schedule is None else schedule.first())
-            begin = time.monotonic()
-            self._seconds = self._time_limit()
             for block in range(experiment.blocks):
                 if not following.cases:
                     return True
@@ -210,6 +214,42 @@ class Runner:
                     None if schedule is None else schedule.after(block, passed, self._pace.last)
                 )
         return True
+
+    def _calibrate(self) -> bool:
+        """Find the numbers that the experiment leaves open; return whether the run goes on."""
+        cases = self.spec.plan.cases
+        if not any(workload(c.parameters.workload).is_open(c.parameters) for c in cases):
+            return True
+        from pffbench.run.calibration import Calibrator  # few runs need it
+
+        self._ends = math.inf if self._seconds is None else time.monotonic() + self._seconds
+        return Calibrator(self).run()
+
+    def goes_on(self) -> bool:
+        """Return whether no rank knows that the run is to end, before it has begun."""
+        return not largest(self.team.comm, int(self.stop.asked or time.monotonic() > self._ends))
+
+    def trial(self, case: Case) -> dict[str, float] | None:
+        """Run a case once for its times alone.
+
+        Returns
+        -------
+        dict of str to float or None
+            This rank's seconds of each phase; None where the case failed, which is recorded.
+        """
+        if case.id in self._failed:
+            return None
+        repetition: Repetition | None = None
+        self.watchdog.begin(f"calibration of {without_digests(case.id)}", self._patience(case))
+        try:
+            repetition = self._prepared(case, 0, 1, PeakMemory())
+            with collector_off():
+                repetition.workload.run(repetition)
+            self._clean(repetition)
+        except PhaseFailedError as error:
+            self._fail(case, 0, error.failure, repetition)
+            return None
+        return {time.phase: time.own for time in repetition.clock.times}
 
     def _course(self, case: Case, block: int, passed: float) -> _Course:
         """Return what this rank knows of the case that is due; rank 0 keeps to the time."""
@@ -293,14 +333,19 @@ class Runner:
                 peak.reset()
                 repetition.workload.run(repetition)
             conditions = self._conditions(settled, self._meter.since(before)[0])
-            self.watchdog.step("cleaning")
-            with AgreedStep(self.team.comm, "cleaning"):
-                if self._keeps_scratch and self.spec.stage != "write":
-                    self.scratch.remove(self.scratch.path(repetition.directory))
+            if self.spec.stage != "write":
+                self._clean(repetition)
             self._inspected.add(case.id)
             self._record(repetition, block, position, started, peak.read(), conditions)
         except PhaseFailedError as error:
             self._fail(case, block, error.failure, repetition)
+
+    def _clean(self, repetition: Repetition) -> None:
+        """Remove the files of a repetition."""
+        self.watchdog.step("cleaning")
+        with AgreedStep(self.team.comm, "cleaning"):
+            if self._keeps_scratch:
+                self.scratch.remove(self.scratch.path(repetition.directory))
 
     def _settle(self) -> Settled:
         """Wait until earlier writes are on the device, on every node."""

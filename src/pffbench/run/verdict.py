@@ -41,9 +41,7 @@ def report_result(recorder: Recorder, options: RunOptions, began: float) -> int:
     if options.fom:
         print(fom.read_text(encoding="utf-8"), end="", flush=True)
     console.print(f"results: {recorder.directory}")
-    if record.status == "interrupted" and record.environments:
-        console.print("a run of several environments cannot be resumed", highlight=False)
-    elif record.status == "interrupted":
+    if record.status == "interrupted":
         console.print(
             f"go on with: pffbench run --resume {recorder.directory}", highlight=False
         )

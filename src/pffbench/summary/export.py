@@ -17,6 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from pffbench.record.cross_reads import cross_read_lines, cross_read_table, cross_reads_of
 from pffbench.record.run_json import RunRecord
 from pffbench.regular_files import replacing, write_replacing
 from pffbench.summary.columns import (
@@ -85,6 +86,11 @@ def _markdown(summary: Summary) -> Iterable[str]:
         yield from (f"- {escape_markdown(text)}" for text in lines)
         yield from ("", "Every phase, median seconds (95 % interval):", "")
         yield from _phase_table(ordered(cases))
+    if found := cross_reads_of(record.cross_reads):
+        yield from ("", "## Who reads whose files", "")
+        yield from markdown_table(*cross_read_table(found))
+        yield ""
+        yield from (f"- {escape_markdown(text)}" for text in cross_read_lines(found))
     yield from ("", "## Details", "")
     yield from (f"- {escape_markdown(text)}" for text in details(summary))
     warned = [(c, p) for c in summary.cases for p in c.phases.values() if p.warnings]
@@ -138,6 +144,7 @@ def print_summary(summary: Summary, console: Console) -> None:
         for text in legend_lines(summary):
             console.print(_indented(text), style="dim")
         console.print()
+    _print_cross_reads(summary.record, console)
     for text in cautions(summary):
         console.print(Text(one_line(text)))
     for text in verdict_lines(summary):
@@ -150,6 +157,23 @@ def _levers(summary: Summary) -> Iterator[str]:
     """Yield what hints and writer ranks are worth."""
     yield from lever_lines(summary)
     yield from writer_lines(summary)
+
+
+def _print_cross_reads(record: RunRecord, console: Console) -> None:
+    """Print who read whose files, where a run has asked."""
+    found = cross_reads_of(record.cross_reads)
+    if not found:
+        return
+    headings, rows = cross_read_table(found)
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in headings:
+        table.add_column(one_line(heading))
+    for row in rows:
+        table.add_row(*(Text(one_line(cell)) for cell in row))
+    console.print(table)
+    for text in cross_read_lines(found):
+        console.print(_indented(text))
+    console.print()
 
 
 def _indented(text: str) -> Padding:

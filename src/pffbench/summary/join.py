@@ -93,12 +93,34 @@ def _refuse(runs: Sequence[tuple[str | Path, Summary]]) -> None:
                 raise UserError(
                     f"{first} and {place} differ in {key} ({one}, {other}): they cannot be joined"
                 )
+        _refuse_other_numbers((first, a), (place, b))
         if not set(b.cases) - known:
             raise UserError(
                 f"{place} has no case that the runs before it do not have: pffbench compare "
                 "compares the same cases"
             )
         known |= set(b.cases)
+
+
+def _refuse_other_numbers(
+    one: tuple[str | Path, RunRecord], other: tuple[str | Path, RunRecord]
+) -> None:
+    """Reject runs in which cases of one comparison do not have equally many datasets."""
+    numbers = [
+        {
+            entry["group"]: number
+            for entry in record.cases.values()
+            if (number := entry["parameters"].get("calibrated_datasets")) is not None
+        }
+        for _, record in (one, other)
+    ]
+    for group in numbers[0].keys() & numbers[1].keys():
+        a, b = (each[group] for each in numbers)
+        if a != b:
+            raise UserError(
+                f"{one[0]} has {a} datasets (datasets: auto) and {other[0]} has {b}: they cannot "
+                f"be joined; run the second with --set calibrated_datasets={a}"
+            )
 
 
 def _record(runs: Sequence[tuple[str | Path, Summary]]) -> RunRecord:

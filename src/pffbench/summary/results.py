@@ -15,6 +15,7 @@ from typing import Any, Literal, cast, get_args
 import msgspec
 
 from pffbench.docstrings import field_descriptions, first_line
+from pffbench.record.cross_reads import CrossRead, cross_reads_of
 from pffbench.regular_files import write_replacing
 from pffbench.summary.conclusions import cautions, verdict_lines
 from pffbench.summary.export import fom_names
@@ -360,6 +361,8 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         All cases with a repetition that counts.
     left_out : list of dict
         Impossible cases that were planned, each with ``case`` and ``reason``.
+    cross_reads : list of CrossRead
+        With ``cross_reads`` of several environments: who could read whose files.
     """
 
     format: Literal["pffbench results"] = "pffbench results"
@@ -383,6 +386,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     comparisons: tuple[ComparisonResult, ...]
     cases: tuple[CaseResult, ...]
     left_out: tuple[dict[str, str], ...]
+    cross_reads: list[CrossRead] = []
 
     @classmethod
     def of(cls, summary: Summary) -> Results:
@@ -421,6 +425,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
                 if (name := case.sample.case)
             ),
             left_out=tuple(record.left_out),
+            cross_reads=cross_reads_of(record.cross_reads),
         )
 
 
@@ -456,7 +461,7 @@ def results_schema() -> dict[str, Any]:
     schema: dict[str, Any] = msgspec.json.schema(Results)
     for kind in (
         RatioResult, PhaseResult, CaseResult, ContenderResult, ComparisonResult, FormatChoice,
-        MachineLoadResult, Results,
+        MachineLoadResult, CrossRead, Results,
     ):  # fmt: skip
         definition = schema["$defs"][kind.__name__]
         definition["description"] = first_line(kind)

@@ -44,6 +44,7 @@ class ShardCost(msgspec.Struct, frozen=True):
 def shard_costs(summary: Summary) -> list[ShardCost]:
     """Compare all cases with shards with the same ones without, as one family of comparisons."""
     pairs = list(_pairs(summary))
+    design = Design.of_experiment(summary.record.experiment)
     tables: list[ComparisonTable] = []
     places: dict[tuple[str, str], int] = {}
     for sharded, chunked in pairs:
@@ -56,8 +57,7 @@ def shard_costs(summary: Summary) -> list[ShardCost]:
             if len(times) == 2:
                 places[sharded.sample.case, total] = len(tables)
                 names = (sharded.sample.case, chunked.sample.case)
-                tables.append(ComparisonTable(times, (names,)))
-    design = Design.of_experiment(summary.record.experiment)
+                tables.append(ComparisonTable(times, (names,), design.paired))
     decisions = decide(tables, design.looks, margin=design.margin)
     found = []
     for sharded, chunked in pairs:

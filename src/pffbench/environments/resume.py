@@ -1,0 +1,180 @@
+"""Resuming a stopped run of several environments, from its next whole block."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from pffbench.errors import UserError
+from pffbench.experiment.load import LoadedExperiment, from_data
+from pffbench.experiment.plan import Plan
+from pffbench.record.lock import RunLock
+from pffbench.record.run_json import RunRecord, digest_of, readable
+from pffbench.record.samples import Sample, drop_unfinished, read_samples
+from pffbench.run.calibration import recorded_numbers, with_numbers
+from pffbench.run.options import RunOptions
+from pffbench.run.resume import (
+    changed_software,
+    check_unfinished,
+    moved,
+    other_commit,
+    refuse_other_cases,
+    without_left_out,
+)
+from pffbench.storage.scratch import Scratch
+
+#: Name of the directory, in that of the results, with the files of the current step.
+STEPS = ".steps"
+
+
+class StoppedRun(msgspec.Struct, frozen=True):
+    """A run of several environments that is to be resumed.
+
+    Parameters
+    ----------
+    directory : Path
+        The results directory.
+    record : RunRecord
+        Contents of its `run.json`.
+    loaded : LoadedExperiment
+        Its experiment.
+    options : RunOptions
+        Options with which its steps start now.
+    """
+
+    directory: Path
+    record: RunRecord
+    loaded: LoadedExperiment
+    options: RunOptions
+
+    def samples(self) -> list[Sample]:
+        """Return the rows of its complete repetitions; others are put aside."""
+        path = self.directory / "samples.csv"
+        if not path.exists():
+            return []
+        drop_unfinished(str(path))
+        return read_samples(path)
+
+    def plan(self, plan: Plan) -> Plan:
+        """Return a plan of now with the decisions of the run.
+
+        Raises
+        ------
+        UserError
+            The experiment has other cases now.
+        """
+        plan = without_left_out(plan, self.record)
+        refuse_other_cases(str(self.directory), self.record, plan)
+        return with_numbers(plan, recorded_numbers(plan, self.record.cases))
+
+    def goes_on(self, probes: Mapping[str, Mapping[str, Any]], now: str) -> list[str]:
+        """Update the record for this start; return messages for the user.
+
+        Parameters
+        ----------
+        probes : dict of str to dict
+            Facts of each environment, as `pffbench.environments.probe` prints them.
+        now : str
+            The time of this start.
+
+        Raises
+        ------
+        UserError
+            Ranks or software are not those of the run.
+        """
+        record = self.record
+        if differences := list(_differences(record, probes)):
+            told = "; ".join(differences)
+            raise UserError(f"--resume {self.directory}: not the same run: {told}")
+        said = []
+        first = next(iter(probes.values()))
+        current = replace(record, topology=first["topology"], provenance=first["provenance"])
+        if other := moved(record, current):
+            (record.remarks if self.options.other_hosts else record.reasons).append(other)
+            said.append(other if self.options.other_hosts else f"INVALID: {other}")
+        if other := other_commit(record, current):
+            record.remarks.append(other)
+        record.resumed.append(now)
+        seconds = first["startup"]["seconds_to_main"]
+        record.startup.setdefault("resumed", []).append(seconds)
+        record.status, record.valid, record.finished = "running", None, None
+        record.scratch = str(self.options.scratch)
+        return said
+
+
+def stopped_run(options: RunOptions, lock: RunLock) -> StoppedRun:
+    """Read the run to resume, and take its results directory.
+
+    Parameters
+    ----------
+    options : RunOptions
+        Options of the command line.
+    lock : RunLock
+        Acquired on the directory.
+
+    Raises
+    ------
+    UserError
+        It cannot be resumed: it is finished or was changed, or is still running.
+    """
+    here = f"--resume {options.resume}"
+    if options.experiment or options.overrides:
+        raise UserError("--resume goes on with the experiment of the run; it takes no other")
+    if options.stage is not None:
+        raise UserError(f"{here}: --stage: steps of a run of several environments have no stages")
+    directory = Path(str(options.resume)).absolute()
+    try:
+        check_unfinished(str(options.resume), RunRecord.load(directory))
+        lock.take(directory, here)
+        record = RunRecord.load(directory)
+    except ValueError as error:
+        raise UserError(f"--resume {error}") from None
+    if record.experiment_digest not in (None, digest_of(record.experiment)):
+        raise UserError(f"{here}: not the same run: the experiment in run.json was changed")
+    with readable(directory):
+        loaded = from_data(record.experiment, f"{directory}/run.json")
+        _check_steps(directory / STEPS, here)
+    used = dataclasses.replace(options, scratch=options.scratch or record.scratch)
+    return StoppedRun(directory, record, loaded, used)
+
+
+def _check_steps(steps: Path, here: str) -> None:
+    """Remove the files that the steps of a killed run have left.
+
+    Raises
+    ------
+    UserError
+        Their ranks still run.
+    """
+    for path in sorted(steps.glob("*/run")):
+        RunLock().take(path, f"{here}: a step of environment {path.parent.name}")
+        with suppress(OSError, UserError, ValueError):
+            record = RunRecord.load(path)
+            Scratch.attach(record.scratch, record.run_id).destroy()
+    shutil.rmtree(steps, ignore_errors=True)
+
+
+def experiment_file(run: StoppedRun) -> Path:
+    """Write the experiment of a stopped run for the ranks that check it."""
+    path = run.directory / STEPS / "experiment.yaml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(run.record.experiment), encoding="utf-8")
+    return path
+
+
+def _differences(record: RunRecord, probes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for name, probe in probes.items():
+        ranks = len(probe["topology"]["nodes"])
+        if record.ranks != ranks:
+            yield f"{name} had {record.ranks} ranks, now there are {ranks}"
+        known = record.environments[name]["provenance"]
+        before, now = (replace(record, provenance=p) for p in (known, probe["provenance"]))
+        yield from (f"{name}: {text}" for text in changed_software(before, now))

@@ -1,0 +1,130 @@
+"""A run of several environments that was killed goes on at its next whole block."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from launch import REPOSITORY, entries_below, pffbench_cli, run_experiment
+from pffbench.record.lock import RunLock
+
+pytestmark = pytest.mark.parallel
+
+PYTHON = {"python": sys.executable}
+ENVIRONMENTS = [{"name": "one", **PYTHON}, {"name": "two", **PYTHON}]
+CASE = {"workload": "datasets", "backend": ["hdf5", "npy"], "datasets": 10, "shape": [[16]],
+        "layout": "file_per_process"}  # fmt: skip
+#: Ends the coordinator when the rows of the first environment in its second block are recorded.
+DIES = """
+import os, signal, sys
+if "run" in sys.orig_argv and "--in-turns" not in sys.orig_argv:
+    from pffbench.environments.merge import MergingRecorder
+    add = MergingRecorder.add
+    def die(self, cases, result, number, first):
+        if number == 2 and first > 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        add(self, cases, result, number, first)
+    MergingRecorder.add = die
+"""
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """A run that was killed while the second of its three blocks was recorded."""
+    directory = tmp_path_factory.mktemp("killed")
+    (directory / "sitecustomize.py").write_text(DIES)
+    run = run_experiment(
+        directory, None, environments=ENVIRONMENTS, launcher="env", cases=[CASE], repetitions=3,
+        warmup=1, counters=True, step_repetitions=2,
+        env={"PYTHONPATH": f"{directory}:{REPOSITORY / 'src'}"},
+    )  # fmt: skip
+    assert run.status == -9, run.said
+    for _ in range(300):  # its ranks notice that it is gone
+        if entries_below(directory / "scratch") == []:
+            break
+        time.sleep(0.1)
+    return run
+
+
+def copy_of(run, place):
+    return Path(shutil.copytree(run.out, place / "run"))
+
+
+def rows_by_repetition(run):
+    return Counter((row["case"], int(row["repetition"]), row["phase"]) for row in run.rows)
+
+
+def test_the_block_at_hand_is_run_again_as_a_whole_and_the_others_stay(killed, tmp_path):
+    begun = {key[0].rpartition("@")[2] for key in rows_by_repetition(killed) if key[1] == 2}
+    assert len(begun) == 1  # rows of one environment only
+    out = copy_of(killed, tmp_path)
+    resumed = pffbench_cli("run", "--resume", out, out=out)
+    assert resumed.status == 0, resumed.said
+    assert "VALID: every byte read was verified; 4 cases, 3 repetitions each" in resumed.stdout
+    rows = rows_by_repetition(resumed)
+    assert set(rows.values()) == {1}
+    assert {key[:2] for key in rows} == {
+        (case, number) for case in resumed.record["cases"] for number in range(4)
+    }
+    before = {tuple(row.values()) for row in killed.rows if int(row["repetition"]) < 2}
+    after = {tuple(row.values()) for row in resumed.rows if int(row["repetition"]) < 2}
+    assert before == after
+    when = resumed.record["resumed"][0]
+    assert all(row["started"] >= when[:19] for row in resumed.rows if int(row["repetition"]) >= 2)
+    aside = (out / "samples.csv.unfinished").read_text().splitlines()
+    assert {line.split(",")[1] for line in aside} == {"2"}
+    assert len(resumed.record["resumed"]) == 1
+    assert not (out / ".steps").exists()
+    assert entries_below(killed.out.parent / "scratch") == []
+    again = pffbench_cli("run", "--resume", out)
+    assert (again.status, again.stdout) == (2, "")
+    assert "the run is finished" in again.stderr
+
+
+def refused(out, sentence, *arguments, ranks=None):
+    """See that a run is not resumed, and that its record stays as it is."""
+    before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    run = pffbench_cli("run", "--resume", out, *arguments, ranks=ranks)
+    assert run.status == 2, run.said
+    assert run.stdout == ""
+    assert sentence in run.stderr
+    assert "Traceback" not in run.stderr
+    after = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    assert after.keys() - {"run.lock"} == before.keys() - {"run.lock"}
+    assert all(after[name] == before[name] for name in after if name != "run.lock")
+
+
+def test_what_is_not_the_same_run_is_refused(killed, tmp_path):
+    out = copy_of(killed, tmp_path)
+    refused(out, "as one process, without mpiexec or srun", ranks=2)
+    refused(out, "it takes no other", "--set", "repetitions=5")
+    refused(out, "have no stages", "--stage", "read")
+    text = (out / "run.json").read_text()
+    record = json.loads(text)
+    record["experiment"]["repetitions"] = 4
+    (out / "run.json").write_text(json.dumps(record))
+    refused(out, "the experiment in run.json was changed")
+    record = json.loads(text)
+    libraries = record["environments"]["two"]["provenance"]["software"]["libraries"]
+    libraries["h5py"]["version"] = "0.1"
+    (out / "run.json").write_text(json.dumps(record))
+    refused(out, "not the same run: two: h5py version was 0.1, now it is")
+
+
+def test_ranks_of_the_killed_run_that_still_run_are_not_disturbed(killed, tmp_path):
+    out = copy_of(killed, tmp_path)
+    step = out / ".steps" / "one" / "run"
+    step.mkdir(parents=True, exist_ok=True)
+    for path in step.glob("run.lock*"):
+        path.unlink()
+    lock = RunLock()
+    lock.take(step, "the test")
+    refused(out, "a step of environment one: another run writes there")
+    assert step.is_dir()
+    lock.release()
