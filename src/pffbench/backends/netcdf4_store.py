@@ -18,8 +18,8 @@ from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE, ChunkCacheS
 from pffbench.backends.hints import facts_alone
 from pffbench.backends.inspection import touched_chunks
 from pffbench.case import Settings
-from pffbench.parallel.decomposition import Box
 from pffbench.parallel.collectives import largest
+from pffbench.parallel.decomposition import Box
 from pffbench.parallel.stretches import Stretches
 
 if TYPE_CHECKING:
@@ -263,7 +263,8 @@ class NetCdf4Array(Array):
 
     def _stretch_writer(self, stretches: Stretches, buffer: Buffer, collective: bool) -> Call:
         """Prepare a call for each box of stretches: netCDF-4 has no unions of them."""
-        calls, done = [], 0
+        calls: list[Call] = []
+        done = 0
         for box in stretches.boxes():
             part = buffer[done : done + box.size].reshape(box.shape)
             calls.append(partial(self._variable.__setitem__, box.slices, part))

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 from math import prod
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -47,7 +47,7 @@ class MapFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
         """
         path = locate(self.file)
         try:
-            state = os.stat(path)
+            state = Path(path).stat()
         except OSError as error:
             raise UserError(f"{self.file} cannot be read: {error.strerror}") from None
         return _read(path, state.st_mtime_ns, state.st_size)

@@ -103,7 +103,8 @@ def _shape(lengths: Sequence[int], path: str) -> Shape:
 def _from_npz(file: BinaryIO, path: str) -> DecompositionMap:
     try:
         with zipfile.ZipFile(file) as parts:
-            sizes = {part.filename.removesuffix(".npy"): part.file_size for part in parts.infolist()}
+            members = parts.infolist()
+            sizes = {part.filename.removesuffix(".npy"): part.file_size for part in members}
         if missing := [key for key in _KEYS if key not in sizes]:
             _refuse(path, f"the array {missing[0]} is missing (needed: {', '.join(_KEYS)})")
         if any(sizes[key] > _MOST_BYTES for key in _KEYS):
