@@ -167,8 +167,7 @@ class Hyperslab(Workload):
         part: Box,
         offset: int,
     ) -> ArraySpec:
-        if p.irregular and p.chunks == "auto" and p.settings == "matched":
-            p = replace(p, chunks="contiguous")  # no chunk is the part of a rank
+        p = _by_map(p)
         block = self._first_part(p, ranks) if owner is None else part.shape
         steps = () if p.steps is None else (p.steps,)
         suffix = "" if owner is None else f"_rank_{owner:06d}"
@@ -332,7 +331,7 @@ class Hyperslab(Workload):
         if reason := _check_map(p, ranks):
             return reason
         if p.irregular:
-            p = replace(p, shape=global_shape(p, ranks))
+            p = replace(_by_map(p), shape=global_shape(p, ranks))
         if (p.shape is None) == (p.shape_per_rank is None):
             return "give either shape (of the whole array) or shape_per_rank"
         shape = p.shape or p.shape_per_rank
@@ -471,6 +470,12 @@ def _check_map(p: HyperslabParameters, ranks: int) -> str | None:
     if p.read_decomposition is not None and p.decomposition.holes == "allow":
         return "elements that no process has cannot be read; holes: allow needs the map to read by"
     return None
+
+
+def _by_map(p: HyperslabParameters) -> HyperslabParameters:
+    """Return parameters with the chunks that a map's array has: no chunk is the part of a rank."""
+    without = p.irregular and p.chunks == "auto" and p.settings == "matched"
+    return replace(p, chunks="contiguous") if without else p
 
 
 def _refuse_map(p: HyperslabParameters, backend: type[Backend]) -> str | None:
