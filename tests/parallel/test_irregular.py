@@ -1,5 +1,7 @@
 """Irregular decompositions: what files hold, how many calls are made, what is refused and found."""
 
+import json
+
 import h5py
 import netCDF4
 import numpy as np
@@ -19,7 +21,7 @@ COMMON = {"workload": "hyperslab", "layout": "shared", "dtype": "int32"}
 
 
 def owners(*, holes):
-    """Return the process of each element, or -1; process 1 has nothing, the others unequal parts."""
+    """Return the process of each element, or -1; process 1 has none, others unequally many."""
     random = np.random.default_rng(3)
     cuts = np.sort(random.choice(np.arange(1, np.prod(SHAPE)), 200, replace=False))
     who = random.choice([0, 2, 3, 4], 201, p=[0.5, 0.2, 0.2, 0.1])
@@ -90,6 +92,8 @@ def test_every_backend_stores_and_reads_each_element_where_it_belongs(tmp_path, 
         mine = (whole if "whole" in of_map else partly) >= 0
         (path,) = (tmp_path / "scratch").glob(f"*/*{case}/shared.*")
         assert (stored(path).reshape(-1)[mine] == data[mine]).all(), case
+    record = done.record | {"wrote_on": ["another-host"]}  # where the data are not in memory
+    (done.out / "run.json").write_text(json.dumps(record))
     read = pffbench_cli("run", "--resume", done.out, "--stage", "read",
                         ranks=ranks, out=done.out, cwd=tmp_path)  # fmt: skip
     assert read.status == 0, read.said
@@ -147,7 +151,7 @@ def test_calls_are_counted_and_are_those_of_the_map(tmp_path):
         told = done.record["cases"][case]["transfer_facts"]["stretches"]
         assert f"5 processes on 4 ranks: 0 to {max(each)} stretches a rank" in told
     through = done.case(backend="posix", rearrange="box")
-    assert counted[through, "write", "write_calls"] == [4, 1]
+    assert counted[through, "write", "write_calls"] == [3, 1]  # slabs of 3 rows
     assert "write calls" in done.stdout
     assert "5 processes on 4 ranks" in done.stdout
 
@@ -162,7 +166,8 @@ def test_a_stretch_that_is_lost_is_found(tmp_path):
     done = run_experiment(tmp_path, 3, program=program, common=common, cases=cases)
     assert done.status == 1, done.said
     assert len(done.record["cases"]) == 4
-    assert all(entry["invalid"] for entry in done.record["cases"].values())
+    for entry in done.record["cases"].values():  # the file of posix ends early
+        assert "invalid" in entry or entry["failure"], entry
 
 
 REFUSED = {

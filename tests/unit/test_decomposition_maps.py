@@ -1,6 +1,7 @@
 """Maps of irregular decompositions: their files, what ranks get, and what is refused."""
 
 import io
+import os
 import zipfile
 
 import msgspec
@@ -130,9 +131,11 @@ def test_a_made_map_is_the_same_in_both_forms(tmp_path, kind, capsys):
 @pytest.mark.parametrize("kind", MADE)
 def test_the_maps_that_come_with_pffbench_are_those_that_the_program_makes(tmp_path, kind):
     make_map([kind, str(tmp_path / "map.npz")])
-    made, ours = read_map(str(tmp_path / "map.npz")), MapFile(f"package:pffbench/maps/{kind}.npz").map
+    made = read_map(str(tmp_path / "map.npz"))
+    ours = MapFile(f"package:pffbench/maps/{kind}.npz").map
     assert made.shape == ours.shape
-    assert all((getattr(made, k) == getattr(ours, k)).all() for k in ("counts", "offsets", "lengths"))
+    for key in ("counts", "offsets", "lengths"):
+        assert (getattr(made, key) == getattr(ours, key)).all()
 
 
 def test_a_rank_gets_consecutive_processes_whose_stretches_are_joined(tmp_path):
@@ -218,8 +221,6 @@ def test_a_bad_map_is_refused_in_one_sentence_that_names_the_file(tmp_path, name
 
 
 def test_no_file_a_directory_and_a_fifo_are_refused(tmp_path):
-    import os
-
     os.mkfifo(tmp_path / "fifo")
     for name, why in (("none", "No such file"), ("", "directory"), ("fifo", "FIFO")):
         assert why in MapFile(str(tmp_path / name)).error(1)

@@ -358,8 +358,10 @@ class Hyperslab(Workload):
         if p.cache == "shifted" or self.reads_elsewhere(p):
             what = "cache: shifted" if p.cache == "shifted" else "another read decomposition"
             return f"with rearrange each rank reads the part that it wrote; {what} is not possible"
-        if p.rearrange == "chunk_owner" and not isinstance(
-            own_chunks(p, global_shape(p, ranks), self._first_part(p, ranks)), tuple
+        shape = global_shape(p, ranks)
+        if p.rearrange == "chunk_owner" and not (
+            isinstance(p.chunks, tuple)
+            or isinstance(own_chunks(p, shape, self._first_part(p, ranks)), tuple)
         ):
             return "rearrange: chunk_owner needs a chunk shape (chunks: a list, or block)"
         return None

@@ -2,8 +2,8 @@
 
     python -m pffbench.workloads.made_maps atmosphere --processes 16 --seed 1 atmosphere.npz
 
-Only numbers of processes, stretches and elements are E3SM's (`docs/irregular.md` has them with their
-source); who has what is drawn from a seed.
+Only numbers of processes, stretches and elements are E3SM's, and `docs/irregular.md` has their
+source; who has what is drawn from a seed.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def main(words: Sequence[str] | None = None) -> int:
     made = MADE[given.kind](given.processes, given.seed)
     (write_text if given.file.endswith(".txt") else write_npz)(given.file, made)
     each = f"{made.counts.min()} to {made.counts.max()}"
-    print(f"{given.file}: shape {list(made.shape)}, {made.processes} processes, {each} stretches each")
+    told = f"shape {list(made.shape)}, {made.processes} processes, {each} stretches each"
+    print(f"{given.file}: {told}")
     return 0
 
 
