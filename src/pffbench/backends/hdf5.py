@@ -19,6 +19,7 @@ from pffbench.backends.hdf5_files import (
     Hdf5Format,
     chunking_of,
     refuse_chunks,
+    select_union,
     superblock_version,
     touched,
 )
@@ -426,21 +427,12 @@ class Hdf5Array(Array):
             file.select_none()
             return memory, file
         if isinstance(box, Stretches):
-            self._select_union(file, box)
+            select_union(file, box)
         elif box.shape == self._id.shape:  # H5S_ALL takes the library a third less than a selection
             return self._h5s.ALL, self._h5s.ALL
         else:
             file.select_hyperslab(box.start, box.shape, box.stride or None)
         return self._h5s.create_simple(box.shape), file
-
-    def _select_union(self, file: Any, stretches: Stretches) -> None:
-        """Select the union of the boxes of stretches, which HDF5 walks in the order of the file.
-
-        In that order HDF5 adds each to the end of its tree, so that thousands take milliseconds.
-        """
-        file.select_none()
-        for box in stretches.boxes():
-            file.select_hyperslab(box.start, box.shape, op=self._h5s.SELECT_OR)
 
 
 class SlicedArray(Hdf5Array):

@@ -21,6 +21,7 @@ from pffbench.backends.inspection import Inspection, Touched, places, touched_ch
 from pffbench.backends.raw.layout import Copy
 from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Box, Shape
+from pffbench.parallel.stretches import Stretches
 from pffbench.units import Size, SmallSize
 
 #: Numbers of the filters in files; the first four are HDF5's own.
@@ -254,6 +255,18 @@ def touched(dataset: Any, box: Box) -> Touched | None:
     if begin is None:
         return None
     return Copy(dataset.shape, itemsize, "C", begin).runs(box).touched()
+
+
+def select_union(space: Any, stretches: Stretches) -> None:
+    """Select the union of the boxes of stretches in a data space, which has their order.
+
+    In increasing order HDF5 adds each to the end of its tree, so that thousands take milliseconds.
+    """
+    from h5py import h5s
+
+    space.select_none()
+    for box in stretches.boxes():
+        space.select_hyperslab(box.start, box.shape, op=h5s.SELECT_OR)
 
 
 class Hdf5FileOptions(Options, frozen=True, kw_only=True):

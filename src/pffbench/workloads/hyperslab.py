@@ -37,6 +37,7 @@ from pffbench.workloads.base import (
     too_large_chunks,
 )
 from pffbench.workloads.irregular import MapFile
+from pffbench.workloads.map_rules import by_map, check_map, refuse_map, stretches_told
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import write_read_cycle
@@ -167,7 +168,7 @@ class Hyperslab(Workload):
         part: Box,
         offset: int,
     ) -> ArraySpec:
-        p = _by_map(p)
+        p = by_map(p)
         block = self._first_part(p, ranks) if owner is None else part.shape
         steps = () if p.steps is None else (p.steps,)
         suffix = "" if owner is None else f"_rank_{owner:06d}"
@@ -261,11 +262,7 @@ class Hyperslab(Workload):
         return part_lengths(global_shape(p, ranks), self._boundaries(p, ranks))
 
     def told(self, parameters: HyperslabParameters, ranks: int) -> str | None:
-        p = parameters
-        if not isinstance(p.decomposition, MapFile):
-            return None
-        told = p.decomposition.map.told(ranks, itemsize(p.dtype or "float32"))
-        return f"{p.decomposition.file}: {told}"
+        return stretches_told(parameters, ranks)
 
     def exchanges(self, parameters: HyperslabParameters) -> bool:
         return parameters.rearrange != "none"
@@ -293,7 +290,7 @@ class Hyperslab(Workload):
                 f"rearrange: box cuts chunks between writers, which loses data with backend "
                 f"{backend.name}; possible: gather, chunk_owner"
             )
-        if reason := _refuse_map(parameters, backend):
+        if reason := refuse_map(parameters, backend):
             return reason
         if parameters.buffer == "reuse" and not backend.capabilities.caller_buffer:
             return f"buffer: reuse has no meaning in {backend.name}, which reads into new arrays"
@@ -328,10 +325,10 @@ class Hyperslab(Workload):
 
     def check(self, parameters: HyperslabParameters, ranks: int) -> str | None:
         p = parameters
-        if reason := _check_map(p, ranks):
+        if reason := check_map(p, ranks):
             return reason
         if p.irregular:
-            p = replace(_by_map(p), shape=global_shape(p, ranks))
+            p = replace(by_map(p), shape=global_shape(p, ranks))
         if (p.shape is None) == (p.shape_per_rank is None):
             return "give either shape (of the whole array) or shape_per_rank"
         shape = p.shape or p.shape_per_rank
@@ -444,49 +441,3 @@ def _step_by_step(
         return
     for step in range(p.steps):
         yield Access(spec, Box((step, *box.start), (1 if box.size else 0, *box.shape)))
-
-
-def _check_map(p: HyperslabParameters, ranks: int) -> str | None:
-    """Return why arrays cannot be cut by the decomposition map of a case, or None."""
-    if not isinstance(p.decomposition, MapFile):
-        return None
-    if reason := p.decomposition.error(ranks):
-        return reason
-    shape = p.decomposition.map.shape
-    if p.shape_per_rank is not None or p.shape not in (None, shape):
-        given = "shape_per_rank" if p.shape is None else f"shape {list(p.shape)}"
-        return f"{given} is not that of the decomposition map, {list(shape)}; leave it out"
-    if p.layout != "shared":
-        return f"a decomposition map needs layout: shared, not {p.layout}"
-    if p.chunks == "block":
-        return "with a decomposition map no chunk is the part of a rank; name a chunk shape"
-    if p.buffer == "reuse":
-        return "buffer: reuse has no meaning with a decomposition map; leave it out"
-    if p.rearrange == "gather":
-        return "rearrange: gather needs parts that are boxes; a map allows box and chunk_owner"
-    if p.rearrange != "none" and p.decomposition.overlaps == "allow":
-        return "an exchange cannot send one element twice; overlaps: allow needs rearrange: none"
-    regions = (p.read_ranks, p.read_start, p.read_shape)
-    if any(regions) and p.read_decomposition is None:
-        return "with a decomposition map, reading another part needs a read_decomposition too"
-    if p.read_decomposition is not None and p.decomposition.holes == "allow":
-        return "elements that no process has cannot be read; holes: allow needs the map to read by"
-    return None
-
-
-def _by_map(p: HyperslabParameters) -> HyperslabParameters:
-    """Return parameters with the chunks that a map's array has: no chunk is the part of a rank."""
-    without = p.irregular and p.chunks == "auto" and p.settings == "matched"
-    return replace(p, chunks="contiguous") if without else p
-
-
-def _refuse_map(p: HyperslabParameters, backend: type[Backend]) -> str | None:
-    """Return why a backend cannot move stretches of an array, or None."""
-    if not p.irregular or p.rearrange != "none" or backend.capabilities.stretches:
-        return None
-    if backend.file_per == "chunk":
-        return (
-            f"with a decomposition map ranks share chunks, and {backend.name} loses data then; "
-            "name rearrange: chunk_owner, which gives each chunk to one rank"
-        )
-    return f"backend {backend.name} moves boxes only; a decomposition map needs rearrange: box"

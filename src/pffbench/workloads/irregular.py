@@ -13,7 +13,6 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from pffbench.data.files import locate
 from pffbench.errors import UserError
 from pffbench.parallel.decomposition import Shape
 from pffbench.parallel.stretches import Integers, Stretches, merged
@@ -45,6 +44,8 @@ class MapFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
         UserError
             The file cannot be read, or is no map.
         """
+        from pffbench.data.files import locate  # for runs with a map alone
+
         path = locate(self.file)
         try:
             state = Path(path).stat()
