@@ -316,7 +316,8 @@ class Hyperslab(Workload):
     def _note_stretches(self, repetition: Repetition, p: HyperslabParameters) -> None:
         """Record how many stretches ranks have: a fact, and where calls are counted a count."""
         team = repetition.team
-        repetition.observed.facts["stretches"] = str(self.told(p, team.size))
+        if team.is_root:  # which alone computes the parts of all ranks
+            repetition.observed.facts["stretches"] = str(self.told(p, team.size))
         part = self._part(p, team.size, team.rank)
         if repetition.clock.counts and isinstance(part, Stretches):
             times = p.arrays * (p.steps or 1)
