@@ -115,6 +115,19 @@ def test_time_steps_go_by_the_map_and_are_read_by_another_decomposition(tmp_path
     assert done.record["valid"] is True
 
 
+def test_stretches_longer_than_a_call_may_be_are_cut(tmp_path):
+    """1173 elements of 4 bytes on 3 ranks, at most 1000 bytes a call, unequally many on each."""
+    of_map = {"file": write_map(tmp_path / "map.npz", owners(holes=False))}
+    cases = [{"backend": ["hdf5", "mpiio", "netcdf4"], "transfer": BOTH, "decomposition": of_map}]
+    done = run_experiment(tmp_path, 3, common=COMMON, cases=cases,
+                          program=(PROGRAMS / "small_calls.py",))  # fmt: skip
+    assert done.status == 0, done.said
+    assert done.record["valid"] is True
+    calls = [int(row["operations"]) for row in done.rows if row["phase"] == "write"]
+    assert len(calls) == 6
+    assert min(calls) > 3
+
+
 def test_overlaps_that_are_allowed_hold_the_same_data(tmp_path):
     made = DecompositionMap(SHAPE, *(np.array(n) for n in ([1, 2], [0, 500, 900], [900, 600, 273])))
     write_npz(tmp_path / "map.npz", made)

@@ -270,3 +270,22 @@ def test_a_map_that_changed_is_read_anew(tmp_path):
     path.unlink()
     with pytest.raises(UserError, match="cannot be read"):
         _ = MapFile(str(path)).map
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_a_plan_knows_of_a_map_what_listing_its_arrays_tells(tmp_path, ranks):
+    (tmp_path / "map.dat").write_text(TEXT)
+    plain = {"workload": "hyperslab", "backend": "posix", "arrays": 2, "steps": 3, "dtype": "int16",
+             "decomposition": {"file": str(tmp_path / "map.dat")}}  # fmt: skip
+    p, pattern = msgspec.convert(plain, HyperslabParameters), Hyperslab()
+    assert pattern.check(p, ranks) is None
+    arrays = pattern.arrays(p, ranks, 0)
+    writes = [pattern.writes(p, ranks, rank) for rank in range(ranks)]
+    assert [spec.shape for spec in arrays] == [(3, 2, 3)] * 2
+    assert pattern.kinds(p, ranks) == arrays[:1]
+    volume = pattern.volume(p, ranks)
+    assert (volume.arrays, volume.nbytes) == (2, sum(spec.nbytes for spec in arrays))
+    assert sum(access.nbytes for some in writes for access in some) == volume.nbytes
+    longest = max(access.nbytes for some in writes for access in some)
+    assert pattern.largest_write(p, ranks) == longest
+    assert pattern.cuts(p, ranks) == ((), (), ())
