@@ -140,6 +140,11 @@ class Parameters(
         return self.layout != "file_per_process"
 
     @property
+    def irregular(self) -> bool:
+        """Whether a map says which stretches of an array each rank has."""
+        return False
+
+    @property
     def transfer_of_reads(self) -> Transfer:
         """How ranks read in a file that they share; some workloads let it differ from writing."""
         reading: Transfer | None = getattr(self, "read_transfer", None)

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import jsonschema
 import pytest
 import yaml
 
@@ -266,6 +267,12 @@ def test_the_schema_knows_every_key_of_the_shipped_experiments(schema):
         assert set(content.get("common", {})) <= set(common), config
         for case in content["cases"]:
             assert any(set(case) <= set(entry["properties"]) for entry in entries), config
+
+
+def test_the_shipped_experiments_fit_the_schema(schema):
+    """What all cases have in common may be of any workload, and mean another thing in each."""
+    for config in CONFIGS:
+        jsonschema.validate(yaml.safe_load(config.read_text()), schema)
 
 
 def test_the_schema_allows_a_scalar_and_a_list_of_it(schema):

@@ -16,6 +16,7 @@ from pffbench.summary.columns import (
     part_of_raw,
     significant,
     stored_lines,
+    stretch_lines,
     unit_of,
 )
 from pffbench.summary.conclusions import interval, number
@@ -142,7 +143,11 @@ def table_of(
         rows,
         [
             plain(line)
-            for line in (*stored_lines(cases), *shard_lines(costs, cases[0].sample.group))
+            for line in (
+                *stored_lines(cases),
+                *shard_lines(costs, cases[0].sample.group),
+                *stretch_lines(cases, summary),
+            )
         ],
         [(letter, text) for letter, text in MARKS.values() if letter in letters],
         [plain(line) for line in ignored_lines(cases, summary)],

@@ -161,6 +161,8 @@ def _geometry(p: Parameters, spec: ArraySpec, ranks: int) -> Geometry:
     count = int(getattr(p, "arrays", 1))
     if p.layout != "shared":
         return Geometry((), shape, None, count)
+    if p.irregular:
+        raise NoCodeError("the array was cut by a decomposition map")
     grid = process_grid(ranks, len(shape), p.decomposition)  # type: ignore[attr-defined]
     if p.distribution == "balanced" and any(n % g for n, g in zip(shape, grid, strict=True)):  # type: ignore[attr-defined]
         raise NoCodeError("the array was cut in parts of different size (distribution: balanced)")

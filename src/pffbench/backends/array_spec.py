@@ -140,6 +140,9 @@ class Capabilities(msgspec.Struct, frozen=True):
     threads : bool
         Whether the library may move data in threads of its own, so that those that ran are
         counted.
+    stretches : bool
+        Whether ranks can move stretches of an array that are no box, as decomposition maps have
+        them.
     """
 
     layouts: frozenset[str] = frozenset({"file_per_process", "own", "shared"})
@@ -156,3 +159,4 @@ class Capabilities(msgspec.Struct, frozen=True):
     changes: bool = False
     attributes: bool = False
     threads: bool = False
+    stretches: bool = False

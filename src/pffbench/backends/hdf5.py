@@ -19,6 +19,7 @@ from pffbench.backends.hdf5_files import (
     Hdf5Format,
     chunking_of,
     refuse_chunks,
+    select_union,
     superblock_version,
     touched,
 )
@@ -28,6 +29,7 @@ from pffbench.backends.raw.layout import Copy
 from pffbench.backends.raw.posix import PosixArray
 from pffbench.case import Options, Parameters, Settings
 from pffbench.parallel.decomposition import Box
+from pffbench.parallel.stretches import Stretches
 from pffbench.units import CacheSize
 
 if TYPE_CHECKING:
@@ -101,6 +103,7 @@ class Hdf5(Hdf5Format):
         byte_orders=frozenset({"native", "big"}),
         changes=True,
         attributes=True,
+        stretches=True,
     )
     options_type = Hdf5Options
 
@@ -237,6 +240,8 @@ def _refuse_api(
     options: Hdf5Options, parameters: Parameters, specs: Sequence[ArraySpec]
 ) -> str | None:
     """Return why an interface cannot do a case, or None."""
+    if parameters.irregular and options.api != "low_level":
+        return f"hdf5.api: {options.api} has no unions of hyperslabs, which a map needs"
     if options.api == "high_level" and getattr(parameters, "buffer", "block") == "reuse":
         return "hdf5.api: high_level reads into new arrays, so buffer: reuse has no meaning in it"
     if options.api != "pread":
@@ -371,17 +376,7 @@ def _creation(spec: ArraySpec) -> dict[str, Any]:
         told["maxshape"] = (None, *spec.shape[1:])
     if spec.fill == "none":
         told["fill_time"] = "never"
-    if spec.codec == "gzip":
-        told.update(compression="gzip", compression_opts=spec.level)
-    elif spec.codec == "szip":
-        told.update(compression="szip", compression_opts=("nn", filters.SZIP_BLOCK))
-    elif spec.codec == "lzf":
-        told.update(compression="lzf")
-    elif plugin := filters.plugin_filter(spec):
-        told.update(compression=plugin.number, compression_opts=plugin.values)
-    if filters.shuffles_before(spec):
-        told["shuffle"] = True
-    return told
+    return told | filters.filter_arguments(spec)
 
 
 Api = Literal["low_level", "high_level", "pread"]
@@ -431,9 +426,12 @@ class Hdf5Array(Array):
             memory.select_none()
             file.select_none()
             return memory, file, kind
-        if box.shape == self._id.shape:  # H5S_ALL takes the library a third less than a selection
+        if isinstance(box, Stretches):
+            select_union(file, box)
+        elif box.shape == self._id.shape:  # H5S_ALL takes the library a third less than a selection
             return self._h5s.ALL, self._h5s.ALL, kind
-        file.select_hyperslab(box.start, box.shape, box.stride or None)
+        else:
+            file.select_hyperslab(box.start, box.shape, box.stride or None)
         return memory, file, kind
 
 

@@ -21,6 +21,7 @@ from pffbench.backends.inspection import Inspection, Touched, places, touched_ch
 from pffbench.backends.raw.layout import Copy
 from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Box, Shape
+from pffbench.parallel.stretches import Stretches
 from pffbench.units import Size, SmallSize
 
 #: Numbers of the filters in files; the first four are HDF5's own.
@@ -131,6 +132,22 @@ def _gives_up(spec: ArraySpec, source: str, elements: int | None) -> str | None:
 def shuffles_before(spec: ArraySpec) -> bool:
     """Whether HDF5's byte shuffle precedes the compression; Blosc has its own shuffle."""
     return spec.shuffle == "byte" and spec.codec != "blosc"
+
+
+def filter_arguments(spec: ArraySpec) -> dict[str, Any]:
+    """Return the arguments of h5py's ``create_dataset`` that name the filters of a dataset."""
+    told: dict[str, Any] = {}
+    if spec.codec == "gzip":
+        told.update(compression="gzip", compression_opts=spec.level)
+    elif spec.codec == "szip":
+        told.update(compression="szip", compression_opts=("nn", SZIP_BLOCK))
+    elif spec.codec == "lzf":
+        told.update(compression="lzf")
+    elif plugin := plugin_filter(spec):
+        told.update(compression=plugin.number, compression_opts=plugin.values)
+    if shuffles_before(spec):
+        told["shuffle"] = True
+    return told
 
 
 def codec_name(filters: Iterable[tuple[int, Sequence[int]]]) -> str:
@@ -254,6 +271,18 @@ def touched(dataset: Any, box: Box) -> Touched | None:
     if begin is None:
         return None
     return Copy(dataset.shape, itemsize, "C", begin).runs(box).touched()
+
+
+def select_union(space: Any, stretches: Stretches) -> None:
+    """Select the union of the boxes of stretches in a data space, which has their order.
+
+    In increasing order HDF5 adds each to the end of its tree, so that thousands take milliseconds.
+    """
+    from h5py import h5s
+
+    space.select_none()
+    for box in stretches.boxes():
+        space.select_hyperslab(box.start, box.shape, op=h5s.SELECT_OR)
 
 
 class Hdf5FileOptions(Options, frozen=True, kw_only=True):

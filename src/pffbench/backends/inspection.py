@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from pffbench.parallel.decomposition import Box, Shape
+from pffbench.parallel.stretches import Stretches
 
 if TYPE_CHECKING:
     from pffbench.backends.chunk_cache_model import ChunkCacheSettings, StoredChunks
@@ -104,7 +105,10 @@ def touched_chunks(box: Box, chunks: Shape, chunk_bytes: int | None) -> Touched:
     """
     if box.size == 0:
         return Touched("chunks", 0, 0)
-    count = math.prod(map(len, _places_along(box, chunks)))
+    if isinstance(box, Stretches):
+        count = box.count_chunks(chunks)
+    else:
+        count = math.prod(map(len, _places_along(box, chunks)))
     return Touched("chunks", count, None if chunk_bytes is None else count * chunk_bytes)
 
 

@@ -108,6 +108,7 @@ class NetCdf4(Hdf5Format):
         caller_buffer=False,
         changes=True,
         attributes=True,
+        stretches=True,
     )
     options_type = NetCdf4Options
 

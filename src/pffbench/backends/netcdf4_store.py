@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
@@ -17,7 +18,9 @@ from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE, ChunkCacheS
 from pffbench.backends.hints import facts_alone
 from pffbench.backends.inspection import touched_chunks
 from pffbench.case import Settings
+from pffbench.parallel.collectives import largest
 from pffbench.parallel.decomposition import Box
+from pffbench.parallel.stretches import Stretches
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -67,6 +70,7 @@ class NetCdf4Store(Store):
     ) -> None:
         self._dataset = dataset
         self._path = path
+        self._comm = comm
         self._shared = comm is not None
         self._first = comm is not None and comm.rank == 0
         self._options = options
@@ -212,7 +216,7 @@ class NetCdf4Store(Store):
         for spec, variable in found:
             if self._settings == "matched":
                 variable.set_auto_maskandscale(False)
-            arrays[spec.name] = NetCdf4Array(variable, self._shared)
+            arrays[spec.name] = NetCdf4Array(variable, self._comm)
         return arrays
 
     def transfer_facts(self) -> dict[str, str]:
@@ -236,21 +240,62 @@ class NetCdf4Store(Store):
 class NetCdf4Array(Array):
     """A variable. Slicing one reads into a new array: the library offers no other way."""
 
-    def __init__(self, variable: Any, shared: bool) -> None:
+    def __init__(self, variable: Any, comm: MPI.Intracomm | None) -> None:
         self._variable = variable
-        self._shared = shared
+        self._comm = comm
+        self._shared = comm is not None
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
         self._set_mode(collective)
+        if isinstance(box, Stretches):
+            return self._stretch_writer(box, buffer, collective)
         if box.size == 0:
             return self._take_part("put") if collective else _nothing
         return partial(self._variable.__setitem__, box.slices, buffer)
 
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
         self._set_mode(collective)
+        if isinstance(box, Stretches):
+            return self._stretch_reader(box, collective)
         if box.size == 0:
             return self._take_part("get") if collective else _nothing
         return partial(self._variable.__getitem__, box.slices)
+
+    def _stretch_writer(self, stretches: Stretches, buffer: Buffer, collective: bool) -> Call:
+        """Prepare a call for each box of stretches: netCDF-4 has no unions of them."""
+        calls: list[Call] = []
+        done = 0
+        for box in stretches.boxes():
+            part = buffer[done : done + box.size].reshape(box.shape)
+            calls.append(partial(self._variable.__setitem__, box.slices, part))
+            done += box.size
+        calls += self._without_data(len(calls), "put", collective)
+
+        def write_boxes() -> None:
+            for call in calls:
+                call()
+
+        return write_boxes
+
+    def _stretch_reader(self, stretches: Stretches, collective: bool) -> Call:
+        """Prepare a call for each box of stretches, whose arrays become one."""
+        calls = [partial(self._variable.__getitem__, box.slices) for box in stretches.boxes()]
+        others = self._without_data(len(calls), "get", collective)
+        nothing = np.empty(0, self._variable.dtype)
+
+        def read_boxes() -> Buffer:
+            found = [nothing, *(call().reshape(-1) for call in calls)]
+            for call in others:
+                call()
+            return np.concatenate(found)
+
+        return read_boxes
+
+    def _without_data(self, calls: int, direction: str, collective: bool) -> list[Call]:
+        """Return the calls by which this rank takes part in those that others make in addition."""
+        if not collective or self._comm is None:
+            return []
+        return [self._take_part(direction)] * (largest(self._comm, calls) - calls)
 
     def attribute_writer(self, name: str, value: int) -> Call:
         return partial(self._variable.setncattr, name, value)

@@ -39,6 +39,7 @@ from pffbench.storage.page_cache import reason_against_cold_reads
 from pffbench.storage.scratch import scratch_parent
 from pffbench.text import one_line, without_digests
 from pffbench.units import Size, duration_text
+from pffbench.workloads.registry import workload
 
 _HEADINGS = ("case", "data", "arrays", "files", "space", "memory/rank")
 #: Maximum number of printed lines; a table of 100 000 takes half a minute to format.
@@ -241,12 +242,19 @@ def _totals(run: PlannedRun) -> Iterator[str]:
             f"datasets: auto in {count} cases: calibrated at the start, the same number for all "
             "cases of a comparison; shown is one dataset for each rank"
         )
+    of_maps = (_told(case, plan.ranks) for case in plan.cases)
+    yield from dict.fromkeys(f"map {text}" for text in of_maps if text)
     yield from (f"warning: {text}" for text in run.warnings)
     yield _time(run)
     yield (
         f"at most {run.peak} at a time in {run.scratch} ({run.there.type}, "
         f"{Size(run.there.free_bytes)} free)"
     )
+
+
+def _told(case: Case, ranks: int) -> str | None:
+    p = case.parameters
+    return workload(p.workload).told(p, ranks)
 
 
 def _time(run: PlannedRun) -> str:

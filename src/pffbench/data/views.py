@@ -106,3 +106,80 @@ class Merged(DerivedSource):
             after = np.empty_like(out)
             self._after.fill(after, array, start, shape)
             np.copyto(out, after, where=changed)
+
+
+#: Elements of a source that are made at a time, to take some of them.
+_BLOCK = 2**14
+#: Elements taken at a time.
+_TAKEN = 2**17
+
+
+class Gathered(DerivedSource):
+    """Stretches of a source's array, one after the other.
+
+    Parameters
+    ----------
+    source : Source
+        Source of the elements.
+    shape : tuple of int
+        Global shape of the source's array.
+    offsets, lengths : array of int64
+        First element of each stretch, in the flattened array, and number of elements.
+    """
+
+    def __init__(
+        self, source: Source, shape: tuple[int, ...], offsets: Array, lengths: Array
+    ) -> None:
+        super().__init__(source)
+        self._shape = shape
+        self._offsets = offsets
+        self._ends = np.cumsum(lengths)
+        self._shift = offsets - (self._ends - lengths)
+        axis, inner = len(shape) - 1, 1
+        while axis and inner * shape[axis] <= _BLOCK:
+            inner *= shape[axis]
+            axis -= 1
+        self._axis, self._inner = axis, inner
+        self._rows = max(1, _BLOCK // inner)
+
+    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+        """Fill a part of the stretches, see `Source.fill`.
+
+        Here `start` and `shape` are place and number of elements in all stretches together.
+        """
+        check_box(start, out.shape, shape)
+        for done in range(0, out.size, _TAKEN):
+            part = out[done : done + _TAKEN]
+            self._fill(part, array, self._elements(start[0] + done, part.size))
+
+    def _elements(self, first: int, count: int) -> Array:
+        """Return the places in the flattened array of consecutive elements of the stretches."""
+        place = np.arange(first, first + count)
+        elements: Array = place + self._shift[np.searchsorted(self._ends, place, side="right")]
+        return elements
+
+    def _fill(self, out: Array, array: int, elements: Array) -> None:
+        """Make the blocks of the source that hold elements, and take these."""
+        length = self._shape[self._axis]
+        rows = elements // self._inner
+        blocks = rows // length * -(-length // self._rows) + rows % length // self._rows
+        cuts = np.flatnonzero(np.diff(blocks)) + 1
+        for some in np.split(np.arange(elements.size), cuts):
+            first, last = int(rows[some[0]]), int(rows[some[-1]])
+            outer, row = divmod(first, length)
+            extent = (
+                *(1 for _ in self._shape[: self._axis]), last - first + 1,
+                *self._shape[self._axis + 1 :],
+            )  # fmt: skip
+            where = np.unravel_index(outer, self._shape[: self._axis]) if self._axis else ()
+            begin = (*map(int, where), row, *(0 for _ in self._shape[self._axis + 1 :]))
+            made = np.empty(extent, self.dtype)
+            self._source.fill(made, array, begin, self._shape)
+            out[some[0] : some[-1] + 1] = made.reshape(-1)[
+                elements[some[0] : some[-1] + 1] - first * self._inner
+            ]
+
+    def index(self, place: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the global index of an element."""
+        element = self._elements(place[0], 1)[0]
+        return tuple(int(i) for i in np.unravel_index(element, self._shape))

@@ -166,10 +166,23 @@ def json_schema() -> dict[str, Any]:
         value["description"] = texts[key]
     entries = [_entry_schema(name, schema["$defs"]) for name in workload_names()]
     experiment["properties"]["cases"]["items"] = {"anyOf": entries}
-    merged = {k: v for entry in entries for k, v in entry["properties"].items()}
-    common = {"type": "object", "properties": merged}
+    common = {"type": "object", "properties": _merged([e["properties"] for e in entries])}
     experiment["properties"]["common"] |= common
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _merged(entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the keys of all workloads; one that means several things may be any of them."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for properties in entries:
+        for key, schema in properties.items():
+            if schema not in (kinds := found.setdefault(key, [])):
+                kinds.append(schema)
+    return {
+        key: kinds[0] if len(kinds) == 1 else
+        {"anyOf": kinds, "description": kinds[0].get("description", "")}
+        for key, kinds in found.items()
+    }  # fmt: skip
 
 
 def _entry_schema(name: str, definitions: dict[str, Any]) -> dict[str, Any]:

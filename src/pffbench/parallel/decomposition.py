@@ -62,6 +62,11 @@ class Box(msgspec.Struct, frozen=True):
             return tuple(map(slice, self.start, self.stop, self.stride))
         return tuple(slice(a, b) for a, b in zip(self.start, self.stop, strict=True))
 
+    @property
+    def nothing(self) -> Box:
+        """An empty box that begins there."""
+        return Box(self.start, (0,) * len(self.shape))
+
     def common(self, other: Box) -> Box:
         """Return the part of this box without stride that another one has too; it may be empty."""
         start = tuple(map(max, self.start, other.start))

@@ -1,7 +1,8 @@
 """Exchange of array data between all ranks and the writer ranks, without packing.
 
-It is one ``MPI_Alltoallw`` whose datatypes are the common boxes of a rank and a writer: MPI takes
-the elements from where they are and puts them where they belong. Packing them with NumPy for
+It is one ``MPI_Alltoallw`` whose datatypes are the common boxes of a rank and a writer, or common
+runs where a rank has stretches: MPI takes the elements from where they are and puts them where they
+belong. Packing them with NumPy for
 ``MPI_Alltoallv`` took 1.6 times as long (`benchmarks/exchange.py`) and twice the memory.
 """
 
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pffbench.parallel.decomposition import Box
+from pffbench.parallel.stretches import Integers, Stretches, common_runs
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -75,16 +77,36 @@ class Exchange:
 
         found, offsets = [], []
         for held, other, offset in boxes:
-            common = held.common(other)
-            if common.size:
-                start = [a - b for a, b in zip(common.start, held.start, strict=True)]
-                found.append(self._element.Create_subarray(held.shape, common.shape, start))
+            common = self._common(held, other)
+            if common is not None:
+                found.append(common)
                 offsets.append(offset)
         if not found:
             return None
         whole = MPI.Datatype.Create_struct([1] * len(found), offsets, found).Commit()
         self._types += [*found, whole]
         return whole
+
+    def _common(self, held: Box, other: Box) -> MPI.Datatype | None:
+        """Return the datatype of what a box or stretches in memory share with others."""
+        if isinstance(held, Stretches):
+            runs = common_runs(held, other)
+            return self._runs(runs.packed, runs.lengths)
+        if isinstance(other, Stretches):
+            runs = common_runs(other, held)
+            return self._runs(runs.inside, runs.lengths)
+        common = held.common(other)
+        if not common.size:
+            return None
+        start = [a - b for a, b in zip(common.start, held.start, strict=True)]
+        return self._element.Create_subarray(held.shape, common.shape, start)
+
+    def _runs(self, begins: Integers, lengths: Integers) -> MPI.Datatype | None:
+        """Return the datatype of runs of elements."""
+        if not lengths.size:
+            return None
+        places = begins * self._element.Get_size()
+        return self._element.Create_hindexed(lengths.tolist(), places.tolist())
 
     def to_writers(self, outside: Buffer, inside: Buffer) -> Callable[[], None]:
         """Return the call that sends a rank's part to the writers, which receive their boxes."""

@@ -74,6 +74,11 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
         for heading, part, phase, counter in _MOVERS
         if any(0 < case.counts.get((phase, counter), 0) < case.sample.ranks for case in cases)
     ]
+    if any(("write", "stretches") in case.counts for case in cases):
+        found += [
+            Column(f"{part} calls", part, partial(_calls, part, f"{part}_calls"))
+            for part in _ACCESSES
+        ]
     if any(compression_ratio(case) for case in cases):
         found.append(Column("ratio", "write", _compressed))
     if cases[0].sample.workload == "versions":
@@ -222,6 +227,12 @@ def _counted(phase: str, counter: str, unit: float, case: CaseSummary) -> str:
     return "" if amount is None else f"{amount / unit:.3g}"
 
 
+def _calls(phase: str, counter: str, case: CaseSummary) -> str:
+    """Return the calls of a phase that the kernel counted, over all ranks together."""
+    amount = case.counts.get((phase, counter))
+    return "" if amount is None else f"{amount:.0f}"
+
+
 def _told(tell: Callable[[PhaseSummary], str], phase: str, case: CaseSummary) -> str:
     """Return a number of a phase; none for an invalid case, which must not be compared."""
     if case.invalid:
@@ -268,6 +279,12 @@ def ignored_lines(cases: Sequence[CaseSummary], summary: Summary) -> list[str]:
         for case in ordered(cases)
         if (ignored := ignored_of(summary.entry(case)))
     ]
+
+
+def stretch_lines(cases: Sequence[CaseSummary], summary: Summary) -> list[str]:
+    """Return how many stretches ranks have by a decomposition map, once for each map."""
+    facts = (summary.entry(case).get("transfer_facts") or {} for case in ordered(cases))
+    return [f"map {text}" for text in dict.fromkeys(one.get("stretches") for one in facts) if text]
 
 
 def invalid_lines(cases: Sequence[CaseSummary]) -> list[str]:

@@ -28,6 +28,7 @@ from pffbench.summary.columns import (
     invalid_lines,
     ordered,
     stored_lines,
+    stretch_lines,
     title,
 )
 from pffbench.summary.conclusions import cautions, verdict_lines
@@ -80,6 +81,7 @@ def _markdown(summary: Summary) -> Iterable[str]:
         lines = (
             *stored_lines(cases),
             *shard_lines(costs, group),
+            *stretch_lines(cases, summary),
             *ignored_lines(cases, summary),
             *invalid_lines(cases),
         )
@@ -135,6 +137,8 @@ def print_summary(summary: Summary, console: Console) -> None:
             console.print(_indented(text), style="dim")
         for text in shard_lines(costs, group):
             console.print(_indented(text))
+        for text in stretch_lines(cases, summary):
+            console.print(_indented(text), style="dim")
         for text in ignored_lines(cases, summary):
             console.print(_indented(text), style="yellow")
         for text in invalid_lines(cases):

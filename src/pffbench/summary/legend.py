@@ -28,6 +28,8 @@ def legend_lines(summary: Summary) -> Iterator[str]:
     counted = [(case.counts.get(key, 0), case.sample.ranks) for case in cases for key in movers]
     if any(0 < count < ranks for count, ranks in counted):
         yield "writers, readers: ranks that move the data by calls of their own, counted"
+    if any(("write", "stretches") in case.counts for case in cases):
+        yield "write calls, read calls: system calls of all ranks in phases write and read, counted"
     if any("inquire" in case.phases for case in cases):
         yield "MiB/s of reading: what all ranks have in memory in the end, read or received"
     phases = [phase for case in cases for phase in case.phases.values()]

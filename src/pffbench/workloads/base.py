@@ -81,6 +81,10 @@ class Workload(ABC):
         """Whether ranks read other boxes than they wrote, by another decomposition."""
         return False
 
+    def told(self, parameters: Any, ranks: int) -> str | None:
+        """Return what a plan says of the parts of ranks where they are no boxes, or None."""
+        return None
+
     def exchanges(self, parameters: Any) -> bool:
         """Whether ranks send array data to each other, which needs MPI."""
         return False

@@ -65,6 +65,8 @@ class Codecs(Hyperslab):
         p = parameters
         if self.exchanges(p):
             return "rearrange goes with workload hyperslab: here ranks hold whole chunks already"
+        if p.irregular:
+            return "a decomposition map goes with workload hyperslab: here ranks hold whole chunks"
         unit = getattr(p, "cut_unit", None)
         shape = p.shape or p.shape_per_rank
         if unit is not None and shape is not None and len(unit) != len(shape):

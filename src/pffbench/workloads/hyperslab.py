@@ -24,6 +24,7 @@ from pffbench.parallel.decomposition import (
     process_grid,
     rank_box,
 )
+from pffbench.parallel.stretches import Stretches
 from pffbench.parallel.topology import Topology
 from pffbench.units import Size
 from pffbench.workloads.base import (
@@ -35,6 +36,8 @@ from pffbench.workloads.base import (
     taking_part,
     too_large_chunks,
 )
+from pffbench.workloads.irregular import MapFile
+from pffbench.workloads.map_rules import by_map, check_map, refuse_map, stretches_told
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import write_read_cycle
@@ -51,7 +54,7 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     ----------
     shape : list of int, optional
         Shape of each global array (strong scaling); with ``source: file`` that of the variable
-        when neither shape is given.
+        when neither shape is given. A decomposition map has a shape of its own.
     shape_per_rank : list of int, optional
         Shape of each rank's part (weak scaling). One of the two is needed.
     arrays : int
@@ -59,8 +62,11 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     steps : int
         Number of time steps. An array gets a leading axis of this length and is written and
         read step by step. Without steps there is no such axis.
-    decomposition : {"slab", "pencil", "block"}
-        Cut along the first axis, the first two, or all.
+    decomposition : {"slab", "pencil", "block"}, or {"file": str}
+        Cut along the first axis, the first two, or all. Or a map, which says which stretches of the
+        flattened array each process has: ``{file: PATH, holes: refuse, overlaps: refuse}``, where
+        ``allow`` takes a map with elements that no process has, or that several have (layout
+        ``shared`` only).
     distribution : {"block", "balanced"}
         Cut of an axis of n elements that does not divide evenly over p ranks. ``block``: each rank
         has ceil(n / p) elements, and the last ones fewer or none, so that chunks can be aligned.
@@ -90,7 +96,7 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     shape_per_rank: ArrayShape | None = None
     arrays: Count = 1
     steps: Count | None = None
-    decomposition: Decomposition = "slab"
+    decomposition: Decomposition | MapFile = "slab"
     distribution: Distribution = "block"
     read_decomposition: Decomposition | None = None
     read_ranks: Count | None = None
@@ -102,6 +108,10 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
 
     added: ClassVar[frozenset[str]] = frozenset({"writers", "rearrange", "buffer"})
     ways: ClassVar[frozenset[str]] = Parameters.ways | {"writers", "rearrange"}
+
+    @property
+    def irregular(self) -> bool:
+        return isinstance(self.decomposition, MapFile)
 
 
 #: Data that can be any window of one long array.
@@ -143,6 +153,8 @@ class Hyperslab(Workload):
                 yield owner, part
 
     def _part(self, p: HyperslabParameters, ranks: int, rank: int) -> Box:
+        if isinstance(p.decomposition, MapFile):
+            return p.decomposition.map.part(ranks, rank)
         shape = global_shape(p, ranks)
         grid = process_grid(ranks, len(shape), p.decomposition)
         return rank_box(shape, grid, rank, p.distribution)
@@ -156,6 +168,7 @@ class Hyperslab(Workload):
         part: Box,
         offset: int,
     ) -> ArraySpec:
+        p = by_map(p)
         block = self._first_part(p, ranks) if owner is None else part.shape
         steps = () if p.steps is None else (p.steps,)
         suffix = "" if owner is None else f"_rank_{owner:06d}"
@@ -188,7 +201,9 @@ class Hyperslab(Workload):
             return self._part(p, ranks, rank)
         region = _region(p, ranks)
         readers = p.read_ranks or ranks
-        grid = process_grid(readers, len(region.shape), p.read_decomposition or p.decomposition)
+        by = p.read_decomposition or p.decomposition
+        assert not isinstance(by, MapFile)
+        grid = process_grid(readers, len(region.shape), by)
         if rank >= readers:
             return Box(region.start, (0,) * len(region.shape))
         part = rank_box(region.shape, grid, rank, p.distribution)
@@ -208,6 +223,8 @@ class Hyperslab(Workload):
 
     def _boundaries(self, p: HyperslabParameters, ranks: int) -> Cuts:
         shape = global_shape(p, ranks)
+        if isinstance(p.decomposition, MapFile):
+            return ((),) * len(shape)
         grid = process_grid(ranks, len(shape), p.decomposition)
         return boundaries(shape, grid, p.distribution)
 
@@ -230,8 +247,11 @@ class Hyperslab(Workload):
         return [self._spec(p, ranks, 0, 0, _whole(shape), offset=0) for shape in shapes]
 
     def largest_write(self, parameters: HyperslabParameters, ranks: int) -> int:
+        each = itemsize(parameters.dtype or "float32")
+        if parameters.irregular:
+            return each * max(self._part(parameters, ranks, rank).size for rank in range(ranks))
         longest = (max(axis) for axis in self._lengths(parameters, ranks))
-        return prod(longest) * itemsize(parameters.dtype or "float32")
+        return prod(longest) * each
 
     def _first_part(self, p: HyperslabParameters, ranks: int) -> Shape:
         """Return the shape of the first part that is not empty: rank 0's, if it is not."""
@@ -240,6 +260,9 @@ class Hyperslab(Workload):
     def _lengths(self, p: HyperslabParameters, ranks: int) -> tuple[Shape, ...]:
         """Return, for each axis of a global array, the lengths of the parts that are not empty."""
         return part_lengths(global_shape(p, ranks), self._boundaries(p, ranks))
+
+    def told(self, parameters: HyperslabParameters, ranks: int) -> str | None:
+        return stretches_told(parameters, ranks)
 
     def exchanges(self, parameters: HyperslabParameters) -> bool:
         return parameters.rearrange != "none"
@@ -267,6 +290,8 @@ class Hyperslab(Workload):
                 f"rearrange: box cuts chunks between writers, which loses data with backend "
                 f"{backend.name}; possible: gather, chunk_owner"
             )
+        if reason := refuse_map(parameters, backend):
+            return reason
         if parameters.buffer == "reuse" and not backend.capabilities.caller_buffer:
             return f"buffer: reuse has no meaning in {backend.name}, which reads into new arrays"
         if parameters.buffer == "reuse" and backend.capabilities.maps_files:
@@ -278,6 +303,8 @@ class Hyperslab(Workload):
 
     def run(self, repetition: Repetition) -> None:
         p, ranks = cast("HyperslabParameters", repetition.case.parameters), repetition.team.size
+        if p.irregular:
+            self._note_stretches(repetition, p)
         if not self.exchanges(p):
             write_read_cycle(repetition)
             return
@@ -286,15 +313,29 @@ class Hyperslab(Workload):
         parts = [self._part(p, ranks, rank) for rank in range(ranks)]
         rearranged_cycle(repetition, global_shape(p, ranks), parts)
 
+    def _note_stretches(self, repetition: Repetition, p: HyperslabParameters) -> None:
+        """Record how many stretches ranks have: a fact, and where calls are counted a count."""
+        team = repetition.team
+        if team.is_root:  # which alone computes the parts of all ranks
+            repetition.observed.facts["stretches"] = str(self.told(p, team.size))
+        part = self._part(p, team.size, team.rank)
+        if repetition.clock.counts and isinstance(part, Stretches):
+            times = p.arrays * (p.steps or 1)
+            for phase in ("write",) if p.read_decomposition else ("write", "read"):
+                repetition.observed.count(phase, "stretches", times * len(part.offsets))
+
     def check(self, parameters: HyperslabParameters, ranks: int) -> str | None:
         p = parameters
+        if reason := check_map(p, ranks):
+            return reason
+        if p.irregular:
+            p = replace(by_map(p), shape=global_shape(p, ranks))
         if (p.shape is None) == (p.shape_per_rank is None):
             return "give either shape (of the whole array) or shape_per_rank"
         shape = p.shape or p.shape_per_rank
         assert shape is not None
         for key in ("decomposition", "read_decomposition"):
-            needed = {"slab": 1, "pencil": 2, "block": 1, None: 1}[getattr(p, key)]
-            if len(shape) < needed:
+            if getattr(p, key) == "pencil" and len(shape) < 2:
                 return f"{key}: a pencil needs 2 axes, the array has {len(shape)}"
         allowed = [len(shape)] if p.steps is None else [len(shape), len(shape) + 1]
         return (
@@ -315,8 +356,10 @@ class Hyperslab(Workload):
         if p.cache == "shifted" or self.reads_elsewhere(p):
             what = "cache: shifted" if p.cache == "shifted" else "another read decomposition"
             return f"with rearrange each rank reads the part that it wrote; {what} is not possible"
-        if p.rearrange == "chunk_owner" and not isinstance(
-            own_chunks(p, global_shape(p, ranks), self._first_part(p, ranks)), tuple
+        shape = global_shape(p, ranks)
+        if p.rearrange == "chunk_owner" and not (
+            isinstance(p.chunks, tuple)
+            or isinstance(own_chunks(p, shape, self._first_part(p, ranks)), tuple)
         ):
             return "rearrange: chunk_owner needs a chunk shape (chunks: a list, or block)"
         return None
@@ -353,6 +396,8 @@ class Hyperslab(Workload):
 
 def global_shape(p: HyperslabParameters, ranks: int) -> Shape:
     """Return the shape of the global arrays, without the axis of time steps."""
+    if isinstance(p.decomposition, MapFile):
+        return p.decomposition.map.shape
     if p.shape is not None:
         return p.shape
     assert p.shape_per_rank is not None
@@ -381,6 +426,11 @@ def _step_by_step(
     p: HyperslabParameters, spec: ArraySpec, part: Box, rank: int
 ) -> Iterator[Access]:
     """Yield one access for each time step; an empty one on an array that is another rank's."""
+    if isinstance(part, Stretches):
+        steps = p.steps or 0
+        parts = [part.in_step(step, steps) for step in range(steps)] if steps else [part]
+        yield from (Access(spec, one) for one in parts)
+        return
     if spec.owner is None:
         box = part
     elif spec.owner == rank:

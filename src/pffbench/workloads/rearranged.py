@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -122,6 +123,7 @@ class _Through:
         self._exchange = Exchange(team.comm, parts, placed, spec.itemsize)
         self._outside = parts[team.rank].size * spec.itemsize
         self._inside = sum(box.size for box in self._exchange.boxes) * spec.itemsize
+        self._has_holes = sum(part.size for part in parts) < prod(shape)
         self._writers = writers.ranks
         self._comm: MPI.Intracomm | None = None
         most = max(sum(box.size for box in boxes) for boxes in placed.values())
@@ -161,6 +163,8 @@ class _Through:
                 for piece in group.outside:
                     piece.fill(repetition.source)
                 for piece in group.inside:
+                    if self._has_holes:  # which no rank fills
+                        piece.memory.fill(0)
                     note_blocks(repetition.blocks, piece.spec, piece.memory.nbytes)
                 calls = [self._exchange.to_writers(*memory) for memory in group.both]
             nbytes = sum(piece.memory.nbytes for piece in group.outside)
@@ -248,7 +252,7 @@ class _Through:
         boxes = self._exchange.boxes
         for box in boxes:
             yield Access(access.spec, Box((*lead, *box.start), (*(1 for _ in lead), *box.shape)))
-        nothing = Box((*lead, *(0 for _ in range(self._axes))), (0,) * len(access.box.shape))
+        nothing = Box((*lead, *(0 for _ in range(self._axes))), (0,) * len(access.box.start))
         for _ in range(self._calls - len(boxes)):
             yield Access(access.spec, nothing)
 

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call
 from pffbench.data import Mismatch, Source, verify
-from pffbench.data.views import Strided
+from pffbench.data.views import Gathered, Strided
 from pffbench.parallel.collectives import largest, smallest
 from pffbench.parallel.decomposition import Box
+from pffbench.parallel.stretches import Stretches
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -48,8 +49,10 @@ class Transfer(msgspec.Struct, frozen=True):
         wrong = verify(lattice, got, number, (0,) * got.ndim, self.box.shape)
         return None if wrong is None else replace(wrong, index=lattice.index(wrong.index))
 
-    def _lattice(self, source: Source) -> Strided | None:
-        """Return the lattice of a box with a stride; None for a box without."""
+    def _lattice(self, source: Source) -> Strided | Gathered | None:
+        """Return the elements of a box with a stride, or of stretches; None for any other box."""
+        if isinstance(self.box, Stretches):
+            return Gathered(source, self.box.whole, self.box.offsets, self.box.lengths)
         if not self.box.stride:
             return None
         start = self.spec.data_start(self.box)
@@ -167,7 +170,7 @@ def transfers_of(
         together = collective or access.spec.owner is None
         if together and limit is not None and access.spec.nbytes > limit:
             most = largest(comm, len(boxes))
-            boxes += [Box(access.box.start, (0,) * len(access.box.shape))] * (most - len(boxes))
+            boxes += [access.box.nothing] * (most - len(boxes))
         for box in boxes:
             nbytes = box.size * access.spec.itemsize
             if author is not None:

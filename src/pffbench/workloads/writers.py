@@ -11,6 +11,7 @@ import msgspec
 
 from pffbench.case import Count
 from pffbench.parallel.decomposition import Box, Shape, rank_box
+from pffbench.parallel.stretches import boxes_of_run
 from pffbench.parallel.topology import Topology
 
 Rearrange = Literal["none", "gather", "box", "chunk_owner"]
@@ -124,38 +125,12 @@ def _of_owner(shape: Shape, unit: Shape, number: int, count: int) -> Iterator[Bo
     """Yield the boxes of one owner's chunks: an equal share, consecutive in C order."""
     grid = tuple(-(-n // length) for n, length in zip(shape, unit, strict=True))
     chunks = prod(grid)
-    for box in _boxes_of_run(grid, number * chunks // count, (number + 1) * chunks // count):
+    for box in boxes_of_run(grid, number * chunks // count, (number + 1) * chunks // count):
         start = tuple(a * length for a, length in zip(box.start, unit, strict=True))
         stop = tuple(
             min(n, b * length) for n, b, length in zip(shape, box.stop, unit, strict=True)
         )
         yield Box(start, tuple(b - a for a, b in zip(start, stop, strict=True)))
-
-
-def _boxes_of_run(grid: Shape, first: int, end: int) -> Iterator[Box]:
-    """Yield the fewest boxes that hold the places `first` to `end` of a grid in C order."""
-    if first >= end:
-        return
-    row = prod(grid[1:])
-    if row == 1:
-        yield Box((first, *(0 for _ in grid[1:])), (end - first, *(1 for _ in grid[1:])))
-        return
-    begin, skipped = divmod(first, row)
-    stop, left = divmod(end, row)
-    if begin == stop:
-        yield from _in_row(grid, begin, skipped, left)
-        return
-    if skipped:
-        yield from _in_row(grid, begin, skipped, row)
-        begin += 1
-    if stop > begin:
-        yield Box((begin, *(0 for _ in grid[1:])), (stop - begin, *grid[1:]))
-    yield from _in_row(grid, stop, 0, left)
-
-
-def _in_row(grid: Shape, place: int, first: int, end: int) -> Iterator[Box]:
-    for box in _boxes_of_run(grid[1:], first, end):
-        yield Box((place, *box.start), (1, *box.shape))
 
 
 def largest_share(writers: WriterRanks, parts: Sequence[Box], nodes: Sequence[int]) -> int:

@@ -18,6 +18,7 @@ from pffbench.backends.base import Array, Backend, Buffer, Cuts, LazyArrays, Sto
 from pffbench.backends.inspection import Inspection, StoredAs, Touched
 from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Box, Shape
+from pffbench.parallel.stretches import Stretches
 from pffbench.units import SmallSize
 
 #: Last index fastest; first index fastest; or the middle index slowest, the others as in C.
@@ -65,6 +66,8 @@ class RawBackend(Backend):
         cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
         assert isinstance(options, RawOptions)
+        if parameters.irregular and options.order != "C":
+            return f"a decomposition map has its stretches in order C, here it is {options.order}"
         return refuse_order(options, specs)
 
     @property
@@ -138,11 +141,36 @@ class Runs(msgspec.Struct, frozen=True):
         pages, before = 0, -1
         for begin in range(0, len(self.offsets), _AT_ONCE):
             some = self.offsets[begin : begin + _AT_ONCE]
-            last = (some + (self.length - 1)) // page
+            last = (some + (self._lengths_of(begin) - 1)) // page
             previous = np.concatenate(([before], last[:-1]))
             pages += int((last - np.maximum(some // page, previous + 1) + 1).sum())
             before = int(last[-1])
         return Touched("runs", len(self.offsets), pages * page)
+
+    def _lengths_of(self, begin: int) -> int | npt.NDArray[np.int64]:
+        """Return the length of the runs that are processed from `begin` on."""
+        return self.length
+
+
+class UnequalRuns(Runs, frozen=True):
+    """The runs of a file that make up stretches of an array, in the order of the file.
+
+    Parameters
+    ----------
+    lengths : array of int64
+        Bytes of each; `length` is their sum.
+    """
+
+    lengths: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, stretches: Stretches, itemsize: int, begin: int) -> UnequalRuns:
+        """Return the runs of stretches in a file in which the array begins at a byte."""
+        lengths = stretches.lengths * itemsize
+        return cls(begin + stretches.offsets * itemsize, int(lengths.sum()), lengths)
+
+    def _lengths_of(self, begin: int) -> npt.NDArray[np.int64]:
+        return self.lengths[begin : begin + _AT_ONCE]
 
 
 class Copy(msgspec.Struct, frozen=True):
@@ -181,6 +209,8 @@ class Copy(msgspec.Struct, frozen=True):
 
     def runs(self, box: Box) -> Runs:
         """Return the fewest runs that make up a box."""
+        if isinstance(box, Stretches):  # of an array in order C
+            return UnequalRuns.of(box, self.itemsize, self.begin)
         if box.size == 0:
             return Runs(np.empty(0, np.int64), 0)
         shape, _, extent, steps = self._slowest_first(box)
@@ -196,6 +226,8 @@ class Copy(msgspec.Struct, frozen=True):
 
     def first_byte(self, box: Box) -> int:
         """Return the offset in the file of a box's first element."""
+        if isinstance(box, Stretches):
+            return self.begin + int(box.offsets[0]) * self.itemsize
         shape, start, *_ = self._slowest_first(box)
         index = 0
         for first, n in zip(start, shape, strict=True):
@@ -204,6 +236,8 @@ class Copy(msgspec.Struct, frozen=True):
 
     def run_count(self, box: Box) -> int:
         """Return the number of runs without listing them."""
+        if isinstance(box, Stretches):
+            return len(box.offsets)
         shape, _, extent, steps = self._slowest_first(box)
         return math.prod(extent[: _outer_axes(shape, extent, steps)]) if box.size else 0
 
@@ -278,8 +312,20 @@ def write_all(descriptor: int, data: memoryview, offset: int) -> int:
 
 def write_runs(descriptor: int, data: memoryview, runs: Runs) -> int:
     """Write the bytes of a box, run by run."""
+    if isinstance(runs, UnequalRuns):
+        return _write_unequal_runs(descriptor, data, runs)
     length, begin = runs.length, 0
     for offset in runs.offsets.data:
+        part = data[begin : begin + length]
+        if pwrite(descriptor, part, offset) < length:
+            write_all(descriptor, part, offset)
+        begin += length
+    return begin
+
+
+def _write_unequal_runs(descriptor: int, data: memoryview, runs: UnequalRuns) -> int:
+    begin = 0
+    for offset, length in zip(runs.offsets.data, runs.lengths.data, strict=True):
         part = data[begin : begin + length]
         if pwrite(descriptor, part, offset) < length:
             write_all(descriptor, part, offset)

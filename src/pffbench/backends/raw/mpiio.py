@@ -21,6 +21,7 @@ from pffbench.backends.raw.layout import (
     diagnose_short_write,
 )
 from pffbench.parallel.decomposition import Box
+from pffbench.parallel.stretches import Stretches
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -56,7 +57,7 @@ class MpiIo(RawBackend):
     name = "mpiio"
     summary = "raw bytes, MPI-IO explicit offsets and subarray views (roofline)"
     libraries = ("mpi4py",)
-    capabilities = Capabilities(formatted=False, changes=True)
+    capabilities = Capabilities(formatted=False, changes=True, stretches=True)
     options_type = MpiIoOptions
     call_limit = MPI_CALL_LIMIT
     mpi_io = "all"
@@ -261,7 +262,10 @@ class MpiIoArray(RawArray):
 def _file_type(box: Box, copy: Copy, element: MPI.Datatype) -> MPI.Datatype:
     from mpi4py import MPI
 
-    if box.stride:
+    if isinstance(box, Stretches):
+        places = box.offsets * element.Get_size()
+        file_type = element.Create_hindexed(box.lengths.tolist(), places.tolist())
+    elif box.stride:
         runs = copy.runs(box)
         places, length = runs.offsets - copy.begin, runs.length // element.Get_size()
         file_type = element.Create_hindexed_block(length, places.tolist())

@@ -17,6 +17,7 @@ from pffbench.backends.raw.layout import (
     RawOptions,
     RawStore,
     Runs,
+    UnequalRuns,
     best_copy,
     bytes_of,
     copies_of,
@@ -42,7 +43,9 @@ class Posix(RawBackend):
 
     name = "posix"
     summary = "raw bytes, POSIX pwrite/pread, a call for each contiguous piece (roofline)"
-    capabilities = Capabilities(transfers=frozenset({"independent"}), formatted=False, changes=True)
+    capabilities = Capabilities(
+        transfers=frozenset({"independent"}), formatted=False, changes=True, stretches=True
+    )
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Create the file; if ranks share it, rank 0 creates it and the others open it."""
@@ -132,8 +135,22 @@ def _read(descriptor: int, data: memoryview, offset: int, out: Buffer) -> Buffer
 
 
 def _read_runs(descriptor: int, data: memoryview, runs: Runs, out: Buffer) -> Buffer:
+    if isinstance(runs, UnequalRuns):
+        return _read_unequal_runs(descriptor, data, runs, out)
     length, begin = runs.length, 0
     for offset in runs.offsets.data:
+        part = data[begin : begin + length]
+        if preadv(descriptor, [part], offset) < length:
+            _read(descriptor, part, offset, out)
+        begin += length
+    return out
+
+
+def _read_unequal_runs(
+    descriptor: int, data: memoryview, runs: UnequalRuns, out: Buffer
+) -> Buffer:
+    begin = 0
+    for offset, length in zip(runs.offsets.data, runs.lengths.data, strict=True):
         part = data[begin : begin + length]
         if preadv(descriptor, [part], offset) < length:
             _read(descriptor, part, offset, out)

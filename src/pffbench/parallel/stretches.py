@@ -1,0 +1,214 @@
+"""Stretches of an array: what a rank has of it by an irregular decomposition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pffbench.parallel.decomposition import Box, Shape
+
+Integers = npt.NDArray[np.int64]
+
+
+class Pieces(NamedTuple):
+    """Stretches cut where the rows of the last axis end.
+
+    Parameters
+    ----------
+    offsets, lengths : array of int64
+        First element of each piece, in the flattened array, and number of elements.
+    packed : array of int64
+        Where each begins in memory that holds the stretches one after the other.
+    """
+
+    offsets: Integers
+    lengths: Integers
+    packed: Integers
+
+
+class Stretches(Box, frozen=True, kw_only=True, eq=False, dict=True):
+    """Elements of an array that are no box: stretches of the flattened array, in C order.
+
+    In memory they lie one after the other, so `shape` is their number of elements. They are in
+    increasing order, and do not overlap. `start` has an index for each axis of the array: leading
+    ones are those of a time step, the others are 0.
+
+    Parameters
+    ----------
+    whole : tuple of int
+        Shape of the array.
+    offsets : array of int64
+        First element of each stretch, in the flattened array.
+    lengths : array of int64
+        Number of elements of each; 1 or more.
+    """
+
+    whole: Shape
+    offsets: Integers
+    lengths: Integers
+
+    @classmethod
+    def of(cls, whole: Shape, offsets: Integers, lengths: Integers) -> Stretches:
+        """Return stretches of an array."""
+        start = (0,) * len(whole)
+        return cls(start, (int(lengths.sum()),), whole=whole, offsets=offsets, lengths=lengths)
+
+    def in_step(self, step: int, steps: int) -> Stretches:
+        """Return the same elements in one step of an array with a leading axis of time steps."""
+        return Stretches(
+            (step, *self.start), self.shape, whole=(steps, *self.whole),
+            offsets=self.offsets + step * prod(self.whole), lengths=self.lengths,
+        )  # fmt: skip
+
+    @property
+    def nothing(self) -> Stretches:
+        """No elements of the same array."""
+        none = np.empty(0, np.int64)
+        return Stretches(self.start, (0,), whole=self.whole, offsets=none, lengths=none)
+
+    @cached_property
+    def packed(self) -> Integers:
+        """Where each stretch begins in memory."""
+        return _begins(self.lengths)
+
+    def split(self, limit: int) -> Iterator[Box]:
+        """Cut into parts of at most ``limit`` elements, which follow each other in memory."""
+        offsets, lengths = self.offsets, self.lengths
+        for first in range(0, self.size, limit):
+            last = min(self.size, first + limit)
+            inner = np.maximum(self.packed, first)
+            count = np.minimum(self.packed + lengths, last) - inner
+            some = count > 0
+            yield Stretches(
+                self.start, (last - first,), whole=self.whole,
+                offsets=(offsets + inner - self.packed)[some], lengths=count[some],
+            )  # fmt: skip
+
+    @cached_property
+    def rows(self) -> Pieces:
+        """The stretches, cut where the rows of the last axis end."""
+        offsets, lengths = _cut_at(self.offsets, self.lengths, self.whole[-1])
+        return Pieces(offsets, lengths, _begins(lengths))
+
+    def boxes(self) -> Iterator[Box]:
+        """Yield the fewest boxes that each stretch consists of, in the order of memory."""
+        row = self.whole[-1]
+        firsts = np.stack(np.unravel_index(self.offsets, self.whole), axis=1).tolist()
+        for first, length in zip(firsts, self.lengths.tolist(), strict=True):
+            if first[-1] + length <= row:
+                yield Box(tuple(first), (*(1 for _ in first[1:]), length))
+            else:
+                begin = int(np.ravel_multi_index(tuple(first), self.whole))
+                yield from boxes_of_run(self.whole, begin, begin + length)
+
+    def count_chunks(self, chunks: Shape) -> int:
+        """Return the number of chunks that hold any of the elements."""
+        grid = tuple(-(-n // c) for n, c in zip(self.whole, chunks, strict=True))
+        offsets, _ = _cut_at(*self.rows[:2], self.whole[-1], chunks[-1])
+        index = np.unravel_index(offsets, self.whole)
+        places = tuple(i // c for i, c in zip(index, chunks, strict=True))
+        return int(np.unique(np.ravel_multi_index(places, grid)).size)
+
+
+class CommonRuns(NamedTuple):
+    """The runs of elements that stretches have in common with a box, in both memories.
+
+    Parameters
+    ----------
+    packed, inside : array of int64
+        Where each run begins in the memory of the stretches, and in that of the box.
+    lengths : array of int64
+        Number of elements of each.
+    """
+
+    packed: Integers
+    inside: Integers
+    lengths: Integers
+
+
+def common_runs(stretches: Stretches, box: Box) -> CommonRuns:
+    """Return what stretches have in common with a box of the same array, in increasing order."""
+    offsets, lengths, packed = stretches.rows
+    index = [np.asarray(i, np.int64) for i in np.unravel_index(offsets, stretches.whole)]
+    first = np.maximum(index[-1], box.start[-1])
+    count = np.minimum(index[-1] + lengths, box.stop[-1]) - first
+    common = count > 0
+    for i, start, stop in zip(index[:-1], box.start, box.stop, strict=False):
+        common &= (i >= start) & (i < stop)
+    inside = np.zeros(len(offsets), np.int64)
+    for i, start, n in zip([*index[:-1], first], box.start, box.shape, strict=True):
+        inside = inside * n + (i - start)
+    return _joined((packed + first - index[-1])[common], inside[common], count[common])
+
+
+def _joined(packed: Integers, inside: Integers, lengths: Integers) -> CommonRuns:
+    """Join runs that follow each other in both memories."""
+    if not lengths.size:
+        return CommonRuns(packed, inside, lengths)
+    apart = np.ones(len(lengths), bool)
+    apart[1:] = (np.diff(packed) != lengths[:-1]) | (np.diff(inside) != lengths[:-1])
+    begins = np.flatnonzero(apart)
+    return CommonRuns(packed[begins], inside[begins], np.add.reduceat(lengths, begins))
+
+
+def merged(offsets: Integers, lengths: Integers) -> tuple[Integers, Integers]:
+    """Return stretches in any order as the fewest ones with the same elements, in order."""
+    if not offsets.size:
+        return offsets, lengths
+    order = np.argsort(offsets, kind="stable")
+    begins = offsets[order]
+    ends = np.maximum.accumulate(begins + lengths[order])
+    first = np.flatnonzero(np.concatenate(([True], begins[1:] > ends[:-1])))
+    last = np.concatenate((first[1:] - 1, [len(ends) - 1]))
+    return begins[first], ends[last] - begins[first]
+
+
+def boxes_of_run(grid: Shape, first: int, end: int) -> Iterator[Box]:
+    """Yield the fewest boxes that hold the places `first` to `end` of a grid in C order."""
+    if first >= end:
+        return
+    row = prod(grid[1:])
+    if row == 1:
+        yield Box((first, *(0 for _ in grid[1:])), (end - first, *(1 for _ in grid[1:])))
+        return
+    begin, skipped = divmod(first, row)
+    stop, left = divmod(end, row)
+    if begin == stop:
+        yield from _in_row(grid, begin, skipped, left)
+        return
+    if skipped:
+        yield from _in_row(grid, begin, skipped, row)
+        begin += 1
+    if stop > begin:
+        yield Box((begin, *(0 for _ in grid[1:])), (stop - begin, *grid[1:]))
+    yield from _in_row(grid, stop, 0, left)
+
+
+def _in_row(grid: Shape, place: int, first: int, end: int) -> Iterator[Box]:
+    for box in boxes_of_run(grid[1:], first, end):
+        yield Box((place, *box.start), (1, *box.shape))
+
+
+def _begins(lengths: Integers) -> Integers:
+    begins: Integers = np.cumsum(lengths) - lengths
+    return begins
+
+
+def _cut_at(
+    offsets: Integers, lengths: Integers, row: int, unit: int | None = None
+) -> tuple[Integers, Integers]:
+    """Cut stretches at multiples of a row, or of a unit within rows that none of them leaves."""
+    base = np.zeros_like(offsets) if unit is None else offsets - offsets % row
+    unit, begins = unit or row, offsets - base
+    first = begins // unit
+    counts = (begins + lengths - 1) // unit - first + 1
+    which = np.repeat(np.arange(len(offsets)), counts)
+    number = np.arange(len(which)) - np.repeat(_begins(counts), counts) + first[which]
+    start = np.maximum(begins[which], number * unit)
+    end = np.minimum((begins + lengths)[which], (number + 1) * unit)
+    return base[which] + start, end - start

@@ -1,0 +1,173 @@
+"""Irregular decompositions: which stretches of an array each process of a map has.
+
+`docs/irregular.md` describes the two forms of a map's file, which `map_files` reads.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from pffbench.errors import UserError
+from pffbench.parallel.decomposition import Shape
+from pffbench.parallel.stretches import Integers, Stretches, merged
+
+
+class MapFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An irregular decomposition, from a file.
+
+    Parameters
+    ----------
+    file : str
+        The map, as `.npz` or in the text form of E3SM-IO: a path, or ``package:NAME/PATH``.
+    holes : {"refuse", "allow"}
+        Whether there may be elements that no process has.
+    overlaps : {"refuse", "allow"}
+        Whether there may be elements that several processes have, or one of them twice.
+    """
+
+    file: str
+    holes: Literal["refuse", "allow"] = "refuse"
+    overlaps: Literal["refuse", "allow"] = "refuse"
+
+    @property
+    def map(self) -> DecompositionMap:
+        """The map; it is read once.
+
+        Raises
+        ------
+        UserError
+            The file cannot be read, or is no map.
+        """
+        from pffbench.data.files import locate  # for runs with a map alone
+
+        path = locate(self.file)
+        try:
+            state = Path(path).stat()
+        except OSError as error:
+            raise UserError(f"{self.file} cannot be read: {error.strerror}") from None
+        return _read(path, state.st_mtime_ns, state.st_size)
+
+    def error(self, ranks: int) -> str | None:
+        """Return why ranks cannot have their parts by the map, or None."""
+        try:
+            found = self.map
+        except UserError as error:
+            return f"decomposition.file: {error}"
+        reason = found.beyond(ranks)
+        if reason is None and self.overlaps == "refuse":
+            reason = found.overlap
+        if reason is None and self.holes == "refuse":
+            reason = found.hole
+        return None if reason is None else f"decomposition.file: {self.file}: {reason}"
+
+
+class DecompositionMap(msgspec.Struct, frozen=True, eq=False, dict=True):
+    """Stretches of an array, for each process.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the array.
+    counts : array of int64
+        Number of stretches of each process; 0 for one that has nothing.
+    offsets, lengths : array of int64
+        First element of each stretch in the flattened array, in C order, and number of elements:
+        those of the first process, then those of the second one, and so on.
+    """
+
+    shape: Shape
+    counts: Integers
+    offsets: Integers
+    lengths: Integers
+
+    @property
+    def processes(self) -> int:
+        """Number of processes."""
+        return len(self.counts)
+
+    def part(self, ranks: int, rank: int) -> Stretches:
+        """Return what a rank has: the stretches of its processes, joined where they meet.
+
+        A rank stands for ``processes / ranks`` consecutive processes, rounded up or down.
+        """
+        return _part(self, ranks, rank)
+
+    def beyond(self, ranks: int) -> str | None:
+        """Return that ranks are more than the map has processes, or None."""
+        if ranks <= self.processes:
+            return None
+        return f"the map is for {self.processes} processes, fewer than the {ranks} ranks"
+
+    @property
+    def overlap(self) -> str | None:
+        """Which element two processes have; None if there is none."""
+        order = np.argsort(self.offsets, kind="stable")
+        begins = self.offsets[order]
+        ends = np.maximum.accumulate(begins + self.lengths[order])
+        again = np.flatnonzero(begins[1:] < ends[:-1])
+        if not again.size:
+            return None
+        place = int(again[0])
+        element = int(begins[place + 1])
+        has = np.flatnonzero((begins <= element) & (begins + self.lengths[order] > element))
+        first, second = sorted(self._process_of(int(order[i])) for i in has[:2].tolist())
+        who = f"processes {first} and {second} both have" if first != second else (
+            f"process {first} has twice"
+        )  # fmt: skip
+        return f"{who} element {element}; overlaps: allow takes such a map"
+
+    def _process_of(self, stretch: int) -> int:
+        return int(np.searchsorted(np.cumsum(self.counts), stretch, side="right"))
+
+    @property
+    def hole(self) -> str | None:
+        """Which elements no process has; None if there are none."""
+        offsets, lengths = merged(self.offsets, self.lengths)
+        total = prod(self.shape)
+        missing = total - int(lengths.sum())
+        if not missing:
+            return None
+        begins = np.concatenate(([0], offsets + lengths))
+        ends = np.concatenate((offsets, [total]))
+        first = int(np.flatnonzero(begins < ends)[0])
+        return (
+            f"no process has elements {begins[first]} to {ends[first] - 1}, in all {missing} of "
+            f"{total} are missing; holes: allow takes such a map"
+        )
+
+    def told(self, ranks: int, itemsize: int) -> str:
+        """Return how many stretches ranks have, and how long they are."""
+        counts, elements = self._counted(ranks)
+        processes = "" if ranks == self.processes else f"{self.processes} processes on "
+        each = f"{counts[0]} to {counts[-1]}" if counts[0] != counts[-1] else f"{counts[0]}"
+        mean = elements * itemsize / max(1, sum(counts))
+        return (
+            f"{processes}{ranks} ranks: {each} stretches a rank (median "
+            f"{float(np.median(counts)):g}), of {mean:.4g} bytes on average"
+        )
+
+    def _counted(self, ranks: int) -> tuple[list[int], int]:
+        parts = [self.part(ranks, rank) for rank in range(ranks)]
+        return sorted(len(part.offsets) for part in parts), sum(part.size for part in parts)
+
+
+@lru_cache(maxsize=4096)
+def _part(of: DecompositionMap, ranks: int, rank: int) -> Stretches:
+    ends = np.concatenate(([0], np.cumsum(of.counts)))
+    first, last = rank * of.processes // ranks, (rank + 1) * of.processes // ranks
+    mine = slice(int(ends[first]), int(ends[last]))
+    return Stretches.of(of.shape, *merged(of.offsets[mine], of.lengths[mine]))
+
+
+@lru_cache(maxsize=16)
+def _read(path: str, changed: int, size: int) -> DecompositionMap:
+    """Read a map; `changed` and `size` are those of the file, so that another one is read anew."""
+    from pffbench.workloads.map_files import read_map  # for runs with a map alone
+
+    return read_map(path)

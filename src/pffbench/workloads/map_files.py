@@ -1,0 +1,204 @@
+"""Files of decomposition maps: `.npz`, and the text form of E3SM-IO.
+
+Maps may come from others, so sizes are checked before memory is taken, and nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+import numpy as np
+
+from pffbench.errors import UserError
+from pffbench.parallel.decomposition import Shape
+from pffbench.parallel.stretches import Integers
+from pffbench.regular_files import open_regular
+from pffbench.workloads.irregular import DecompositionMap
+
+#: Bytes that a map's file, or an array in it, may have.
+_MOST_BYTES = 2**34
+_MOST_PROCESSES = 10_000_000
+_MOST_AXES = 4
+_KEYS = ("shape", "counts", "offsets", "lengths")
+#: First word of the text form, and the only version.
+_WORD, _VERSION = b"version", 2001
+#: First word of a trace of calls, which Scorpio may append to the text form.
+_TRACE = b"Obtained"
+
+
+def read_map(path: str) -> DecompositionMap:
+    """Read a map.
+
+    Raises
+    ------
+    UserError
+        The file cannot be read, or is no map.
+    """
+    try:
+        with open_regular(path, most=_MOST_BYTES) as file:
+            found = _from_npz(file, path) if zipfile.is_zipfile(file) else _from_text(file, path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
+    except MemoryError:
+        raise UserError(f"{path} does not fit into memory") from None
+    _check(found, path)
+    return found
+
+
+def write_npz(path: str | Path, made: DecompositionMap) -> None:
+    """Write a map as `.npz`."""
+    arrays = {key: getattr(made, key) for key in _KEYS[1:]}
+    with Path(path).open("wb") as file:
+        np.savez_compressed(file, shape=np.array(made.shape, np.int64), **arrays)
+
+
+def write_text(path: str | Path, made: DecompositionMap) -> None:
+    """Write a map in the text form of E3SM-IO."""
+    lengths = " ".join(map(str, reversed(made.shape)))
+    lines = [f"version {_VERSION} npes {made.processes} ndims {len(made.shape)} ", f"{lengths} "]
+    ends = np.cumsum(made.counts)
+    for process, (end, count) in enumerate(zip(ends, made.counts, strict=True)):
+        each = range(end - count, end)
+        elements = [made.offsets[i] + 1 + k for i in each for k in range(made.lengths[i])]
+        lines += [f"{process} {len(elements)}", " ".join(map(str, elements))]
+    Path(path).write_text("\n".join(lines) + "\n", encoding="ascii")
+
+
+def _refuse(path: str, why: str) -> NoReturn:
+    raise UserError(f"{path} is no decomposition map: {why}")
+
+
+def _check(found: DecompositionMap, path: str) -> None:
+    """Refuse stretches that are not in the array."""
+    total = prod(found.shape)
+    if not 1 <= found.processes <= _MOST_PROCESSES:
+        _refuse(path, f"it has {found.processes} processes (1 to {_MOST_PROCESSES} are possible)")
+    if not found.offsets.size:
+        _refuse(path, "no process has an element")
+    for name, arrays, least in (("an offset", found.offsets, 0), ("a length", found.lengths, 1)):
+        if arrays.min() < least:
+            _refuse(path, f"{name} is {arrays.min()}, and must be at least {least}")
+    outside = np.flatnonzero(found.lengths > total - found.offsets)
+    if outside.size:
+        first = int(outside[0])
+        _refuse(
+            path,
+            f"a stretch of {found.lengths[first]} elements begins at {found.offsets[first]}, and "
+            f"the array of shape {list(found.shape)} has {total}",
+        )
+
+
+def _shape(lengths: Sequence[int], path: str) -> Shape:
+    shape = tuple(int(n) for n in lengths)
+    if not 1 <= len(shape) <= _MOST_AXES or min(shape) < 1 or prod(shape) >= 2**63:
+        _refuse(path, f"shape {list(shape)} (1 to {_MOST_AXES} axes of 1 or more are possible)")
+    return shape
+
+
+def _from_npz(file: BinaryIO, path: str) -> DecompositionMap:
+    try:
+        with zipfile.ZipFile(file) as parts:
+            members = parts.infolist()
+            sizes = {part.filename.removesuffix(".npy"): part.file_size for part in members}
+        if missing := [key for key in _KEYS if key not in sizes]:
+            _refuse(path, f"the array {missing[0]} is missing (needed: {', '.join(_KEYS)})")
+        if any(sizes[key] > _MOST_BYTES for key in _KEYS):
+            _refuse(path, "it is too large")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as data:
+            arrays = {key: _integers(data[key], key, path) for key in _KEYS}
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        _refuse(path, " ".join(str(error).split()))
+    shape = _shape(arrays["shape"].tolist(), path)
+    counts, offsets, lengths = (arrays[key] for key in _KEYS[1:])
+    if counts.size and counts.min() < 0:
+        _refuse(path, f"a count is {counts.min()}, and must be at least 0")
+    if not len(offsets) == len(lengths) == int(counts.sum()):
+        _refuse(
+            path,
+            f"counts add up to {counts.sum()} stretches, and there are {len(offsets)} offsets and "
+            f"{len(lengths)} lengths",
+        )
+    return DecompositionMap(shape, counts, offsets, lengths)
+
+
+def _integers(array: Any, key: str, path: str) -> Integers:
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        _refuse(path, f"{key} must be a list of integers, not {array.dtype} of shape {array.shape}")
+    if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
+        _refuse(path, f"{key} has {array.max()}, which is too large")
+    return np.ascontiguousarray(array, np.int64)
+
+
+def _from_text(file: BinaryIO, path: str) -> DecompositionMap:
+    lines = (line for line in _lines(file) if line.strip())
+    words = next(lines, b"").split()
+    if words[:1] != [_WORD] or words[2:3] != [b"npes"] or words[4:5] != [b"ndims"]:
+        _refuse(path, "it is neither an .npz file nor text that begins with: version 2001 npes")
+    version, processes, axes = _numbers(words[1:6:2], "the first line", path, count=3).tolist()
+    if version != _VERSION:
+        _refuse(path, f"version {version} of the text form is not known ({_VERSION} is)")
+    if not 1 <= processes <= _MOST_PROCESSES:
+        _refuse(path, f"npes {processes} (1 to {_MOST_PROCESSES} are possible)")
+    lengths = _numbers(next(lines, b"").split(), "the second line", path, count=axes)
+    shape = _shape(lengths.tolist()[::-1], path)  # the fastest axis is the first one there
+    counts, offsets, found = np.zeros(processes, np.int64), [], []
+    for process, elements in _processes(lines, processes, path):
+        begins, amounts = _stretches(elements, prod(shape), process, path)
+        counts[process] = len(begins)
+        offsets.append(begins)
+        found.append(amounts)
+    none = np.empty(0, np.int64)
+    return DecompositionMap(
+        shape, counts, np.concatenate([none, *offsets]), np.concatenate([none, *found])
+    )
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    file.seek(0)
+    yield from file
+
+
+def _processes(lines: Iterator[bytes], count: int, path: str) -> Iterator[tuple[int, Integers]]:
+    """Yield each process that has elements, with their numbers as the file has them."""
+    following = 0
+    while following < count:
+        line = next(lines, None)
+        if line is None:
+            _refuse(path, f"it ends before process {following} of {count}")
+        if line.startswith(_TRACE):  # the processes that are left have nothing
+            return
+        line_of = f"the line before the elements of process {following}"
+        process, elements = _numbers(line.split(), line_of, path, count=2).tolist()
+        if not following <= process < count:
+            _refuse(path, f"process {process} stands where {following} to {count - 1} can stand")
+        following = process + 1
+        if elements:
+            words = next(lines, b"").split()
+            yield process, _numbers(words, f"the line of process {process}", path, elements)
+
+
+def _numbers(words: Sequence[bytes], where: str, path: str, count: int) -> Integers:
+    if len(words) != count:
+        _refuse(path, f"{where} has {len(words)} numbers instead of {count}")
+    try:
+        return np.array(words).astype(np.int64) if words else np.empty(0, np.int64)
+    except (ValueError, OverflowError):
+        _refuse(path, f"{where} has something other than whole numbers")
+
+
+def _stretches(
+    elements: Integers, total: int, process: int, path: str
+) -> tuple[Integers, Integers]:
+    """Return the stretches of elements that are numbered from 1, where 0 stands for nothing."""
+    mine = np.sort(elements[elements != 0]) - 1
+    if mine.size and not 0 <= mine[0] <= mine[-1] < total:
+        wrong = int(mine[0] if mine[0] < 0 else mine[-1]) + 1
+        _refuse(path, f"process {process} has element {wrong}, and there are 1 to {total}")
+    first = np.flatnonzero(np.diff(mine, prepend=-2) != 1)
+    return mine[first], np.diff(first, append=mine.size)

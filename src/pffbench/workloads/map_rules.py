@@ -1,0 +1,68 @@
+"""Cases whose arrays are cut by a decomposition map: rules, chunks, what a plan says of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from pffbench.backends.base import Backend
+from pffbench.case import itemsize
+from pffbench.workloads.irregular import MapFile
+
+if TYPE_CHECKING:
+    from pffbench.workloads.hyperslab import HyperslabParameters
+
+
+def check_map(p: HyperslabParameters, ranks: int) -> str | None:
+    """Return why arrays cannot be cut by the decomposition map of a case, or None."""
+    if not isinstance(p.decomposition, MapFile):
+        return None
+    if reason := p.decomposition.error(ranks):
+        return reason
+    shape = p.decomposition.map.shape
+    if p.shape_per_rank is not None or p.shape not in (None, shape):
+        given = "shape_per_rank" if p.shape is None else f"shape {list(p.shape)}"
+        return f"{given} is not that of the decomposition map, {list(shape)}; leave it out"
+    if p.layout != "shared":
+        return f"a decomposition map needs layout: shared, not {p.layout}"
+    if p.chunks == "block":
+        return "with a decomposition map no chunk is the part of a rank; name a chunk shape"
+    if p.buffer == "reuse":
+        return "buffer: reuse has no meaning with a decomposition map; leave it out"
+    if p.rearrange == "gather":
+        return "rearrange: gather needs parts that are boxes; a map allows box and chunk_owner"
+    if p.rearrange != "none" and p.decomposition.overlaps == "allow":
+        return "an exchange cannot send one element twice; overlaps: allow needs rearrange: none"
+    regions = (p.read_ranks, p.read_start, p.read_shape)
+    if any(regions) and p.read_decomposition is None:
+        return "with a decomposition map, reading another part needs a read_decomposition too"
+    if p.read_decomposition is not None and p.decomposition.holes == "allow":
+        return "elements that no process has cannot be read; holes: allow needs the map to read by"
+    return None
+
+
+def refuse_map(p: HyperslabParameters, backend: type[Backend]) -> str | None:
+    """Return why a backend cannot move stretches of an array, or None."""
+    if not p.irregular or p.rearrange != "none" or backend.capabilities.stretches:
+        return None
+    if backend.file_per == "chunk":
+        return (
+            f"with a decomposition map ranks share chunks, and {backend.name} loses data then; "
+            "name rearrange: chunk_owner, which gives each chunk to one rank"
+        )
+    return f"backend {backend.name} moves boxes only; a decomposition map needs rearrange: box"
+
+
+def by_map(p: HyperslabParameters) -> HyperslabParameters:
+    """Return parameters with the chunks that a map's array has: no chunk is the part of a rank."""
+    without = p.irregular and p.chunks == "auto" and p.settings == "matched"
+    return replace(p, chunks="contiguous") if without else p
+
+
+def stretches_told(p: HyperslabParameters, ranks: int) -> str | None:
+    """Return how many stretches ranks have and how long they are; None without a map."""
+    if not isinstance(p.decomposition, MapFile):
+        return None
+    told = p.decomposition.map.told(ranks, itemsize(p.dtype or "float32"))
+    return f"{p.decomposition.file}: {told}"
