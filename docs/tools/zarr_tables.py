@@ -1,7 +1,9 @@
-"""Write the tables of `docs/zarr.md` from the runs that it names."""
+"""Write the tables of `docs/zarr.md` from the runs that it names, and take further runs into it."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +17,8 @@ from pffbench.text import escape_markdown, markdown_table, without_digests
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "zarr.md"
+#: Where a run that the page does not name yet is put: before this heading.
+_END = "## Again\n"
 _BLOCK = re.compile(r"(<!-- run (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 #: Columns of a summary that are the same in all rows, or tell the same as another one here.
 _LEFT_OUT = {"settings", "transfer", "n", "×best", "roof", "MiB/s", "ratio"}
@@ -83,5 +87,48 @@ def _versions(libraries: dict[str, dict[str, str]]) -> str:
     return ", ".join(f"{name} {version}" for name, version in found if version)
 
 
-if __name__ == "__main__":
+def take(run: Path, page: Path = PAGE) -> None:
+    """Keep the tables of a run beside the page, and name it there.
+
+    Parameters
+    ----------
+    run : Path
+        Results directory. The directories and hosts that it names are masked in the copy.
+    page : Path, optional
+        The page; its runs are in ``results/zarr`` beside it.
+    """
+    kept = page.parent / "results" / "zarr" / run.name
+    kept.mkdir(parents=True, exist_ok=True)
+    text = (run / "run.json").read_text(encoding="utf-8")
+    record = json.loads(text)
+    hosts = {fact["host"] for fact in record["provenance"]["hosts"]}
+    executable = record["provenance"]["software"]["python"]["executable"]
+    checkout = re.sub(r"/\.v?envs?/.*", "", executable)
+    text = text.replace(checkout, "/home/user/pffbench")
+    for host in hosts:
+        text = text.replace(json.dumps(host), '"vm"')
+    (kept / "run.json").write_text(text, encoding="utf-8")
+    for name in ("samples.csv", "counters.csv"):
+        rows = (run / name).read_text(encoding="utf-8")
+        for host in hosts:
+            rows = rows.replace(f",{host},", ",vm,")
+        (kept / name).write_text(rows, encoding="utf-8")
+    told = page.read_text(encoding="utf-8")
+    if f"<!-- run results/zarr/{run.name} -->" not in told:
+        heading = f"### {run.name.replace('-', ' ').capitalize()}"
+        block = f"{heading}\n\n<!-- run results/zarr/{run.name} -->\n<!-- end -->\n\n"
+        page.write_text(told.replace(_END, block + _END), encoding="utf-8")
+
+
+def main() -> None:
+    """Take the runs of a directory, if one is named, and write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--take", type=Path, metavar="DIRECTORY", help="results directories in it")
+    given = parser.parse_args()
+    for run in sorted(given.take.iterdir()) if given.take else ():
+        take(run)
     PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

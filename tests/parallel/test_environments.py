@@ -262,13 +262,13 @@ def test_ranks_whose_coordinator_is_gone_end_and_remove_their_files(tmp_path):
         launcher=" ".join(mpiexec(2)), cases=[FILES], repetitions=500,
     )  # fmt: skip
     steps, scratch = started.out / ".steps", tmp_path / "scratch"
-    for _ in range(600):
+    for _ in range(1000):
         if (steps / "other" / "run" / "samples.csv").exists():
             break
         time.sleep(0.1)
     started.process.kill()
     started.process.wait()
-    for _ in range(300):
+    for _ in range(1000):
         if entries_below(scratch) == []:
             break
         time.sleep(0.1)

@@ -87,13 +87,24 @@ def romio(tmp_path_factory):
     return run_hints(tmp_path_factory.mktemp("romio"), {"cb_nodes": [1, 4], **OF_ROMIO}, env)
 
 
+def romio_gets(done):
+    """Whether the MPI library hands ROMIO the hints of a program: Open MPI 5 does not."""
+    mpi_io = done.record["provenance"]["mpi_io"]
+    return mpi_io["library"] != "Open MPI" or int(mpi_io["library_version"].split(".")[0]) < 5
+
+
 def test_with_romio_as_many_ranks_write_as_cb_nodes_says(romio):
     assert romio.status == 0, romio.said
     counted = movers(romio)
     for name, (backend, hints, facts) in hints_of(romio).items():
-        assert counted[name]["write"] == hints["cb_nodes"], (backend, hints)
-        assert "not_in_force" not in facts
         assert "hints_unconfirmed" not in facts
+        if romio_gets(romio):
+            assert counted[name]["write"] == hints["cb_nodes"], (backend, hints)
+            assert "not_in_force" not in facts
+        else:
+            assert counted[name]["write"] == 1, (backend, hints)
+            told = re.findall(r"(\w+)=\S+ \(romio\d+ has ", facts["not_in_force"])
+            assert set(told) == {*OF_ROMIO, *(["cb_nodes"] if hints["cb_nodes"] != 1 else [])}
 
 
 def printed(text):
@@ -112,7 +123,7 @@ def test_the_hints_in_force_are_those_that_romio_prints(romio):
         assert facts["mpi_io_component"].startswith("romio")
         told = dict(pair.split("=", 1) for pair in facts["hints"].split("; "))
         assert told in own, backend
-        assert told["cb_nodes"] == str(hints["cb_nodes"])
+        assert told["cb_nodes"] == str(hints["cb_nodes"] if romio_gets(romio) else 1)
 
 
 def test_a_number_that_romio_does_not_take_is_named(tmp_path):

@@ -148,7 +148,7 @@ class Planted:
     def __init__(self, monkeypatch, component, in_force, known=None):
         monkeypatch.setattr(open_file, "io_component", lambda _: component)
         monkeypatch.setattr(open_file, "hints_in_force", lambda _: in_force)
-        monkeypatch.setattr(open_file, "is_known_hint", lambda _: known)
+        monkeypatch.setattr(open_file, "is_known_hint", lambda *_: known)
 
 
 def facts(tmp_path, **own):

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from pffbench.parallel.single import SingleProcess
+from pffbench.parallel.topology import Team, Topology
 from pffbench.storage.filesystem import filesystem
-from pffbench.storage.page_cache import Residency, evict, residency, warm
+from pffbench.storage.page_cache import Residency, bring_about, evict, residency, warm
 
 MIB = 2**20
 
@@ -110,3 +112,24 @@ def test_no_descriptor_is_left_open(disk):
     with pytest.raises(OSError, match="directory"):
         warm([str(disk)])
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("evictions", [1, 2])
+def test_pages_that_the_kernel_held_for_a_moment_are_dropped_by_a_second_try(
+    evictions, disk, monkeypatch
+):
+    paths = written(disk, [4 * MIB])
+    alone = SingleProcess("a test")
+    team = Team(alone, alone, Topology(("vm",), (0,)))
+    advise, skipped = os.posix_fadvise, []
+
+    def busy(*arguments):
+        if len(skipped) < evictions:
+            skipped.append(arguments)
+        else:
+            advise(*arguments)
+
+    monkeypatch.setattr(os, "posix_fadvise", busy)
+    proof = bring_about(team, "dropped", set(paths), set(paths))
+    assert proof.proved == (evictions == 1)
+    assert proof.fraction == (0 if evictions == 1 else 1)

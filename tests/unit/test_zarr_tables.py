@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 
 import pytest
@@ -12,7 +13,7 @@ from pffbench.record.run_json import RunRecord
 
 sys.path.insert(0, str(REPOSITORY / "docs" / "tools"))
 
-from zarr_tables import PAGE, written
+from zarr_tables import PAGE, take, written
 
 TEXT = PAGE.read_text(encoding="utf-8")
 RUNS = re.findall(r"<!-- run (\S+) -->", TEXT)
@@ -31,9 +32,33 @@ def test_its_runs_are_valid_and_had_the_settings_in_force(run):
     for entry in record.cases.values():
         facts = entry.get("transfer_facts", {})
         if entry["parameters"]["backend"] == "zarr" and "blosc_threads" not in facts:
-            assert facts["pipeline"] == f"{asked[entry['options']['pipeline']]}CodecPipeline"
-            assert facts.get("chunk_grid", "regular") == entry["options"]["chunk_grid"]
+            options = {key: value for key, value in entry["options"].items() if value is not None}
+            pipeline = asked[options.get("pipeline", "library")]
+            assert facts["pipeline"] == f"{pipeline}CodecPipeline"
+            grid = options.get("chunk_grid", "regular")
+            assert facts.get("chunk_grid", "regular") == grid
 
 
 def test_the_page_has_one_rank_and_four():
     assert {RunRecord.load(PAGE.parent / run).ranks for run in RUNS} == {1, 4}
+
+
+def test_a_run_is_taken_with_its_place_masked_and_named_on_the_page_once(tmp_path):
+    run, page = tmp_path / "versions-9-ranks", tmp_path / "docs" / "zarr.md"
+    shutil.copytree(PAGE.parent / RUNS[0], run)
+    for file in run.iterdir():
+        text = file.read_text(encoding="utf-8")
+        text = text.replace("/home/user/pffbench", "/secret/x").replace(",vm,", ",node7,")
+        file.write_text(text.replace('"vm"', '"node7"'), encoding="utf-8")
+    page.parent.mkdir()
+    page.write_text("# Zarr\n\n## Again\n\nx\n", encoding="utf-8")
+    take(run, page)
+    take(run, page)
+    name = "results/zarr/versions-9-ranks"
+    assert page.read_text(encoding="utf-8") == (
+        f"# Zarr\n\n### Versions 9 ranks\n\n<!-- run {name} -->\n<!-- end -->\n\n## Again\n\nx\n"
+    )
+    kept = [file.read_text(encoding="utf-8") for file in (page.parent / name).iterdir()]
+    assert len(kept) == 3
+    assert not any("/secret" in text or "node7" in text for text in kept)
+    assert RunRecord.load(page.parent / name).valid

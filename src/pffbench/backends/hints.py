@@ -169,7 +169,7 @@ def facts_of(file: MPI.File, path: str, options: Hinted) -> dict[str, str]:
                 found = in_force.get(name)
                 why = "does not know it" if found is None else f"has {found}"
                 ignored.append(f"{name}={value} ({component} {why})")
-        elif open_file.is_known_hint(name) is False:
+        elif open_file.is_known_hint(name, path) is False:
             ignored.append(f"{name}={value} ({component} does not know it)")
         else:
             unconfirmed[name] = value

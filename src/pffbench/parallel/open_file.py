@@ -19,6 +19,8 @@ _DESCRIPTION_BYTES = 1024
 # The names of a component as in Open MPI's description: the kind ("io") in a field of fixed
 # length, three version numbers, and the name.
 _IO_COMPONENT = re.compile(rb"\0io\0.{20,60}?((?:ompio|romio)[0-9]*)\0", re.DOTALL)
+#: A hint that nobody knows: where it is told back, any is.
+_NO_HINT = "pffbench_no_hint"
 #: Libraries of Open MPI in which OMPIO looks hints up.
 _OMPIO = re.compile(r"(?:libmca_common|mca_io)_ompio|mca_(?:fs|fcoll|fbtl|sharedfp)_")
 
@@ -78,13 +80,14 @@ def hints_in_force(file: MPI.File) -> dict[str, str] | None:
     return None if failed or not found.value else _taken(_with_handle(mpi().Info(), found.value))
 
 
-def is_known_hint(name: str) -> bool | None:
+def is_known_hint(name: str, path: str) -> bool | None:
     """Return whether OMPIO ever looks a hint up; None if that is not known.
 
-    A name that is not in its libraries cannot be looked up.
+    A name that is not in its libraries cannot be looked up. Where OMPIO has none of its own (Open
+    MPI 5), the names of ROMIO's hints are in the same library, and the file is opened once more.
     """
     texts = _ompio_texts()
-    return b"\0" + name.encode() + b"\0" in texts if texts else None
+    return b"\0" + name.encode() + b"\0" in texts if texts else _is_looked_up(name, path)
 
 
 def file_at(address: int) -> MPI.File:
@@ -115,6 +118,22 @@ def _romio_call(component: str) -> Any:
                 call.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]
                 return call
     return None
+
+
+def _is_looked_up(name: str, path: str) -> bool | None:
+    """Open a file with a hint: Open MPI 5 returns what was looked up, until a view is set."""
+    info = mpi().Info.Create({name: "1", _NO_HINT: "1"})
+    try:
+        file = mpi().File.Open(mpi().COMM_SELF, path, mpi().MODE_RDONLY, info)
+    except mpi().Exception:
+        return None
+    finally:
+        info.Free()
+    try:
+        told = _taken(file.Get_info())
+    finally:
+        file.Close()
+    return None if _NO_HINT in told else name in told
 
 
 @cache

@@ -10,7 +10,7 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.registry import backend_class
 from pffbench.parallel.decomposition import Box
 
-N, ROUNDS = 2**15, 100
+N, ROUNDS = 2**15, 50
 comm = MPI.COMM_WORLD
 kind = backend_class("mpiio")
 spec = ArraySpec(
