@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from pffbench.backends.registry import backend_class
+from pffbench.case import defaults_of_added
 from pffbench.errors import UserError
+from pffbench.record.run_json import CaseEntry
 from pffbench.text import value_text
+from pffbench.workloads.registry import workload
 from pffbench_analysis.compare.comparison import CaseName, Lone
 from pffbench_analysis.runs import ABSENT, Run
 
@@ -68,13 +73,19 @@ def _without(cases: Mapping[str, _Told], taken: set[str]) -> dict[str, _Told]:
 
 def _told(run: Run) -> dict[str, _Told]:
     """Return parameters and options of all planned cases as text, options by their backend."""
-    return {
-        name: {
-            **_texts(entry["parameters"]),
-            **_texts(entry["options"], f"{entry['parameters']['backend']}."),
-        }
-        for name, entry in run.record.cases.items()
-    }
+    return {name: _settings(entry) for name, entry in run.record.cases.items()}
+
+
+def _settings(entry: CaseEntry) -> _Told:
+    """Return parameters and options of a case; what its version of pffbench lacked, by default."""
+    parameters, options = entry["parameters"], entry["options"]
+    backend = parameters["backend"]
+    with suppress(KeyError):  # of a package that is not installed here
+        kind = workload(parameters["workload"]).parameters_type
+        parameters = defaults_of_added(kind) | parameters
+    with suppress(KeyError):
+        options = defaults_of_added(backend_class(backend).options_type) | options
+    return _texts(parameters) | _texts(options, f"{backend}.")
 
 
 def _texts(values: Mapping[str, Any], prefix: str = "") -> _Told:
