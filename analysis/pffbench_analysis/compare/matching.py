@@ -10,7 +10,6 @@ from typing import Any
 from pffbench.backends.registry import backend_class
 from pffbench.case import defaults_of_added
 from pffbench.errors import UserError
-from pffbench.record.run_json import CaseEntry
 from pffbench.text import value_text
 from pffbench.workloads.registry import workload
 from pffbench_analysis.compare.comparison import CaseName, Lone
@@ -76,7 +75,7 @@ def _told(run: Run) -> dict[str, _Told]:
     return {name: _settings(entry) for name, entry in run.record.cases.items()}
 
 
-def _settings(entry: CaseEntry) -> _Told:
+def _settings(entry: Mapping[str, Any]) -> _Told:
     """Return parameters and options of a case; what its version of pffbench lacked, by default."""
     parameters, options = entry["parameters"], entry["options"]
     backend = parameters["backend"]
