@@ -230,7 +230,7 @@ def test_commands_refuse_spoilt_runs_in_words(good, place, other, capsys, data):
 # Directories that somebody has spoilt on purpose
 
 #: Cases that are tried; a person who wants more asks for them by PFFBENCH_FUZZ_CASES.
-SPOILT = int(os.environ.get("PFFBENCH_FUZZ_CASES", "500"))
+SPOILT = int(os.environ.get("PFFBENCH_FUZZ_CASES", "150"))
 _AT_ONCE = 50
 #: Seconds after which a case counts as waiting for something; none takes a tenth of it.
 _WAITING = 120

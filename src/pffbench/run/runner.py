@@ -277,6 +277,7 @@ class Runner:
 
     def _from_leader(self, following: BlockSpec | None) -> BlockSpec:
         """Broadcast the decision of rank 0 and return it on all ranks."""
+        sleeping_barrier(self.team.comm)  # it may judge all cases before, and need a whole core
         decision: BlockSpec = self.team.comm.bcast(following)
         return decision
 

@@ -242,10 +242,11 @@ def _begun(
     lock: RunLock,
 ) -> tuple[Progress, Recorder] | tuple[None, None]:
     """Determine the topology, and have rank 0 create the record of the run; collective."""
+    startup = {"seconds_to_main": largest(team.comm, started)}
+    # Last, since rank 0 goes on alone in it: the others wait asleep for the record.
     facts = collect_provenance(
         team, spec.plan, scratch.directory, personal=options.record_account
     )
-    startup = {"seconds_to_main": largest(team.comm, started)}
 
     def make() -> tuple[Progress, Recorder]:
         from pffbench.record.progress import make_progress
