@@ -18,6 +18,9 @@ from pffbench.record.counters import read_counts
 
 pytestmark = pytest.mark.parallel
 
+#: 2 and 4 with `-m slow`: 3 divides nothing evenly, 1 is a serial program.
+RANKS = [1, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 4))]
+
 GRANULE = [4, 2, 3, 717]
 CHUNK = 4 * 2 * 3 * 717 * 4
 ROWS = 4 * 2 * 3
@@ -52,7 +55,7 @@ WAYS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=[1, 2, 3, 4])
+@pytest.fixture(scope="module", params=RANKS)
 def ran(request, tmp_path_factory):
     """All ways on 1 and 4 ranks, one of these without a granule; shared reads on 2 and 3 too."""
     ways = WAYS if request.param in (1, 4) else [way for way in WAYS if "sharing" in way]

@@ -15,6 +15,9 @@ from pffbench.data import make_source, seed_of_repetition
 
 pytestmark = pytest.mark.parallel
 
+#: 2 and 4 with `-m slow`: 3 divides nothing evenly, 1 is a serial program.
+RANKS = [1, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 4))]
+
 SHAPE = (7, 10, 3)
 COMMON = {"workload": "updates", "shape": list(SHAPE), "rows": 2, "chunks": [2, 1, 3]}
 CHANGES = ["second_half", "every_second_row", "every_second_element", "random_rows"]
@@ -50,7 +53,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=[1, 2, 3, 4])
+@pytest.fixture(scope="module", params=RANKS)
 def done(request, tmp_path_factory):
     """One run of all cases; of four ranks the last one has less."""
     directory = tmp_path_factory.mktemp("updates")
