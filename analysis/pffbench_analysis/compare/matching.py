@@ -76,7 +76,7 @@ def _told(run: Run) -> dict[str, _Told]:
 
 
 def _settings(entry: Mapping[str, Any]) -> _Told:
-    """Return parameters and options of a case; what its version of pffbench lacked, by default."""
+    """Return parameters and options of a case; those its version lacked have their defaults."""
     parameters, options = entry["parameters"], entry["options"]
     backend = parameters["backend"]
     with suppress(KeyError):  # of a package that is not installed here

@@ -35,7 +35,7 @@ class Blocks:
     environments : sequence of StartedEnvironment
         The environments, in their order.
     recorder : MergingRecorder
-        Receives what the steps have recorded.
+        Receives the records of the steps.
     steps : JobSteps
         Starts their ranks.
     options : RunOptions

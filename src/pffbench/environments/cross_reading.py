@@ -16,11 +16,7 @@ from msgspec.structs import asdict, replace
 
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case
-from pffbench.environments.start import (
-    ANSWER,
-    StartedEnvironment,
-    last_line,
-)
+from pffbench.environments.start import ANSWER, StartedEnvironment, last_line
 from pffbench.environments.step import START_SECONDS, step_experiment
 from pffbench.errors import UserError
 from pffbench.experiment.plan import Plan

@@ -2,8 +2,8 @@
 
 It is one ``MPI_Alltoallw`` whose datatypes are the common boxes of a rank and a writer, or common
 runs where a rank has stretches: MPI takes the elements from where they are and puts them where they
-belong. Packing them with NumPy for
-``MPI_Alltoallv`` took 1.6 times as long (`benchmarks/exchange.py`) and twice the memory.
+belong. Packing them with NumPy for ``MPI_Alltoallv`` took 1.6 times as long
+(`benchmarks/exchange.py`) and twice the memory.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Exchange:
         return whole
 
     def _common(self, held: Box, other: Box) -> MPI.Datatype | None:
-        """Return the datatype of what a box or stretches in memory share with others."""
+        """Return the datatype of the elements that a box or stretches in memory share with others."""
         if isinstance(held, Stretches):
             runs = common_runs(held, other)
             return self._runs(runs.packed, runs.lengths)

@@ -121,7 +121,7 @@ def _romio_call(component: str) -> Any:
 
 
 def _is_looked_up(name: str, path: str) -> bool | None:
-    """Open a file with a hint: Open MPI 5 returns what was looked up, until a view is set."""
+    """Open a file with a hint: Open MPI 5 returns the names looked up, until a view is set."""
     info = mpi().Info.Create({name: "1", _NO_HINT: "1"})
     try:
         file = mpi().File.Open(mpi().COMM_SELF, path, mpi().MODE_RDONLY, info)

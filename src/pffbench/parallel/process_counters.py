@@ -77,7 +77,7 @@ class Meter:
 
 @contextmanager
 def metered() -> Iterator[dict[str, float]]:
-    """Count what a block does.
+    """Count system calls, bytes and processor time of a block.
 
     Yields
     ------

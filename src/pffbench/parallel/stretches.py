@@ -1,4 +1,4 @@
-"""Stretches of an array: what a rank has of it by an irregular decomposition."""
+"""Stretches of an array: the part of a rank in an irregular decomposition."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class CommonRuns(NamedTuple):
 
 
 def common_runs(stretches: Stretches, box: Box) -> CommonRuns:
-    """Return what stretches have in common with a box of the same array, in increasing order."""
+    """Return the elements that stretches and a box of one array share, in increasing order."""
     offsets, lengths, packed = stretches.rows
     index = [np.asarray(i, np.int64) for i in np.unravel_index(offsets, stretches.whole)]
     first = np.maximum(index[-1], box.start[-1])

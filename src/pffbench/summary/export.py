@@ -158,7 +158,7 @@ def print_summary(summary: Summary, console: Console) -> None:
 
 
 def _levers(summary: Summary) -> Iterator[str]:
-    """Yield what hints and writer ranks are worth."""
+    """Yield the sentences on hints and on writer ranks."""
     yield from lever_lines(summary)
     yield from writer_lines(summary)
 

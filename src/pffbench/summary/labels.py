@@ -118,7 +118,7 @@ def stored_as(entry: Mapping[str, object]) -> str:
 def ignored_of(entry: Mapping[str, object]) -> str:
     """Return the hints and stripes of a case that are not in force, by its entry in `run.json`.
 
-    As the file was written; what only the file opened for reading ignores is behind it.
+    As the file was written; those that only the file opened for reading ignores follow.
     """
     facts = entry.get("transfer_facts")
     if not isinstance(facts, dict):

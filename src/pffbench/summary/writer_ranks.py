@@ -26,7 +26,7 @@ _SIZES = frozenset({"shape", "shape_per_rank", "steps"})
 
 
 class _Series(NamedTuple):
-    """What the cases of a sentence have in common: the total, and all but writers and sizes."""
+    """The common settings of the cases of a sentence: the total, and all but writers and sizes."""
 
     total: str
     label: str

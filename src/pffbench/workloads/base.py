@@ -82,7 +82,7 @@ class Workload(ABC):
         return False
 
     def told(self, parameters: Any, ranks: int) -> str | None:
-        """Return what a plan says of the parts of ranks where they are no boxes, or None."""
+        """Return the line of a plan on the parts of ranks where they are no boxes, or None."""
         return None
 
     def exchanges(self, parameters: Any) -> bool:

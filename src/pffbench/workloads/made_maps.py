@@ -3,7 +3,7 @@
     python -m pffbench.workloads.made_maps atmosphere --processes 16 --seed 1 atmosphere.npz
 
 Only numbers of processes, stretches and elements are E3SM's, and `docs/irregular.md` has their
-source; who has what is drawn from a seed.
+source; the process of each stretch is drawn from a seed.
 """
 
 from __future__ import annotations

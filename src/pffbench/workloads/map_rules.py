@@ -1,4 +1,4 @@
-"""Cases whose arrays are cut by a decomposition map: rules, chunks, what a plan says of them."""
+"""Cases whose arrays are cut by a decomposition map: rules, chunks, and their line of a plan."""
 
 from __future__ import annotations
 

@@ -409,7 +409,7 @@ def read_store(
 def note_facts_of_reading(repetition: Repetition, store: Store) -> None:
     """Note the hints in force of a store that is open for reading, if hints are asked for.
 
-    What is as it was for writing is not noted twice.
+    Facts that are the same as for writing are not noted twice.
     """
     with repetition.step("facts"):
         options, noted = repetition.case.options, repetition.observed.facts
