@@ -88,7 +88,7 @@ class Exchange:
         return whole
 
     def _common(self, held: Box, other: Box) -> MPI.Datatype | None:
-        """Return the datatype of the elements that a box or stretches in memory share with others."""
+        """Return the datatype of the elements that boxes or stretches share with others."""
         if isinstance(held, Stretches):
             runs = common_runs(held, other)
             return self._runs(runs.packed, runs.lengths)
