@@ -12,8 +12,8 @@ STUDY ?=
 ZARR2 ?=
 # Debian of `make platform`: 13 (trixie), and on that one 12 (bookworm).
 RELEASE ?=
-# Processes that run tests: one of them those on Slurm.
-WORKERS ?= 2
+# Processes that run tests. Of three, one has the tests on Slurm, which wait more than they work.
+WORKERS ?= 3
 # Further arguments: of pffbench for `make bench` and `make study`, of pytest for `make test`.
 ARGS ?=
 
@@ -29,7 +29,7 @@ bench: ## compare the formats on one process for each core, four at most, or RAN
 study: ## redo a published study, its numbers beside; STUDY=file-format-testing RANKS=4 ARGS="…"
 	@ZARR2=$(ZARR2) setup/study "$(STUDY)" $(RANKS) $(ARGS)
 
-test: ## run all tests, in WORKERS=2 processes; ARGS="…" go to pytest
+test: ## run all tests, in WORKERS=3 processes; ARGS="…" go to pytest
 	@setup/bootstrap --tests
 	@setup/run python -m pytest -n $(WORKERS) --no-loadscope-reorder $(ARGS)
 

@@ -18,6 +18,10 @@ settings.register_profile("tests", derandomize=True, deadline=None, max_examples
 settings.load_profile("tests")
 
 
+# Where Python may not keep what it has compiled, each of thousands of processes would compile the
+# modules anew that the set-up has not.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 #: What only those get who ask for it by this marker: `-m slow`.
 ON_REQUEST = ("slow", "spack", "harness")
 

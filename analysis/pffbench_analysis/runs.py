@@ -149,8 +149,9 @@ class Difference:
     Parameters
     ----------
     key : str
-        Its path: ``size``, ``experiment``, ``software``, ``mpi_io``, ``filesystem``, ``hosts``,
-        ``binding``, ``environment`` or ``slurm``, then the names below it, joined by dots.
+        Its path: ``size``, ``experiment``, ``software``, ``mpi_io``, ``filesystem``,
+        ``inputs``, ``hosts``, ``binding``, ``environment`` or ``slurm``, then the names below it,
+        joined by dots.
     a, b : str
         Recorded values; `ABSENT` where only the other run has the fact.
     """
@@ -205,8 +206,8 @@ def differences(a: Run, b: Run) -> list[Difference]:
     ]
 
 
-#: Facts about libraries, which depend on the backends of the experiment.
-_ONLY_WHERE_BOTH = ("software.libraries.", "software.loaded.")
+#: Facts about libraries and input files, which depend on the cases of the experiment.
+_ONLY_WHERE_BOTH = ("software.libraries.", "software.loaded.", "inputs.")
 
 
 def facts(run: Run) -> dict[str, str]:
@@ -220,6 +221,7 @@ def facts(run: Run) -> dict[str, str]:
         "software": _software(provenance.get("software", {})),
         "mpi_io": provenance.get("mpi_io", {}),
         "filesystem": _filesystem(provenance.get("filesystem", {})),
+        "inputs": provenance.get("inputs", {}),
         "hosts": {key: _each(provenance.get("hosts", []), key) for key in _HOST},
         "binding": {key: _each(provenance.get("ranks", []), key) for key in _RANK},
         "environment": _environment(provenance.get("environment", {})),

@@ -66,7 +66,8 @@ need_wheels() {
     fi
     rm -rf "$work"
     mkdir -p "$work"
-    printf '[build_ext]\nparallel = %s\n' "$(nproc)" >"$work/build.cfg"
+    # nproc takes OMP_NUM_THREADS for the number of cores, and that of ranks is 1.
+    printf '[build_ext]\nparallel = %s\n' "$(env -u OMP_NUM_THREADS nproc)" >"$work/build.cfg"
     step build-tools "installing the build tools (Cython, setuptools, numpy, …)" build_tools "$work" || exit
     # Side by side, since each spends most of its time in one process (Cython); each has its own log and its own report.
     for name in "${to_build[@]}"; do

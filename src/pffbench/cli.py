@@ -111,7 +111,7 @@ def _done(given: Sequence[str]) -> int:
     try:
         _check_directory()
         command = import_module(f"pffbench.commands.{module}")
-        gc.enable()  # see __main__; a command may disable it
+        _collect_garbage()
         with reading(parsed):
             return int(command.main(parsed))
     except UserError as error:
@@ -128,6 +128,16 @@ def _done(given: Sequence[str]) -> int:
         print("pffbench: interrupted", file=sys.stderr)
         return _INTERRUPTED
     return NOT_VALID
+
+
+def _collect_garbage() -> None:
+    """Enable the garbage collector again where the program started with it disabled.
+
+    The modules stay: searching all their objects once would take milliseconds, on each rank.
+    """
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()  # a command may disable it
 
 
 def _check_directory() -> None:

@@ -62,7 +62,8 @@ def add_bisect(parser: argparse.ArgumentParser) -> None:
         "--count",
         metavar="COUNTER",
         help="search for the version in which a counter of that time changed, such as system "
-        "calls, instead of the time (example: --count write_calls)",
+        "calls, or the instructions of a library function, instead of the time (example: --count "
+        "write_calls, --count instructions:H5Dcreate2)",
     )
     parser.add_argument(
         "--margin",

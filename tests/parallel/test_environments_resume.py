@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from launch import REPOSITORY, entries_below, pffbench_cli, run_experiment
@@ -37,10 +38,13 @@ if "run" in sys.orig_argv and "--in-turns" not in sys.orig_argv:
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
     """A run that was killed while the second of its three blocks was recorded."""
-    directory = tmp_path_factory.mktemp("killed")
+    return killed_run(tmp_path_factory.mktemp("killed"), CASE)
+
+
+def killed_run(directory, case):
     (directory / "sitecustomize.py").write_text(DIES)
     run = run_experiment(
-        directory, None, environments=ENVIRONMENTS, launcher="env", cases=[CASE], repetitions=3,
+        directory, None, environments=ENVIRONMENTS, launcher="env", cases=[case], repetitions=3,
         warmup=1, counters=True, step_repetitions=2,
         env={"PYTHONPATH": f"{directory}:{REPOSITORY / 'src'}"},
     )  # fmt: skip
@@ -115,6 +119,16 @@ def test_what_is_not_the_same_run_is_refused(killed, tmp_path):
     libraries["h5py"]["version"] = "0.1"
     (out / "run.json").write_text(json.dumps(record))
     refused(out, "not the same run: two: h5py version was 0.1, now it is")
+
+
+def test_a_run_whose_input_file_was_replaced_is_refused(tmp_path):
+    file = tmp_path / "mine.npy"
+    np.save(file, np.arange(16.0))
+    case = {"workload": "hyperslab", "backend": "hdf5", "shape": [[16]], "source": "file",
+            "file": str(file)}  # fmt: skip
+    killed = killed_run(tmp_path, case)
+    np.save(file, np.arange(1.0, 17.0))
+    refused(killed.out, f"the file {file} has other contents than when the run began")
 
 
 def test_ranks_of_the_killed_run_that_still_run_are_not_disturbed(killed, tmp_path):

@@ -82,7 +82,13 @@ def test_a_real_library_that_fails_on_one_rank(tmp_path, backend):
 COLLECTIVE = [SLAB | {"backend": "null"}, SLAB | {"backend": "hdf5", "transfer": "collective"}]
 
 
-@pytest.mark.parametrize(("kind", "said"), [("die", ""), ("overflow", "Segmentation fault")])
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        pytest.param("die", "", marks=pytest.mark.slow),
+        ("overflow", "Segmentation fault"),
+    ],
+)
 def test_a_rank_that_dies_in_a_collective_write_ends_the_job(tmp_path, kind, said):
     fault = {"verb": "write", "kind": kind, "rank": 1, "after": 2}
     begin = time.monotonic()
@@ -125,7 +131,10 @@ def test_a_library_that_returns_wrong_bytes_makes_the_run_not_valid(tmp_path):
 SLOW = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.4}}}]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGUSR1, signal.SIGKILL],
+)
 def test_a_signal_to_the_launcher(tmp_path, number):
     """SIGUSR1 ends the run after the repetition in hand, and nothing survives a killed launcher.
 

@@ -12,15 +12,16 @@ from launch import pffbench_cli, run_experiment, start, start_experiment
 
 pytestmark = pytest.mark.parallel
 
-CASES = [SLAB | {"backend": ["null", "hdf5"]}]
+CASES = [SLAB | {"backend": ["null", "hdf5"], "null": {"delays": {"write": 0.4}}}]
 
 
 def stopped(directory, *arguments, **content):
     """Return a run that was stopped after its first repetition, by its own rule."""
     told = {"repetitions": 2, "warmup": 0, "cases": CASES, **content}
-    done = run_experiment(directory, None, "--max-time", "1 ms", *arguments, **told)
+    # The first one begins within this time, and takes longer.
+    done = run_experiment(directory, None, "--max-time", "300 ms", *arguments, **told)
     assert done.status == 3, done.said
-    assert len(finished(done)) == 1
+    assert len(finished(done)) == 1, done.said
     return done
 
 

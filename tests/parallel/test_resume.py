@@ -7,6 +7,7 @@ import time
 from collections import Counter
 
 import h5py
+import numpy as np
 import psutil
 import pytest
 
@@ -22,9 +23,9 @@ CASES = [
 ]  # fmt: skip
 
 
-def stopped_by(number, directory, ranks=2):
+def stopped_by(number, directory, ranks=2, cases=CASES):
     """Start a run and send a signal to its rank 0 when some repetitions are done."""
-    run = start_experiment(directory, ranks, repetitions=REPETITIONS, warmup=1, cases=CASES)
+    run = start_experiment(directory, ranks, repetitions=REPETITIONS, warmup=1, cases=cases)
     samples = run.out / "samples.csv"
     patience = time.monotonic() + 60
     while not (samples.exists() and samples.read_text().count(",remove,") >= 4):
@@ -182,3 +183,21 @@ def test_a_time_that_makes_no_sense_is_refused(tmp_path):
     assert refused.status == 2
     assert "--max-time: '20 minuets' has the unknown unit 'minuets'" in refused.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_run_whose_input_file_was_replaced_is_refused(tmp_path):
+    file = tmp_path / "mine.npy"
+    np.save(file, np.arange(16.0).reshape(4, 4))
+    of_file = {"workload": "hyperslab", "backend": "hdf5", "shape": [4, 4], "source": "file",
+               "file": str(file)}  # fmt: skip
+    stopped = stopped_by(signal.SIGUSR1, tmp_path, ranks=1, cases=[CASES[0], of_file])
+    assert stopped.status == 3, stopped.said
+    begun = file.read_bytes()
+    np.save(file, np.arange(1.0, 17.0).reshape(4, 4))
+    refused = resume(stopped, ranks=1)
+    assert refused.status == 2, refused.said
+    assert (f"not the same run: the file {file} has other contents than when the run began"
+            in " ".join(refused.stderr.split()))  # fmt: skip
+    file.write_bytes(begun)
+    done = resume(stopped, ranks=1)
+    assert done.status == 0, done.said

@@ -16,7 +16,7 @@ DELAY = {"null": {"delays": {"write": 0.25, "read": 0.25}}, "backend": "null"}
 @pytest.mark.parametrize(
     ("kind", "shape", "efficiency"),
     [
-        ("weak", {"shape_per_rank": [64, 64]}, (1.0, 1.0)),
+        pytest.param("weak", {"shape_per_rank": [64, 64]}, (1.0, 1.0), marks=pytest.mark.slow),
         ("strong", {"shape": [64, 64]}, (0.5, 0.25)),
     ],
 )

@@ -19,6 +19,7 @@ from pffbench.record.counters import read_counts
 
 pytestmark = pytest.mark.parallel
 
+RANKS = [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 4))]
 SHAPE = [70, 33, 50]
 #: 5 x 2 x 2 chunks, so four ranks do not hold equally many; padded at the end of each axis.
 CHUNKS = [16, 20, 32]
@@ -55,7 +56,7 @@ CASES = [
 COMMON = {"workload": "codecs", "shape": SHAPE, "chunks": CHUNKS}
 
 
-@pytest.fixture(scope="module", params=[1, 2, 3, 4])
+@pytest.fixture(scope="module", params=RANKS)
 def run(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp("codecs")
     return run_experiment(

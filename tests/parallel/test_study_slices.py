@@ -18,6 +18,7 @@ from pffbench_analysis.frames import load_counts
 
 pytestmark = pytest.mark.parallel
 
+RANKS = [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 4))]
 SHAPE = (21, 33, 26)
 CHUNKS = [5, 7, 6]
 ORDERS = ["C", "F", "both", "three"]
@@ -54,7 +55,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=[1, 2, 3, 4])
+@pytest.fixture(scope="module", params=RANKS)
 def done(request, tmp_path_factory):
     """One run of all cases."""
     directory = tmp_path_factory.mktemp("slices")

@@ -60,6 +60,7 @@ def test_the_default_experiment_on_a_distributed_file_system_is_valid(moosefs_cl
     assert_valid_on_moosefs(moosefs_cluster, "whole", timeout=HOUR - 60)
 
 
+@pytest.mark.slow
 def test_the_default_with_small_arrays_on_a_distributed_file_system_is_valid(moosefs_cluster):
     small = ("shape_per_rank=[4, 64, 64]", "chunks=[2, 64, 64]", "repetitions=1", "warmup=0")
     assert_valid_on_moosefs(moosefs_cluster, "small", *small, timeout=900)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
+from textwrap import dedent
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from pffbench.environments import bisect as module
 from pffbench.environments.bisect import Search, TriedVersion, bisect
@@ -13,6 +17,7 @@ from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.summary.rank_test import Ratio
 
 CASE = str(Path(__file__).resolve().parents[2] / "configs" / "many-datasets.yaml")
+SHARDS = CASE.replace("many-datasets", "shard-write")
 #: In no order: 1.10 is later than 1.9.
 VERSIONS = ("1.10", "1.9", "1.2", "1.3", "1.3.1", "1.11", "1.4")
 ORDER = ("1.0", "1.2", "1.3", "1.3.1", "1.4", "1.9", "1.10", "1.11", "2.0")
@@ -22,7 +27,7 @@ def search(tmp_path, **changes):
     given = {
         "experiment": CASE, "good": "h5py==1.0", "bad": "h5py==2.0", "total": "write_total",
         "count": None, "margin": 0.02, "versions": VERSIONS, "out": str(tmp_path / "out"),
-        "launcher": None, "arguments": (),
+        "launcher": None, "scratch": None,
     }  # fmt: skip
     return Search(**given | changes)
 
@@ -56,6 +61,15 @@ def planted(monkeypatch):
         return tried
 
     return plant
+
+
+@pytest.fixture
+def valgrind(monkeypatch, tmp_path):
+    """Return the file of a valgrind that is found first; a system without one has it too."""
+    file = tmp_path / "bin" / "valgrind"
+    script(file, "exit 1")
+    monkeypatch.setenv("PATH", f"{file.parent}:{os.environ['PATH']}")
+    return file
 
 
 @pytest.mark.parametrize(("factor", "old", "new"), [(1.3, "fast", "slow"), (0.1, "slow", "fast")])
@@ -95,6 +109,55 @@ def test_a_count_has_its_own_words(planted, tmp_path):
     )
 
 
+def test_instructions_of_a_function_are_named(planted, valgrind, tmp_path):
+    planted("1.4")
+    said = []
+    wanted = search(tmp_path, count="instructions:H5Dcreate2", experiment=CASE)
+    assert bisect(wanted, said.append) == VALID
+    assert "h5py 2.0: 1.300 times the good version" in said[1]
+    assert "more instructions in H5Dcreate2" in said[1]
+    assert said[-2] == (
+        "FOUND: h5py 1.4 is the first version with other instructions in H5Dcreate2; 1.3.1 is the "
+        "last one without"
+    )
+
+
+def test_instructions_of_a_version_are_counted_beside_the_good_one(
+    valgrind, monkeypatch, tmp_path
+):
+    """A run of real ranks; the versions and what callgrind would say are planted."""
+    script(tmp_path / "setup" / "env", """\
+        mkdir -p "$(dirname "$0")/../.envs/$1/bin"
+        printf '#!/bin/bash\\nexec "$PYTHON" "$@"\\n' >"$(dirname "$0")/../.envs/$1/bin/python"
+        chmod +x "$(dirname "$0")/../.envs/$1/bin/python"
+    """)  # fmt: skip
+    script(valgrind, """\
+        all="$*"; out=${all#*--callgrind-out-file=}; each=100
+        if [[ $all == *h5py-2.0/* ]]; then each=250; fi
+        file=${all#* run }; file=${file%% *}
+        datasets=$(grep -o '"datasets": [0-9]*' "$file" | grep -o '[0-9]*$')
+        echo "totals: $((7 + each * datasets))" >"${out%% *}"
+    """)  # fmt: skip
+    monkeypatch.setenv("PYTHON", sys.executable)
+    monkeypatch.setattr(module, "_CHECKOUT", tmp_path)
+    case = {"workload": "datasets", "backend": "hdf5", "datasets": 8, "shape": [4]}
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump({"name": "x", "cases": [case]}))
+    said = []
+    wanted = search(
+        tmp_path, count="instructions:H5Dcreate2", experiment=str(tmp_path / "x.yaml"),
+        versions=("1.0",), launcher="env", scratch=str(tmp_path),
+    )  # fmt: skip
+    assert bisect(wanted, said.append) == VALID, said
+    assert "h5py 2.0: 2.500 times the good version, more instructions in H5Dcreate2" in said[1]
+    assert said[2].startswith("FOUND: h5py 2.0 is the first version with other instructions")
+
+
+def script(path, text):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("#!/bin/bash\nset -eu\n" + dedent(text))
+    path.chmod(0o755)
+
+
 def test_without_a_difference_nothing_is_searched(planted, tmp_path):
     tried, said = planted(None), []
     assert bisect(search(tmp_path), said.append) == NOT_VALID
@@ -120,9 +183,11 @@ def test_an_undecided_version_ends_the_search_with_what_is_known(planted, tmp_pa
         ({"experiment": "no.yaml"}, "no.yaml: cannot be read"),
         ({"experiment": CASE.replace("many-datasets", "smallest")}, "an experiment with one case"),
         ({"out": CASE}, "already there"),
+        ({"count": "instructions:"}, "name the library function to count in"),
+        ({"count": "instructions:f", "experiment": SHARDS}, "here is a case of hyperslab"),
     ],
 )
-def test_bad_input_is_one_sentence(changes, sentence, tmp_path):
+def test_bad_input_is_one_sentence(changes, sentence, valgrind, tmp_path):
     with pytest.raises(UserError, match=sentence):
         bisect(search(tmp_path, **changes), print)
     assert not (tmp_path / "out").exists()

@@ -22,6 +22,12 @@ from pffbench_analysis.compare.forest import forest
 from pffbench_analysis.runs import Run
 from timed_runs import BYTES, CASES, FORMATS, Maker, a_case, in_memory
 
+#: Each takes some ten seconds.
+KINDS = [
+    pytest.param(noise, marks=() if noise in ("normal", "dependent") else pytest.mark.slow)
+    for noise in NOISES
+]
+
 
 @pytest.fixture
 def make(tmp_path):
@@ -62,7 +68,7 @@ def test_a_speedup_is_told_as_one(make):
     assert all(pair.low <= 0.8 <= pair.high for pair in found.gated)
 
 
-@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("noise", KINDS)
 def test_of_equal_runs_nothing_is_told_in_95_of_100(noise):
     """A coefficient of variation of 0.2, four cases; dependent repetitions may fail a little more.
 
@@ -80,7 +86,7 @@ def test_of_equal_runs_nothing_is_told_in_95_of_100(noise):
     assert wrong.max() <= (0.1 if noise == "dependent" else 0.085) * runs, wrong
 
 
-@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("noise", KINDS)
 def test_the_interval_holds_the_truth_in_95_of_100(noise):
     generator, held = np.random.default_rng(8), []
     for _ in range(100):

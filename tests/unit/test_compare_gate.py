@@ -95,7 +95,10 @@ def test_what_is_slower_by_just_the_limit_fails_in_five_of_100():
     assert gates(150, "normal", 1.05)[NOT_VALID] <= 12
 
 
-@pytest.mark.parametrize("noise", ["normal", "outliers", "two modes"])
+@pytest.mark.parametrize(
+    "noise",
+    ["two modes", *(pytest.param(n, marks=pytest.mark.slow) for n in ("normal", "outliers"))],
+)
 def test_equal_runs_fail_in_five_of_100_even_where_nothing_is_allowed(noise):
     assert gates(150, noise, 1.0, limit=0.0)[NOT_VALID] <= 12
 

@@ -14,6 +14,7 @@ from pffbench.record.samples import Sample, SamplesLog
 from pffbench_analysis.runs import ABSENT, Run, differences
 
 PROVENANCE = {
+    "inputs": {"map": {"bytes": 3, "sha256": "ab"}},
     "software": {
         "python": {"version": "3.12", "executable": "/a/python"},
         "libraries": {
@@ -108,6 +109,7 @@ def changed(**places):
         (changed(filesystem__striping="/s/1 count: 8"),
          ["filesystem.striping: PATH count: 4 / PATH count: 8"]),
         (changed(hosts__1__cpu_model="Y"), ["hosts.cpu_model: X / X | Y"]),
+        (changed(inputs__map={"bytes": 3, "sha256": "cd"}), ["inputs.map.sha256: ab / cd"]),
         (changed(ranks__0__cpus=2), ["binding.cpus: 1 / 2"]),
         (changed(environment__OMPI_MCA_io="romio341"),
          ["environment.OMPI_MCA_io: ompio / romio341"]),

@@ -140,3 +140,22 @@ def test_a_module_that_sets_hdf5_dir_does_not_name_hdf5_twice_to_h5py(tmp_path):
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.stdout.split() == ["HDF5_INCLUDEDIR=/i", "HDF5_LIBDIR=/l", "HDF5_MPI=ON"]
+
+
+def test_wheels_are_compiled_on_all_cores_although_ranks_have_one_thread_each(tmp_path):
+    nproc = tmp_path / "nproc"
+    nproc.write_text('#!/bin/bash\necho "${OMP_NUM_THREADS:-7}"\n')
+    nproc.chmod(0o755)
+    script = (
+        f"set -euo pipefail; BUILD={tmp_path}; . {SETUP}/lib/wheels.sh; BASE_PYTHON=python3\n"
+        "wheels_key() { echo key; }; own_wheels() { echo h5py; }; pinned() { echo h5py==1; }\n"
+        "NATIVE_MPICC=mpicc NATIVE_HDF5_VERSION=1\n"
+        'step() { if [[ $1 == h5py ]]; then cat "$work/build.cfg"; fi; }; need_wheels'
+    )
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", script],
+        env={"PATH": path, "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.split() == ["[build_ext]", "parallel", "=", "7"], done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from pffbench.backends.base import Backend
 
@@ -27,12 +28,22 @@ ENTRY_POINT_GROUP = "pffbench.backends"
 
 
 @cache
-def _targets() -> dict[str, str]:
-    """Return the locations of all backends; searching all installed packages takes a while."""
+def _entry_points() -> Any:  # of another type in Python 3.11
+    """Return those of all groups: searching all installed packages takes a while."""
     from importlib.metadata import entry_points
 
-    found = {entry.name: entry.value for entry in entry_points(group=ENTRY_POINT_GROUP)}
-    return {**found, **_BUILT_IN}  # a built-in backend cannot be replaced
+    return entry_points()
+
+
+def plugins(group: str) -> dict[str, str]:
+    """Return what other packages have in a group of entry points: name → location."""
+    return {entry.name: entry.value for entry in _entry_points().select(group=group)}
+
+
+@cache
+def _targets() -> dict[str, str]:
+    # A built-in backend cannot be replaced.
+    return {**plugins(ENTRY_POINT_GROUP), **_BUILT_IN}
 
 
 def backend_names() -> tuple[str, ...]:

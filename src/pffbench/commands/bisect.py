@@ -12,7 +12,6 @@ from pffbench.text import one_line
 def main(arguments: argparse.Namespace) -> int:
     """Search, and print a line for each version that is tried. Return the exit status."""
     name = f"pffbench-results/bisect-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    scratch = () if arguments.scratch is None else ("--scratch", str(arguments.scratch))
     search = Search(
         experiment=arguments.case,
         good=arguments.good,
@@ -23,6 +22,6 @@ def main(arguments: argparse.Namespace) -> int:
         versions=tuple(arguments.versions),
         out=arguments.out or name,
         launcher=arguments.launcher,
-        arguments=scratch,
+        scratch=arguments.scratch,
     )
     return bisect(search, lambda text: print(one_line(text), flush=True))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from pffbench.errors import UserError
 
-Array = npt.NDArray[Any]
+#: Not of numpy.typing, which every rank would import for it.
+Array = np.ndarray[Any, np.dtype[Any]]
 
 #: The kinds of data and the element types, as an experiment names them.
 SourceKind = Literal[

@@ -24,13 +24,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from pffbench.data.base import Array, SeededSource, check_out
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 MASK = 2**64 - 1
 #: 2**64 divided by the golden ratio: the increment that SplitMix64 steps its counter by.
@@ -38,7 +40,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 _FIRST = 0xBF58476D1CE4E5B9
 _SECOND = 0x94D049BB133111EB
 
-Words = npt.NDArray[np.unsignedinteger[Any]]
+Words = np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]
 
 
 def mix(word: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from typing import Any, Literal
 import msgspec
 
 import pffbench
+from pffbench.environments.instructions import check_countable, count_instructions
 from pffbench.environments.start import last_line
 from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.experiment.load import load_experiment, to_plain
@@ -55,7 +57,8 @@ class Search(msgspec.Struct, frozen=True):
     total : {"write_total", "read_total"}
         Time that changed, or during which the count did.
     count : str, optional
-        Counter that changed, such as ``write_calls``; None for a time.
+        Counter that changed, such as ``write_calls``, or ``instructions:FUNCTION``; None for a
+        time.
     margin : float
         Smallest difference of the bad version that is searched for, as a part.
     versions : tuple of str
@@ -64,8 +67,8 @@ class Search(msgspec.Struct, frozen=True):
         Directory for the runs.
     launcher : str, optional
         Command that starts the ranks; that of the experiment if not given.
-    arguments : tuple of str
-        Further arguments of `pffbench run`.
+    scratch : str, optional
+        Directory on the file system under test; that of `pffbench run` if not given.
     """
 
     experiment: str
@@ -77,7 +80,13 @@ class Search(msgspec.Struct, frozen=True):
     versions: tuple[str, ...]
     out: str
     launcher: str | None
-    arguments: tuple[str, ...]
+    scratch: str | None
+
+    @property
+    def function(self) -> str | None:
+        """The library function whose instructions are counted, if any are."""
+        kind, _, function = (self.count or "").partition(":")
+        return function if kind == "instructions" else None
 
 
 class TriedVersion(msgspec.Struct, frozen=True):
@@ -125,6 +134,8 @@ def bisect(search: Search, say: Callable[[str], None]) -> int:
     loaded = load_experiment(search.experiment)
     if len([case for _, case in loaded.cases if not case.roofline]) != 1:
         raise UserError(f"{search.experiment}: bisect takes an experiment with one case")
+    if search.function is not None:
+        check_countable(loaded, search.function)
     out = Path(search.out)
     if out.exists():
         raise UserError(f"--out {out}: already there; name a new directory")
@@ -178,6 +189,8 @@ class _Words(msgspec.Struct, frozen=True):
                 "be slower or faster than",
             )
         name = search.count
+        if search.function is not None:
+            name = f"instructions in {search.function}"
         ends = (f"the first version with other {name}", "the last one without")
         return cls(
             {"more": f"more {name}", "less": f"fewer {name}", **told},
@@ -263,16 +276,26 @@ class _Trials:
             content["repetitions"] = 1
         file = self._out / f"{directory.name}.yaml"
         file.write_text(json.dumps(content), encoding="utf-8")
+        scratch = self._search.scratch
         done = subprocess.run(
             [
                 sys.executable, "-m", "pffbench", "run", str(file), "--out", str(directory),
-                "--progress", "none", *self._search.arguments,
+                "--progress", "none", *(() if scratch is None else ("--scratch", scratch)),
             ],
             capture_output=True, text=True, check=False,
+            # Without what an MPI that this process has started puts beside it: the run would
+            # take itself for a rank.
+            env=dict(os.environ),
         )  # fmt: skip
         if done.returncode != VALID:
             raise UserError(f"{self._package} {version}: {last_line(done.stderr or done.stdout)}")
-        return _trial(version, self._good, self._search, summarise(directory), str(directory))
+        summary = summarise(directory)
+        if self._search.function is None:
+            return _trial(version, self._good, self._search, summary, str(directory))
+        good, new = count_instructions(
+            load_experiment(str(file)), self._search.function, scratch
+        )
+        return _by_count(version, new.each / good.each, summary, str(directory))
 
     def _environment(self, version: str) -> str:
         name = f"{self._package}-{version}"
@@ -290,11 +313,9 @@ def _trial(
 ) -> TriedVersion:
     """Return the result of a run for the version, over the good one."""
     if search.count is not None:
-        ratio = _counted(version, good, search, summary, directory)
-        standing: Literal["more", "less", "equal", "undecided"] = "equal"
-        if abs(ratio.value - 1) > _COUNT_CHANGED:
-            standing = "more" if ratio.value > 1 else "less"
-        return TriedVersion(version, ratio, standing, summary, directory)
+        return _by_count(
+            version, _counted(version, good, search, summary, directory), summary, directory
+        )
     answers = [answer for answer in summary.answers if answer.total == search.total]
     if not answers or answers[0].too_short:
         raise UserError(f"{directory}: too short to be compared; take larger or more arrays")
@@ -302,6 +323,14 @@ def _trial(
     is_slower = answers[0].name == good
     ratio = other.ratio if is_slower else other.ratio.inverse
     return TriedVersion(version, ratio, _standing(other, is_slower), summary, directory)
+
+
+def _by_count(version: str, ratio: float, summary: Summary, directory: str) -> TriedVersion:
+    """Return the result for a version by the ratio of a count, which has no error."""
+    standing: Literal["more", "less", "equal"] = "equal"
+    if abs(ratio - 1) > _COUNT_CHANGED:
+        standing = "more" if ratio > 1 else "less"
+    return TriedVersion(version, Ratio(1, ratio, ratio, ratio, 0.0), standing, summary, directory)
 
 
 def _standing(
@@ -314,8 +343,8 @@ def _standing(
 
 def _counted(
     version: str, good: str, search: Search, summary: Summary, directory: str
-) -> Ratio:
-    """Return the ratio of a count, which has no error."""
+) -> float:
+    """Return the ratio of a count."""
     assert search.count is not None
     of = {case.sample.environment: case.counts for case in summary.cases}
     known = {name for phase, name in of[good] if phase in TOTALS[search.total]}
@@ -332,7 +361,7 @@ def _counted(
             f"--count {search.count}: nothing is counted by that name; counted are: "
             f"{', '.join(sorted(known))} ({directory})"
         )
-    return Ratio(1, mine / before, mine / before, mine / before, 0.0)
+    return mine / before
 
 
 def _reason(trial: TriedVersion, total: str) -> str:

@@ -205,7 +205,7 @@ def _recorder(
         Topology(tuple(first["topology"]["hosts"]), tuple(first["topology"]["nodes"])),
         Floor(**first["floor"]),
         experiment.warmup,
-        make_progress(style, len(plan.cases), experiment.blocks),
+        make_progress(style, len(plan.cases), experiment.blocks, experiment.time_budget),
         known,
     )
 

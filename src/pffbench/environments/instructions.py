@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from pffbench.case import Case, case_names
+from pffbench.case import case_names
 from pffbench.environments.start import StartedEnvironment, last_line, start_environment
 from pffbench.environments.step import step_experiment
 from pffbench.errors import VALID, UserError
@@ -72,14 +72,10 @@ def count_instructions(
         The input is wrong, a run failed, or no such function was called.
     """
     experiment, path = loaded.experiment, loaded.path
-    valgrind = shutil.which("valgrind")
-    if valgrind is None:
-        raise UserError("valgrind, which counts the instructions, is not installed here")
+    valgrind = check_countable(loaded, function)
     if not experiment.environments:
         raise UserError(f"{path}: it names no environments")
     cases = [case for _, case in loaded.cases if not case.roofline]
-    for case in cases:
-        _check(case, path)
     environments = [
         start_environment(environment, f"{path}: environments[{number}]")
         for number, environment in enumerate(experiment.environments)
@@ -94,13 +90,26 @@ def count_instructions(
     return found
 
 
-def _check(case: Case, path: str) -> None:
-    p = case.parameters
-    if not isinstance(p, DatasetsParameters) or not isinstance(p.datasets, int):
-        raise UserError(
-            f"{path}: instructions are counted for each of the datasets of workload: datasets, "
-            f"with a number of `datasets`; here is a case of {p.workload}"
-        )
+def check_countable(loaded: LoadedExperiment, function: str) -> str:
+    """Check that instructions can be counted here for an experiment; return the valgrind.
+
+    Raises
+    ------
+    UserError
+        There is no valgrind, no name of a function, or a case of another workload.
+    """
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        raise UserError("valgrind, which counts the instructions, is not installed here")
+    if not function.strip():
+        raise UserError("name the library function to count in, such as H5Dcreate2")
+    for p in (case.parameters for _, case in loaded.cases if not case.roofline):
+        if not isinstance(p, DatasetsParameters) or not isinstance(p.datasets, int):
+            raise UserError(
+                f"{loaded.path}: instructions are counted for each of the datasets of workload: "
+                f"datasets, with a number of `datasets`; here is a case of {p.workload}"
+            )
+    return valgrind
 
 
 def _each(

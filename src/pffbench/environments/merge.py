@@ -21,6 +21,7 @@ from pffbench.experiment.plan import Plan
 from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Floor
 from pffbench.provenance.binding import job_clock
+from pffbench.provenance.inputs import changed_inputs
 from pffbench.record.counters import Counted, append_counts
 from pffbench.record.gather import Count
 from pffbench.record.progress import Progress
@@ -261,6 +262,7 @@ class MergingRecorder(Recorder):
             self.run_record, provenance=self.run_record.environments[environment]["provenance"]
         )
         trouble = [f"{environment}: {text}" for text in changed_software(now, step)]
+        trouble += changed_inputs(now.provenance, step.provenance)
         if other := moved(self.run_record, step):
             trouble.append(other)
         for text in trouble:

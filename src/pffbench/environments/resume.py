@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from pffbench.errors import UserError
 from pffbench.experiment.load import LoadedExperiment, from_data
 from pffbench.experiment.plan import Plan
+from pffbench.provenance.inputs import changed_inputs
 from pffbench.record.lock import RunLock
 from pffbench.record.run_json import RunRecord, digest_of, readable
 from pffbench.record.samples import Sample, drop_unfinished, read_samples
@@ -178,3 +179,4 @@ def _differences(record: RunRecord, probes: Mapping[str, Mapping[str, Any]]) -> 
         known = record.environments[name]["provenance"]
         before, now = (replace(record, provenance=p) for p in (known, probe["provenance"]))
         yield from (f"{name}: {text}" for text in changed_software(before, now))
+        yield from changed_inputs(known, probe["provenance"])

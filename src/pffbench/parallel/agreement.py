@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import traceback
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
@@ -104,6 +103,8 @@ class Agreement:
             error = None
         ranks_failed = self._comm.allreduce(int(error is not None))
         if self._comm.rank == lowest:
+            import traceback  # no other rank needs it, and none where nothing fails
+
             assert error is not None
             failure = Failure(
                 phase=phase,

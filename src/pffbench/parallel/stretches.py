@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pffbench.parallel.decomposition import Box, Shape
 
-Integers = npt.NDArray[np.int64]
+Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Pieces(NamedTuple):

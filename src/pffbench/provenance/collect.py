@@ -49,18 +49,29 @@ def collect_provenance(
                 importlib.import_module(library)
             libraries.append(library)
     imported = largest(team.comm, time.perf_counter() - begin)
+    of_job: dict[str, Any] = {}
+    if team.is_root:
+        from pffbench.provenance.inputs import input_facts  # only rank 0 needs them
+        from pffbench.provenance.job import job_facts
+
+        of_job = job_facts(team.comm, libraries, scratch, personal=personal)
+        of_job["inputs"] = input_facts(plan.cases)
     ranks = team.comm.gather(rank_facts())
     local = scratch if plan.experiment.node_local else None
-    hosts = team.comm.gather(_host_facts(local) if team.is_leader else None)
+    # By the last rank of each node: rank 0, which is the first of its own, is at work above.
+    hosts = team.comm.gather(_host_facts(local) if team.node.rank == team.node.size - 1 else None)
     if ranks is None or hosts is None:
         return None
-    from pffbench.provenance.job import job_facts  # only rank 0 needs it
-
+    by_node = {
+        node: facts
+        for node, facts in zip(team.topology.nodes, hosts, strict=True)
+        if facts is not None
+    }
     return {
         "import_seconds": imported,
-        **job_facts(team.comm, libraries, scratch, personal=personal),
+        **of_job,
         "ranks": ranks,
-        "hosts": [facts for facts in hosts if facts is not None],
+        "hosts": [by_node[node] for node in sorted(by_node)],
     }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
@@ -30,24 +32,44 @@ class Progress:
         """Restore the terminal."""
 
 
+class _Remaining:
+    """Time that a run will still take, by its repetitions so far; less where cases stop early.
+
+    Parameters
+    ----------
+    repetitions : int
+        Of all cases, if none stops early.
+    budget : float or None
+        Seconds after which no repetition begins.
+    """
+
+    def __init__(self, repetitions: int, budget: float | None) -> None:
+        self._repetitions = repetitions
+        self._budget = math.inf if budget is None else budget
+        self._begin = time.monotonic()
+
+    def after(self, repetitions: int) -> str:
+        """Return the time that is left after so many repetitions, in words."""
+        elapsed = time.monotonic() - self._begin
+        all_of_them = elapsed / repetitions * (self._repetitions - repetitions)
+        return f"about {max(min(all_of_them, self._budget - elapsed), 0):.0f} s left, or less"
+
+
 class Lines(Progress):
     """Plain lines with time stamps: one per block, and every message."""
 
-    def __init__(self, cases: int, blocks: int) -> None:
+    def __init__(self, cases: int, blocks: int, budget: float | None) -> None:
         self._cases = cases
         self._blocks = blocks
         self._count = 0
-        self._begin = datetime.now()
+        self._remaining = _Remaining(cases * blocks, budget)
 
     def repetition(self, case: Case, number: int) -> None:
         self._count += 1
-        total = self._cases * self._blocks
-        if self._count % self._cases == 0 or self._count == total:
-            elapsed = (datetime.now() - self._begin).total_seconds()
-            left = elapsed / self._count * (total - self._count)
+        if self._count % self._cases == 0 or self._count == self._cases * self._blocks:
             each = " (a repetition of each case)" if self._count == self._cases else ""
             done = f"block {number + 1} of {self._blocks}{each} done"
-            self.message(f"{done}, about {left:.0f} s left")
+            self.message(f"{done}, {self._remaining.after(self._count)}")
 
     def message(self, text: str) -> None:
         told = one_line(without_digests(text))
@@ -57,26 +79,29 @@ class Lines(Progress):
 class Bar(Progress):
     """A live bar with the remaining time."""
 
-    def __init__(self, cases: int, blocks: int) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    def __init__(self, cases: int, blocks: int, budget: float | None) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
         self._bar: RichProgress = RichProgress(
             TextColumn("{task.description:42.42}"),
             BarColumn(bar_width=20),
             MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("left"),
+            TextColumn("{task.fields[left]}"),
             transient=True,
             # Redrawn after each repetition: a refreshing thread would run inside phases.
             auto_refresh=False,
         )
-        self._task = self._bar.add_task("starting", total=cases * blocks)
+        self._task = self._bar.add_task("starting", total=cases * blocks, left="")
+        self._count = 0
+        self._remaining = _Remaining(cases * blocks, budget)
         self._bar.start()
 
     def repetition(self, case: Case, number: int) -> None:
+        self._count += 1
         name = without_digests(case.id)
-        self._bar.update(self._task, advance=1, description=name)
+        left = self._remaining.after(self._count)
+        self._bar.update(self._task, advance=1, description=name, left=left)
         self._bar.refresh()
 
     def message(self, text: str) -> None:
@@ -86,13 +111,25 @@ class Bar(Progress):
         self._bar.stop()
 
 
-def make_progress(style: Style, cases: int, blocks: int) -> Progress:
-    """Return the progress reporter of the requested style."""
+def make_progress(
+    style: Style, cases: int, blocks: int, budget: float | None
+) -> Progress:
+    """Return the progress reporter of the requested style.
+
+    Parameters
+    ----------
+    style : str
+        ``auto`` is a bar on a terminal, and plain lines elsewhere.
+    cases, blocks : int
+        Number of cases, and of their repetitions if none stops early.
+    budget : float or None
+        Time budget of the run in seconds.
+    """
     if style == "auto":
         style = "bar" if on_terminal(os.environ) else "plain"
     if style == "bar":
-        return Bar(cases, blocks)
-    return Lines(cases, blocks) if style == "plain" else Progress()
+        return Bar(cases, blocks, budget)
+    return Lines(cases, blocks, budget) if style == "plain" else Progress()
 
 
 def on_terminal(environ: Mapping[str, str]) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from pffbench.errors import UserError
 from pffbench.parallel.clock import Floor
 from pffbench.parallel.topology import Team
+from pffbench.provenance.inputs import changed_inputs
 from pffbench.record.lock import RunLock
 from pffbench.record.progress import Progress
 from pffbench.record.run_json import RunRecord
@@ -94,7 +95,11 @@ def _gone_on_with(spec: RunSpec, now: RunRecord, progress: Progress) -> RunRecor
     out = Path(spec.out)
     before = RunRecord.load(out)
     here = f"--resume {spec.out}"
-    if differences := list(changed_software(before, now)):
+    differences = [
+        *changed_software(before, now),
+        *changed_inputs(before.provenance, now.provenance),
+    ]
+    if differences:
         raise UserError(f"{here}: not the same run: {'; '.join(differences)}")
     if spec.stage != "read" and (other := moved(before, now)):
         (before.remarks if spec.options.other_hosts else before.reasons).append(other)

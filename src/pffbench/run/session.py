@@ -269,7 +269,8 @@ def _begun(
         style = "none" if options.json else options.progress
         if scratch.node_local:
             record.remarks.append(on_each_node(record.provenance))
-        progress = make_progress(style, len(spec.plan.cases), blocks)
+        budget = spec.plan.experiment.time_budget
+        progress = make_progress(style, len(spec.plan.cases), blocks, budget)
         recorder = open_recorder(spec, record, team, floor, progress, lock)
         if team.size == 1:
             progress.message(more_ranks(options, os.environ, available_processors()))

@@ -10,17 +10,19 @@ from __future__ import annotations
 import ctypes
 import os
 import stat
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from pffbench.proc import PROC, labelled_bytes
 from pffbench.storage.filesystem import filesystem
+
+if TYPE_CHECKING:
+    import threading
 
 _BLOCK_BYTES = 512  # the unit of st_blocks, whatever the file system's block size is
 
@@ -237,6 +239,8 @@ class Settler:
         """
         if self._in_memory:
             return Settled()
+        import threading  # needed on one rank of a node, off the timer
+
         begin = time.monotonic()
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=_syncfs, args=(self._directory,), daemon=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pffbench.summary.columns import footprint_columns
 from pffbench.summary.summary import Summary
 
 _SETTINGS = {
@@ -38,7 +39,7 @@ def legend_lines(summary: Summary) -> Iterator[str]:
         yield "×best: time over that of the fastest case with the same settings"
     if any(phase.roofline is not None for phase in phases):
         yield "roof: speed as a part of that of raw bytes (settings raw, in the same table)"
-    if any(("write", "threads") in case.counts for case in cases):
+    if any(footprint_columns(compared, "write") for compared in summary.groups.values()):
         yield (
             "threads: those of a rank that ran; +MiB: memory that the transfer added to a rank, at "
             "least; inodes: files and directories"

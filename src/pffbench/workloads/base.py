@@ -119,6 +119,10 @@ class Workload(ABC):
         """Return the import names of libraries used in addition to those of the backend."""
         return ()
 
+    def input_files(self, parameters: Any) -> tuple[str, ...]:
+        """Return the names of files that data or decomposition come from."""
+        return () if parameters.file is None else (parameters.file,)
+
     def kinds(self, parameters: Any, ranks: int) -> list[ArraySpec]:
         """Return an array of each kind: those of one kind differ in name, place and owner only.
 

@@ -261,6 +261,11 @@ class Hyperslab(Workload):
         """Return, for each axis of a global array, the lengths of the parts that are not empty."""
         return part_lengths(global_shape(p, ranks), self._boundaries(p, ranks))
 
+    def input_files(self, parameters: HyperslabParameters) -> tuple[str, ...]:
+        by = parameters.decomposition
+        maps = (by.file,) if isinstance(by, MapFile) else ()
+        return (*super().input_files(parameters), *maps)
+
     def told(self, parameters: HyperslabParameters, ranks: int) -> str | None:
         return stretches_told(parameters, ranks)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
+from pffbench.backends.registry import plugins
 from pffbench.workloads.base import Workload
 
 _BUILT_IN = {
@@ -24,11 +25,7 @@ ENTRY_POINT_GROUP = "pffbench.workloads"
 
 @cache
 def _targets() -> dict[str, str]:
-    """Return the locations of all workloads; searching all installed packages takes a while."""
-    from importlib.metadata import entry_points
-
-    found = {entry.name: entry.value for entry in entry_points(group=ENTRY_POINT_GROUP)}
-    return {**found, **_BUILT_IN}
+    return {**plugins(ENTRY_POINT_GROUP), **_BUILT_IN}
 
 
 def workload_names() -> tuple[str, ...]:

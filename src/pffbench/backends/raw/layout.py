@@ -7,11 +7,10 @@ import mmap
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from os import pwrite
-from typing import ClassVar, Literal, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Backend, Buffer, Cuts, LazyArrays, Store
@@ -20,6 +19,9 @@ from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.parallel.stretches import Stretches
 from pffbench.units import SmallSize
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 #: Last index fastest; first index fastest; or the middle index slowest, the others as in C.
 Order = Literal["C", "F", "M"]
