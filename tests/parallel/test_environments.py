@@ -261,20 +261,21 @@ def test_ranks_whose_coordinator_is_gone_end_and_remove_their_files(tmp_path):
         tmp_path, None, environments=[HERE, {**HERE, "name": "other"}],
         launcher=" ".join(mpiexec(2)), cases=[FILES], repetitions=500,
     )  # fmt: skip
-    steps, scratch = started.out / ".steps", tmp_path / "scratch"
+    steps = [started.out / ".steps" / name / "run" for name in ("here", "other")]
     for _ in range(1000):
-        if (steps / "other" / "run" / "samples.csv").exists():
+        if (steps[1] / "samples.csv").exists():
             break
         time.sleep(0.1)
     started.process.kill()
     started.process.wait()
+    # Files are removed first, the record is written last: wait for both records.
     for _ in range(1000):
-        if entries_below(scratch) == []:
+        statuses = [json.loads((step / "run.json").read_text())["status"] for step in steps]
+        if "running" not in statuses:
             break
         time.sleep(0.1)
-    assert entries_below(scratch) == []
-    record = json.loads((steps / "other" / "run" / "run.json").read_text())
-    assert record["status"] == "interrupted"
+    assert statuses == ["interrupted", "interrupted"]
+    assert entries_below(tmp_path / "scratch") == []
 
 
 SLOW = """
