@@ -10,19 +10,21 @@ imported that it does not need.
 
 from __future__ import annotations
 
-import os
 import statistics
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from jobs import python, run_ranks
 from rows import Mark, Ratio, Row
 from script import Given, main
 
 _MARK = Mark("at most", 1.5)
+#: Packages that a run with hdf5 alone has no use for.
+NEEDLESS = (
+    "zarr", "numcodecs", "netCDF4", "tensorstore", "pffbench_analysis", "pandas", "vl_convert",
+    "altair", "jinja2", "scipy", "xarray",
+)  # fmt: skip
 #: Says when a rank is there in a file of its own: what ranks print gets mixed up.
 _BARE = """\
 from mpi4py import MPI
@@ -30,6 +32,29 @@ import numpy
 import os, time
 with open(f"{os.environ['THERE']}/{MPI.COMM_WORLD.rank}", "w") as file:
     file.write(str(time.time()))
+"""
+#: The command line of pffbench, which says when the first phase of a repetition begins. A text as
+#: above, and not a part of this file: its imports would count as ours.
+_FIRST_PHASE = f"""\
+import sys
+from pffbench.__main__ import main
+from pffbench.parallel.clock import PhaseClock
+
+phase = PhaseClock.phase
+
+def first(clock, name, *told, **more):
+    if name == "create":
+        import os, time
+        from mpi4py import MPI
+        with open(f"{{os.environ['THERE']}}/{{MPI.COMM_WORLD.rank}}", "w") as file:
+            file.write(str(time.time()))
+    return phase(clock, name, *told, **more)
+
+PhaseClock.phase = first
+try:
+    main(sys.argv[1:])
+finally:
+    print("needless", *(name for name in {NEEDLESS} if name in sys.modules), flush=True)
 """
 _EXPERIMENT = """\
 name: start-up
@@ -39,11 +64,6 @@ roofline: false
 cases: [{{workload: hyperslab, shape_per_rank: [16], backend: "{backend}"}}]
 """
 _BACKENDS = ("null", "hdf5")
-#: Packages that a run with hdf5 alone has no use for.
-NEEDLESS = (
-    "zarr", "numcodecs", "netCDF4", "tensorstore", "pffbench_analysis", "pandas", "vl_convert",
-    "altair", "vl_convert", "jinja2", "scipy", "xarray",
-)  # fmt: skip
 
 
 def measure(given: Given) -> Sequence[Row]:
@@ -74,7 +94,7 @@ def _rows(given: Given, ranks: int, place: Path) -> Iterator[Row]:
 
 
 def _imports(place: Path) -> Row:
-    said = run_ranks(1, _run("hdf5", place)).splitlines()
+    said = run_ranks(1, _run("hdf5", place), THERE=str(place)).splitlines()
     (line,) = (line for line in said if line.startswith("needless"))
     names = line.split()[1:]
     count = float(len(names))
@@ -93,7 +113,7 @@ def _run(backend: str, place: Path) -> list[str]:
     file.write_text(_EXPERIMENT.format(backend=backend), encoding="utf-8")
     out = place / f"out-{time.time_ns()}"
     told = ["run", str(file), "--out", str(out), "--scratch", str(place), "--progress", "none"]
-    return python(__file__, "--on-a-rank", *told)
+    return python("-c", _FIRST_PHASE, *told)
 
 
 def _seconds(ranks: int, command: Sequence[str], place: Path) -> float:
@@ -112,35 +132,5 @@ def _seconds(ranks: int, command: Sequence[str], place: Path) -> float:
     return max(times) - begin
 
 
-def _on_a_rank(arguments: Sequence[str]) -> None:
-    """Run the command line of pffbench, and say when the first phase of a repetition begins."""
-    from pffbench.__main__ import main as pffbench
-    from pffbench.parallel.clock import PhaseClock
-
-    phase = PhaseClock.phase
-
-    def first(clock: PhaseClock, name: str, *told: Any, **more: Any) -> Any:
-        if name == "create":
-            _note()
-        return phase(clock, name, *told, **more)
-
-    PhaseClock.phase = first  # type: ignore[method-assign, assignment]
-    try:
-        pffbench(arguments)
-    finally:
-        print("needless", *(name for name in NEEDLESS if name in sys.modules), flush=True)
-
-
-def _note() -> None:
-    """Say that this rank is there."""
-    from mpi4py import MPI
-
-    if directory := os.environ.get("THERE"):
-        Path(directory, str(MPI.COMM_WORLD.rank)).write_text(str(time.time()), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--on-a-rank"]:
-        _on_a_rank(sys.argv[2:])
-    else:
-        main(measure, __doc__)
+    main(measure, __doc__)

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from inspect import cleandoc
 
-_SECTION = re.compile(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", re.DOTALL | re.MULTILINE)
-_ENTRY = re.compile(r"^(\S[^:\n]*?) : [^\n]*\n((?:[ ]+[^\n]*\n?|\n)+)", re.MULTILINE)
+_SECTION = r"(?sm)^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)"
+_ENTRY = r"(?m)^(\S[^:\n]*?) : [^\n]*\n((?:[ ]+[^\n]*\n?|\n)+)"
 
 
 def field_descriptions(kind: type) -> dict[str, str]:
@@ -34,8 +34,8 @@ def field_descriptions(kind: type) -> dict[str, str]:
 
 
 def _described(docstring: str) -> Iterator[tuple[str, str]]:
-    section = _SECTION.search(cleandoc(docstring))
-    for names, text in _ENTRY.findall(section[1] if section else ""):
+    section = re.search(_SECTION, cleandoc(docstring))
+    for names, text in re.findall(_ENTRY, section[1] if section else ""):
         for name in names.split(","):
             yield name.strip(), " ".join(text.split()).replace("``", "`")
 

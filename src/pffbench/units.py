@@ -15,9 +15,8 @@ _BINARY = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40
 _DECIMAL = {"kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 _MILLISECONDS = {"": 1000, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
 # Bounded, since 1e999999999 is a short text for a number that fills memory.
-_QUANTITY = re.compile(
-    r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][0-9]{1,2})?)\s*([A-Za-z]{0,10})\s*"
-)
+# A text: all ranks import this, and few need the compiled pattern.
+_QUANTITY = r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][0-9]{1,2})?)\s*([A-Za-z]{0,10})\s*"
 
 
 class Size(int):
@@ -109,7 +108,7 @@ def _split(
 ) -> tuple[Fraction, str]:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise UserError(f"{value!r} is not a {what} (write it like {example!r})")
-    match = _QUANTITY.fullmatch(str(value))
+    match = re.fullmatch(_QUANTITY, str(value))
     if match is None:
         raise UserError(f"{value!r} is not a {what} (write it like {example!r})")
     if match[2] not in units:

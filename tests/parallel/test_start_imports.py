@@ -11,7 +11,7 @@ pytestmark = pytest.mark.parallel
 
 #: What reads and checks an experiment, describes the software, records and tells.
 OF_RANK_0 = {
-    "yaml", "h5py", "rich", "csv", "hashlib", "statistics", "importlib.metadata",
+    "yaml", "h5py", "rich", "csv", "hashlib", "statistics", "numpy.ma",
     "pffbench.run.prepare", "pffbench.run.recording", "pffbench.experiment.check",
     "pffbench.experiment.load", "pffbench.experiment.sweep", "pffbench.run.recorder",
     "pffbench.provenance.job", "pffbench.record.run_json", "pffbench.record.samples",
@@ -21,7 +21,7 @@ OF_RANK_0 = {
 OF_THE_LAST = {"psutil", "pffbench.provenance.node"}
 #: What no rank of a run has any use for.
 OF_NONE = {
-    "difflib", "shtab",
+    "difflib", "shtab", "importlib.metadata",
     "numpy.testing", "numpy.f2py", "unittest", "pffbench.doctor", "pffbench.data.files",
     "pffbench.data.volumes", "pffbench.versioning.workload", "zarr", "netCDF4", "pandas",
 }  # fmt: skip

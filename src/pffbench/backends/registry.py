@@ -51,6 +51,14 @@ def backend_names() -> tuple[str, ...]:
     return tuple(_targets())
 
 
+def is_backend(name: object) -> bool:
+    """Return whether a backend has this name.
+
+    Other packages are searched only for a name that no built-in backend has: it takes 30 ms.
+    """
+    return name in _BUILT_IN or name in _targets()
+
+
 @cache
 def backend_class(name: str) -> type[Backend]:
     """Return a backend's class without importing its library.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from pffbench.errors import UserError
 
@@ -33,7 +31,9 @@ def to_install_analysis() -> str:
 
     pip notes where a package was installed from, unless it was an index.
     """
+    import json  # not needed by `run`, whose ranks all import this
     from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
 
     try:
         noted = distribution("pffbench").read_text("direct_url.json")

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from pffbench.backends.registry import backend_class, backend_names
+from pffbench.backends.registry import backend_class, backend_names, is_backend
 from pffbench.case import Case, Options, Parameters, Transfer, work_of
 from pffbench.data import default_dtype
 from pffbench.errors import UserError
 from pffbench.experiment.convert import check_keys, converted, join, short, shown
 from pffbench.text import similar_word
-from pffbench.workloads.registry import workload, workload_names
+from pffbench.workloads.registry import is_workload, workload, workload_names
 
 #: Maximum number of cases: a mistake in a sweep should not fill a night.
 MOST_CASES = 100_000
@@ -66,11 +66,9 @@ def _flatten(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
     for key, value in entry.items():
         if key == "zip":
             continue
-        if key not in backend_names():
+        if not isinstance(value, Mapping) or not is_backend(key):
             flat[key] = value
             continue
-        if not isinstance(value, Mapping):
-            raise UserError(f"{join(where, key)}: the options of a backend are a mapping")
         for option, chosen in value.items():
             if option in _MAPPINGS and isinstance(chosen, Mapping) and _has_lists(chosen):
                 flat.update({f"{key}.{option}.{name}": one for name, one in chosen.items()})
@@ -200,7 +198,7 @@ class _Sweep:
         self._options: dict[tuple[str, _Place], Options] = {}
         self._known_keys: set[str] = set()
         self._plain = _Part(axes, "")
-        self._of_backend = {name: _Part(axes, f"{name}.") for name in backend_names()}
+        self._of_backend: dict[str, _Part] = {}
 
     def places(self) -> Iterator[_Place]:
         """Yield the points of the sweep; the last axis advances first."""
@@ -213,6 +211,8 @@ class _Sweep:
         if parameters is None:
             parameters = self._parameters[plain] = self._make_parameters(place)
         backend = parameters.backend
+        if backend not in self._of_backend:
+            self._of_backend[backend] = _Part(self._axes, f"{backend}.")
         chosen = (backend, self._of_backend[backend].along(place))
         options = self._options.get(chosen)
         if options is None:
@@ -223,17 +223,24 @@ class _Sweep:
         point = self._plain.values(place)
         if "backend" in point and point["backend"] is None:
             point["backend"] = "null"  # YAML reads the bare word null as nothing
-        _known(point, "backend", backend_names(), self._where)
-        name = _known(point, "workload", workload_names(), self._where)
+        _known(point, "backend", is_backend, backend_names, self._where)
+        name = _known(point, "workload", is_workload, workload_names, self._where)
         kind = workload(name).parameters_type
         if name not in self._known_keys:  # all points have the same keys
-            allowed = (*kind.__struct_fields__, *backend_names(), "zip")
-            check_keys(point, allowed, self._where, tag="workload")
+            self._check_keys(point, kind.__struct_fields__)
             self._known_keys.add(name)
         found = converted(point, kind, self._where)
         if found.dtype is not None or found.source == "file":
             return found
         return replace(found, dtype=default_dtype(found.source))
+
+    def _check_keys(self, point: dict[str, Any], fields: tuple[str, ...]) -> None:
+        """Refuse keys that are no parameters of the workload."""
+        if point.keys() <= {"workload", *fields}:
+            return
+        check_keys(point, (*fields, *backend_names(), "zip"), self._where, tag="workload")
+        backend = next(key for key in point if is_backend(key))
+        raise UserError(f"{join(self._where, backend)}: the options of a backend are a mapping")
 
     def _make_options(self, backend: str, place: _Place) -> Options:
         own = self._of_backend[backend].values(place)
@@ -241,17 +248,25 @@ class _Sweep:
         return converted(_nested(own), kind, join(self._where, backend))
 
 
-def _known(point: Mapping[str, Any], key: str, names: tuple[str, ...], where: str) -> str:
+def _known(
+    point: Mapping[str, Any],
+    key: str,
+    is_known: Callable[[object], bool],
+    names: Callable[[], tuple[str, ...]],
+    where: str,
+) -> str:
+    """Return the name that a key has, one of those registered."""
     if key not in point:
-        raise UserError(f"{where}: {key} is missing (allowed: {', '.join(names)})")
-    if point[key] not in names:
-        near = similar_word(short(str(point[key])), names)
+        raise UserError(f"{where}: {key} is missing (allowed: {', '.join(names())})")
+    value = point[key]
+    if not isinstance(value, str) or not is_known(value):
+        near = similar_word(short(str(value)), names())
         hint = f"did you mean {near!r}? " if near else ""
         raise UserError(
-            f"{join(where, key)}: unknown {key} {shown(point[key])} "
-            f"({hint}allowed: {', '.join(names)})"
+            f"{join(where, key)}: unknown {key} {shown(value)} "
+            f"({hint}allowed: {', '.join(names())})"
         )
-    return str(point[key])
+    return value
 
 
 def _check_option_names(flat: Mapping[str, Any], where: str) -> None:
@@ -259,7 +274,7 @@ def _check_option_names(flat: Mapping[str, Any], where: str) -> None:
     for key in flat:
         owner, dot, option = key.partition(".")
         option = option.partition(".")[0]
-        if dot and owner not in backend_names():
+        if dot and not is_backend(owner):
             raise UserError(f"{join(where, shown(key))}: unknown key")
         if dot:
             kind = backend_class(owner).options_type

@@ -20,7 +20,7 @@ _RESERVE = 60.0
 _RESERVE_PART = 0.1
 #: What Flux reports of a job without a time limit, in seconds.
 _FLUX_UNLIMITED = 2**32 - 1
-_PBS_FIELD = re.compile(r"^ +([\w.]+) = (.*)$", re.MULTILINE)
+_PBS_FIELD = r"^ +([\w.]+) = (.*)$"
 
 
 def seconds_left(environ: Mapping[str, str], timeout: float = 5.0) -> float | None:
@@ -80,7 +80,7 @@ def _end_in_slurm(environ: Mapping[str, str], timeout: float) -> float | None:
 
 def _end_in_pbs(text: str) -> float | None:
     """Return when a PBS job ends, from ``qstat -f``: its start and its limit."""
-    fields = dict(_PBS_FIELD.findall(text))
+    fields = dict(re.findall(_PBS_FIELD, text, re.MULTILINE))
     limit = _seconds(fields.get("Resource_List.walltime", ""))
     try:
         start = time.mktime(time.strptime(fields.get("stime", ""), "%a %b %d %H:%M:%S %Y"))

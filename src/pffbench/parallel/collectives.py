@@ -7,7 +7,9 @@ grow with the number of ranks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from pffbench.errors import UserError
 from pffbench.parallel.agreement import sleeping_barrier
@@ -22,13 +24,23 @@ N = TypeVar("N", int, float)
 
 def largest(comm: MPI.Intracomm, here: N) -> N:
     """Return the largest number of any rank; collective, equal on all."""
-    found: N = comm.allreduce(here, op=mpi_of(comm).MAX)
-    return found
+    return _reduced(comm, here, mpi_of(comm).MAX)
 
 
 def smallest(comm: MPI.Intracomm, here: N) -> N:
     """Return the smallest number of any rank; collective, equal on all."""
-    found: N = comm.allreduce(here, op=mpi_of(comm).MIN)
+    return _reduced(comm, here, mpi_of(comm).MIN)
+
+
+def _reduced(comm: MPI.Intracomm, here: N, operation: Any) -> N:
+    """Reduce one number of each rank, of the same type on all.
+
+    By MPI_Allreduce: for objects mpi4py passes messages in turns, on a communicator that it
+    duplicates for them.
+    """
+    number = np.array(here, dtype=np.float64 if isinstance(here, float) else np.int64)
+    comm.Allreduce(mpi_of(comm).IN_PLACE, number, operation)
+    found: N = number.item()
     return found
 
 

@@ -150,7 +150,7 @@ def _text(field: bytes) -> str:
 ASK = signal.SIGUSR2
 #: Maximum number of lines of a stack that are reported.
 _MOST_LINES = 60
-_ADDRESS = re.compile(r"0x[0-9a-f]+ ")
+_ADDRESS = r"0x[0-9a-f]+ "
 
 
 def write_stacks_when_asked() -> int:
@@ -175,7 +175,7 @@ def stack_of(lease: Lease) -> str:
         text = Path(f"/proc/{lease.pid}/fd/{lease.stacks}").read_text(errors="replace")
     except OSError as error:
         text = f"(not to be read: {error.strerror})"
-    lines = [_ADDRESS.sub("", line) for line in text.splitlines()] or ["(it wrote none)"]
+    lines = [re.sub(_ADDRESS, "", line) for line in text.splitlines()] or ["(it wrote none)"]
     if len(lines) > _MOST_LINES:
         lines[_MOST_LINES:] = [f"… {len(lines) - _MOST_LINES} more lines"]
     return "\n".join([f"process in state {state_of(lease.pid)}", *lines])

@@ -43,7 +43,7 @@ _SLURM_LOCAL_SIZES = ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
 _FIRST_SPECIAL_STEP = 0xFFFFFFF0
 # Seconds; tasks of one step start within less of each other, unless there are very many.
 _OTHERS_LEAVE = 2.0
-_TASKS_PER_NODE = re.compile(r"([0-9]+)(?:\(x([0-9]+)\))?")
+_TASKS_PER_NODE = r"([0-9]+)(?:\(x([0-9]+)\))?"
 
 
 def launcher_size(environ: Mapping[str, str]) -> tuple[int, str] | None:
@@ -132,7 +132,7 @@ def _counts_per_node(text: str) -> list[int]:
     """Expand Slurm's shorthand: ``2(x3),1`` means 2, 2, 2 and 1 tasks on four nodes."""
     counts: list[int] = []
     for part in text.split(","):
-        match = _TASKS_PER_NODE.fullmatch(part.strip())
+        match = re.fullmatch(_TASKS_PER_NODE, part.strip())
         if match is None:
             return []
         counts += [int(match[1])] * int(match[2] or 1)

@@ -9,7 +9,6 @@ when the file system is full and nothing progresses.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import sys
@@ -160,6 +159,7 @@ class Watchdog:
         return file if everybody else -1
 
     def _start(self, file: int, count: int) -> None:
+        import json  # one rank of each node needs them
         import subprocess
 
         root = str(Path(pffbench.__file__).parents[1])

@@ -8,7 +8,6 @@ names the file to remove.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -77,6 +76,8 @@ class RunLock:
         return True
 
     def _write(self, stream: Any) -> None:
+        import json  # needed on rank 0 only
+
         stream.write(json.dumps({**OwnerProcess.me().facts(), "token": self._token}) + "\n")
         stream.flush()
         os.fsync(stream.fileno())

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pffbench.backends.registry import backend_names
 from pffbench.errors import (
     INTERRUPTED,
     VALID,
@@ -37,7 +36,6 @@ from pffbench.run.runner import Runner
 from pffbench.run.scratch_directory import create_scratch, on_each_node, remove_scratch
 from pffbench.run.spec import RunSpec
 from pffbench.storage.scratch import Scratch
-from pffbench.workloads.registry import workload_names
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -208,9 +206,6 @@ def import_for_rank_0() -> None:
     import pffbench.run.next_steps
     import pffbench.run.prepare
     import pffbench.run.recording  # noqa: F401
-
-    backend_names()
-    workload_names()
 
 
 def _decided(team: Team, options: RunOptions, lock: RunLock) -> RunSpec:

@@ -16,7 +16,7 @@ from pffbench.tools import run_tool
 from pffbench.units import Size
 
 _MEMORY_TYPES = {"tmpfs", "ramfs"}
-_OCTAL = re.compile(r"\\([0-7]{3})")
+_OCTAL = r"\\([0-7]{3})"
 _STRIPING_COMMANDS = {
     "lustre": [["lfs", "getstripe", "-d"]],
     "gpfs": [["mmlsattr", "-L"]],
@@ -205,15 +205,15 @@ def _longest_match(mounts: dict[int, Mount], existing: str) -> Mount:
 
 
 def _unescape(field: str) -> str:
-    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), field)
+    return re.sub(_OCTAL, lambda match: chr(int(match[1], 8)), field)
 
 
 # A program that serves a mount names itself as the subtype, `fuse.sshfs`. Otherwise the device that
 # it gives may identify it, which is free text. A bare word is not enough: some give the name of a
 # bucket.
-_FUSE = re.compile(r"fuse(blk)?(\.(?P<subtype>.+))?")
+_FUSE = r"fuse(blk)?(\.(?P<subtype>.+))?"
 # The subtype that libfuse sets where the kernel receives only a device.
-_SUBTYPE_IN_DEVICE = re.compile(r"(?P<subtype>[A-Za-z][A-Za-z0-9._-]*)#")
+_SUBTYPE_IN_DEVICE = r"(?P<subtype>[A-Za-z][A-Za-z0-9._-]*)#"
 _DEVICES = {"JuiceFS:": "juicefs", "quobyte@": "quobyte"}
 _PROGRAMS = {
     name: name
@@ -246,11 +246,11 @@ def real_type(kernel_type: str, device: str) -> str:
         ``fuse`` with the device ``mfs#host:9421``. LizardFS, a fork of MooseFS, names itself
         like MooseFS.
     """
-    fuse = _FUSE.fullmatch(kernel_type)
+    fuse = re.fullmatch(_FUSE, kernel_type)
     if fuse is None:
         return kernel_type
     subtype = fuse["subtype"]
-    if subtype is None and (legacy := _SUBTYPE_IN_DEVICE.match(device)):
+    if subtype is None and (legacy := re.match(_SUBTYPE_IN_DEVICE, device)):
         subtype = legacy["subtype"]
     if subtype is not None:
         return _KNOWN_AS.get(subtype, subtype)

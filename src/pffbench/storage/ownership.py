@@ -7,7 +7,6 @@ as ended: a process of this machine by its number and start time, a job by its s
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -31,7 +30,7 @@ _LONGEST_FACT = 200
 #: The largest process number of Linux (PID_MAX_LIMIT).
 _LARGEST_PID = 2**22
 #: Pattern of a job's name, which cannot be mistaken for an option of a command.
-_JOB = re.compile(r"([0-9A-Za-z][0-9A-Za-z_.+\[\]-]{0,63})?")
+_JOB = r"([0-9A-Za-z][0-9A-Za-z_.+\[\]-]{0,63})?"
 
 
 class ProcessStatus(msgspec.Struct, frozen=True):
@@ -114,7 +113,7 @@ class OwnerProcess(msgspec.Struct, frozen=True):
         except (KeyError, ValueError) as error:
             raise ValueError(f"it does not name a process: {error!r}") from None
         texts = {name: one_line(text, _LONGEST_FACT) for name, text in (named | required).items()}
-        if not 0 < pid <= _LARGEST_PID or not _JOB.fullmatch(texts["job"]):
+        if not 0 < pid <= _LARGEST_PID or not re.fullmatch(_JOB, texts["job"]):
             raise ValueError("it does not name a process: number or job is none")
         return cls(**{**texts, "pid": pid})  # type: ignore[arg-type]
 
@@ -240,6 +239,8 @@ def read_facts(path: str | Path, *, dir_fd: int | None = None) -> dict[str, Any]
     OSError
         The file cannot be read, or is no regular file.
     """
+    import json  # few ranks read or write records
+
     data = read_regular(path, _LONGEST, links=False, dir_fd=dir_fd)
     try:
         facts = json.loads(data)
@@ -322,6 +323,8 @@ def mark_again(directory: Path, run_id: str, kept_for: str = "") -> None:
 
 
 def _write_marker(path: Path, run_id: str, kept_for: str) -> None:
+    import json
+
     facts = {"run_id": run_id, **OwnerProcess.me().facts(), "kept_for": kept_for}
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as file:

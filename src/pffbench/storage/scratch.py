@@ -23,7 +23,7 @@ from pffbench.storage.ownership import MARKER, OPEN_DIRECTORY, PREFIX, mark, mar
 
 #: Created below the working directory when no parent is given, and removed when it is empty.
 _DEFAULT_PARENT = "pffbench-scratch"
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_PLAIN_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 
 
 class Scratch(msgspec.Struct, frozen=True):
@@ -236,7 +236,7 @@ class Scratch(msgspec.Struct, frozen=True):
 
 
 def _check_name(run_id: str) -> None:
-    if not _PLAIN_NAME.fullmatch(run_id):
+    if not re.fullmatch(_PLAIN_NAME, run_id):
         raise UserError(
             f"the run id {run_id!r} has other characters than letters, digits, '.', '_' and '-'"
         )

@@ -33,6 +33,11 @@ def workload_names() -> tuple[str, ...]:
     return tuple(_targets())
 
 
+def is_workload(name: object) -> bool:
+    """Return whether a workload has this name; a built-in one is found without a search."""
+    return name in _BUILT_IN or name in _targets()
+
+
 @cache
 def workload(name: str) -> Workload:
     """Return a workload.

@@ -1,0 +1,56 @@
+"""Backends of other packages: found by name, listed, and refused in the same words as ours."""
+
+import os
+
+import pytest
+
+from launch import pffbench_cli, run_experiment, write_experiment
+
+PLUGIN = """
+from pffbench.backends.null import Null
+
+class Mine(Null):
+    name = "mine"
+    summary = "does nothing, in a package of its own"
+"""
+CASE = {"workload": "hyperslab", "shape_per_rank": [16]}
+
+
+@pytest.fixture
+def with_plugin(tmp_path, monkeypatch):
+    """Install a package with a backend, as pip would leave it there."""
+    site = tmp_path / "site"
+    noted = site / "plugin-1.0.dist-info"
+    noted.mkdir(parents=True)
+    (site / "plugin.py").write_text(PLUGIN)
+    (noted / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
+    (noted / "entry_points.txt").write_text("[pffbench.backends]\nmine = plugin:Mine\n")
+    paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+
+
+def test_a_backend_of_another_package_is_listed_and_runs_with_its_options(with_plugin, tmp_path):
+    assert "in a package of its own" in pffbench_cli("backends", timeout=60).stdout
+    cases = [{**CASE, "backend": ["null", "mine"], "mine": {"delays": {"write": 0.001}}}]
+    run = run_experiment(tmp_path, 2, cases=cases)
+    assert run.status == 0, run.said
+    delays = {c["parameters"]["backend"]: c["options"] for c in run.record["cases"].values()}
+    assert delays["mine"]["delays"] == {"write": 0.001}
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ({"backend": "min"}, "unknown backend 'min' (did you mean 'mine'? allowed:"),
+        ({"backend": "null", "mine": 3}, "mine: the options of a backend are a mapping"),
+        ({"backend": "null", "hdf5": [1, 2]}, "hdf5: the options of a backend are a mapping"),
+        ({"backend": "null", "hdf6": {"x": 1}}, "hdf6: unknown key (did you mean 'hdf5'?"),
+        ({"backend": "null", "workload": "hyperslap"}, "did you mean 'hyperslab'?"),
+        ({"backend": 3}, "unknown backend 3"),
+    ],
+)
+def test_a_wrong_name_is_refused_with_all_that_there_are(with_plugin, tmp_path, case, said):
+    path = write_experiment(tmp_path, cases=[{**CASE, **case}])
+    done = pffbench_cli("plan", path, timeout=60)
+    assert done.status == 2
+    assert said in done.stderr
