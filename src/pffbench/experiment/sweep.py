@@ -50,7 +50,7 @@ def expand(entry: Mapping[str, Any], where: str, seen: set[str]) -> Iterator[Cas
     UserError
         A key is unknown, a value is not allowed or the lists of a ``zip`` differ in length.
     """
-    flat = _flatten(entry, where)
+    flat = _flatten(entry)
     _check_option_names(flat, where)
     sweep = _Sweep(_axes(flat, _zips(entry, flat, where), where), where)
     for place in sweep.places():
@@ -60,7 +60,7 @@ def expand(entry: Mapping[str, Any], where: str, seen: set[str]) -> Iterator[Cas
             yield case
 
 
-def _flatten(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _flatten(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Flatten the options of backends to keys such as ``zarr.format``, ``hdf5.hints.cb_nodes``."""
     flat: dict[str, Any] = {}
     for key, value in entry.items():
