@@ -40,8 +40,7 @@ def _reduced(comm: MPI.Intracomm, here: N, operation: Any) -> N:
     """
     number = np.array(here, dtype=np.float64 if isinstance(here, float) else np.int64)
     comm.Allreduce(mpi_of(comm).IN_PLACE, number, operation)
-    found: N = number.item()
-    return found
+    return type(here)(number.item())
 
 
 def any_of(comm: MPI.Intracomm, here: bool) -> bool:
