@@ -14,6 +14,7 @@ from operator import itemgetter
 from pathlib import Path
 
 import h5py
+import numpy as np
 import pytest
 
 from launch import (
@@ -254,6 +255,27 @@ def test_a_signal_ends_the_run_after_the_step_at_hand(tmp_path):
     assert "INTERRUPTED: every byte read was verified" in run.stdout
     assert entries_below(tmp_path / "scratch") == []
     assert not (run.out / ".steps").exists()
+
+
+def test_an_input_file_that_is_replaced_between_blocks_makes_the_run_invalid(tmp_path):
+    file, other = tmp_path / "mine.npy", tmp_path / "other.npy"
+    np.save(file, np.arange(16.0))
+    np.save(other, np.arange(1.0, 17.0))
+    case = {"workload": "hyperslab", "backend": "hdf5", "shape": [[16]], "source": "file",
+            "file": str(file)}  # fmt: skip
+    started = start_experiment(
+        tmp_path, None, environments=[HERE, {**HERE, "name": "other"}], launcher=ALONE,
+        cases=[case], repetitions=4,
+    )  # fmt: skip
+    samples = started.out / "samples.csv"
+    for _ in range(600):
+        if samples.exists() and "@" in samples.read_text():
+            break
+        time.sleep(0.1)
+    other.replace(file)
+    run = started.finish()
+    assert run.status == 1, run.said
+    assert any(f"{file} has other contents" in text for text in run.record["reasons"])
 
 
 def test_ranks_whose_coordinator_is_gone_end_and_remove_their_files(tmp_path):

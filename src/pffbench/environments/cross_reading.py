@@ -207,7 +207,6 @@ class CrossReading:
                 answers[directory] = trouble
         return answers, one_line(end, 400)
 
-
     def _run(
         self, command: Sequence[str], environment: StartedEnvironment, seconds: float
     ) -> tuple[str, str, int | None]:

@@ -38,7 +38,7 @@ def _reduced(comm: MPI.Intracomm, here: N, operation: Any) -> N:
     By MPI_Allreduce: for objects mpi4py passes messages in turns, on a communicator that it
     duplicates for them.
     """
-    number = np.array(here, dtype=np.float64 if isinstance(here, float) else np.int64)
+    number = np.array(here, dtype=np.int64 if isinstance(here, int | np.integer) else np.float64)
     comm.Allreduce(mpi_of(comm).IN_PLACE, number, operation)
     return type(here)(number.item())
 
