@@ -103,7 +103,7 @@ def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
                 Column(f"{phase} {unit.name}", part, partial(_told, unit.seconds, phase))
                 for phase in _STARTING
             ]
-        found += _columns_of_total(part, total, unit_of(cases, total))
+        found += _columns_of_total(cases, part)
         found += footprint_columns(cases, part)
     if any("update" in case.phases for case in cases):
         grown = partial(_counted, "update", "grown_bytes", _MIB)
@@ -170,8 +170,10 @@ def unit_of(cases: Sequence[CaseSummary], phase: str) -> Unit:
 _LONG = 10.0
 
 
-def _columns_of_total(part: Part, total: str, unit: Unit) -> list[Column]:
+def _columns_of_total(cases: Sequence[CaseSummary], part: Part) -> list[Column]:
     """Return the columns of writing, or of reading, as a whole."""
+    total = f"{part}_total"
+    unit = unit_of(cases, total)
     tell: dict[str, Callable[[PhaseSummary], str]] = {
         f"{part} {unit.name}": unit.seconds,
         "low–high": unit.interval,
@@ -180,6 +182,9 @@ def _columns_of_total(part: Part, total: str, unit: Unit) -> list[Column]:
         f"cpu {unit.name}": unit.cpu,
         "MiB/s": _rate,
     }
+    phases = [case.phases[total] for case in cases if total in case.phases]
+    if all(phase.roofline is None for phase in phases):  # no raw transfers to compare with
+        del tell["roof"]
     return [Column(heading, part, partial(_told, told, total)) for heading, told in tell.items()]
 
 
