@@ -28,6 +28,7 @@ SCRIPTS = (
     "c_loops",
     "small_datasets",
     "phase_cost",
+    "timed_region",
     "start_up",
     "gather",
     "exchange",

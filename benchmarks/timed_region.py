@@ -14,17 +14,19 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import sys
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
 import small_datasets
+from jobs import python, run_ranks
 from repetition import Repetitions, scratch_below, the_case
-from rows import table
+from rows import Mark, Ratio, Row, not_measured, table
 from script import Given
 
 import pffbench
@@ -37,6 +39,8 @@ HEADINGS = (
     "backend", "phase", "functions of pffbench", "built-in functions from them", "bytes kept",
     "most bytes taken", "collections",
 )  # fmt: skip
+#: The function that calls the library, where a bound method of the library would not do.
+_MARK = Mark("at most", 1)
 
 
 class Calls:
@@ -166,12 +170,35 @@ def _is_clock(frame: FrameType) -> bool:
     return frame.f_code.co_filename.endswith("clock.py")
 
 
+def measure(given: Given) -> Sequence[Row]:
+    """Return the rows, of a process of its own: MPI starts in it."""
+    command = python(__file__, "--json", "--place", str(given.place))
+    lines = json.loads(run_ranks(1, command).splitlines()[-1])
+    collections = float(sum(int(line[-1] or 0) for line in lines))
+    none = Ratio(collections, collections, collections, 1)
+    about = "collections of garbage in timed regions"
+    return [*map(_row, lines), Row(about, "none", Mark("at most", 0), none, f"{collections:g}")]
+
+
+def _row(line: Sequence[str]) -> Row:
+    """Return the row of a backend and phase: functions of pffbench for each call of the library."""
+    backend, phase, functions, *_ = line
+    what, against = f"timed region, {backend}, {phase}", "functions of pffbench a call"
+    if not functions:
+        return not_measured(f"timed region, {backend}", against, _MARK, phase)
+    entered = [] if functions == "none" else functions.split(", ")
+    count = sum(float(each.split()[-1]) for each in entered)
+    return Row(what, against, _MARK, Ratio(count, count, count, 1), functions)
+
+
 def main() -> None:
-    """Print the profile as a table in Markdown."""
+    """Print the profile as a table in Markdown, or as JSON."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--place", type=Path, default=Path("/dev/shm"))
-    given = Given(1, (), parser.parse_args().place)
-    print(table([HEADINGS, *profiles(given)]))
+    parser.add_argument("--json", action="store_true", help="the cells of the table as JSON")
+    arguments = parser.parse_args()
+    found = list(profiles(Given(1, (), arguments.place)))
+    print(json.dumps(found) if arguments.json else table([HEADINGS, *found]))
 
 
 if __name__ == "__main__":
