@@ -33,8 +33,8 @@ import os, time
 with open(f"{os.environ['THERE']}/{MPI.COMM_WORLD.rank}", "w") as file:
     file.write(str(time.time()))
 """
-#: The command line of pffbench, which says when the first phase of a repetition begins. A text as
-#: above, and not a part of this file: its imports would count as ours.
+#: The command line of pffbench, which writes down when the first phase of a repetition begins. A
+#: text for Python's -c: as a part of this file, the imports of this file would count as ours.
 _FIRST_PHASE = f"""\
 import sys
 from pffbench.__main__ import main

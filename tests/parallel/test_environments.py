@@ -53,6 +53,14 @@ def run_in(directory, environments, *arguments, launcher=ALONE, cases=(FILES,), 
     )  # fmt: skip
 
 
+def wait_until(condition, seconds=100):
+    """Wait until a condition holds; the test fails where it does not in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.1)
+
+
 def repetitions(run):
     """Return the numbers of the repetitions of each case."""
     numbers = defaultdict(set)
@@ -243,10 +251,7 @@ def test_a_signal_ends_the_run_after_the_step_at_hand(tmp_path):
         cases=[FILES], repetitions=500,
     )  # fmt: skip
     samples = started.out / "samples.csv"
-    for _ in range(600):
-        if samples.exists() and "@other" in samples.read_text():
-            break
-        time.sleep(0.1)
+    wait_until(lambda: samples.exists() and "@other" in samples.read_text())
     started.process.send_signal(signal.SIGTERM)
     run = started.finish()
     assert run.status == 3, run.said
@@ -268,10 +273,7 @@ def test_an_input_file_that_is_replaced_between_blocks_makes_the_run_invalid(tmp
         cases=[case], repetitions=4,
     )  # fmt: skip
     samples = started.out / "samples.csv"
-    for _ in range(600):
-        if samples.exists() and "@" in samples.read_text():
-            break
-        time.sleep(0.1)
+    wait_until(lambda: samples.exists() and "@" in samples.read_text())
     other.replace(file)
     run = started.finish()
     assert run.status == 1, run.said
@@ -284,20 +286,18 @@ def test_ranks_whose_coordinator_is_gone_end_and_remove_their_files(tmp_path):
         launcher=" ".join(mpiexec(2)), cases=[FILES], repetitions=500,
     )  # fmt: skip
     steps = [started.out / ".steps" / name / "run" for name in ("here", "other")]
-    for _ in range(1000):
-        if (steps[1] / "samples.csv").exists():
-            break
-        time.sleep(0.1)
+    wait_until((steps[1] / "samples.csv").exists)
     started.process.kill()
     started.process.wait()
     # Files are removed first, the record is written last: wait for both records.
-    for _ in range(1000):
-        statuses = [json.loads((step / "run.json").read_text())["status"] for step in steps]
-        if "running" not in statuses:
-            break
-        time.sleep(0.1)
-    assert statuses == ["interrupted", "interrupted"]
+    wait_until(lambda: "running" not in statuses_of(steps))
+    assert statuses_of(steps) == ["interrupted", "interrupted"]
     assert entries_below(tmp_path / "scratch") == []
+
+
+def statuses_of(steps):
+    """Return the statuses of runs by their records."""
+    return [json.loads((step / "run.json").read_text())["status"] for step in steps]
 
 
 SLOW = """

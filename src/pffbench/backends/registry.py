@@ -54,7 +54,7 @@ def backend_names() -> tuple[str, ...]:
 def is_backend(name: object) -> bool:
     """Return whether a backend has this name.
 
-    Other packages are searched only for a name that no built-in backend has: it takes 30 ms.
+    Other packages are searched only if no built-in backend has the name: a search takes 30 ms.
     """
     return name in _BUILT_IN or name in _targets()
 
