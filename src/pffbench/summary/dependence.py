@@ -16,7 +16,7 @@ _CAUTION = 1.5
 
 
 #: Standard deviation of the correlations of kinds, as between formats of one run.
-_BETWEEN_KINDS = 0.3
+_BETWEEN_KINDS = 0.2
 
 
 #: Few repetitions cannot distinguish larger correlations from a trend.

@@ -390,14 +390,14 @@ class _Family:
         if blocks.are_shared and blocks.last(n) < START:
             return None
         one, other = (
-            dict(zip(which[:n], np.log(values), strict=True))
+            dict(zip(which[:n], values, strict=True))
             for which, values in zip(
                 (blocks.first, blocks.second), self._values(pair, n), strict=True
             )
         )
         ways, known = [one, other], OF_TIMES
         if blocks.are_shared:
-            ways, known = [{block: one[block] - other[block] for block in one}], OF_RATIOS
+            ways, known = [{block: one[block] / other[block] for block in one}], OF_RATIOS
         split = [
             [np.array([way[b] for b in blocks]) for blocks in starts_of(way)] for way in ways
         ]

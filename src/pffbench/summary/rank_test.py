@@ -192,14 +192,14 @@ class Starts(msgspec.Struct, frozen=True):
         Parameters
         ----------
         ways : sequence of sequence of array
-            Logarithms of the times of each start: of two ways, or of the ratios of two ways.
+            The times of each start: of two ways, or the ratios of two ways.
         known : BetweenStarts
             Variation between starts.
         inflation : float
             Variance inflation by dependent repetitions of a start.
         """
-        medians = [np.array([np.median(start) for start in way]) for way in ways]
-        within = [_error_of_median(start) ** 2 for way in ways for start in way]
+        medians = [np.log([np.median(start) for start in way]) for way in ways]
+        within = [_error_of_median(np.log(start)) ** 2 for way in ways for start in way]
         seen = sum(float(((m - m.mean()) ** 2).sum()) for m in medians)
         freedom = known.starts + sum(m.size - 1 for m in medians)
         expected = known.deviation**2 + inflation * float(np.mean(within))

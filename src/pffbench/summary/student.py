@@ -1,4 +1,4 @@
-"""Student's t distribution: rank 0 compares during a run, and importing SciPy takes half a second."""
+"""Student's t distribution, since rank 0 compares during a run and SciPy is slow to import."""
 
 from __future__ import annotations
 
