@@ -43,8 +43,9 @@ from pffbench.summary.rank_test import (
     ALPHA,
     FEWEST,
     OF_RATIOS,
-    OF_TIMES,
+    OF_TOTALS,
     START,
+    BetweenStarts,
     Ratio,
     Starts,
     Times,
@@ -89,12 +90,15 @@ class ComparisonTable(msgspec.Struct, frozen=True):
     kinds : dict of str to str
         The kind of each way, such as its format: the dependence of repetitions is estimated for
         each kind too. Ways without one only enter the estimate over all.
+    between : BetweenStarts
+        What is known of the variation of the ways' times between starts of the program.
     """
 
     times: Mapping[str, Times]
     pairs: tuple[tuple[str, str], ...]
     paired: bool = False
     kinds: Mapping[str, str] = msgspec.field(default_factory=dict)
+    between: BetweenStarts = OF_TOTALS
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -395,7 +399,7 @@ class _Family:
                 (blocks.first, blocks.second), self._values(pair, n), strict=True
             )
         )
-        ways, known = [one, other], OF_TIMES
+        ways, known = [one, other], self._tables[pair[0]].between
         if blocks.are_shared:
             ways, known = [{block: one[block] / other[block] for block in one}], OF_RATIOS
         split = [

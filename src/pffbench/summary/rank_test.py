@@ -150,8 +150,10 @@ class BetweenStarts(msgspec.Struct, frozen=True):
     starts: int = 8
 
 
-#: Median times of one way at different starts (docs/method.md has the measurement).
-OF_TIMES = BetweenStarts(0.06)
+#: Totals of one way at different starts (docs/compare.md has the measurement).
+OF_TOTALS = BetweenStarts(0.06)
+#: Single phases: those of a millisecond and less vary more, and now and then by half.
+OF_PHASES = BetweenStarts(0.12, starts=4)
 #: Ratios of two ways of one start.
 OF_RATIOS = BetweenStarts(0.03)
 
