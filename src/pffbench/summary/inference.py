@@ -165,8 +165,8 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def differs_in_sum(self) -> bool:
-        """Whether the ratio of the sums lies outside of the interval of the pair alone."""
-        return self.spent < self.alone.low or self.spent > self.alone.high
+        """Whether the ratio of the sums lies outside of the interval."""
+        return self.spent < self.ratio.low or self.spent > self.ratio.high
 
 
 #: Decisions by the index of the table and the pair.
