@@ -221,20 +221,6 @@ def decide(
     return family.decisions
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for their number (Holm, 1979).
-
-    If a difference is claimed for each adjusted p-value up to 0.05, the probability that any of
-    the claims is false is at most 5 %.
-    """
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted, largest = [1.0] * len(p_values), 0.0
-    for place, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(order) - place) * p_values[i]))
-        adjusted[i] = largest
-    return adjusted
-
-
 class _Blocks(msgspec.Struct, frozen=True):
     """The blocks by which two ways are compared: their common blocks, each in its order.
 
