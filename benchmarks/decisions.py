@@ -87,7 +87,7 @@ def unequal(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) ->
 
 
 def one_correlated(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) -> Array:
-    """The repetitions of the first way have a correlation of 0.5, those of others none."""
+    """Repetitions of the first way have a correlation of 0.5, those of others none."""
     drawn = normal(rng, shape, cv)
     drawn[:, :1] = correlated(rng, (shape[0], 1, shape[2]), cv)
     return drawn

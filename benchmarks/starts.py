@@ -1,4 +1,4 @@
-"""Run one experiment many times: how far do starts of the same program vary, and what is said?
+"""Run one experiment many times, for the variation between starts and what is said of it.
 
     python benchmarks/starts.py --runs 12                   # equal runs: variation, pairs, gate
     python benchmarks/starts.py --runs 12 --planted 12      # and as many with slow writes beside

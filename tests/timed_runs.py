@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pffbench.record.run import Run
+from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import Sample, SamplesLog
 
@@ -106,4 +106,4 @@ def in_memory(times, cases=CASES):
         for (case, phase), row in zip(rows, times, strict=True)
         for number, seconds in enumerate(row, start=1)
     ]
-    return Run(Path("some"), a_record(cases), tuple(samples))
+    return MeasuredRun(Path("some"), a_record(cases), tuple(samples))

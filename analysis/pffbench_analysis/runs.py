@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pffbench.record.run
 from pffbench.errors import UserError
+from pffbench.record.run import MeasuredRun
 from pffbench_analysis.frames import frame_of, load_counts, load_ranks
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from pffbench.summary.summary import Summary
 
-#: A run, with or without its tables as frames.
-AnyRun = pffbench.record.run.Run
 #: Placeholder for a fact that only the other run has recorded.
 ABSENT = "–"
 _EMPTY = "holds no repetition that counts: it ended before the first one did"
@@ -29,7 +27,7 @@ class EmptyRunError(UserError):
     """A run without counted repetitions."""
 
 
-class Run(pffbench.record.run.Run, frozen=True, dict=True):
+class Run(MeasuredRun, frozen=True, dict=True):
     """A results directory, read, with its tables as frames; `Run.load` returns it.
 
     Examples
@@ -143,7 +141,7 @@ class Difference:
         return f"{self.key}: {self.a} / {self.b}"
 
 
-def differences(a: AnyRun, b: AnyRun) -> list[Difference]:
+def differences(a: MeasuredRun, b: MeasuredRun) -> list[Difference]:
     """List the provenance in which two runs differ, in a fixed order.
 
     Host names, dates, paths and job variables of a launcher are not compared, nor are cases:
@@ -164,7 +162,7 @@ def differences(a: AnyRun, b: AnyRun) -> list[Difference]:
 _ONLY_WHERE_BOTH = ("software.libraries.", "software.loaded.", "inputs.")
 
 
-def facts(run: AnyRun) -> dict[str, str]:
+def facts(run: MeasuredRun) -> dict[str, str]:
     """Return the facts that `differences` compares: a run's provenance as text, by path."""
     record, provenance = run.record, run.record.provenance
     per_node = [{"ranks": number} for number in record.topology.get("ranks_per_node", [])]

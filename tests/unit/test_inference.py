@@ -18,7 +18,6 @@ from pffbench.summary.inference import LOOKS, ComparisonTable, Decision, decide,
 from pffbench.summary.rank_test import (
     ALPHA,
     FEWEST,
-    START,
     Ratio,
     fastest_of,
     p_value,
@@ -31,6 +30,7 @@ from pffbench.summary.rank_test import (
     studentised_p,
     unit_error,
 )
+from pffbench.summary.starts import START
 from pffbench.summary.student import student_quantile, student_tail
 
 SIZES = [(1, 1), (2, 5), (3, 3), (4, 9), (5, 5), (5, 8), (7, 7), (10, 10), (20, 12), (40, 40)]

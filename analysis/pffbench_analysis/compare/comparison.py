@@ -11,10 +11,11 @@ from functools import cached_property
 import numpy as np
 
 from pffbench.phases import TOTALS
-from pffbench.record.run import Run
+from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.inference import Decision
-from pffbench.summary.rank_test import START, Ratio, Times, starts_of
+from pffbench.summary.rank_test import Ratio, Times
+from pffbench.summary.starts import START, starts_of
 from pffbench_analysis.runs import Difference
 
 #: Numbers of starts that each run has for itself.
@@ -41,14 +42,14 @@ class Side:
     ----------
     which : {"base", "new"}
         The side.
-    runs : tuple of Run
+    runs : tuple of MeasuredRun
         One or more; each is a start of the program of its own, or several.
     first : int
         Number of the first run among those of both sides, which have no start in common.
     """
 
     which: str
-    runs: tuple[Run, ...]
+    runs: tuple[MeasuredRun, ...]
     first: int = 0
 
     @property

@@ -11,20 +11,22 @@ from typing import Any
 import numpy as np
 
 from pffbench.phases import READ_PHASES
+from pffbench.record.run import MeasuredRun
 from pffbench.summary.inference import MARGIN, ComparisonTable, decide
 from pffbench.summary.labels import stored_as
-from pffbench.summary.rank_test import FEWEST, OF_PHASES, OF_TOTALS, Times
+from pffbench.summary.rank_test import FEWEST, Times
+from pffbench.summary.starts import OF_PHASES, OF_TOTALS
 from pffbench_analysis.compare.comparison import RAW, CaseName, Comparison, Pair, Side, typical
 from pffbench_analysis.compare.matching import match, only_raw
-from pffbench_analysis.runs import ABSENT, Difference, Run, differences
+from pffbench_analysis.runs import ABSENT, Difference, differences
 
 #: Quantities that must be equal on both sides for equal work.
 _SIZE = ("ranks", "nodes", "bytes", "arrays")
 
 
 def compare_runs(
-    base: Sequence[Run],
-    new: Sequence[Run],
+    base: Sequence[MeasuredRun],
+    new: Sequence[MeasuredRun],
     across: Sequence[str] = (),
     margin: float = MARGIN,
 ) -> Comparison:
@@ -32,7 +34,7 @@ def compare_runs(
 
     Parameters
     ----------
-    base, new : sequence of Run
+    base, new : sequence of MeasuredRun
         The runs of each side, each a start of the program of its own. With one run a side, what
         is known beforehand of the variation between starts decides.
     across : sequence of str

@@ -6,7 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from pffbench.summary.rank_test import ALPHA, OF_TOTALS
+from pffbench.summary.rank_test import ALPHA
+from pffbench.summary.starts import OF_TOTALS
 from pffbench.text import one_line
 from pffbench_analysis.compare.comparison import RAW, Comparison, Pair, Verdict, typical
 

@@ -24,7 +24,7 @@ from pffbench.record.samples import Sample, is_torn, read_samples, whole
 Seconds = Mapping[str, Mapping[int, float]]
 
 
-class Run(msgspec.Struct, frozen=True, dict=True):
+class MeasuredRun(msgspec.Struct, frozen=True, dict=True):
     """A results directory.
 
     Parameters
@@ -122,7 +122,7 @@ class Run(msgspec.Struct, frozen=True, dict=True):
 
 
 def resolution_of(record: RunRecord) -> float:
-    """Return the resolution of the harness in seconds; see `Run.resolution`."""
+    """Return the resolution of the harness in seconds; see `MeasuredRun.resolution`."""
     floors = [record.floor, (record.reading or {}).get("floor") or {}]
     return RESOLUTION * max(f.get(key, 0.0) for f in floors for key in (record.clock, "tick"))
 

@@ -42,12 +42,7 @@ from pffbench.summary.dependence import Dependence, dependence
 from pffbench.summary.rank_test import (
     ALPHA,
     FEWEST,
-    OF_RATIOS,
-    OF_TOTALS,
-    START,
-    BetweenStarts,
     Ratio,
-    Starts,
     Times,
     Values,
     are_times,
@@ -55,8 +50,15 @@ from pffbench.summary.rank_test import (
     ratio,
     repetitions_for,
     smallest_ratio,
-    starts_of,
     unit_error,
+)
+from pffbench.summary.starts import (
+    OF_RATIOS,
+    OF_TOTALS,
+    START,
+    BetweenStarts,
+    Starts,
+    starts_of,
 )
 
 #: Two ways whose ratio is shown to be nearer to 1 than this are called equally fast.

@@ -8,16 +8,13 @@ for few values its distribution is approximate.
 
 Pairs are compared by Wilcoxon's signed-rank test, whose statistic counts the means of two
 differences of pairs (Walsh averages) that are above a shift.
-
-Ways that were measured at different starts of the program are compared by their starts: a start
-keeps its speed for life, so that its repetitions say little about the next start.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -25,15 +22,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from pffbench.summary.student import student_quantile, student_tail
+from pffbench.summary.student import student_tail
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
 
 #: Seconds of a way in each block of repetitions.
 Times = Mapping[int, float]
-#: Number of the first block of the second start of the program; the third begins at its double.
-START = 1_000_000
 
 
 #: Probability of any false claim in a run.
@@ -130,117 +125,6 @@ def ratio(
     # The interval is that of the shift between two distributions, which need not hold the
     # difference of two sample medians; a printed interval always holds its estimate.
     return Ratio(min(a.size, b.size), value, min(low, value), max(high, value), p)
-
-
-class BetweenStarts(msgspec.Struct, frozen=True):
-    """The variation of a quantity between starts of the same program, before any is measured.
-
-    Parameters
-    ----------
-    deviation : float
-        Standard deviation of the logarithm.
-    starts : int
-        Degrees of freedom: the number of starts that this knowledge is worth.
-    """
-
-    deviation: float
-    starts: int = 8
-
-
-#: Totals of one way at different starts (docs/compare.md has the measurement).
-OF_TOTALS = BetweenStarts(0.06)
-#: Single phases: those of a millisecond and less vary more, and now and then by half.
-OF_PHASES = BetweenStarts(0.12, starts=4)
-#: Ratios of two ways of one start.
-OF_RATIOS = BetweenStarts(0.03)
-
-
-class Starts(msgspec.Struct, frozen=True):
-    """Starts of the program, compared each by the median of its repetitions.
-
-    The variance of a start's median is that between starts and that of its repetitions together.
-    It is estimated from the starts that there are and from what is known beforehand, each with
-    the weight of its degrees of freedom (the moderated t test of Smyth, 2004).
-
-    Parameters
-    ----------
-    logarithm : float
-        Logarithm of the ratio: difference of the means of the starts' medians.
-    deviation : float
-        Standard deviation of a start's median.
-    sizes : tuple of int
-        Number of starts of each way; one number where the starts have both ways.
-    freedom : int
-        Degrees of freedom of the deviation.
-    n : int
-        Number of repetitions of the way with fewer.
-    """
-
-    logarithm: float
-    deviation: float
-    sizes: tuple[int, ...]
-    freedom: int
-    n: int
-
-    @classmethod
-    def of(
-        cls, ways: Sequence[Sequence[Values]], known: BetweenStarts, inflation: float = 1.0
-    ) -> Starts:
-        """Estimate from the repetitions of each start.
-
-        Parameters
-        ----------
-        ways : sequence of sequence of array
-            The times of each start: of two ways, or the ratios of two ways.
-        known : BetweenStarts
-            Variation between starts.
-        inflation : float
-            Variance inflation by dependent repetitions of a start.
-        """
-        medians = [np.log([np.median(start) for start in way]) for way in ways]
-        within = [_error_of_median(np.log(start)) ** 2 for way in ways for start in way]
-        seen = sum(float(((m - m.mean()) ** 2).sum()) for m in medians)
-        freedom = known.starts + sum(m.size - 1 for m in medians)
-        expected = known.deviation**2 + inflation * float(np.mean(within))
-        return cls(
-            logarithm=float(medians[0].mean()) - sum(float(m.mean()) for m in medians[1:]),
-            deviation=math.sqrt((known.starts * expected + seen) / freedom),
-            sizes=tuple(m.size for m in medians),
-            freedom=freedom,
-            n=min(sum(start.size for start in way) for way in ways),
-        )
-
-    def ratio(self, level: float) -> Ratio:
-        """Return the ratio with its interval."""
-        error = self.deviation * math.sqrt(sum(1 / size for size in self.sizes))
-        reach = student_quantile(level / 2, self.freedom) * error
-        p = 2 * student_tail(abs(self.logarithm) / error, self.freedom)
-        low, high = (math.exp(self.logarithm + by) for by in (-reach, reach))
-        return Ratio(self.n, math.exp(self.logarithm), low, high, p)
-
-    def shown(self, level: float) -> float:
-        """Return the smallest ratio that so many starts show with 80 % power."""
-        error = self.deviation * math.sqrt(sum(1 / size for size in self.sizes))
-        return math.exp((_POWER + student_quantile(level / 2, self.freedom)) * error)
-
-    def needed(self, distance: float, level: float) -> int:
-        """Return the starts of each way that show a distance of logarithms with 80 % power."""
-        reach = (_POWER + student_quantile(level / 2, self.freedom)) * self.deviation
-        return math.ceil(len(self.sizes) * (reach / distance) ** 2)
-
-
-def _error_of_median(logarithms: Values) -> float:
-    """Return the standard error of a median of normal values, by their robust deviation."""
-    if logarithms.size < 2:
-        return 0.0
-    return _robust_deviation(logarithms) * math.sqrt(math.pi / 2 / logarithms.size)
-
-
-def starts_of(times: Times) -> list[list[int]]:
-    """Return the blocks of each start of the program, in their order."""
-    return [
-        list(blocks) for _, blocks in itertools.groupby(sorted(times), key=lambda b: b // START)
-    ]
 
 
 def ratio_of_times(
@@ -527,7 +411,7 @@ def _of_orders(n: int, m: int) -> Values:
 
 
 #: Normal score of the probability, 80 %, with which the reported repetitions would decide.
-_POWER = 0.84
+POWER = 0.84
 
 
 def unit_error(
@@ -540,7 +424,7 @@ def unit_error(
     """
     a, b = np.log(times), np.log(others)
     samples = (a - b,) if paired else (a, b)
-    spread = math.hypot(*map(_robust_deviation, samples))
+    spread = math.hypot(*map(robust_deviation, samples))
     return spread * math.sqrt(inflation * math.pi / 3)
 
 
@@ -563,7 +447,7 @@ def repetitions_for(distance: float, unit: float, level: float, *, paired: bool 
     int
         No fewer than the test needs to show any difference at this level.
     """
-    enough = math.ceil(((_POWER - NORMAL.inv_cdf(level / 2)) * unit / distance) ** 2)
+    enough = math.ceil(((POWER - NORMAL.inv_cdf(level / 2)) * unit / distance) ** 2)
     return max(enough, _fewest_for(level, paired))
 
 
@@ -599,10 +483,10 @@ def smallest_ratio(n: int, unit: float, level: float, *, paired: bool = False) -
     """
     if not enough_for(n, level, paired=paired):
         return math.inf
-    return math.exp((_POWER - NORMAL.inv_cdf(level / 2)) * unit / math.sqrt(n))
+    return math.exp((POWER - NORMAL.inv_cdf(level / 2)) * unit / math.sqrt(n))
 
 
-def _robust_deviation(values: Values) -> float:
+def robust_deviation(values: Values) -> float:
     """Return the standard deviation by the interquartile range, which is robust to outliers."""
     # NumPy's usual quantiles would be too small for few values.
     low, high = np.quantile(values, [0.25, 0.75], method="normal_unbiased")

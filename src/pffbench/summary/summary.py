@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from pffbench.phases import MOVING, TOTALS
 from pffbench.record.counters import Medians, median_counts
-from pffbench.record.run import Run, resolution_of
+from pffbench.record.run import MeasuredRun, resolution_of
 from pffbench.record.run_json import RunRecord, readable
 from pffbench.record.samples import Sample
 from pffbench.summary.dependence import variance_inflation
@@ -133,13 +133,13 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def summarise(directory: str | Path) -> Summary:
-    """Read a results directory and summarise it; errors as of `Run.load`."""
-    run = Run.load(directory)
+    """Read a results directory and summarise it; errors as of `MeasuredRun.load`."""
+    run = MeasuredRun.load(directory)
     with readable(directory):
         return summary_of(run)
 
 
-def summary_of(run: Run) -> Summary:
+def summary_of(run: MeasuredRun) -> Summary:
     """Summarise a run."""
     record = run.record
     groups: dict[str, list[str]] = defaultdict(list)
@@ -165,7 +165,7 @@ def summary_of(run: Run) -> Summary:
     )
 
 
-def _headline(run: Run, design: Design) -> list[Answer]:
+def _headline(run: MeasuredRun, design: Design) -> list[Answer]:
     """Return the headline; without results of other programs, which nobody verified."""
     if run.record.imported:
         return []
@@ -177,7 +177,7 @@ def _headline(run: Run, design: Design) -> list[Answer]:
 
 
 def _group(
-    run: Run, names: Sequence[str], counts: Medians, bounds: _Bounds
+    run: MeasuredRun, names: Sequence[str], counts: Medians, bounds: _Bounds
 ) -> list[CaseSummary]:
     variants = variants_of(names, run.record)
     return [
@@ -193,7 +193,7 @@ class _Bounds:
 
     Parameters
     ----------
-    run : Run
+    run : MeasuredRun
         The run.
     names : sequence of str
         The cases of the group.
@@ -204,7 +204,7 @@ class _Bounds:
     """
 
     def __init__(
-        self, run: Run, names: Sequence[str], design: Design, headline: Sequence[Answer]
+        self, run: MeasuredRun, names: Sequence[str], design: Design, headline: Sequence[Answer]
     ) -> None:
         record, seconds = run.record, {name: run.seconds[name] for name in names}
         self._answers = {(answer.key, answer.total): answer for answer in headline}
@@ -298,7 +298,7 @@ class _Bounds:
         return {}
 
 
-def _case(run: Run, name: str, bounds: _Bounds, variant: str) -> CaseSummary:
+def _case(run: MeasuredRun, name: str, bounds: _Bounds, variant: str) -> CaseSummary:
     by_phase, entry = run.rows[name], run.record.cases[name]
     first = next(iter(by_phase.values()))[0]
     phases: dict[str, PhaseSummary] = {}
