@@ -31,6 +31,15 @@ found = set(ctypes.string_at(again, size))
 assert 7 not in found
 assert POISON in found or found == {0}  # cut from it, or fresh from the system
 """
+KEPT_MEMORY = FREED_MEMORY.replace("3 * 2**20", "300 * 2**20").replace(
+    "forget_data(repetition_with(Counter({size: 1})))",
+    "forget_data(repetition_with(Counter({size: 1}), 'matched'))",
+).replace(
+    "libc = ctypes.CDLL(None)",
+    "from pffbench.parallel.allocator import Allocator\n"
+    "Allocator().prepare('matched', [])\n"
+    "libc = ctypes.CDLL(None)",
+).replace("or found == {0}", "")
 SHORT_OF_MEMORY = """
 import resource
 from collections import Counter
@@ -45,7 +54,7 @@ forget_data(repetition_with(Counter({2**26: 4, 2**22: 8})))
 """
 
 
-def repetition_with(blocks):
+def repetition_with(blocks, settings="defaults"):
     """Return a stand-in of a repetition whose data had blocks of these sizes."""
 
     @contextmanager
@@ -62,7 +71,7 @@ def repetition_with(blocks):
             forget=lambda overwrite: overwrite(),
         ),
         observed=SimpleNamespace(),
-        case=SimpleNamespace(parameters=SimpleNamespace(cache="warm")),
+        case=SimpleNamespace(parameters=SimpleNamespace(cache="warm", settings=settings)),
     )
 
 
@@ -75,6 +84,10 @@ def test_no_block_is_larger_than_the_limit():
     before = peak()
     forget_data(repetition_with(Counter({2**29: 1})))
     assert peak() < before + 2**27
+
+
+def test_where_freed_memory_is_kept_a_block_of_any_size_is_overwritten():
+    in_a_new_process(KEPT_MEMORY)
 
 
 def peak():

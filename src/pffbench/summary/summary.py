@@ -396,6 +396,7 @@ def _case(
             bounds.limit(first.case, phase, moved),
             resolution,
             bounds.inflation(phase, len(by_block), shared_cancels=False),
+            record.floor.get("memory_new_bytes_per_second"),
         )
     rows = [row for some in by_phase.values() for row in some]
     closed = next((row for row in rows if row.disk_bytes is not None), None)

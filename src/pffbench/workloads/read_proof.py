@@ -78,12 +78,14 @@ def forget_data(repetition: Repetition) -> None:
     """Overwrite the data left in this process's memory, off the timer."""
     with repetition.step("forgetting"), repetition.peak.paused():
         repetition.room.fill(POISON)
-        if not repetition.backend.capabilities.caller_buffer:
+        # With equal work a new array gets memory that is overwritten here, beside the buffer.
+        kept = repetition.case.parameters.settings == "matched"
+        if not (kept or repetition.backend.capabilities.caller_buffer):
             repetition.room.leave()
-        repetition.backend.forget(partial(_overwrite_free_memory, repetition.blocks))
+        repetition.backend.forget(partial(_overwrite_free_memory, repetition.blocks, kept))
 
 
-def _overwrite_free_memory(blocks: Counter[int]) -> None:
+def _overwrite_free_memory(blocks: Counter[int], kept: bool) -> None:
     """Allocate blocks of the sizes that the data had, fill them and free them.
 
     The allocator reuses the memory of free blocks of these sizes. The blocks come from malloc
@@ -92,8 +94,8 @@ def _overwrite_free_memory(blocks: Counter[int]) -> None:
     """
     libc = _libc()
     for nbytes, count in blocks.items():
-        # Larger blocks come fresh from the system: the C library maps those above 32 MiB.
-        most = min(count, _MOST_BLOCKS, _MOST_BYTES // max(1, nbytes))
+        # Larger blocks come fresh from the system, unless freed memory is kept (`Allocator`).
+        most = min(count, _MOST_BLOCKS, max(int(kept), _MOST_BYTES // max(1, nbytes)))
         for header in _HEADERS[-1:] if nbytes >= _LARGE else _HEADERS:
             held = [libc.malloc(nbytes + header) for _ in range(most)]
             for address in filter(None, held):  # NULL where memory is short

@@ -86,6 +86,9 @@ class Observed(msgspec.Struct):
     verifying_bytes: tuple[float, float] = (0.0, 0.0)
     #: Of `kernel_bytes`, those of the kernel's own files that pffbench read meanwhile.
     own_bytes: float = 0.0
+    #: Bytes of memory that this process added while it read, at most; 0 where the kernel does not
+    #: let it be seen.
+    added_memory: float = 0.0
     #: With a dropped cache: bytes in the page cache after reading, over all nodes.
     resident_after: int | None = None
 
