@@ -24,7 +24,7 @@ _ORIGINS = {
     "warm": "from the page cache",
     "shifted": "from the page cache, written by another rank",
     "copied": "from the page cache, a copy",
-    "dropped": "from the device",
+    "dropped": "from the device, or a cache beyond this kernel",
     "separate": "by another job",
     "unproved": "with a page cache in an unproved state",
 }

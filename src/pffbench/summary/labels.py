@@ -7,10 +7,15 @@ from collections.abc import Mapping, Sequence
 
 from pffbench.record.run_json import RunRecord
 from pffbench.text import value_text
+from pffbench.units import Size
 
 #: Options that are levers of the file system and of MPI-IO; those that a case leaves alone are
 #: not named.
 LEVERS = ("hints", "striping", "alignment", "alignment_threshold")
+#: Parameters and options that are named where they differ from no other case; the most bytes of a
+#: call of raw transfers tells what they bound.
+_ALWAYS = frozenset({"environment", "call"})
+_ONLY_GIVEN = frozenset({*LEVERS, "call"})
 #: Parameters that tables have columns for.
 _OWN_COLUMNS = frozenset({"settings", "transfer"})
 
@@ -31,11 +36,16 @@ def variants_of(names: Sequence[str], record: RunRecord) -> dict[str, str]:
         swept = [
             k
             for k, v in mine.items()
-            if k == "environment" or any(other.get(k) != v for other in same)
-            if v or k not in LEVERS
+            if k in _ALWAYS or any(other.get(k) != v for other in same)
+            if v or k not in _ONLY_GIVEN
         ]
-        found[name] = " ".join(f"{k}={value_text(mine[k])}" for k in swept if k not in _OWN_COLUMNS)
+        found[name] = " ".join(f"{k}={_shown(k, mine)}" for k in swept if k not in _OWN_COLUMNS)
     return found
+
+
+def _shown(key: str, values: Mapping[str, object]) -> str:
+    value = values[key]
+    return str(Size(value)) if key == "call" and isinstance(value, int) else value_text(value)
 
 
 def cases_apart(record: RunRecord) -> dict[str, str]:
