@@ -26,7 +26,7 @@ from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Clock, Floor
 from pffbench.parallel.machine import MemoryRates
 from pffbench.parallel.topology import Topology
-from pffbench.phases import ARRIVING, READ_PHASES, TOTALS
+from pffbench.phases import ARRIVING, READ_PHASES, totals_of
 from pffbench.provenance.binding import job_clock
 from pffbench.record.counters import append_counts
 from pffbench.record.gather import GatheredRepetition
@@ -310,10 +310,8 @@ class Recorder:
             self._first_reads.setdefault(first.case, reading)
         if first.warmup:
             return
-        for total, phases in TOTALS.items():
-            seconds = [s.job for s in samples if s.phase in phases]
-            if seconds:
-                self._totals[total][first.case][first.repetition] = sum(seconds)
+        for total, seconds in totals_of({s.phase: {s.repetition: s.job} for s in samples}).items():
+            self._totals[total][first.case] |= seconds
 
     @property
     def cases(self) -> Mapping[str, Mapping[str, Any]]:

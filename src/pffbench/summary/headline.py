@@ -266,7 +266,8 @@ class _Contest(msgspec.Struct, frozen=True):
             for a in self.contenders[one]
             for b in self.contenders[other]
         ]
-        return ComparisonTable(self.times, tuple(pairs), self.paired)
+        kinds = {case: name for name, cases in self.contenders.items() for case in cases}
+        return ComparisonTable(self.times, tuple(pairs), self.paired, kinds)
 
     def answer(self, place: int, decisions: Decisions, resolution: float) -> Answer:
         """Combine the decisions on the pairs."""

@@ -53,8 +53,8 @@ class PhaseSummary(msgspec.Struct, frozen=True):
         Bytes per second if all ranks had taken as long as the fastest one; `rate` is that of the
         slowest one. None where no data move, and for sums.
     roofline : float or None
-        Fraction of the speed of raw bytes: the smallest median of the raw transfers of the same
-        bytes over the median seconds.
+        Fraction of the speed of the fastest raw transfer of the same bytes: its median seconds
+        over those of the case, over their common repetitions.
     warnings : tuple of Caveat
         Caveats about the numbers.
     """
@@ -80,7 +80,7 @@ def phase_summary(
     by_block: Mapping[int, float],
     rows: Mapping[str, Sequence[Sample]],
     ratio: Ratio | None,
-    limit: float | None,
+    roof: float | None,
     resolution: float,
     inflation: float,
     new_memory_rate: float | None = None,
@@ -97,8 +97,8 @@ def phase_summary(
         The rows of the case, by phase, warm-ups included.
     ratio : Ratio, optional
         Time over that of the fastest case of the comparison.
-    limit : float, optional
-        Seconds of the raw transfer.
+    roof : float, optional
+        Part of the speed of raw bytes that was reached.
     resolution : float
         Resolution of the harness in seconds.
     inflation : float
@@ -135,7 +135,7 @@ def phase_summary(
         ranks=ranks,
         first_done=_per_second(moved, ranks.first) if ranks and moved else None,
         ratio=ratio,
-        roofline=limit / found.median if limit and found.median else None,
+        roofline=roof,
         cpu_seconds=_cpu_seconds([rows[name] for name in parts]),
         faulted=faulted,
         new_memory_seconds=new_seconds,

@@ -1,16 +1,23 @@
 """The ratio of two ways: rank tests, their intervals, and the repetitions that would decide.
 
-Two samples are compared by the Wilcoxon-Mann-Whitney test, whose statistic counts the differences
-between a value of each that are above a shift. Pairs are compared by Wilcoxon's signed-rank test,
-whose statistic counts the means of two differences of pairs (Walsh averages) that are. Both have a
-null distribution that is known exactly, and all else follows from it in the same way.
+Two samples are compared by two rank tests, and differ where both say so. The
+Wilcoxon-Mann-Whitney test counts the differences between a value of each that are above a shift.
+Its null distribution is exact, for samples of one distribution. The test of Brunner and Munzel
+(2000) studentises the same count, so that it keeps its level where the spreads of the two differ;
+for few values its distribution is approximate.
+
+Pairs are compared by Wilcoxon's signed-rank test, whose statistic counts the means of two
+differences of pairs (Walsh averages) that are above a shift.
+
+Ways that were measured at different starts of the program are compared by their starts: a start
+keeps its speed for life, so that its repetitions say little about the next start.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -18,11 +25,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from pffbench.summary.student import student_quantile, student_tail
+
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
 
 #: Seconds of a way in each block of repetitions.
 Times = Mapping[int, float]
+#: Number of the first block of the second start of the program; the third begins at its double.
+START = 1_000_000
 
 
 #: Probability of any false claim in a run.
@@ -51,7 +62,8 @@ class Ratio(msgspec.Struct, frozen=True):
         Number of repetitions of the way with fewer.
     value : float
         Ratio of the medians; of pairs the estimate of the signed-rank test, which is the median
-        over Walsh averages of their ratios.
+        over Walsh averages of their ratios; of several starts the ratio of the geometric means of
+        their medians.
     low, high : float
         Interval at the requested level; 0 and infinity if there are too few repetitions.
     p : float
@@ -114,10 +126,122 @@ def ratio(
         else float(np.median(times)) / float(np.median(others))
     )
     low, high = (math.exp(bound) for bound in _interval(differences, level, sizes, inflation))
+    p = _p_at(differences, 0.0, sizes, inflation)
+    if not paired and min(sizes) > 1:
+        p = max(p, studentised_p(a, b, 0.0, inflation))
+        low, high = map(math.exp, _wider(a, b, differences, level, inflation))
     # The interval is that of the shift between two distributions, which need not hold the
     # difference of two sample medians; a printed interval always holds its estimate.
-    p = _p_at(differences, 0.0, sizes, inflation)
     return Ratio(min(a.size, b.size), value, min(low, value), max(high, value), p)
+
+
+class BetweenStarts(msgspec.Struct, frozen=True):
+    """The variation of a quantity between starts of the same program, before any is measured.
+
+    Parameters
+    ----------
+    deviation : float
+        Standard deviation of the logarithm.
+    starts : int
+        Degrees of freedom: the number of starts that this knowledge is worth.
+    """
+
+    deviation: float
+    starts: int = 8
+
+
+#: Median times of one way at different starts (docs/method.md has the measurement).
+OF_TIMES = BetweenStarts(0.06)
+#: Ratios of two ways of one start.
+OF_RATIOS = BetweenStarts(0.03)
+
+
+class Starts(msgspec.Struct, frozen=True):
+    """Starts of the program, compared each by the median of its repetitions.
+
+    The variance of a start's median is that between starts and that of its repetitions together.
+    It is estimated from the starts that there are and from what is known beforehand, each with
+    the weight of its degrees of freedom (the moderated t test of Smyth, 2004).
+
+    Parameters
+    ----------
+    logarithm : float
+        Logarithm of the ratio: difference of the means of the starts' medians.
+    deviation : float
+        Standard deviation of a start's median.
+    sizes : tuple of int
+        Number of starts of each way; one number where the starts have both ways.
+    freedom : int
+        Degrees of freedom of the deviation.
+    n : int
+        Number of repetitions of the way with fewer.
+    """
+
+    logarithm: float
+    deviation: float
+    sizes: tuple[int, ...]
+    freedom: int
+    n: int
+
+    @classmethod
+    def of(
+        cls, ways: Sequence[Sequence[Values]], known: BetweenStarts, inflation: float = 1.0
+    ) -> Starts:
+        """Estimate from the repetitions of each start.
+
+        Parameters
+        ----------
+        ways : sequence of sequence of array
+            The times of each start: of two ways, or the ratios of two ways.
+        known : BetweenStarts
+            Variation between starts.
+        inflation : float
+            Variance inflation by dependent repetitions of a start.
+        """
+        medians = [np.log([np.median(start) for start in way]) for way in ways]
+        within = [_error_of_median(np.log(start)) ** 2 for way in ways for start in way]
+        seen = sum(float(((m - m.mean()) ** 2).sum()) for m in medians)
+        freedom = known.starts + sum(m.size - 1 for m in medians)
+        expected = known.deviation**2 + inflation * float(np.mean(within))
+        return cls(
+            logarithm=float(medians[0].mean()) - sum(float(m.mean()) for m in medians[1:]),
+            deviation=math.sqrt((known.starts * expected + seen) / freedom),
+            sizes=tuple(m.size for m in medians),
+            freedom=freedom,
+            n=min(sum(start.size for start in way) for way in ways),
+        )
+
+    def ratio(self, level: float) -> Ratio:
+        """Return the ratio with its interval."""
+        error = self.deviation * math.sqrt(sum(1 / size for size in self.sizes))
+        reach = student_quantile(level / 2, self.freedom) * error
+        p = 2 * student_tail(abs(self.logarithm) / error, self.freedom)
+        low, high = (math.exp(self.logarithm + by) for by in (-reach, reach))
+        return Ratio(self.n, math.exp(self.logarithm), low, high, p)
+
+    def shown(self, level: float) -> float:
+        """Return the smallest ratio that so many starts show with 80 % power."""
+        error = self.deviation * math.sqrt(sum(1 / size for size in self.sizes))
+        return math.exp((_POWER + student_quantile(level / 2, self.freedom)) * error)
+
+    def needed(self, distance: float, level: float) -> int:
+        """Return the starts of each way that show a distance of logarithms with 80 % power."""
+        reach = (_POWER + student_quantile(level / 2, self.freedom)) * self.deviation
+        return math.ceil(len(self.sizes) * (reach / distance) ** 2)
+
+
+def _error_of_median(logarithms: Values) -> float:
+    """Return the standard error of a median of normal values, by their robust deviation."""
+    if logarithms.size < 2:
+        return 0.0
+    return _robust_deviation(logarithms) * math.sqrt(math.pi / 2 / logarithms.size)
+
+
+def starts_of(times: Times) -> list[list[int]]:
+    """Return the blocks of each start of the program, in their order."""
+    return [
+        list(blocks) for _, blocks in itertools.groupby(sorted(times), key=lambda b: b // START)
+    ]
 
 
 def ratio_of_times(
@@ -216,6 +340,78 @@ def shift_interval(
         The interval misses the true shift with at most this probability.
     """
     return _interval(_differences(a, b), level, (a.size, b.size), inflation)
+
+
+def studentised_p(a: Values, b: Values, shift: float, inflation: float = 1.0) -> float:
+    """Return the two-sided p-value of the test of Brunner and Munzel (2000).
+
+    Parameters
+    ----------
+    a, b : array of float64, shape (n,), (m,)
+        Two samples, of two values or more each.
+    shift : float
+        The difference from `b` to `a` that is tested.
+    inflation : float
+        As for `p_value`.
+    """
+    if inflation > 1.0:
+        centre = _centre(_differences(a, b))
+        shift = centre - (centre - shift) / math.sqrt(inflation)
+    a, b = np.sort(a - shift), np.sort(b)
+    above, one = _placements(a, b)
+    _, other = _placements(b, a)
+    distance, variance = abs(above - 0.5), one + other
+    # Without a variance the samples are apart; the exact test says how much that is worth.
+    if variance == 0.0:
+        return 0.0 if distance else 1.0
+    freedom = variance**2 / (one**2 / (a.size - 1) + other**2 / (b.size - 1))
+    return 2 * student_tail(distance / math.sqrt(variance), freedom)
+
+
+def _placements(a: Values, b: Values) -> tuple[float, float]:
+    """Return the mean part of `b` below the values of `a`, and the variance of that mean.
+
+    Both are in order; ties count half.
+    """
+    parts = np.searchsorted(b, a, side="left") + np.searchsorted(b, a, side="right")
+    total = int(parts.sum())
+    # In whole numbers, so that equal parts have a variance of exactly zero.
+    squares = int(parts @ parts) * a.size - total * total
+    scale = 2 * b.size * a.size
+    return total / scale, squares / (scale * scale * (a.size - 1))
+
+
+def _wider(
+    a: Values, b: Values, differences: Values, level: float, inflation: float
+) -> tuple[float, float]:
+    """Return the interval of the shifts that not both tests reject."""
+    k = _critical(level / 2, (a.size, b.size))
+    if k < 0:
+        return -math.inf, math.inf
+    low = float(differences[_outermost(a, b, differences, k, level)])
+    high = -float((-differences[::-1])[_outermost(-a, -b, -differences[::-1], k, level)])
+    if inflation > 1.0:
+        centre, wider = _centre(differences), math.sqrt(inflation)
+        low, high = centre - wider * (centre - low), centre + wider * (high - centre)
+    return low, high
+
+
+def _outermost(a: Values, b: Values, differences: Values, k: int, level: float) -> int:
+    """Return the index of the lower bound, at most k, below which both tests reject."""
+
+    def rejects(place: int) -> bool:
+        if place == 0:
+            return True  # all differences are above: the samples are apart
+        shift = (differences[place - 1] + differences[place]) / 2
+        return studentised_p(a, b, float(shift)) <= level
+
+    if rejects(k):
+        return k
+    inside, outside = k, 0
+    while inside - outside > 1:
+        middle = (inside + outside) // 2
+        inside, outside = (inside, middle) if rejects(middle) else (middle, outside)
+    return outside
 
 
 def _differences(a: Values, b: Values) -> Values:
@@ -386,7 +582,7 @@ def _fewest_for(level: float, paired: bool) -> int:
     return next(n for n in itertools.count(FEWEST) if enough_for(n, level, paired=paired))
 
 
-def smallest_ratio(n: int, unit: float, level: float) -> float:
+def smallest_ratio(n: int, unit: float, level: float, *, paired: bool = False) -> float:
     """Return the ratio that n repetitions of each way show with 80 % power.
 
     Parameters
@@ -397,13 +593,15 @@ def smallest_ratio(n: int, unit: float, level: float) -> float:
         As `unit_error` gives it.
     level : float
         Two-sided level of the test.
+    paired : bool
+        Whether the repetitions are pairs.
 
     Returns
     -------
     float
         Infinity if so few repetitions show no difference, however large.
     """
-    if smallest_p(n, n) > level:
+    if not enough_for(n, level, paired=paired):
         return math.inf
     return math.exp((_POWER - NORMAL.inv_cdf(level / 2)) * unit / math.sqrt(n))
 
