@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
+import msgspec
+
+from pffbench.case import itemsize
 from pffbench.record.run_json import RunRecord
 from pffbench.text import value_text
 from pffbench.units import Size
@@ -123,6 +128,53 @@ def stored_as(entry: Mapping[str, object]) -> str:
     parts = [shape, f"codec {stored['codec']}", f"fill {stored['fill']}"]
     parts += [f"{key} {value}" for key, value in stored["more"].items()]
     return ", ".join(parts)
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """What cases moved, in words such as ``48 MiB in chunks of 4 MiB``.
+
+    Parameters
+    ----------
+    sizes, chunks : tuple of int
+        Bytes of all ranks together, and of a chunk: the different ones, in order. Empty where they
+        are not known, or the experiment leaves the shape of chunks to the program.
+    """
+
+    sizes: tuple[int, ...]
+    chunks: tuple[int, ...]
+
+    @classmethod
+    def of(cls, entries: Sequence[Mapping[str, Any]]) -> Measured:
+        """Return what cases moved, by their entries in `run.json`."""
+        sizes = {(entry.get("cost") or {}).get("nbytes", 0) for entry in entries}
+        chunks = {_chunk_bytes(entry["parameters"]) for entry in entries}
+        return cls(*(() if 0 in some else tuple(sorted(some)) for some in (sizes, chunks)))
+
+    def __str__(self) -> str:
+        return _span(self.sizes) + (f" in chunks of {_span(self.chunks)}" if self.chunks else "")
+
+
+def _chunk_bytes(parameters: Mapping[str, Any]) -> int:
+    """Return the bytes of a chunk; 0 where its shape is not given."""
+    chunks, dtype = parameters.get("chunks"), parameters.get("dtype")
+    return math.prod(chunks) * itemsize(dtype) if isinstance(chunks, list) and dtype else 0
+
+
+def _span(sizes: Sequence[int]) -> str:
+    first, last = Size(sizes[0]), Size(sizes[-1])
+    return str(first) if first == last else f"{first} {'and' if len(sizes) == 2 else 'to'} {last}"
+
+
+K = TypeVar("K")
+
+
+def unusual_sizes(sizes: Mapping[K, tuple[int, ...]], text: str) -> dict[K, str]:
+    """Return sizes in words; empty for those that more than half of them have."""
+    usual, times = Counter(sizes.values()).most_common(1)[0] if sizes else ((), 0)
+    most = usual if 2 * times > len(sizes) else None
+    return {
+        key: text.format(_span(one)) if one and one != most else "" for key, one in sizes.items()
+    }
 
 
 def ignored_of(entry: Mapping[str, object]) -> str:

@@ -313,7 +313,7 @@ def _case(run: Run, name: str, bounds: _Bounds, variant: str) -> CaseSummary:
             bounds.roof(name, phase, moved),
             run.resolution,
             bounds.inflation(phase, len(by_block), shared_cancels=False),
-            record.floor.get("memory_new_bytes_per_second"),
+            run.record.floor.get("memory_new_bytes_per_second"),
         )
     rows = [row for some in by_phase.values() for row in some]
     closed = next((row for row in rows if row.disk_bytes is not None), None)
