@@ -65,7 +65,10 @@ def repetition_with(blocks, settings="defaults"):
         blocks=blocks,
         step=plain,
         peak=SimpleNamespace(paused=plain),
-        room=SimpleNamespace(fill=lambda _: None, leave=lambda: None),
+        room=SimpleNamespace(
+            fill=lambda _: None, leave=lambda: None, use_huge_pages=lambda: None
+        ),
+        keeps_memory=settings == "matched",
         backend=SimpleNamespace(
             capabilities=SimpleNamespace(caller_buffer=True),
             forget=lambda overwrite: overwrite(),

@@ -10,6 +10,7 @@ library decides, as in a user's program.
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
@@ -26,6 +27,8 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4
 #: The C library's own values: blocks from the threshold on are mapped, at most so many. Freeing a
 #: mapped block raises the threshold to its size, but not beyond the largest one.
 _USUAL_THRESHOLD, _LARGEST_THRESHOLD, _USUAL_MAPPINGS = 2**17, 2**25, 2**16
+#: Bytes of a huge page, and the advice of madvise(2) to put memory into such pages now.
+_HUGE_PAGE, _COLLAPSE = 2**21, 25
 #: A block that is neither mapped nor kept in a cache of the thread.
 _SMALL = 2**16
 #: Bytes that a mapped block takes beyond those asked for, at most.
@@ -109,6 +112,25 @@ def adapted_threshold(blocks: Iterable[int]) -> int:
     """
     sizes = [size for n in blocks if (size := n + _HEADER) <= _LARGEST_THRESHOLD]
     return max(_USUAL_THRESHOLD, *sizes) if sizes else _LARGEST_THRESHOLD
+
+
+def use_huge_pages(address: int, nbytes: int) -> None:
+    """Put memory that has been written to into huge pages, as far as it fills them.
+
+    NumPy asks for them when it makes a large array. Memory that a smaller block has touched before
+    stays in small pages then, and the kernel copies into these at half the speed. Where the kernel
+    does not know the second call (before Linux 6.1), or has no huge pages, nothing happens.
+
+    Parameters
+    ----------
+    address, nbytes : int
+        The memory.
+    """
+    first, last = -(-address // _HUGE_PAGE) * _HUGE_PAGE, (address + nbytes) // _HUGE_PAGE
+    if (length := last * _HUGE_PAGE - first) > 0:
+        madvise = ctypes.CDLL(None).madvise
+        for advice in (mmap.MADV_HUGEPAGE, _COLLAPSE):
+            madvise(ctypes.c_void_p(first), ctypes.c_size_t(length), advice)
 
 
 def return_free_memory() -> bool:

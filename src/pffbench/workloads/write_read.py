@@ -299,6 +299,8 @@ def filled(repetition: Repetition, group: Sequence[Batch]) -> list[list[Transfer
             kept = not repetition.reuses_buffer or piece.spec.chunks != "contiguous"
             if kept or number < WINDOWS:
                 note_blocks(repetition.blocks, piece.spec, piece.memory.nbytes)
+        if repetition.keeps_memory:
+            repetition.room.use_huge_pages()
     return pieces
 
 
