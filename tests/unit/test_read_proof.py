@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -40,6 +41,28 @@ KEPT_MEMORY = FREED_MEMORY.replace("3 * 2**20", "300 * 2**20").replace(
     "Allocator().prepare('matched', [])\n"
     "libc = ctypes.CDLL(None)",
 ).replace("or found == {0}", "")
+#: Memory that small blocks have touched, in small pages, is what the large block gets.
+SMALL_PAGES = """
+import ctypes
+from collections import Counter
+from pathlib import Path
+from test_read_proof import repetition_with
+from pffbench.parallel.allocator import Allocator
+from pffbench.workloads.read_proof import forget_data
+
+Allocator().prepare("matched", [])
+libc = ctypes.CDLL(None)
+libc.malloc.argtypes, libc.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+blocks = [libc.malloc(2**19) for _ in range(60)]
+for block in blocks:
+    ctypes.memset(block, 7, 2**19)
+for block in blocks:
+    libc.free(block)
+forget_data(repetition_with(Counter({24 * 2**20: 1}), "matched"))
+(line,) = [l for l in Path("/proc/self/smaps_rollup").read_text().splitlines() if "AnonHuge" in l]
+assert int(line.split()[1]) >= 16 * 2**10, line
+"""
 SHORT_OF_MEMORY = """
 import resource
 from collections import Counter
@@ -97,6 +120,15 @@ def peak():
     with open("/proc/self/status") as file:
         (line,) = [line for line in file if line.startswith("VmHWM")]
     return int(line.split()[1]) * 1024
+
+
+def test_where_freed_memory_is_kept_large_blocks_are_in_huge_pages():
+    """NumPy's large arrays are so from the start; small pages are read into more slowly."""
+    release = tuple(int(part) for part in os.uname().release.split(".")[:2])
+    enabled = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if release < (6, 1) or not enabled.exists() or "[never]" in enabled.read_text():
+        pytest.skip("this kernel has no huge pages, or does not make them of others")
+    in_a_new_process(SMALL_PAGES)
 
 
 def test_little_memory_is_no_crash():
