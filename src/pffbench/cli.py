@@ -15,7 +15,6 @@ from typing import NoReturn
 
 from pffbench import __version__
 from pffbench.cli_options import (
-    NEXT_SIDE,
     add_bisect,
     add_compare,
     add_import,
@@ -26,6 +25,7 @@ from pffbench.cli_options import (
     add_report,
     add_scaling,
 )
+from pffbench.commands.compare import NEXT_SIDE
 from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.parallel.launcher import is_launched, speaks_for_all
 from pffbench.run.options import add_arguments as add_run

@@ -182,10 +182,6 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     )
 
 
-#: Stands for the ``--`` between the sides of `pffbench compare`, which argparse would take away.
-NEXT_SIDE = "//"
-
-
 def add_compare(parser: argparse.ArgumentParser) -> None:
     """Add the options of `pffbench compare`."""
     parser.usage = (

@@ -13,7 +13,7 @@ import numpy as np
 from pffbench.phases import READ_PHASES
 from pffbench.summary.inference import MARGIN, ComparisonTable, decide
 from pffbench.summary.labels import stored_as
-from pffbench.summary.rank_test import FEWEST, Times
+from pffbench.summary.rank_test import FEWEST, OF_PHASES, OF_TOTALS, Times
 from pffbench_analysis.compare.comparison import RAW, CaseName, Comparison, Pair, Side, typical
 from pffbench_analysis.compare.matching import match, only_raw
 from pffbench_analysis.runs import ABSENT, Difference, Run, differences
@@ -141,7 +141,11 @@ def _judged(pairs: Sequence[Pair], margin: float) -> list[Pair]:
             families[pair.is_total, pair.case.control].append(place)
     for places in families.values():
         tables = [
-            ComparisonTable({"new": pairs[i].new, "base": pairs[i].base}, (("new", "base"),))
+            ComparisonTable(
+                {"new": pairs[i].new, "base": pairs[i].base},
+                (("new", "base"),),
+                between=OF_TOTALS if pairs[i].is_total else OF_PHASES,
+            )
             for i in places
         ]
         decisions = decide(tables, (FEWEST,), margin=margin)

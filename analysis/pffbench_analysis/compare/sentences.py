@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from pffbench.summary.rank_test import ALPHA, OF_TIMES
+from pffbench.summary.rank_test import ALPHA, OF_TOTALS
 from pffbench.text import one_line
 from pffbench_analysis.compare.comparison import RAW, Comparison, Pair, Verdict, typical
 
@@ -139,7 +139,7 @@ def _rule(found: Comparison) -> str:
     if max(found.starts) == 1:
         starts = (
             "for these two starts of the program, whose variation is taken from other runs "
-            f"({percent(OF_TIMES.deviation)}); several runs of each side measure it: "
+            f"({percent(OF_TOTALS.deviation)}); several runs of each side measure it: "
             "pffbench compare OLD … -- NEW …"
         )
     else:

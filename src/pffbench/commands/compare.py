@@ -6,9 +6,11 @@ import argparse
 from collections.abc import Sequence
 from itertools import groupby
 
-from pffbench.cli_options import NEXT_SIDE
 from pffbench.commands import needing_analysis
 from pffbench.errors import UserError
+
+#: Stands for the ``--`` between the sides, which argparse would take away.
+NEXT_SIDE = "//"
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -10,6 +11,7 @@ from datetime import datetime
 from pffbench.phases import READ_PHASES
 from pffbench.record.run_json import RunRecord
 from pffbench.storage.durability import QUIET
+from pffbench.summary.dependence import shifts
 from pffbench.summary.headline import Answer, ComparisonKey, Contender
 from pffbench.summary.labels import (
     Measured,
@@ -18,7 +20,7 @@ from pffbench.summary.labels import (
     parameters_apart,
     unusual_sizes,
 )
-from pffbench.summary.rank_test import Ratio
+from pffbench.summary.rank_test import Ratio, Times
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.units import duration_text
 
@@ -38,6 +40,8 @@ _ORIGINS = {
 _NAMED = 4
 #: Above this number, missing repetitions are not reported.
 _MANY = 1000
+#: Repetitions this many times above their median are named where sums and medians differ.
+_SLOW = 1.5
 #: Fraction of disturbed blocks, or repetitions, from which on they are reported.
 _OFTEN = 0.2
 
@@ -396,6 +400,8 @@ def cautions(summary: Summary) -> list[str]:
         *limits,
         *(f"warning: {text}" for text in absent(summary)),
         *_too_short(summary),
+        *_sums(summary),
+        *_shifted(summary),
         *_read_warnings(summary),
         *_unsettled(summary),
         *_busy(summary),
@@ -408,6 +414,73 @@ def _too_short(summary: Summary) -> Iterator[str]:
         yield (
             f"warning: {len(short)} comparisons are too short to be told apart from the harness; "
             "take larger arrays (shape, shape_per_rank)"
+        )
+
+
+def _sums(summary: Summary) -> Iterator[str]:
+    """Report answers whose medians hide what the times add up to."""
+    told = [
+        _sum(summary, answer, other)
+        for answer in (*summary.answers, *summary.cold_answers)
+        for other in answer.others
+        if other.spent is not None and not answer.too_short
+    ]
+    yield from told[:_NAMED]
+    if len(told) > _NAMED:
+        yield f"warning: in {len(told) - _NAMED} more comparisons sums and medians differ"
+
+
+def _sum(summary: Summary, answer: Answer, other: Contender) -> str:
+    label = contender_labels(summary)
+    where = comparison_names(summary).get(answer.key, "")
+    times = _times_of(summary, answer)
+    slow = [
+        f"{text} of {label[name]}"
+        for name in (other.name, answer.name)
+        if (text := slow_repetitions(list(times.get(name, {}).values())))
+    ]
+    return (
+        f"warning: {_VERBS[answer.total].lower()}{' with ' * bool(where)}{where}: "
+        f"{label[other.name]} takes {number(other.spent or 0)} times as long as "
+        f"{label[answer.name]} by the sum of the times, {number(other.ratio.value)} times by the "
+        f"medians{': ' * bool(slow)}{' and '.join(slow)}"
+    )
+
+
+def _times_of(summary: Summary, answer: Answer) -> dict[str, Times]:
+    """Return the seconds of the fastest case of each contender, by the contender's name."""
+    cases = {case.sample.case: case for case in summary.cases}
+    best = {answer.name: answer.case} | {other.name: other.case for other in answer.others}
+    return {
+        name: cases[case].phases[answer.total].by_block
+        for name, case in best.items()
+        if case in cases
+    }
+
+
+def slow_repetitions(seconds: Sequence[float]) -> str:
+    """Describe the repetitions far above the median, such as those of a second mode."""
+    median = statistics.median(seconds)
+    slow = sorted(value / median for value in seconds if value > _SLOW * median)
+    if not slow:
+        return ""
+    times = "–".join(dict.fromkeys(f"{value:.2g}" for value in (slow[0], slow[-1])))
+    return f"{len(slow)} of {len(seconds)} repetitions took {times} times the median"
+
+
+def _shifted(summary: Summary) -> Iterator[str]:
+    """Report formats whose repetitions depend on each other, by the halves of the run."""
+    label = contender_labels(summary)
+    told: dict[str, str] = {}
+    for answer in summary.answers:
+        ways = {} if answer.too_short else _times_of(summary, answer)
+        for name, ratio in shifts(ways).items():
+            told.setdefault(label[name], f"{label[name]} {number(ratio)} times")
+    if told:
+        yield (
+            "warning: against the others, the second half of the run took "
+            f"{', '.join(told.values())} as long as the first: repetitions depend on each other, "
+            "and claims are false more often than in 5 % of runs; run again"
         )
 
 

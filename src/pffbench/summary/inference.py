@@ -43,8 +43,9 @@ from pffbench.summary.rank_test import (
     ALPHA,
     FEWEST,
     OF_RATIOS,
-    OF_TIMES,
+    OF_TOTALS,
     START,
+    BetweenStarts,
     Ratio,
     Starts,
     Times,
@@ -89,12 +90,15 @@ class ComparisonTable(msgspec.Struct, frozen=True):
     kinds : dict of str to str
         The kind of each way, such as its format: the dependence of repetitions is estimated for
         each kind too. Ways without one only enter the estimate over all.
+    between : BetweenStarts
+        What is known of the variation of the ways' times between starts of the program.
     """
 
     times: Mapping[str, Times]
     pairs: tuple[tuple[str, str], ...]
     paired: bool = False
     kinds: Mapping[str, str] = msgspec.field(default_factory=dict)
+    between: BetweenStarts = OF_TOTALS
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -161,8 +165,8 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def differs_in_sum(self) -> bool:
-        """Whether the ratio of the sums lies outside of the interval of the pair alone."""
-        return self.spent < self.alone.low or self.spent > self.alone.high
+        """Whether the ratio of the sums lies outside of the interval."""
+        return self.spent < self.ratio.low or self.spent > self.ratio.high
 
 
 #: Decisions by the index of the table and the pair.
@@ -215,20 +219,6 @@ def decide(
         before = n
     family.report_all()
     return family.decisions
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for their number (Holm, 1979).
-
-    If a difference is claimed for each adjusted p-value up to 0.05, the probability that any of
-    the claims is false is at most 5 %.
-    """
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted, largest = [1.0] * len(p_values), 0.0
-    for place, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(order) - place) * p_values[i]))
-        adjusted[i] = largest
-    return adjusted
 
 
 class _Blocks(msgspec.Struct, frozen=True):
@@ -395,7 +385,7 @@ class _Family:
                 (blocks.first, blocks.second), self._values(pair, n), strict=True
             )
         )
-        ways, known = [one, other], OF_TIMES
+        ways, known = [one, other], self._tables[pair[0]].between
         if blocks.are_shared:
             ways, known = [{block: one[block] / other[block] for block in one}], OF_RATIOS
         split = [

@@ -116,20 +116,17 @@ def ratio(
         Whether the repetitions are pairs, of the same block each.
     """
     a, b = np.log(times), np.log(others)
-    sizes: Sizes = (a.size,) if paired else (a.size, b.size)
-    differences = _walsh_averages(a - b) if paired else _differences(a, b)
-    # Medians are taken of the times, not of their logarithms, so that the ratio of two rows of a
-    # table is that of the medians they show: with an even number of values the two differ.
-    value = (
-        math.exp(_centre(differences))
-        if paired
-        else float(np.median(times)) / float(np.median(others))
-    )
-    low, high = (math.exp(bound) for bound in _interval(differences, level, sizes, inflation))
-    p = _p_at(differences, 0.0, sizes, inflation)
-    if not paired and min(sizes) > 1:
-        p = max(p, studentised_p(a, b, 0.0, inflation))
-        low, high = map(math.exp, _wider(a, b, differences, level, inflation))
+    if paired:
+        differences = _walsh_averages(a - b)
+        value = math.exp(_centre(differences))
+        bounds = _interval(differences, level, (a.size,), inflation)
+        p = _p_at(differences, 0.0, (a.size,), inflation)
+    else:
+        # Medians are taken of the times, not of their logarithms, so that the ratio of two rows of
+        # a table is that of the medians they show: with an even number of values the two differ.
+        value = float(np.median(times)) / float(np.median(others))
+        bounds, p = shift_interval(a, b, level, inflation), p_value(a, b, inflation)
+    low, high = map(math.exp, bounds)
     # The interval is that of the shift between two distributions, which need not hold the
     # difference of two sample medians; a printed interval always holds its estimate.
     return Ratio(min(a.size, b.size), value, min(low, value), max(high, value), p)
@@ -150,8 +147,10 @@ class BetweenStarts(msgspec.Struct, frozen=True):
     starts: int = 8
 
 
-#: Median times of one way at different starts (docs/method.md has the measurement).
-OF_TIMES = BetweenStarts(0.06)
+#: Totals of one way at different starts (docs/compare.md has the measurement).
+OF_TOTALS = BetweenStarts(0.06)
+#: Single phases: those of a millisecond and less vary more, and now and then by half.
+OF_PHASES = BetweenStarts(0.12, starts=4)
 #: Ratios of two ways of one start.
 OF_RATIOS = BetweenStarts(0.03)
 
@@ -308,10 +307,10 @@ def _median_ratio(times: Times, others: Times) -> float:
 
 
 def p_value(a: Values, b: Values, inflation: float = 1.0) -> float:
-    """Return the two-sided p-value of the Wilcoxon-Mann-Whitney test.
+    """Return the larger of the two-sided p-values of both rank tests.
 
     A tie between the samples counts as evidence against a difference, in both directions. The
-    test then keeps its level for times in coarse steps too.
+    exact test then keeps its level for times in coarse steps too.
 
     Parameters
     ----------
@@ -321,16 +320,21 @@ def p_value(a: Values, b: Values, inflation: float = 1.0) -> float:
         Variance inflation by dependent repetitions. The samples are moved nearer to each other
         by its root before the test: the dual of an interval that is wider by the same factor.
     """
-    return _p_at(_differences(a, b), 0.0, (a.size, b.size), inflation)
+    differences = _differences(a, b)
+    exact = _p_at(differences, 0.0, (a.size, b.size), inflation)
+    if min(a.size, b.size) < 2:
+        return exact
+    centre = _centre(differences)
+    return max(exact, studentised_p(a, b, centre - centre / math.sqrt(inflation)))
 
 
 def shift_interval(
     a: Values, b: Values, level: float, inflation: float = 1.0
 ) -> tuple[float, float]:
-    """Return the interval of the shift from `b` to `a` that inverts the rank test.
+    """Return the interval of the shift from `b` to `a` that inverts the rank tests.
 
-    It contains the shifts that the test does not reject: `p_value` exceeds the level exactly where
-    the interval contains 0. It is infinite if the samples are too small for the level.
+    It contains the shifts that not both tests reject. It is infinite if the samples are too small
+    for the level.
 
     Parameters
     ----------
@@ -339,10 +343,43 @@ def shift_interval(
     level : float
         The interval misses the true shift with at most this probability.
     """
-    return _interval(_differences(a, b), level, (a.size, b.size), inflation)
+    k = _critical(level / 2, (a.size, b.size))
+    if k < 0:
+        return -math.inf, math.inf
+    differences = _differences(a, b)
+    low = float(differences[_outermost(a, b, differences, k, level)])
+    # The upper bound is the lower one of the samples with the other sign.
+    mirrored = -differences[::-1]
+    high = -float(mirrored[_outermost(-a, -b, mirrored, k, level)])
+    return _widened(low, high, _centre(differences), inflation)
 
 
-def studentised_p(a: Values, b: Values, shift: float, inflation: float = 1.0) -> float:
+def _widened(low: float, high: float, centre: float, inflation: float) -> tuple[float, float]:
+    if inflation <= 1.0:
+        return low, high
+    wider = math.sqrt(inflation)
+    return centre - wider * (centre - low), centre + wider * (high - centre)
+
+
+def _outermost(a: Values, b: Values, differences: Values, k: int, level: float) -> int:
+    """Return the index of the lower bound, at most k, below which both tests reject."""
+
+    def rejects(place: int) -> bool:
+        if place == 0:
+            return True  # all differences are above: the samples are apart
+        shift = (differences[place - 1] + differences[place]) / 2
+        return studentised_p(a, b, float(shift)) <= level
+
+    if rejects(k):
+        return k
+    inside, outside = k, 0
+    while inside - outside > 1:
+        middle = (inside + outside) // 2
+        inside, outside = (inside, middle) if rejects(middle) else (middle, outside)
+    return outside
+
+
+def studentised_p(a: Values, b: Values, shift: float) -> float:
     """Return the two-sided p-value of the test of Brunner and Munzel (2000).
 
     Parameters
@@ -351,12 +388,7 @@ def studentised_p(a: Values, b: Values, shift: float, inflation: float = 1.0) ->
         Two samples, of two values or more each.
     shift : float
         The difference from `b` to `a` that is tested.
-    inflation : float
-        As for `p_value`.
     """
-    if inflation > 1.0:
-        centre = _centre(_differences(a, b))
-        shift = centre - (centre - shift) / math.sqrt(inflation)
     a, b = np.sort(a - shift), np.sort(b)
     above, one = _placements(a, b)
     _, other = _placements(b, a)
@@ -379,39 +411,6 @@ def _placements(a: Values, b: Values) -> tuple[float, float]:
     squares = int(parts @ parts) * a.size - total * total
     scale = 2 * b.size * a.size
     return total / scale, squares / (scale * scale * (a.size - 1))
-
-
-def _wider(
-    a: Values, b: Values, differences: Values, level: float, inflation: float
-) -> tuple[float, float]:
-    """Return the interval of the shifts that not both tests reject."""
-    k = _critical(level / 2, (a.size, b.size))
-    if k < 0:
-        return -math.inf, math.inf
-    low = float(differences[_outermost(a, b, differences, k, level)])
-    high = -float((-differences[::-1])[_outermost(-a, -b, -differences[::-1], k, level)])
-    if inflation > 1.0:
-        centre, wider = _centre(differences), math.sqrt(inflation)
-        low, high = centre - wider * (centre - low), centre + wider * (high - centre)
-    return low, high
-
-
-def _outermost(a: Values, b: Values, differences: Values, k: int, level: float) -> int:
-    """Return the index of the lower bound, at most k, below which both tests reject."""
-
-    def rejects(place: int) -> bool:
-        if place == 0:
-            return True  # all differences are above: the samples are apart
-        shift = (differences[place - 1] + differences[place]) / 2
-        return studentised_p(a, b, float(shift)) <= level
-
-    if rejects(k):
-        return k
-    inside, outside = k, 0
-    while inside - outside > 1:
-        middle = (inside + outside) // 2
-        inside, outside = (inside, middle) if rejects(middle) else (middle, outside)
-    return outside
 
 
 def _differences(a: Values, b: Values) -> Values:
@@ -451,10 +450,7 @@ def _interval(
     if k < 0:
         return -math.inf, math.inf
     low, high = float(differences[k]), float(differences[-1 - k])
-    if inflation > 1.0:
-        centre, wider = _centre(differences), math.sqrt(inflation)
-        low, high = centre - wider * (centre - low), centre + wider * (high - centre)
-    return low, high
+    return _widened(low, high, _centre(differences), inflation)
 
 
 def smallest_p(n: int, m: int | None = None) -> float:
