@@ -399,7 +399,7 @@ def test_all_cases_of_a_comparison_read_equally_often():
             assert reads == (2 if plan.cases[place].group == slow.group else 4)
 
 
-def test_extra_cold_reads_end_at_the_first_look_and_keep_nothing_else_going():
+def test_extra_cold_reads_without_open_reads_end_at_the_first_look_and_keep_nothing_going():
     plan = a_plan(
         {"backend": ["hdf5", "zarr"]},
         {"backend": ["hdf5", "zarr"], "cache": "dropped"},

@@ -22,7 +22,7 @@ class RunOptions:
     Parameters
     ----------
     experiment : str, optional
-        Path of the experiment; None for the built-in default.
+        Path of the experiment, or name of a built-in one; None for the default.
     overrides : tuple of str
         Changes of the experiment, as ``KEY=VALUE``.
     scratch : str, optional
@@ -168,9 +168,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_experiment(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that select an experiment and the file system."""
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--experiment",
+        choices=("default", "defaults"),
+        help="built-in experiment: default compares the formats at equal work; defaults, as each "
+        "library comes, and with collective transfer (example: --experiment defaults)",
+    )
+    which.add_argument(
         "experiment",
         nargs="?",
+        default=argparse.SUPPRESS,  # so that the option stays where this is not given
         metavar="EXPERIMENT.yaml",
         help="experiment file, or a folder of them to run one after another (default: the built-in "
         "comparison) (example: configs/paper/2048x128.yaml)",

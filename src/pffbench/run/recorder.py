@@ -24,6 +24,7 @@ from pffbench.experiment.load import to_plain
 from pffbench.experiment.plan import Plan
 from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Clock, Floor
+from pffbench.parallel.machine import MemoryRates
 from pffbench.parallel.topology import Topology
 from pffbench.phases import ARRIVING, READ_PHASES, totals_of
 from pffbench.provenance.binding import job_clock
@@ -285,6 +286,7 @@ class Recorder:
             device_bytes=_whole(r.device_bytes) if reads else None,
             resident_after=r.resident_after if reads else None,
             disk_inodes=r.disk.inodes if closed and r.disk is not None else None,
+            new_memory=r.new_memory if reads else None,
         )
 
     def _job_seconds(self, r: GatheredRepetition, i: int) -> float:
@@ -326,9 +328,9 @@ class Recorder:
         self._floors.append(floor)
         self.run_record.floor |= floor_entry(self._floors)
 
-    def note_copy_rate(self, bytes_per_second: float) -> None:
-        """Record the rate at which all ranks together copy in memory."""
-        self.run_record.floor["memory_copy_bytes_per_second"] = bytes_per_second
+    def note_memory_rates(self, rates: MemoryRates) -> None:
+        """Record the rates of memory of all ranks together."""
+        self.run_record.floor |= rates.entry
 
     def totals(self, last: int) -> TotalTimes:
         """Return seconds of the repetitions that count, up to a block."""

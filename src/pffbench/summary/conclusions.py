@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from pffbench.phases import READ_PHASES
@@ -13,7 +13,13 @@ from pffbench.record.run_json import RunRecord
 from pffbench.storage.durability import QUIET
 from pffbench.summary.dependence import shifts
 from pffbench.summary.headline import Answer, ComparisonKey, Contender
-from pffbench.summary.labels import cases_apart, comparisons_apart, parameters_apart
+from pffbench.summary.labels import (
+    Measured,
+    cases_apart,
+    comparisons_apart,
+    parameters_apart,
+    unusual_sizes,
+)
 from pffbench.summary.rank_test import Ratio, Times
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.units import duration_text
@@ -26,7 +32,7 @@ _ORIGINS = {
     "warm": "from the page cache",
     "shifted": "from the page cache, written by another rank",
     "copied": "from the page cache, a copy",
-    "dropped": "from the device",
+    "dropped": "from the device, or a cache beyond this kernel",
     "separate": "by another job",
     "unproved": "with a page cache in an unproved state",
 }
@@ -55,7 +61,8 @@ def sentences(summary: Summary) -> list[str]:
         return [f"Nothing is compared: {'; '.join(absent(summary))}."]
     found = [(total, [a for a in summary.answers if a.total == total]) for total in _VERBS]
     found.append(("read_total", list(summary.cold_answers)))
-    return [line for total, some in found if (line := _sentence(summary, total, some))]
+    lines = [line for total, some in found if (line := _sentence(summary, total, some))]
+    return [*lines, *_reach(summary)] if lines else []
 
 
 def absent(summary: Summary) -> list[str]:
@@ -131,10 +138,64 @@ def _cold_subject(summary: Summary) -> str:
     return f"{_VERBS['read_total']} ({_where(summary, found, 'read_total')}{only})"
 
 
+def _measured(summary: Summary, found: Sequence[Answer]) -> Measured:
+    names = {name for a in found for name in (a.case, *(o.case for o in a.others))}
+    return Measured.of([summary.record.cases[name] for name in names])
+
+
+def _reach(summary: Summary) -> Iterator[str]:
+    """Say how far the sentences carry: for which sizes and chunks, and how ratios move there."""
+    of = {a.key: _measured(summary, [a]) for a in summary.answers}
+    if not all(one.sizes for one in of.values()):
+        return
+    by_layout: dict[str, dict[ComparisonKey, Measured]] = defaultdict(dict)
+    for answer in summary.answers:
+        layout = summary.record.cases[answer.case]["parameters"]["layout"]
+        by_layout[layout][answer.key] = of[answer.key]
+    layout, points = max(
+        by_layout.items(), key=lambda item: len(set(item[1].values())), default=("", {})
+    )
+    if len(set(points.values())) < 2:
+        yield "Measured at this size alone: other sizes, chunks or numbers of ranks may differ."
+        return
+    moves = [
+        f"{text} in {_VERBS[total].lower()}"
+        for total in _VERBS
+        if (text := _moved(summary, [a for a in summary.answers if a.total == total], points))
+    ]
+    if moves:
+        both = _measured(summary, [a for a in summary.answers if a.key in points])
+        yield (
+            f"Layout {layout}, {both}: {', '.join(moves)}. Nothing is known of sizes, chunks and "
+            "numbers of ranks beyond."
+        )
+
+
+def _moved(
+    summary: Summary, found: Sequence[Answer], points: Collection[ComparisonKey]
+) -> str | None:
+    """Return the contender whose time over the fastest changes most with size and chunks."""
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for answer in found:
+        if answer.key in points and not answer.too_short:
+            ratios[answer.name].append(1.0)
+            for other in answer.others:
+                ratios[other.name].append(other.ratio.value)
+    if not ratios or min(map(len, ratios.values())) < 2:
+        return None
+    name = max(ratios, key=lambda name: max(ratios[name]) / min(ratios[name]))
+    low, high = number(min(ratios[name])), number(max(ratios[name]))
+    return f"{contender_labels(summary)[name]} takes {low} to {high} times as long as the fastest"
+
+
 def _sentence(summary: Summary, total: str, found: Sequence[Answer]) -> str | None:
     if not found:
         return None
     head = _cold_subject(summary) if found[0].extra else subject(summary, total)
+    measured, ranks = _measured(summary, found), summary.record.ranks
+    if measured.sizes:
+        on = f"{ranks} rank{'s' if ranks > 1 else ''}"
+        head = f"{measured}, {on}, {head[0].lower()}{head[1:]}"
     long_enough = [answer for answer in found if not answer.too_short]
     if not long_enough:
         return f"{head}: too short to be told apart from the harness; take larger arrays."
@@ -255,10 +316,16 @@ def comparison_names(
     apart = comparisons_apart(summary.record)
     cases = cases_apart(summary.record)
     entries = {entry["group"]: entry["parameters"] for entry in summary.record.cases.values()}
+    formats = [entry for entry in summary.record.cases.values() if not entry.get("raw")]
+    measured = {key: Measured.of([e for e in formats if e["group"] == key.group]) for key in keys}
+    sizes = unusual_sizes({key: one.sizes for key, one in measured.items()}, "{}")
+    chunks = unusual_sizes({key: one.chunks for key, one in measured.items()}, "chunks of {}")
     words = {
         key: (
             entries[key.group]["workload"],
             f"layout {entries[key.group]['layout']}",
+            sizes[key],
+            chunks[key],
             apart.get(key.group, "").strip(),
             key.settings,
             "compressed" if key.compressed else "uncompressed",
@@ -266,7 +333,7 @@ def comparison_names(
         )
         for key in keys
     }
-    telling = [i for i in range(6) if len({told[i] for told in words.values()}) > 1]
+    telling = [i for i in range(8) if len({told[i] for told in words.values()}) > 1]
     names = {key: " ".join(told[i] for i in telling if told[i]) for key, told in words.items()}
     if len(set(names.values())) == len(names):
         return names

@@ -245,7 +245,7 @@ def answers(
 
 def undecided_cases(found: Iterable[Answer]) -> set[str]:
     """Return the cases that must continue, since the fastest is undecided."""
-    open_ = [answer for answer in found if not (answer.decided or answer.extra)]
+    open_ = [answer for answer in found if not answer.decided]
     return {case for answer in open_ for case in answer.running}
 
 

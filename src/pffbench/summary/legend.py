@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pffbench.summary.columns import footprint_columns
+from pffbench.summary.columns import footprint_columns, takes_new_memory
 from pffbench.summary.summary import Summary
 
 _SETTINGS = {
@@ -39,6 +39,11 @@ def legend_lines(summary: Summary) -> Iterator[str]:
         yield "×best: time over that of the fastest case with the same settings"
     if any(phase.roofline is not None for phase in phases):
         yield "roof: speed as a part of that of raw bytes (settings raw, in the same table)"
+    if any(takes_new_memory(compared) for compared in summary.groups.values()):
+        yield (
+            "new mem: how much of the time of reading the library takes to get memory from the "
+            "system, by its bytes and the rate measured in this run"
+        )
     if any(footprint_columns(compared, "write") for compared in summary.groups.values()):
         yield (
             "threads: those of a rank that ran; +MiB: memory that the transfer added to a rank, at "

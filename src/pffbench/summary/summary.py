@@ -313,6 +313,7 @@ def _case(run: MeasuredRun, name: str, bounds: _Bounds, variant: str) -> CaseSum
             bounds.roof(name, phase, moved),
             run.resolution,
             bounds.inflation(phase, len(by_block), shared_cancels=False),
+            run.record.floor.get("memory_new_bytes_per_second"),
         )
     rows = [row for some in by_phase.values() for row in some]
     closed = next((row for row in rows if row.disk_bytes is not None), None)

@@ -299,6 +299,8 @@ def filled(repetition: Repetition, group: Sequence[Batch]) -> list[list[Transfer
             kept = not repetition.reuses_buffer or piece.spec.chunks != "contiguous"
             if kept or number < WINDOWS:
                 note_blocks(repetition.blocks, piece.spec, piece.memory.nbytes)
+        if repetition.keeps_memory:
+            repetition.room.use_huge_pages()
     return pieces
 
 
@@ -344,7 +346,10 @@ def write_pieces(
     with repetition.step("preparation"):
         calls = [piece.writer(arrays, repetition.collective) for piece in pieces]
     nbytes, operations = amount(pieces)
-    with watched_transfer(repetition, phase), repetition.clock.phase(phase, nbytes, operations):
+    with (
+        watched_transfer(repetition, phase, nbytes),
+        repetition.clock.phase(phase, nbytes, operations),
+    ):
         try:
             returned = [call() for call in calls]
         except Exception as error:
@@ -434,7 +439,10 @@ def read_pieces(
             for piece, reader in zip(pieces, readers, strict=True)
         ]
     nbytes, operations = amount(pieces)
-    with watched_transfer(repetition, "read"), repetition.clock.phase("read", nbytes, operations):
+    with (
+        watched_transfer(repetition, "read", nbytes),
+        repetition.clock.phase("read", nbytes, operations),
+    ):
         returned = [call() for call in calls]
     note_short(repetition, "read", arrays, pieces, zip(readers, returned, strict=True), wrote=False)
     return [what_was_read(r, piece.memory) for r, piece in zip(returned, pieces, strict=True)]
