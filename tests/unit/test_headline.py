@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ from pffbench.summary.headline import (
     undecided_cases,
 )
 from pffbench.summary.inference import planned_looks
+from pffbench.summary.legend import legend_lines
 from pffbench.summary.rank_test import ALPHA
 from pffbench.summary.summary import summarise
 
@@ -270,6 +272,54 @@ def test_a_decided_run_says_what_is_fastest_and_by_how_much(tmp_path):
     assert 1.8 < low < 2 < high < 2.2
     assert verdict == "VALID: every byte read was verified; 3 cases, 20 repetitions each"
     assert "±" not in "".join((writing, reading, verdict))
+
+
+def test_roof_and_ratio_are_over_the_blocks_that_both_cases_have(tmp_path):
+    """A machine that becomes 1.6 times slower: the case that stopped early met its fast part."""
+    cases = dict([a_case("hdf5"), a_case("zarr"), a_case("mpiio")])
+    hdf5, zarr, raw = cases
+    machine = np.repeat([1.0, 1.6], 20)
+    quick, slow, bound = (median * machine for median in (0.1, 0.13, 0.09))
+    seconds = {hdf5: (quick, quick), zarr: (slow[:10], slow[:10]), raw: (bound, bound)}
+    summary = summarise(timed_run(tmp_path / "run", seconds, cases, experiment=AUTO))
+    phases = {case.sample.backend: case.phases["write_total"] for case in summary.cases}
+    assert phases["zarr"].roofline == pytest.approx(0.09 / 0.13, rel=1e-3)
+    assert phases["hdf5"].roofline == pytest.approx(0.9, rel=1e-3)
+    assert phases["zarr"].ratio.value == pytest.approx(1.3, rel=1e-3)
+    medians = phases["zarr"].seconds.median / phases["hdf5"].seconds.median
+    assert medians == pytest.approx(1.0, rel=1e-3)
+    assert any(line.startswith("where n differs, ×best and roof") for line in legend_lines(summary))
+
+
+def test_sums_that_contradict_the_medians_are_a_warning(tmp_path):
+    """Of netCDF-4's reads three in ten take four times as long, for which the user pays."""
+    generator = np.random.default_rng(3)
+    cases = dict([a_case("hdf5"), a_case("netcdf4")])
+    steady, spiky = (0.1 * drawn("normal", 1, 28, generator, 0.03)[0] for _ in range(2))
+    spiky[::4] *= 4
+    seconds = dict(zip(cases, [(steady, steady), (steady[::-1], spiky)], strict=True))
+    summary = summarise(timed_run(tmp_path / "run", seconds, cases, experiment=AUTO))
+    (told,) = [text for text in cautions(summary) if "by the sum" in text]
+    assert re.match(
+        r"warning: reading: netcdf4 takes 1\.7\d times as long as hdf5 by the sum of the times, "
+        r"1\.0\d times by the medians: 7 of 28 repetitions took 3\.\d–4\.\d times the median of "
+        r"netcdf4$",
+        told,
+    ), told
+
+
+def test_a_format_that_becomes_slower_during_the_run_is_a_warning(tmp_path):
+    told = [("hdf5", 0.1), ("netcdf4", 0.12), ("zarr", 0.2)]
+    assert not [t for t in cautions(a_timed(tmp_path / "a", told)) if "second half" in t]
+    generator = np.random.default_rng(4)
+    cases = dict(a_case(name) for name, _ in told)
+    rows = [median * drawn("normal", 1, 28, generator, 0.03)[0] for _, median in told]
+    rows[2][14:] *= 1.5
+    seconds = {name: (row, row) for name, row in zip(cases, rows, strict=True)}
+    summary = summarise(timed_run(tmp_path / "b", seconds, cases, experiment=AUTO))
+    (warning,) = [text for text in cautions(summary) if "second half" in text]
+    assert "zarr 1.3" in warning
+    assert "repetitions depend on each other" in warning
 
 
 def test_equal_formats_are_said_to_be_equal_within_the_margin(tmp_path):

@@ -37,6 +37,11 @@ def legend_lines(summary: Summary) -> Iterator[str]:
     yield "n: repetitions; times are medians of the slowest rank, low–high their 95 % interval"
     if any(phase.ratio is not None for phase in phases):
         yield "×best: time over that of the fastest case with the same settings"
+    if any(len({case.repetitions for case in group}) > 1 for group in summary.groups.values()):
+        yield (
+            "where n differs, ×best and roof are over the repetitions that both cases have, and "
+            "need not be the ratio of the medians beside them"
+        )
     if any(phase.roofline is not None for phase in phases):
         yield "roof: speed as a part of that of raw bytes (settings raw, in the same table)"
     if any(takes_new_memory(compared) for compared in summary.groups.values()):
