@@ -48,7 +48,8 @@ def test_the_first_job_proves_the_environment_and_the_comparison_is_valid(cray, 
     size = "--nodes 2 --tasks-per-node 2"
     submitted = slurm_cluster.run(
         *cray.shell(
-            f"jobs/submit --site {cray.profile} {size} --out {out} compare",
+            f"jobs/submit --site {cray.profile} {size} --out {out} compare "
+            "--set 'time_budget=2 min'",
             SLURM_CONF=str(slurm_cluster.settings.slurm_conf), PMIX_MCA_psec="native",
             OMPI_MCA_mpi_yield_when_idle="1",
         ),

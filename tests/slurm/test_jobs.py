@@ -64,13 +64,17 @@ def test_a_series_of_one_two_and_four_nodes_with_its_figures(desk):
 def test_a_series_in_one_allocation_steps_down(desk):
     (job,) = desk.submit(
         "--nodes", "2", "--tasks-per-node", "1", "--one-allocation", "--no-report",
-        "scaling-strong", desk.experiment(), "--", "--comment=mine",
+        "scaling-strong", desk.experiment(repetitions="auto"), "--", "--comment=mine",
     )  # fmt: skip
     facts = desk.complete(job)
     assert (facts["Comment"], facts["OverSubscribe"]) == ("mine", "NO")
     assert not (desk.directory / "out" / "figures-strong").exists()
     names = [f"scaling-strong-{nodes}n-{job}" for nodes in (1, 2)]
-    assert verdicts(desk.records("out")) == dict.fromkeys(names, ("finished", True))
+    records = desk.records("out")
+    assert verdicts(records) == dict.fromkeys(names, ("finished", True))
+    # The larger size, which is first, may take half of the time of the job, and the last one the rest.
+    rest, half = (records[name]["experiment"]["time_budget"] for name in names)
+    assert 600 < half < 800 < 1200 < rest < 1600
 
 
 def test_a_refused_partition_submits_nothing(desk):
