@@ -237,13 +237,14 @@ step() {
 # and read shared files.
 prove_environment() {
     local build=$PFFBENCH_HOME/.build log
-    local -a LAUNCH SITE_LAUNCH=() EXTRA=("${PROOF_OPTIONS[@]}")
+    local -a LAUNCH SITE_LAUNCH=() EXTRA=("${PROOF_OPTIONS[@]}") without=()
     if [[ ! -e $build/unproven || ! ${PYTHON%/*} -ef $PFFBENCH_HOME/.venv/bin ]]; then return; fi
+    if [[ -e $build/without-netcdf ]]; then without=(--no-netcdf); fi
     log=$OUT/check-$JOB.log
     mkdir -p "$OUT"
     say "the environment was made where no MPI program may start: proving it on 2 ranks ($log)"
     launcher 1 2
-    if ! step timeout 300 "${LAUNCH[@]}" "$PYTHON" "$PFFBENCH_HOME/setup/check_stack.py" --dir "$OUT" >"$log" 2>&1; then
+    if ! step timeout 300 "${LAUNCH[@]}" "$PYTHON" "$PFFBENCH_HOME/setup/check_stack.py" "${without[@]}" --dir "$OUT" >"$log" 2>&1; then
         sed 's/^/    /' "$log" >&2
         die "the environment that 'make env' made does not work in a job, as shown above; nothing was measured"
     fi
