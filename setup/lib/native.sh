@@ -168,7 +168,7 @@ native_report() {
 library_report() {
     local prefix
     local -a places
-    mapfile -t places < <(awk '!seen[$0]++')
+    mapfile -t places < <(awk 'NF && !seen[$0]++')
     for prefix in "${places[@]}"; do
         if include_with "$prefix" "$3" "$4" >/dev/null && library_dir "$prefix" "$2" >/dev/null; then
             echo "$1: $prefix"
