@@ -167,7 +167,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--ranks", type=int, nargs="+", default=(1000, 10_000))
     parser.add_argument(
-        "--budget", type=float, default=1566, help="seconds; by default those of a job of 30 minutes"
+        "--budget", type=float, default=1566, help="seconds (default: those of a 30-minute job)"
     )
     parser.add_argument("--json", type=Path, help="write the rows there as JSON")
     given = parser.parse_args()

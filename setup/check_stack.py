@@ -148,7 +148,8 @@ def check(ranks: int, directory: str, netcdf: bool) -> list[str]:
             f"the launcher started {ranks} ranks but MPI sees {comm.size}: the launcher does not "
             "belong to the MPI library " + ", ".join(files_defining(FUNCTIONS["MPI"]))
         ]
-    problems = sorted({text for part in comm.allgather(problems_of_imports(netcdf)) for text in part})
+    everywhere = comm.allgather(problems_of_imports(netcdf))
+    problems = sorted({text for part in everywhere for text in part})
     if problems:
         return problems
     place = comm.bcast(

@@ -73,8 +73,8 @@ def test_a_job_whose_modules_are_missing_measures_nothing(slurm, shared, kind):
 def test_a_job_runs_with_the_options_of_the_site(slurm, shared, site):
     desk = Desk(slurm, shared)
     (job,) = desk.submit(
-        "--site", site, "--no-report", "--account", "p1", "--nodes", "2", "--tasks-per-node", "2", "compare",
-        desk.experiment(),
+        "--site", site, "--no-report", "--account", "p1", "--nodes", "2", "--tasks-per-node", "2",
+        "compare", desk.experiment(),
         # The sites' own MPI and file systems are not here; all else of the profile is used.
         PFFBENCH_MPI="pmix", PFFBENCH_SCRATCH=str(shared), PATH=with_modules(shared),
     )  # fmt: skip

@@ -96,8 +96,8 @@ def test_a_series_is_submitted_by_flux_batch(tmp_path):
 
 #: How each scheduler numbers jobs, and the command that cancels them.
 SCHEDULERS = {
-    "generic": ("sbatch", "echo $((100 + $(wc -l <{tools}/notes)))", "101", "scancel 101"),
-    "generic-pbs": ("qsub", "echo $((100 + $(wc -l <{tools}/notes))).box", "101.box", "qdel 101.box"),
+    "generic": ("sbatch", "echo 10$(wc -l <{tools}/notes)", "101", "scancel 101"),
+    "generic-pbs": ("qsub", "echo 10$(wc -l <{tools}/notes).box", "101.box", "qdel 101.box"),
     "generic-flux": ("flux", "echo ƒ$(wc -l <{tools}/notes)", "ƒ1", "flux cancel 'ƒ1'"),
 }
 

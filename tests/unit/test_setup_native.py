@@ -118,8 +118,8 @@ def test_mpi_and_hdf5_can_do_without_netcdf(tmp_path):
     assert done.stdout.splitlines() == [
         f"MPI: compiled with {tmp_path}/bin/cc",
         f"parallel HDF5: {tmp_path}",
-        "parallel netCDF-C: missing; looked for include/netcdf_meta.h with NC_HAS_PARALLEL4 and for "
-        f"libnetcdf.so below {tmp_path}; NETCDF4_DIR names another directory",
+        "parallel netCDF-C: missing; looked for include/netcdf_meta.h with NC_HAS_PARALLEL4 and "
+        f"for libnetcdf.so below {tmp_path}; NETCDF4_DIR names another directory",
     ]
     done = find(tmp_path, variables, "without")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -133,7 +133,7 @@ def test_what_is_missing_of_mpi_and_hdf5_is_said_too(tmp_path):
     assert done.returncode == 1
     told = done.stdout.splitlines()
     assert told[0] == "MPI: missing; looked in PATH for mpicc.nowhere"
-    assert told[1].startswith("parallel HDF5: missing; looked for include/H5pubconf*.h with H5_HAVE")
+    assert told[1].startswith("parallel HDF5: missing; looked for include/H5pubconf*.h with H5_")
     assert told[2] == f"parallel netCDF-C: {tmp_path}"
 
 

@@ -45,8 +45,8 @@ def ordered_block(cases: Sequence[Case], block: int, seed: int) -> Iterator[Case
 
 #: Parameters that say how large the data are, or how many.
 _SIZES = frozenset({
-    "shape", "shape_per_rank", "read_shape", "read_start", "box", "arrays", "steps", "count", "rows",
-    "datasets", "datasets_per_rank", "granules", "granules_per_rank",
+    "shape", "shape_per_rank", "read_shape", "read_start", "box", "arrays", "steps", "count",
+    "rows", "datasets", "datasets_per_rank", "granules", "granules_per_rank",
 })  # fmt: skip
 
 

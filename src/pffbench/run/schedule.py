@@ -6,7 +6,7 @@ the headline are decided stop, and the time is spent on the others.
 
 In the first block cases run in the order of their importance. Those with which the repetitions that
 a claim needs would pass the time budget are left out, so that a slow machine gives the answers that
-the budget holds. Cases whose later repetitions turn out to take longer are dropped in the same order.
+the budget holds. Where later repetitions take longer, cases are dropped in the same order.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Schedule:
         assert experiment.time_budget is not None
         budget = _named(experiment.time_budget)
         all_of_them = sum(seconds.values()) + self._estimate(out, seconds)
-        often = f"a warm-up and {_count(self._fewest)}" if experiment.warmup else _count(self._fewest)
+        often = "a warm-up and " * (experiment.warmup > 0) + _count(self._fewest)
         self._record.leave_out(
             [case.id for case in out],
             f"{budget} does not hold {often} of it",
@@ -234,7 +234,8 @@ class Schedule:
         """Name the time budget that holds what a claim needs, by the seconds of a block."""
         needed = (self._plan.experiment.warmup + self._fewest) * block
         enough = 10 * math.ceil(needed / 10)
-        return f"about {enough} s would hold all (--set time_budget={enough}, and a job of that time)"
+        how = f"--set time_budget={enough}, or a longer time limit of the job"
+        return f"about {enough} s would hold all ({how})"
 
     def _keep_to_budget(
         self, counted: int, passed: float, expected: Mapping[str, float]
