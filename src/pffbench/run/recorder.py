@@ -426,9 +426,13 @@ class Recorder:
         for case in cases:
             del self.run_record.cases[case]
             self.run_record.left_out.append({"case": case, "reason": why})
-        self.run_record.limits.append(limit)
+        self.limit(limit)
+
+    def limit(self, text: str) -> None:
+        """Record a sentence for the verdict: what the run cannot show, and a way to show it."""
+        self.run_record.limits.append(text)
         self.run_record.save(self.directory)
-        self._progress.message(limit)
+        self._progress.message(text)
 
     def stop(self, cases: Sequence[str], repetitions: int, why: str) -> None:
         """Record that cases have enough repetitions."""
@@ -438,9 +442,8 @@ class Recorder:
             self.run_record.stops.append(why)
         self.run_record.save(self.directory)
         plural = "s" if len(cases) > 1 else ""
-        self._progress.message(
-            f"{len(cases)} case{plural} stopped after {repetitions} repetitions: {why}"
-        )
+        often = f"{repetitions} repetition{'s' if repetitions > 1 else ''}"
+        self._progress.message(f"{len(cases)} case{plural} stopped after {often}: {why}")
 
     def finish(self, complete: bool) -> None:
         """Determine and record the verdict."""
