@@ -170,7 +170,9 @@ class GatheredRepetition(msgspec.Struct, frozen=True):
         Number of reads of the data; all numbers of read phases are means over them.
     kernel_bytes, device_bytes : float
         Bytes delivered by the kernel, and bytes fetched from a device, for all reads of all ranks
-        together; NaN if unknown.
+        together; NaN if unknown. Of a buffer that is reused, of the reads that were timed alone.
+    verifying_bytes : float
+        Bytes delivered by the kernel for the reads that only verify, of all ranks together.
     resident_after : int or None
         With a dropped cache: bytes of the files in the page cache after reading.
     mismatches : tuple of str
@@ -217,6 +219,7 @@ class GatheredRepetition(msgspec.Struct, frozen=True):
     reads: int = 1
     kernel_bytes: float = math.nan
     device_bytes: float = math.nan
+    verifying_bytes: float = 0.0
     resident_after: int | None = None
 
 
@@ -236,7 +239,8 @@ def gather(
     """
     times, observed = repetition.clock.times, repetition.observed
     own = [n for t in times for n in (t.own, t.synced, t.nbytes, t.operations, *t.counters)]
-    reading = (observed.verified_bytes, observed.kernel_bytes, observed.device_bytes)
+    again, _ = observed.verifying_bytes
+    reading = (observed.verified_bytes, observed.kernel_bytes, observed.device_bytes, again)
     apart = [peak, *reading, *conditions.numbers]
     here = np.array([*apart, *own], dtype=np.float64)
     everywhere = np.empty((team.size, len(here))) if team.is_root else None
@@ -251,7 +255,7 @@ def gather(
     # Data read several times are reported as the mean over the reads.
     each = np.array([observed.reads if phase in READ_PHASES else 1 for phase in phases])
     by_kind /= each[:, np.newaxis]
-    verified, kernel, device = everywhere[:, 1:4].sum(axis=0)
+    verified, kernel, device, again = everywhere[:, 1:5].sum(axis=0)
     return GatheredRepetition(
         case=repetition.case,
         number=number,
@@ -267,7 +271,7 @@ def gather(
         cpu=by_kind[4],
         faults=by_kind[5],
         peak_memory=everywhere[:, 0].astype(np.int64),
-        machine=Machine.of(everywhere[:, 4:first], team.topology.nodes),
+        machine=Machine.of(everywhere[:, 5:first], team.topology.nodes),
         mismatches=told.all_mismatches,
         verified_bytes=int(verified),
         cache=observed.cache,
@@ -279,6 +283,7 @@ def gather(
         reads=observed.reads,
         kernel_bytes=float(kernel),
         device_bytes=float(device),
+        verifying_bytes=float(again),
         resident_after=observed.resident_after,
     )
 
