@@ -130,7 +130,8 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     # In turns, arrays but the first are created when the length of their axes is known.
     if specs and getattr(p, "order", "") != "interleaved":
         times *= backend.padding(specs[0], case.options)
-    space = int(volume.nbytes * times) + files * _BLOCK
+    on_disk = volume.nbytes if volume.extent is None else volume.extent
+    space = int(on_disk * times) + files * _BLOCK
     copies = copies_of_file(case)
     return Cost(volume.nbytes, volume.arrays, copies * files, copies * space, memory)
 

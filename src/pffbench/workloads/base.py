@@ -32,11 +32,15 @@ class CaseTotals(msgspec.Struct, frozen=True):
     arrays : int
         Number of arrays that are defined.
     nbytes : int
-        Bytes of array data, before compression.
+        Bytes of array data that all ranks move, before compression.
+    extent : int, optional
+        Bytes that the data take in files, where these are other ones: with holes, which files may
+        have or not.
     """
 
     arrays: int
     nbytes: int
+    extent: int | None = None
 
 
 class Workload(ABC):

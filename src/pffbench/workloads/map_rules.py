@@ -60,6 +60,24 @@ def by_map(p: HyperslabParameters) -> HyperslabParameters:
     return replace(p, chunks="contiguous") if without else p
 
 
+#: Bytes of a block of a file system, of which a stretch touches one more than it fills.
+_BLOCK = 4096
+
+
+def elements_in_files(p: HyperslabParameters, whole: int) -> int:
+    """Return how many elements of an array of `whole` take space in files, an upper estimate.
+
+    Holes take none in an array without chunks that each rank writes to by itself, unless a library
+    fills it first. Blocks of the file system are filled by the stretches in them.
+    """
+    assert isinstance(p.decomposition, MapFile)
+    if p.rearrange != "none" or p.settings != "matched" or by_map(p).chunks != "contiguous":
+        return whole
+    found, each = p.decomposition.map, itemsize(p.dtype or "float32")
+    touched = int(found.lengths.sum()) + 2 * found.pieces * _BLOCK // each
+    return min(found.extent, touched)
+
+
 def stretches_told(p: HyperslabParameters, ranks: int) -> str | None:
     """Return how many stretches ranks have and how long they are; None without a map."""
     if not isinstance(p.decomposition, MapFile):
