@@ -139,3 +139,8 @@ def similar_word(word: str, known: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # for errors only, which ranks seldom make
 
     return next(iter(get_close_matches(word, list(known), n=1)), None)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words, such as ``1 rank`` and ``2 ranks``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

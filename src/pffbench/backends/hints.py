@@ -18,6 +18,7 @@ import msgspec
 from pffbench.case import Parameters
 from pffbench.errors import UserError
 from pffbench.parallel import open_file
+from pffbench.text import counted
 from pffbench.units import Size
 
 if TYPE_CHECKING:
@@ -204,8 +205,8 @@ def beside_count(facts: Mapping[str, str], hints: Hints, writers: int) -> dict[s
     asked = _text(hints.get("cb_nodes", ""))
     if not writers or asked in ("", str(writers)) or "cb_nodes=" in known:
         return dict(facts)
-    counted = f"cb_nodes={asked} ({writers} ranks wrote)"
-    return {**facts, "not_in_force": ", ".join(filter(None, [known, counted]))}
+    found = f"cb_nodes={asked} ({counted(writers, 'rank')} wrote)"
+    return {**facts, "not_in_force": ", ".join(filter(None, [known, found]))}
 
 
 def _text(value: object) -> str:

@@ -123,6 +123,9 @@ def make_plan(
                 contents = checker.check(case, where)
                 if loaded.experiment.node_local and (why := _beyond_a_node(case.parameters)):
                     raise ImpossibleCaseError(f"{where}: {why}")
+                cost = cost_of(case, ranks, memory, contents)
+                if cost.calls > loaded.experiment.max_calls:
+                    raise ImpossibleCaseError(f"{where}: {_too_many_calls(cost, loaded)}")
             except ImpossibleCaseError as error:
                 if loaded.experiment.impossible == "refuse" and not raw.roofline:
                     raise
@@ -132,7 +135,7 @@ def make_plan(
                     unsupported[raw.parameters.backend, reason] += 1
             else:
                 cases.append(case)
-                costs[case.id] = cost_of(case, ranks, memory, contents)
+                costs[case.id] = cost
     if not cases:
         raise UserError(
             f"{loaded.path}: all {len(left_out)} cases are impossible, the first one "
@@ -146,6 +149,14 @@ def make_plan(
     if no_cold_reads is not None and extra_cold_reads(loaded):
         limits = (*limits, f"{NO_COLD_READS}{no_cold_reads}")
     return Plan(experiment, ranks, tuple(_together(cases)), tuple(left_out), costs, limits)
+
+
+def _too_many_calls(cost: Cost, loaded: LoadedExperiment) -> str:
+    return (
+        f"layout own with transfer collective makes {cost.calls} calls to write, a call of each "
+        f"rank for the arrays of every rank, and max_calls is {loaded.experiment.max_calls}; take "
+        "transfer: independent, fewer ranks, or a larger max_calls"
+    )
 
 
 def extra_cold_reads(loaded: LoadedExperiment) -> list[Case]:

@@ -147,8 +147,15 @@ class Workload(ABC):
         """Return the bytes that a rank holds at a time at least, however little memory it has."""
         return self.largest_write(parameters, ranks)
 
+    def held_by_writer(self, parameters: Any, ranks: int) -> tuple[int, int]:
+        """Return the bytes that a writer rank holds, and more bytes for each rank of its node."""
+        return 0, 0
+
     def check(self, parameters: Any, ranks: int) -> str | None:
-        """Return why the parameters contradict each other, or None."""
+        """Return why the parameters contradict each other, or None; it ends a run.
+
+        What a backend cannot do belongs into `refuse`: an experiment may skip such cases.
+        """
         return None
 
     def notes(self, parameters: Any) -> tuple[str, ...]:
@@ -156,7 +163,10 @@ class Workload(ABC):
         return ()
 
     def refuse(self, parameters: Any, backend: type[Backend]) -> str | None:
-        """Return why the backend cannot run the case, or None."""
+        """Return why the backend cannot run the case, or None.
+
+        With ``impossible: skip`` the case is left out of the run, which goes on.
+        """
         return None
 
     @abstractmethod

@@ -282,6 +282,16 @@ class Hyperslab(Workload):
     def exchanges(self, parameters: HyperslabParameters) -> bool:
         return parameters.rearrange != "none"
 
+    def held_by_writer(self, parameters: HyperslabParameters, ranks: int) -> tuple[int, int]:
+        p = parameters
+        if not isinstance(p.writers, Writers):
+            return 0, 0
+        part = self.largest_write(p, ranks)
+        whole = prod(global_shape(p, ranks)) * itemsize(p.dtype or "float32")
+        if p.writers.count is not None:
+            return part + -(-whole // p.writers.count), 0
+        return part, -(-whole // (ranks * (p.writers.per_node or 1)))
+
     def beyond_nodes(
         self, parameters: HyperslabParameters, topology: Topology, memory: int
     ) -> str | None:
