@@ -99,6 +99,7 @@ class PlannedRun(msgspec.Struct, frozen=True):
             raise UserError(large[0])
         warnings = (
             *_unrecorded(),
+            *plan.idle,
             *_square(plan),
             *large,
             *cold_read_warnings(plan, there, memory, nodes),

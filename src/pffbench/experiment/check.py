@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import cache, lru_cache
 from importlib.util import find_spec
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import Capabilities
 from pffbench.backends.base import Lacking
+from pffbench.backends.hints import without_effect
 from pffbench.backends.registry import backend_class, missing_library
 from pffbench.backends.shared_files import built_for_mpi, serial_library
 from pffbench.case import Case, Parameters
@@ -21,6 +22,7 @@ from pffbench.errors import ImpossibleCaseError, UnsupportedCaseError, UserError
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.plan import Contents, Cost, Plan, contents_of, cost_of, of_arrays
 from pffbench.experiment.schema import Experiment
+from pffbench.text import without_digests
 from pffbench.workloads.registry import workload
 
 if TYPE_CHECKING:
@@ -148,7 +150,15 @@ def make_plan(
     )
     if no_cold_reads is not None and extra_cold_reads(loaded):
         limits = (*limits, f"{NO_COLD_READS}{no_cold_reads}")
-    return Plan(experiment, ranks, tuple(_together(cases)), tuple(left_out), costs, limits)
+    idle = tuple(dict.fromkeys((*loaded.idle, *_idle_hints(cases, ranks))))
+    return Plan(experiment, ranks, tuple(_together(cases)), tuple(left_out), costs, limits, idle)
+
+
+def _idle_hints(cases: Iterable[Case], ranks: int) -> Iterator[str]:
+    """Yield the hints of cases that cannot have an effect."""
+    for case in cases:
+        for hint, why in without_effect(case.options, case.parameters, ranks).items():
+            yield f"{without_digests(case.id)}: the hint {hint} has no effect ({why})"
 
 
 def _too_many_calls(cost: Cost, loaded: LoadedExperiment) -> str:

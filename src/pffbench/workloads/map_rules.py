@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from pffbench.backends.base import Backend
 from pffbench.case import itemsize
+from pffbench.parallel import open_file
 from pffbench.workloads.irregular import MapFile
 
 if TYPE_CHECKING:
@@ -44,14 +46,30 @@ def check_map(p: HyperslabParameters, ranks: int) -> str | None:
 
 def refuse_map(p: HyperslabParameters, backend: type[Backend]) -> str | None:
     """Return why a backend cannot move stretches of an array, or None."""
-    if not p.irregular or p.rearrange != "none" or backend.capabilities.stretches:
+    if not p.irregular or p.rearrange != "none":
         return None
+    if backend.capabilities.stretches:
+        return _refuse_overlaps(p, backend)
     if backend.file_per == "chunk":
         return (
             f"with a decomposition map ranks share chunks, and {backend.name} loses data then; "
             "name rearrange: chunk_owner, which gives each chunk to one rank"
         )
     return f"backend {backend.name} moves boxes only; a decomposition map needs rearrange: box"
+
+
+def _refuse_overlaps(p: HyperslabParameters, backend: type[Backend]) -> str | None:
+    """Return that OMPIO would give ranks that read the same elements wrong ones, or None."""
+    overlaps = isinstance(p.decomposition, MapFile) and p.decomposition.overlaps == "allow"
+    if not (overlaps and backend.capabilities.box_by_box and p.transfer_of_reads == "collective"):
+        return None
+    if (version := open_file.reads_overlaps_wrongly(os.environ)) is None:
+        return None
+    return (
+        f"OMPIO of {version} gives ranks wrong data where their boxes overlap in one collective "
+        f"read, as a map with overlaps: allow has them in {backend.name}; take transfer: "
+        "independent, or ROMIO (OMPI_MCA_io=^ompio)"
+    )
 
 
 def by_map(p: HyperslabParameters) -> HyperslabParameters:
