@@ -23,6 +23,7 @@ from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.plan import Contents, Cost, Plan, contents_of, cost_of, of_arrays
 from pffbench.experiment.schema import Experiment
 from pffbench.text import without_digests
+from pffbench.workloads.base import Impossible
 from pffbench.workloads.registry import workload
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ class _Checker:
     def _look_at(self, p: Parameters) -> Contents:
         """Return the arrays of a case."""
         if reason := workload(p.workload).check(p, self._ranks):
-            raise UserError(reason)
+            raise (ImpossibleCaseError if isinstance(reason, Impossible) else UserError)(reason)
         return self._possible(of_arrays(p))
 
     def _look_at_arrays(self, p: Parameters) -> Contents:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Backend, Cuts
 from pffbench.case import Parameters
+from pffbench.errors import UserError
 from pffbench.parallel.decomposition import Shape
 from pffbench.workloads.transfers import Access
 
@@ -41,6 +42,12 @@ class CaseTotals(msgspec.Struct, frozen=True):
     arrays: int
     nbytes: int
     extent: int | None = None
+
+
+class Impossible(str):
+    """Reason of `Workload.check`: a combination that an experiment may leave out of its sweep."""
+
+    __slots__ = ()
 
 
 class Workload(ABC):
@@ -152,9 +159,10 @@ class Workload(ABC):
         return 0, 0
 
     def check(self, parameters: Any, ranks: int) -> str | None:
-        """Return why the parameters contradict each other, or None; it ends a run.
+        """Return why the parameters contradict each other, or None.
 
-        What a backend cannot do belongs into `refuse`: an experiment may skip such cases.
+        That ends a run, also with ``impossible: skip``, unless the reason is an `Impossible`.
+        What a backend cannot do belongs into `refuse`.
         """
         return None
 
@@ -218,6 +226,12 @@ def make_spec(
         codec = "none" if parameters.settings == "matched" else "library"  # type: ignore[assignment]
     shuffle = parameters.shuffle or ("byte" if codec == "blosc" else "none")
     level = DEFAULT_LEVELS.get(codec, 0) if parameters.level is None else parameters.level
+    chunks = own_chunks(parameters, shape, block)
+    if isinstance(chunks, tuple) and 0 in chunks and 0 not in shape:
+        raise UserError(
+            f"array {name}: a chunk of shape {list(chunks)} has no elements; workload "
+            f"{parameters.workload} must make it from the part of a rank that has one"
+        )
     return ArraySpec(
         name=name,
         shape=shape,
@@ -227,7 +241,7 @@ def make_spec(
         logical_shape=logical_shape or shape,
         offset=offset,
         owner=owner,
-        chunks=own_chunks(parameters, shape, block),
+        chunks=chunks,
         codec=codec,  # type: ignore[arg-type]
         level=level,
         compressor=parameters.compressor or "lz4",

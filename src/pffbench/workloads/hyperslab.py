@@ -29,6 +29,7 @@ from pffbench.parallel.topology import Topology
 from pffbench.units import Size
 from pffbench.workloads.base import (
     CaseTotals,
+    Impossible,
     Workload,
     legal_chunk_axes,
     make_spec,
@@ -386,7 +387,9 @@ class Hyperslab(Workload):
             isinstance(p.chunks, tuple)
             or isinstance(own_chunks(p, shape, self._first_part(p, ranks)), tuple)
         ):
-            return "rearrange: chunk_owner needs a chunk shape (chunks: a list, or block)"
+            return Impossible(
+                "rearrange: chunk_owner needs a chunk shape (chunks: a list, or block)"
+            )
         return None
 
     def _check_chunks(self, p: HyperslabParameters, ranks: int) -> str | None:

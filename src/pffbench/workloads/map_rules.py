@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from pffbench.backends.base import Backend
 from pffbench.case import itemsize
 from pffbench.parallel import open_file
+from pffbench.workloads.base import Impossible
 from pffbench.workloads.irregular import MapFile
 
 if TYPE_CHECKING:
@@ -33,9 +34,13 @@ def check_map(p: HyperslabParameters, ranks: int) -> str | None:
     if p.buffer == "reuse":
         return "buffer: reuse has no meaning with a decomposition map; leave it out"
     if p.rearrange == "gather":
-        return "rearrange: gather needs parts that are boxes; a map allows box and chunk_owner"
+        return Impossible(
+            "rearrange: gather needs parts that are boxes; a map allows box and chunk_owner"
+        )
     if p.rearrange != "none" and p.decomposition.overlaps == "allow":
-        return "an exchange cannot send one element twice; overlaps: allow needs rearrange: none"
+        return Impossible(
+            "an exchange cannot send one element twice; overlaps: allow needs rearrange: none"
+        )
     regions = (p.read_ranks, p.read_start, p.read_shape)
     if any(regions) and p.read_decomposition is None:
         return "with a decomposition map, reading another part needs a read_decomposition too"
