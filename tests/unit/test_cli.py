@@ -173,7 +173,7 @@ HERE = [config for config in CONFIGS if config.parent.name != "zarr2"]
 def test_shipped_experiments_can_be_planned(config, tmp_path):
     done = pffbench_cli("plan", config, "--ranks", "4", "--scratch", tmp_path, cwd=tmp_path)
     assert done.status == 0, done.said
-    assert "cases on 4 ranks" in done.stdout
+    assert " on 4 ranks, " in done.stdout
     assert entries_below(tmp_path) == []
 
 
