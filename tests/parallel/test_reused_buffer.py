@@ -83,10 +83,12 @@ def test_of_many_timed_reads_a_sample_is_compared_and_the_verdict_says_how_many(
     case = {**ALONE, "steps": 100}
     done = run_experiment(tmp_path, 1, cases=[case], repetitions=3)
     assert done.status == 0, done.said
+    summary = (done.out / "summary.md").read_text()
     said = re.search(
         r"VALID: every byte read was verified; with buffer: reuse that was a second read, off the "
-        r"timer, and (\d+) % or more of the timed calls were compared too; 1 case", (done.out / "summary.md").read_text()
-    )  # fmt: skip
+        r"timer, and (\d+) % or more of the timed calls were compared too; 1 case",
+        summary,
+    )
     assert said, done.said
     assert 2 * 17 - 2 <= int(said[1]) <= 2 * 17 + 2  # those before the drawn place and the end
 

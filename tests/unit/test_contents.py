@@ -146,5 +146,5 @@ def test_impossible_combinations_of_a_sweep_are_left_out_when_they_may_be(number
     data = {"name": "x", "roofline": False, "impossible": "skip", "cases": [usual, entry]}
     plan = make_plan(from_data(data, "x.yaml"), ranks=2)
     assert len(plan.cases) == len(plan.left_out) == 1
-    with pytest.raises(UserError, match="needs a chunk shape|needs rearrange: none"):
+    with pytest.raises(UserError, match=r"needs a chunk shape|needs rearrange: none"):
         make_plan(from_data(data | {"impossible": "refuse"}, "x.yaml"), ranks=2)

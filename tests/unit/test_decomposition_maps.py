@@ -168,9 +168,10 @@ def test_the_sizes_of_all_ranks_are_those_of_their_parts(ranks, overlaps):
 def test_a_map_of_many_processes_is_planned_without_the_part_of_each(tmp_path, monkeypatch):
     count = 100_000
     each = np.arange(count)
-    write_npz(tmp_path / "m.npz", DecompositionMap((count,), np.ones_like(each), each, each * 0 + 1))
-    data = {"name": "x", "roofline": False, "cases": [{
-        "workload": "hyperslab", "backend": "mpiio", "decomposition": {"file": "m.npz"}}]}  # fmt: skip
+    ones = np.ones_like(each)
+    write_npz(tmp_path / "m.npz", DecompositionMap((count,), ones, each, ones))
+    case = {"workload": "hyperslab", "backend": "mpiio", "decomposition": {"file": "m.npz"}}
+    data = {"name": "x", "roofline": False, "cases": [case]}
     listed = []
     part = DecompositionMap.part
     monkeypatch.setattr(DecompositionMap, "part", lambda *of: listed.append(0) or part(*of))
@@ -257,7 +258,8 @@ BAD = {
         f"a count is {2**62}, and there are 2 offsets"),
     "member of text": (spoilt("offsets.npy", b"0 1 2"), "offsets is no array"),
     "empty member": (spoilt("counts.npy", b""), "is no decomposition map"),
-    "header that is no Python": (spoilt("lengths.npy", header("{{{{\n")), "is no decomposition map"),
+    "header that is no Python": (spoilt("lengths.npy", header("{{{{\n")),
+                                 "is no decomposition map"),
     "shape of truth": (spoilt("lengths.npy", header(
         "{'descr': '<i8', 'fortran_order': False, 'shape': (True,)}\n") + bytes(8)),
         "is no decomposition map"),

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from drawn_runs import a_case, a_run
-from pffbench_analysis.recommend.candidates import Candidate
 from pffbench.summary.columns import columns_of
 from pffbench.summary.legend import legend_lines
 from pffbench.summary.summary import summarise
+from pffbench_analysis.recommend.candidates import Candidate
 
 RESULTS = sorted((Path(__file__).resolve().parents[2] / "docs" / "results").rglob("run.json"))
 

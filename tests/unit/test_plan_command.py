@@ -9,6 +9,7 @@ import yaml
 from msgspec.structs import replace
 
 from launch import REPOSITORY, pffbench_cli
+from pffbench.commands.run import how_to_check
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.estimate import cold_read_warnings, estimate_duration
 from pffbench.experiment.load import load_experiment
@@ -175,3 +176,8 @@ def test_an_estimate_of_time_knows_the_number_of_files(tmp_path):
         (plan,) = json.loads(shown.stdout)["plans"]
         seconds.append(plan["seconds"]["low"])
     assert seconds[1] > seconds[0] + 99 * 4096 * 1e-4
+
+
+def test_bad_input_on_many_ranks_is_told_with_the_way_to_check_it_first():
+    assert how_to_check(4) == ""
+    assert how_to_check(256) == "; pffbench plan EXPERIMENT.yaml -n 256 checks it in one process"

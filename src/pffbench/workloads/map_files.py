@@ -119,9 +119,9 @@ def _from_npz(file: BinaryIO, path: str) -> DecompositionMap:
         file.seek(0)
         with np.load(file, allow_pickle=False) as data:
             arrays = {key: _integers(data[key], key, path) for key in _KEYS}
-    except (UserError, MemoryError):
+    except (UserError, MemoryError, OSError):
         raise
-    except Exception as error:  # a spoilt archive fails in a dozen ways, by its parts
+    except Exception as error:  # noqa: BLE001 - a spoilt archive fails in a dozen ways
         _refuse(path, " ".join(str(error).split()) or type(error).__name__)
     shape = _shape(arrays["shape"].tolist(), path)
     counts, offsets, lengths = (arrays[key] for key in _KEYS[1:])

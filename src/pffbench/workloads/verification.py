@@ -19,7 +19,6 @@ from pffbench.workloads.read_proof import POISON, reads_apart, reads_on_the_time
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import WINDOWS, ReusedTransfer, Transfer
 
-
 #: Parts in which transfers into a buffer that is reused are read on the timer: in a repetition that
 #: counts, so that its time is hardly another one, and while warming up.
 _PARTS, _WARMUP_PARTS = 2, 64
