@@ -5,18 +5,28 @@ from __future__ import annotations
 import argparse
 import math
 
+from pffbench.errors import UserError
 from pffbench.run.options import add_experiment
+from pffbench.units import Size
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
     """Add the options of `pffbench plan`."""
     add_experiment(parser)
     parser.add_argument(
+        "-n",
         "--ranks",
         type=ranks,
         metavar="N",
         help="number of ranks to plan for (default: the tasks of the Slurm job, else 1) "
         "(example: --ranks 64)",
+    )
+    parser.add_argument(
+        "--node-memory",
+        type=size,
+        metavar="SIZE",
+        help="memory of a node: a plan whose writer ranks hold more is refused (default: that of "
+        "this machine, and a warning) (example: --node-memory 256GiB)",
     )
     parser.add_argument(
         "--all",
@@ -390,6 +400,14 @@ def percent(text: str) -> float:
     if not 0 <= part < float("inf") or not sign or rest.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not a percentage such as 5%")
     return part
+
+
+def size(text: str) -> int:
+    """Return a number of bytes given on the command line."""
+    try:
+        return int(Size.parse(text))
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def ranks(text: str) -> int:

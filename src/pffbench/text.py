@@ -134,8 +134,17 @@ def _escaped(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
+#: How alike two words must be, from 0 to 1, for one to be meant by the other.
+_NEAR = 0.7
+
+
 def similar_word(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that was probably meant; None without a similar one."""
     from difflib import get_close_matches  # for errors only, which ranks seldom make
 
-    return next(iter(get_close_matches(word, list(known), n=1)), None)
+    return next(iter(get_close_matches(word, list(known), n=1, cutoff=_NEAR)), None)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words, such as ``1 rank`` and ``2 ranks``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -190,3 +190,16 @@ def test_a_single_rank_that_fails_is_recorded(tmp_path):
     assert done.status == 1, done.said
     (entry,) = done.record["cases"].values()
     assert (entry["failure"]["phase"], entry["failure"]["ranks_failed"]) == ("write", 1)
+
+
+def test_a_file_that_is_too_short_after_closing_is_data_lost_in_writing(tmp_path):
+    """The last write of a rank moves nothing: as told by a failure of writing, not of reading."""
+    program = (PROGRAMS / "lost_end.py",)
+    case = NULL | {"backend": "posix", "layout": "file_per_process", "steps": 3}
+    done = run_experiment(tmp_path, 2, program=program, cases=[case])
+    assert done.status == 1, done.said
+    (entry,) = done.record["cases"].values()
+    assert entry["failure"]["phase"] == "files"
+    assert "the file has 128 bytes after closing, and writes reached to 192: data were lost" in (
+        entry["failure"]["error"]
+    )

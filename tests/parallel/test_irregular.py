@@ -143,6 +143,34 @@ def test_overlaps_that_are_allowed_hold_the_same_data(tmp_path):
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.parametrize("choice", ["default", "ROMIO"])
+def test_overlaps_are_read_collectively_or_refused_with_the_way_out(tmp_path, choice):
+    """Ranks 0 and 3 read elements of others, too, each as boxes of several axes."""
+    random, shape = np.random.default_rng(1), (6, 7, 11)
+    who, mine = random.integers(0, 4, np.prod(shape)), []
+    for rank, more in enumerate([range(20), (), (), range(5, 35)]):
+        elements = np.unique(np.concatenate([np.flatnonzero(who == rank), list(more)]).astype(int))
+        first = np.flatnonzero(np.diff(elements, prepend=-2) != 1)
+        mine.append((elements[first], np.diff(first, append=len(elements))))
+    offsets, lengths = (np.concatenate(parts) for parts in zip(*mine, strict=True))
+    counts = np.array([len(starts) for starts, _ in mine])
+    write_npz(tmp_path / "map.npz", DecompositionMap(shape, counts, offsets, lengths))
+    cases = [{"backend": ["hdf5", "netcdf4", "mpiio"], "transfer": "collective",
+              "decomposition": {"file": "map.npz", "overlaps": "allow"}}]  # fmt: skip
+    done = run_experiment(tmp_path, 4, common=COMMON, cases=cases, impossible="skip",
+                          env={"OMPI_MCA_io": "^ompio"} if choice == "ROMIO" else {})  # fmt: skip
+    assert done.status == 0, done.said
+    assert done.record["valid"] is True
+    library = done.record["provenance"]["mpi_io"]
+    if choice == "default" and library["library"] == "Open MPI" and library[
+        "library_version"].startswith("4."):  # fmt: skip
+        (left,) = done.record["left_out"]
+        assert left["case"].startswith("netcdf4.")
+        assert "or ROMIO (OMPI_MCA_io=^ompio)" in left["reason"]
+    else:
+        assert done.record["left_out"] == []
+
+
 def test_calls_are_counted_and_are_those_of_the_map(tmp_path):
     who = owners(holes=True)
     of_map = {"file": write_map(tmp_path / "map.npz", who), "holes": "allow"}

@@ -18,6 +18,9 @@ ZARR = ["zarr", "tensorstore"]
 LAYOUTS = ["shared", "own", "file_per_process"]
 BOTH = ["independent", "collective"]
 
+#: Seconds after which a run hangs: a hundred times what it takes alone on a machine of two cores.
+LONGEST = 3600
+
 CASES = [
     # everything that there is
     {"backend": ALL, "layout": LAYOUTS, "transfer": BOTH, "shape": [7, 5, 3]},
@@ -79,7 +82,7 @@ def matrix(request, tmp_path_factory):
     """One run of all cases."""
     directory = tmp_path_factory.mktemp("matrix")
     common = {"workload": "hyperslab"}
-    done = run_experiment(directory, request.param, cases=CASES, common=common, timeout=240)
+    done = run_experiment(directory, request.param, cases=CASES, common=common, timeout=LONGEST)
     assert list((directory / "scratch").iterdir()) == []
     return done
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from launch import PROGRAMS, run_experiment, start_experiment
@@ -49,25 +51,46 @@ def test_the_title_says_which_memory_it_was(done):
 SUPPRESSED = {"all": (0, STEPS), "first": (0, 1), "last": (STEPS - 1, STEPS)}
 
 
+@pytest.mark.parametrize("repetition", [0, 1])
 @pytest.mark.parametrize("name", SUPPRESSED)
-def test_reads_that_read_nothing_are_invalid_though_verification_reads(tmp_path, name):
-    """Those after the timed ones, which verify, read the file.
-
-    Reads are counted from the second repetition on, when it is known how the data are stored.
-    """
-    first, end = (2 * STEPS + number for number in SUPPRESSED[name])
+def test_reads_that_read_nothing_are_invalid_though_verification_reads(tmp_path, name, repetition):
+    """Those after the timed ones, which verify, read the file."""
+    first, end = (2 * STEPS * repetition + number for number in SUPPRESSED[name])
     fault = planted("independent.", read="suppress", size=NBYTES, after=first, until=end)
     done = run_experiment(tmp_path, 1, cases=[ALONE], repetitions=2, env=fault)
     assert done.status == 1, done.said
-    assert any("did not read the files" in reason for reason in done.record["reasons"])
+    reasons = done.record["reasons"]
+    assert any("did not read the files" in reason for reason in reasons)
+    place = SUPPRESSED[name][0]  # which is seen in the buffer too
+    assert any(f"array 0, element [{place}, " in reason for reason in reasons) == (name != "all")
 
 
-def test_reads_of_the_first_repetition_that_read_nothing_are_seen_in_the_buffer(tmp_path):
-    fault = planted("independent.", read="suppress", size=NBYTES, until=STEPS)
-    done = run_experiment(tmp_path, 1, cases=[ALONE], env=fault)
+#: Timed reads of 34, from 0, that get the bytes before those asked for.
+MISREAD = [1, 16, 33]
+
+
+@pytest.mark.parametrize("call", MISREAD)
+def test_a_timed_read_that_gets_the_data_of_another_one_is_invalid(tmp_path, call):
+    """The reads that verify get the right ones; up to 34 calls are compared all."""
+    case = {**ALONE, "steps": 34}
+    fault = planted("independent.", read="neighbour", size=NBYTES, after=call, until=call + 1)
+    done = run_experiment(tmp_path, 1, cases=[case], repetitions=2, env=fault)
     assert done.status == 1, done.said
-    (reason,) = done.record["reasons"]
-    assert f"({STEPS - 1}, 0)" in reason or f"[{STEPS - 1}, 0]" in reason
+    assert "repetition 0: " in done.record["reasons"][0]
+
+
+def test_of_many_timed_reads_a_sample_is_compared_and_the_verdict_says_how_many(tmp_path):
+    case = {**ALONE, "steps": 100}
+    done = run_experiment(tmp_path, 1, cases=[case], repetitions=3)
+    assert done.status == 0, done.said
+    summary = (done.out / "summary.md").read_text()
+    said = re.search(
+        r"VALID: every byte read was verified; with buffer: reuse that was a second read, off the "
+        r"timer, and (\d+) % or more of the timed calls were compared too; 1 case",
+        summary,
+    )
+    assert said, done.said
+    assert 2 * 17 - 2 <= int(said[1]) <= 2 * 17 + 2  # those before the drawn place and the end
 
 
 def test_transfers_in_each_others_place_are_invalid(tmp_path):
@@ -75,6 +98,6 @@ def test_transfers_in_each_others_place_are_invalid(tmp_path):
         tmp_path, 1, program=(PROGRAMS / "misplaced.py",), cases=[ALONE]
     ).finish()
     assert done.status == 1, done.said
-    (first, second) = done.record["reasons"]
-    assert "(3, 0)" in first or "[3, 0]" in first
-    assert "(4, 0)" in second or "[4, 0]" in second
+    timed = done.record["reasons"][:2]
+    assert "array 0, element [4, 0]: " in timed[0]
+    assert "array 0, element [3, 0]: " in timed[1]

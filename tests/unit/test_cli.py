@@ -173,7 +173,7 @@ HERE = [config for config in CONFIGS if config.parent.name != "zarr2"]
 def test_shipped_experiments_can_be_planned(config, tmp_path):
     done = pffbench_cli("plan", config, "--ranks", "4", "--scratch", tmp_path, cwd=tmp_path)
     assert done.status == 0, done.said
-    assert "cases on 4 ranks" in done.stdout
+    assert " on 4 ranks, " in done.stdout
     assert entries_below(tmp_path) == []
 
 
@@ -222,7 +222,7 @@ def test_a_plan_shows_so_many_cases_as_somebody_reads_and_counts_all(tmp_path):
     for text, cases, left_out in ((short, 200, 200), (whole, 240, 240)):
         assert len(re.findall(r"^ ?null\.\S+(?: \S+=\S+)* +\d", text, re.MULTILINE)) == cases
         assert text.count("left out: null.") == left_out
-        assert "240 cases on 1 ranks" in text
+        assert "240 cases on 1 rank," in text
     assert "40 more cases are not shown; --all shows them" in short
     assert "40 more cases left out are not shown; --all shows them" in short
     assert "not shown" not in whole

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, work_of
 from pffbench.errors import ImpossibleCaseError, UserError
-from pffbench.experiment.check import check_case
+from pffbench.experiment.check import check_case, make_plan
 from pffbench.experiment.load import from_data
-from pffbench.workloads.base import Workload
+from pffbench.workloads.base import Workload, make_spec
+from pffbench.workloads.hyperslab import HyperslabParameters
 from pffbench.workloads.registry import workload
 
 LAYOUTS = ("shared", "own", "file_per_process")
@@ -121,3 +122,29 @@ def test_the_first_error_of_a_sweep_is_told_with_its_place():
     entry = {"workload": "hyperslab", "backend": "hdf5", "shape": [8, 8], "level": [3, "high"]}
     with pytest.raises(UserError, match=r"cases\[0\]\.level: .*it is 'high'"):
         from_data({"name": "x", "cases": [entry]}, "x.yaml")
+
+
+def test_a_chunk_without_elements_is_refused_with_the_array_and_the_workload():
+    p = HyperslabParameters(backend="hdf5", shape=(4, 3), dtype="float32")
+    with pytest.raises(UserError, match=r"array a: a chunk of shape \[0, 3\] has no elements; wor"):
+        make_spec(p, "a", (4, 3), number=0, offset=0, owner=None, block=(0, 3))
+
+
+SKIPPED = [
+    {"rearrange": "chunk_owner", "chunks": "contiguous"},
+    {"rearrange": "box", "decomposition": {"file": "package:pffbench/maps/land.npz",
+                                           "holes": "allow", "overlaps": "allow"}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(SKIPPED)))
+def test_impossible_combinations_of_a_sweep_are_left_out_when_they_may_be(number):
+    entry = {"workload": "hyperslab", "backend": "hdf5", "shape": [8, 8]} | SKIPPED[number]
+    if "decomposition" in entry:
+        del entry["shape"]
+    usual = {"workload": "hyperslab", "backend": "hdf5", "shape": [8, 8]}
+    data = {"name": "x", "roofline": False, "impossible": "skip", "cases": [usual, entry]}
+    plan = make_plan(from_data(data, "x.yaml"), ranks=2)
+    assert len(plan.cases) == len(plan.left_out) == 1
+    with pytest.raises(UserError, match=r"needs a chunk shape|needs rearrange: none"):
+        make_plan(from_data(data | {"impossible": "refuse"}, "x.yaml"), ranks=2)

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from pffbench.data import make_source
 from pffbench.data.views import Gathered
 from pffbench.errors import UserError
+from pffbench.experiment.check import make_plan
+from pffbench.experiment.load import from_data
 from pffbench.parallel.decomposition import Box
 from pffbench.parallel.stretches import Stretches, common_runs, merged
 from pffbench.workloads.hyperslab import Hyperslab, HyperslabParameters
-from pffbench.workloads.irregular import MapFile
+from pffbench.workloads.irregular import DecompositionMap, MapFile
 from pffbench.workloads.made_maps import MADE
 from pffbench.workloads.made_maps import main as make_map
 from pffbench.workloads.map_files import read_map, write_npz, write_text
@@ -149,6 +151,56 @@ def test_a_rank_gets_consecutive_processes_whose_stretches_are_joined(tmp_path):
     assert found.beyond(4) == "the map is for 3 processes, fewer than the 4 ranks"
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 5, 7])
+@pytest.mark.parametrize("overlaps", [False, True])
+def test_the_sizes_of_all_ranks_are_those_of_their_parts(ranks, overlaps):
+    draw = np.random.default_rng(ranks)
+    counts = draw.integers(0, 9, 7)
+    offsets = draw.permutation(60)[: counts.sum()] * (1 if overlaps else 4)
+    lengths = draw.integers(1, 5, counts.sum())
+    of = DecompositionMap((300,), counts, offsets, lengths)
+    parts = [of.part(ranks, rank) for rank in range(ranks)]
+    assert of.sizes(ranks).tolist() == [part.size for part in parts]
+    number = [len(part.offsets) for part in parts]
+    assert f"{min(number)} to {max(number)} stretches" in of.told(ranks, 4) or ranks == 1
+
+
+def test_a_map_of_many_processes_is_planned_without_the_part_of_each(tmp_path, monkeypatch):
+    count = 100_000
+    each = np.arange(count)
+    ones = np.ones_like(each)
+    write_npz(tmp_path / "m.npz", DecompositionMap((count,), ones, each, ones))
+    case = {"workload": "hyperslab", "backend": "mpiio", "decomposition": {"file": "m.npz"}}
+    data = {"name": "x", "roofline": False, "cases": [case]}
+    listed = []
+    part = DecompositionMap.part
+    monkeypatch.setattr(DecompositionMap, "part", lambda *of: listed.append(0) or part(*of))
+    monkeypatch.chdir(tmp_path)
+    plan = make_plan(from_data(data, "exp.yaml"), ranks=count)
+    case = plan.cases[0]
+    assert plan.costs[case.id].nbytes == 4 * count
+    assert "1 stretches a rank" in str(Hyperslab().told(case.parameters, count))
+    assert len(listed) < 10
+
+
+def test_holes_take_no_space_where_files_may_have_them(tmp_path, monkeypatch):
+    """25 elements in an array of 32 GiB: what is moved, and what files take."""
+    write_npz(tmp_path / "m.npz", DecompositionMap(
+        (2**33,), np.array([5, 20]), np.arange(25) * 2**28, np.ones(25, np.int64)
+    ))  # fmt: skip
+    case = {"workload": "hyperslab", "backend": "mpiio",
+            "decomposition": {"file": "m.npz", "holes": "allow"}}  # fmt: skip
+    by_owners = {**case, "backend": "hdf5", "rearrange": "chunk_owner", "chunks": [2**20]}
+    data = {"name": "x", "roofline": False, "cases": [case, by_owners]}
+    monkeypatch.chdir(tmp_path)
+    plan = make_plan(from_data(data, "exp.yaml"), ranks=2)
+    sparse, filled = (plan.costs[case.id] for case in plan.cases)
+    assert sparse.nbytes == 100
+    assert sparse.space < 2**19
+    assert filled.nbytes == 2**35
+    assert filled.space > 2**35
+
+
 def npz(**changes):
     """An .npz of two processes that share 2 × 3 elements, changed."""
     arrays = {"shape": [2, 3], "counts": [1, 2], "offsets": [2, 0, 4], "lengths": [2, 2, 2]}
@@ -167,6 +219,29 @@ def cut(data, member):
     return file.getvalue()
 
 
+def spoilt(member, data):
+    """An archive with other contents of a member."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(npz())) as old, zipfile.ZipFile(file, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, data if name == member else old.read(name))
+    return file.getvalue()
+
+
+def with_bytes(signature, place, value):
+    """An archive whose entries have another number of two bytes, behind a signature."""
+    data, found = bytearray(npz()), -1
+    while (found := data.find(signature, found + 1)) >= 0:
+        data[found + place : found + place + 2] = value.to_bytes(2, "little")
+    return bytes(data)
+
+
+def header(text):
+    """An .npy file with that text as its header."""
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+ENTRY = b"PK\x01\x02"
 TRUNCATED = TEXT.partition("2 3\n")[0].encode()
 BAD = {
     "hole": (npz(counts=[1, 1], offsets=[2, 0], lengths=[2, 2]),
@@ -178,6 +253,23 @@ BAD = {
     "outside": (npz(lengths=[2, 2, 3]), "a stretch of 3 elements begins at 4"),
     "overflow": (npz(lengths=[2, 2, 2**63 - 1]), "begins at 4, and the array"),
     "counts": (npz(counts=[1, 1]), "counts add up to 2 stretches, and there are 3 offsets"),
+    "sum of counts that runs over": (
+        npz(counts=[1, *[2**62] * 4, 1], offsets=[0, 3], lengths=[3, 3]),
+        f"a count is {2**62}, and there are 2 offsets"),
+    "member of text": (spoilt("offsets.npy", b"0 1 2"), "offsets is no array"),
+    "empty member": (spoilt("counts.npy", b""), "is no decomposition map"),
+    "header that is no Python": (spoilt("lengths.npy", header("{{{{\n")),
+                                 "is no decomposition map"),
+    "shape of truth": (spoilt("lengths.npy", header(
+        "{'descr': '<i8', 'fortran_order': False, 'shape': (True,)}\n") + bytes(8)),
+        "is no decomposition map"),
+    "encrypted": (with_bytes(ENTRY, 8, 1), "encrypted"),
+    "compressed in an unknown way": (with_bytes(ENTRY, 10, 99), "is no decomposition map"),
+    "spoilt LZMA": (with_bytes(ENTRY, 10, 14), "is no decomposition map"),
+    "zip version": (with_bytes(ENTRY, 6, 99), "is no decomposition map"),
+    "long line": (b"version 2001 npes 3 ndims 2" + bytes(2**17), "a line is longer than 64 KiB"),
+    "long line of elements": (TEXT.replace("5 3 4", "5 3 4" + " " * 80).encode(),
+                              "a line is longer than 65 B"),
     "negative count": (npz(counts=[-1, 4]), "a count is -1"),
     "no process": (npz(counts=np.array([], int), offsets=np.array([], int),
                        lengths=np.array([], int)), "it has 0 processes"),

@@ -12,7 +12,7 @@ import pytest
 
 from drawn_runs import a_case, a_run, timed_run
 from launch import REPOSITORY
-from pffbench.backends.hints import asked_hints, beside_count, facts_of
+from pffbench.backends.hints import asked_hints, beside_count, beside_plan, facts_of, without_effect
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.errors import UserError
@@ -217,6 +217,44 @@ def test_the_count_of_writers_is_held_against_what_was_asked():
     }  # fmt: skip
     known = {"not_in_force": "cb_nodes=4 (romio has 1)"}
     assert beside_count(known, {"cb_nodes": 4}, 1) == known
+
+
+@pytest.mark.parametrize(
+    ("transfer", "hints", "idle"),
+    [
+        ("independent", {"cb_nodes": 2, "romio_cb_write": "enable", "romio_ds_write": "disable"},
+         {"cb_nodes=2": "no transfer is collective",
+          "romio_cb_write=enable": "no transfer is collective"}),
+        ("collective", {"cb_nodes": 9, "cb_buffer_size": 9}, {"cb_nodes=9": "there are 4 ranks"}),
+        ("collective", {"cb_nodes": 4}, {}),
+        ("collective", {}, {}),
+    ],
+)  # fmt: skip
+def test_hints_that_can_have_no_effect_are_named_with_the_reason(transfer, hints, idle):
+    case = {"backend": "hdf5", "hdf5": {"hints": hints}, "transfer": transfer}
+    found = make_plan(loaded(**case), ranks=4)
+    (planned,) = found.cases
+    assert without_effect(planned.options, planned.parameters, 4) == idle
+    name = f"hdf5.hyperslab.shared.{transfer}.matched"
+    assert found.idle == tuple(
+        f"{name}: the hint {hint} has no effect ({why})" for hint, why in idle.items()
+    )
+    ignored = ", ".join(f"{hint} ({why})" for hint, why in idle.items())
+    facts = {"not_in_force": "x=1 (ompio does not know it)"}
+    assert beside_plan({}, idle) == ({"not_in_force": ignored} if idle else {})
+    both = ", ".join(filter(None, [*facts.values(), ignored]))
+    assert beside_plan(facts, idle) == {"not_in_force": both}
+    assert beside_plan(beside_plan({}, idle), idle) == beside_plan({}, idle)
+
+
+def test_options_of_a_backend_that_no_case_has_are_named():
+    entry = SLAB | {"backend": ["posix", "mpiio"], "transfer": "independent"}
+    data = {"name": "x", "roofline": False, "common": {"zarr": {"format": 2}, "posix": {}},
+            "cases": [entry | {"hdf5": {"hints": {"cb_nodes": 1}}, "mpiio": {}}]}  # fmt: skip
+    assert make_plan(from_data(data, "exp.yaml"), ranks=2).idle == (
+        "exp.yaml: cases[0].hdf5: no case of it has backend hdf5, so it has no effect",
+        "exp.yaml: common.zarr: no case of it has backend zarr, so it has no effect",
+    )
 
 
 # What is concluded

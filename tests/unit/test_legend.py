@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from drawn_runs import a_case, a_run
 from pffbench.summary.columns import columns_of
 from pffbench.summary.legend import legend_lines
 from pffbench.summary.summary import summarise
+from pffbench_analysis.recommend.candidates import Candidate
 
 RESULTS = sorted((Path(__file__).resolve().parents[2] / "docs" / "results").rglob("run.json"))
 
@@ -29,3 +32,15 @@ def test_counts_of_which_no_table_has_a_column_are_not_explained():
         if case.sample.backend == "zarr":
             case.counts["write", "threads"] = 4.0
     assert not any(line.startswith("threads") for line in legend_lines(summary))
+
+
+@pytest.mark.parametrize(("files", "store"), [(1, "file"), (9, "file or directory")])
+def test_a_store_of_several_files_is_not_called_one_file(tmp_path, files, store):
+    case, entry = a_case("hdf5", "independent", layout="own")
+    a_run(tmp_path, [(case, entry)])
+    summary = summarise(tmp_path)
+    cases = [replace(one, disk_files=files) for one in summary.cases]
+    told = legend_lines(replace(summary, groups={"g": cases}))
+    found = Candidate(cases[0], entry["parameters"], {}, None)
+    assert f"one {'directory' if files > 1 else 'file'}, an array for each rank" in str(found.words)
+    assert f"layout own: one {store} for all ranks, in it an array for each" in told

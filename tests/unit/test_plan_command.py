@@ -9,6 +9,7 @@ import yaml
 from msgspec.structs import replace
 
 from launch import REPOSITORY, pffbench_cli
+from pffbench.commands.run import how_to_check
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.estimate import cold_read_warnings, estimate_duration
 from pffbench.experiment.load import load_experiment
@@ -125,3 +126,58 @@ def test_cases_of_one_name_are_listed_by_what_sets_them_apart(tmp_path):
         f"zarr.hyperslab.shared.independent.matched cache={cache} format={number}"
         for cache in ("shifted", "warm") for number in (2, 3)
     ]  # fmt: skip
+
+
+def planned(tmp_path, cases, *arguments, env=None, **more):
+    """Plan cases for 4096 ranks; return what the command says."""
+    told = {"name": "x", "roofline": False, "cases": cases, **more}
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
+    return pffbench_cli("plan", "x.yaml", "-n", "4096", *arguments, cwd=tmp_path, env=env)
+
+
+def test_a_plan_knows_the_memory_of_writer_ranks(tmp_path):
+    case = {"workload": "hyperslab", "backend": "hdf5", "rearrange": "box",
+            "shape_per_rank": [256, 256, 256]}  # fmt: skip
+    one, each = {**case, "writers": {"count": 1}}, {**case, "writers": {"per_node": 2}}
+    shown = planned(tmp_path, [one, each], env={"COLUMNS": "300"})
+    assert shown.status == 0, shown.said
+    assert "memory/writer" in shown.stdout
+    assert "64 MiB + 32 MiB × ranks/node" in shown.stdout
+    assert "a writer rank holds 256.1 GiB, and a node has" in shown.stdout
+    refused = planned(tmp_path, [one, each], "--node-memory", "200GiB")
+    assert refused.status == 2, refused.said
+    assert "a writer rank holds 256.1 GiB, and a node has 200 GiB" in refused.stderr
+    assert planned(tmp_path, [one, each], "--node-memory", "300GiB").status == 0
+    in_a_job = planned(tmp_path, [each], "--node-memory", "1GiB", env={"SLURM_JOB_NUM_NODES": "32"})
+    assert "a writer rank holds 4.062 GiB" in in_a_job.stderr
+
+
+def test_calls_that_grow_with_the_square_of_the_ranks_are_refused_above_a_limit(tmp_path):
+    case = {"workload": "datasets", "backend": "hdf5", "layout": "own", "transfer": "collective",
+            "datasets_per_rank": 10, "shape": [8]}  # fmt: skip
+    refused = planned(tmp_path, [case])
+    assert refused.status == 2, refused.said
+    assert f"makes {10 * 4096**2} calls to write" in refused.stderr
+    assert "max_calls is 100000000" in refused.stderr
+    allowed = planned(tmp_path, [case], "--json", max_calls=10**9)
+    assert allowed.status == 0, allowed.said
+    (plan,) = json.loads(allowed.stdout)["plans"]
+    assert plan["cases"][0]["cost"]["calls"] == 10 * 4096**2
+    assert plan["seconds"]["low"] > 10 * 40960 * 2e-5  # of ten repetitions or more
+    skipped = planned(tmp_path, [case, {**case, "transfer": "independent"}], impossible="skip")
+    assert skipped.status == 0, skipped.said
+
+
+def test_an_estimate_of_time_knows_the_number_of_files(tmp_path):
+    case = {"workload": "datasets", "backend": "zarr", "layout": "own", "shape": [8]}
+    seconds = []
+    for count in (1, 100):
+        shown = planned(tmp_path, [{**case, "datasets_per_rank": count}], "--json", repetitions=1)
+        (plan,) = json.loads(shown.stdout)["plans"]
+        seconds.append(plan["seconds"]["low"])
+    assert seconds[1] > seconds[0] + 99 * 4096 * 1e-4
+
+
+def test_bad_input_on_many_ranks_is_told_with_the_way_to_check_it_first():
+    assert how_to_check(4) == ""
+    assert how_to_check(256) == "; pffbench plan EXPERIMENT.yaml -n 256 checks it in one process"

@@ -107,7 +107,9 @@ class Candidate:
         alone = p["layout"] == "file_per_process"
         return {
             "backend": self.backend,
-            "layout": _LAYOUTS.get(p["layout"], p["layout"]),
+            "layout": _LAYOUTS.get(p["layout"], p["layout"]).format(
+                store="directory" if (self.case.disk_files or 1) > 1 else "file"
+            ),
             "transfer": "" if alone else _transfer(p),
             "settings": f"settings {p['settings']}",
             "environment": f"environment {p['environment']}" if "environment" in p else "",
@@ -169,7 +171,7 @@ class Candidate:
 
 _LAYOUTS = {
     "shared": "one shared array",
-    "own": "one file, an array for each rank",
+    "own": "one {store}, an array for each rank",
     "file_per_process": "a file for each process",
 }
 

@@ -143,6 +143,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     stretches : bool
         Whether ranks can move stretches of an array that are no box, as decomposition maps have
         them.
+    box_by_box : bool
+        Whether it moves them by a call for each of their boxes.
     """
 
     layouts: frozenset[str] = frozenset({"file_per_process", "own", "shared"})
@@ -160,3 +162,4 @@ class Capabilities(msgspec.Struct, frozen=True):
     attributes: bool = False
     threads: bool = False
     stretches: bool = False
+    box_by_box: bool = False

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import msgspec
 
-from pffbench.case import Parameters
+from pffbench.case import Options, Parameters
 from pffbench.errors import UserError
 from pffbench.parallel import open_file
+from pffbench.text import counted
 from pffbench.units import Size
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 Hints = dict[str, str | int | bool]
 #: The longest name and text that all MPI libraries take.
 _LONGEST_NAME, _LONGEST_TEXT = 35, 255
+#: Beginnings of the names of hints on the collecting of data by some ranks for the others.
+_COLLECTIVE = ("cb_", "romio_cb_")
 #: Characters of what is refused that a message repeats.
 _SHOWN = 40
 _PRINTABLE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
@@ -188,6 +191,40 @@ def facts_alone(options: Hinted) -> dict[str, str]:
     return {"not_in_force": f"{_listed(asked, ' ')} (one writer opens the file without MPI-IO)"}
 
 
+def without_effect(options: Options, parameters: Parameters, ranks: int) -> dict[str, str]:
+    """Return the hints that cannot have an effect in a case, whatever the library does, and why.
+
+    Parameters
+    ----------
+    options : Options
+        Options of the backend.
+    parameters : Parameters
+        The case.
+    ranks : int
+        Number of ranks.
+    """
+    asked = {name: _text(value) for name, value in getattr(options, "hints", {}).items()}
+    collective = "collective" in (parameters.transfer, parameters.transfer_of_reads)
+    found = {}
+    for name, value in asked.items():
+        if name.startswith(_COLLECTIVE) and not collective:
+            found[f"{name}={value}"] = "no transfer is collective"
+        elif name == "cb_nodes" and value.isdecimal() and int(value) > ranks:
+            found[f"{name}={value}"] = f"there {'is' if ranks == 1 else 'are'} " + counted(
+                ranks, "rank"
+            )
+    return found
+
+
+def beside_plan(facts: Mapping[str, str], idle: Mapping[str, str]) -> dict[str, str]:
+    """Return facts of a case with the hints that cannot have an effect in it."""
+    known = facts.get("not_in_force", "")
+    more = [f"{hint} ({why})" for hint, why in idle.items() if f"{hint} (" not in known]
+    if not more:
+        return dict(facts)
+    return {**facts, "not_in_force": ", ".join(filter(None, [known, *more]))}
+
+
 def beside_count(facts: Mapping[str, str], hints: Hints, writers: int) -> dict[str, str]:
     """Return facts of a collective case, where ranks that write were counted, and conclusions.
 
@@ -204,8 +241,8 @@ def beside_count(facts: Mapping[str, str], hints: Hints, writers: int) -> dict[s
     asked = _text(hints.get("cb_nodes", ""))
     if not writers or asked in ("", str(writers)) or "cb_nodes=" in known:
         return dict(facts)
-    counted = f"cb_nodes={asked} ({writers} ranks wrote)"
-    return {**facts, "not_in_force": ", ".join(filter(None, [known, counted]))}
+    found = f"cb_nodes={asked} ({counted(writers, 'rank')} wrote)"
+    return {**facts, "not_in_force": ", ".join(filter(None, [known, found]))}
 
 
 def _text(value: object) -> str:

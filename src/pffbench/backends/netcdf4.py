@@ -109,6 +109,7 @@ class NetCdf4(Hdf5Format):
         changes=True,
         attributes=True,
         stretches=True,
+        box_by_box=True,
     )
     options_type = NetCdf4Options
 

@@ -27,7 +27,7 @@ from pffbench.experiment.estimate import (
     estimate_duration,
 )
 from pffbench.experiment.load import experiment_files, load_experiment, to_plain
-from pffbench.experiment.plan import Plan
+from pffbench.experiment.plan import Cost, Plan
 from pffbench.experiment.schema import Experiment
 from pffbench.parallel.launcher import reason_against_mpi
 from pffbench.record.ranks import NEEDS_H5PY
@@ -37,7 +37,7 @@ from pffbench.run.space import parent_of_node
 from pffbench.storage.filesystem import FileSystem, filesystem
 from pffbench.storage.page_cache import reason_against_cold_reads
 from pffbench.storage.scratch import scratch_parent
-from pffbench.text import one_line, without_digests
+from pffbench.text import counted, one_line, without_digests
 from pffbench.units import Size, duration_text
 from pffbench.workloads.registry import workload
 
@@ -77,13 +77,15 @@ class PlannedRun(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...]
 
     @classmethod
-    def of(cls, file: str, plan: Plan, scratch: str | None) -> PlannedRun:
-        """Judge a plan on this machine.
+    def of(
+        cls, file: str, plan: Plan, scratch: str | None, node_memory: int | None = None
+    ) -> PlannedRun:
+        """Judge a plan on this machine, or for nodes of so many bytes of memory.
 
         Raises
         ------
         UserError
-            The scratch directory cannot be reached.
+            The scratch directory cannot be reached, or writer ranks hold more than a node has.
         """
         parent = _parent(plan.experiment, scratch)
         try:
@@ -91,8 +93,17 @@ class PlannedRun(msgspec.Struct, frozen=True):
         except OSError as error:
             raise UserError(f"--scratch {parent}: cannot be reached: {error.strerror}") from None
         nodes = int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
-        memory = psutil.virtual_memory().total
-        warnings = (*_unrecorded(), *_square(plan), *cold_read_warnings(plan, there, memory, nodes))
+        memory = node_memory or psutil.virtual_memory().total
+        large = list(_large_writers(plan, memory))
+        if large and node_memory:
+            raise UserError(large[0])
+        warnings = (
+            *_unrecorded(),
+            *plan.idle,
+            *_square(plan),
+            *large,
+            *cold_read_warnings(plan, there, memory, nodes),
+        )
         return cls(file, plan, parent, there, estimate_duration(plan), warnings)
 
     @property
@@ -134,7 +145,7 @@ def main(arguments: argparse.Namespace) -> int:
             else None
         )
         plan = make_plan(loaded, ranks, no_mpi, no_cold_reads)
-        run = PlannedRun.of(loaded.path, plan, arguments.scratch)
+        run = PlannedRun.of(loaded.path, plan, arguments.scratch, arguments.node_memory)
         if arguments.json:
             planned.append(_as_data(run))
             continue
@@ -202,20 +213,32 @@ def _cases(plan: Plan, console: Console, cases: Sequence[Case]) -> list[Table | 
     """Return a table of the cases, or two lines for each where it would be too wide."""
     names = case_names(cases)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for i, heading in enumerate(_HEADINGS):
+    writers = any(plan.costs[case.id].writer_memory for case in cases)
+    for i, heading in enumerate((*_HEADINGS, *["memory/writer"] * writers)):
         table.add_column(heading, justify="right" if i else "left", no_wrap=True)
     lines: list[Table | str] = []
     for case in cases:
         cost = plan.costs[case.id]
         name = f"{names[case.id]}{' (roofline)' if case.roofline else ''}"
         data, space, memory = (str(Size(n)) for n in (cost.nbytes, cost.space, cost.memory))
-        table.add_row(name, data, str(cost.arrays), str(cost.files), space, memory)
+        of_writer = _of_writer(cost)
+        cells = (name, data, str(cost.arrays), str(cost.files), space, memory)
+        table.add_row(*cells, *[of_writer] * writers)
+        memory += f", memory/writer {of_writer}" if of_writer else ""
         plural = "s" if cost.arrays != 1 else ""
         lines += [name, f"    {data} in {cost.arrays} array{plural}, files {cost.files}, "
                         f"space {space}, memory/rank {memory}"]  # fmt: skip
     unlimited = console.options.update(width=1000)
     fits = console.measure(table, options=unlimited).maximum <= console.width
     return [table] if fits else lines
+
+
+def _of_writer(cost: Cost) -> str:
+    """Return the memory of a writer rank; empty without writer ranks."""
+    if not cost.writer_memory:
+        return ""
+    each = f" + {Size(cost.writer_memory_of_rank)} × ranks/node"
+    return f"{Size(cost.writer_memory)}{each if cost.writer_memory_of_rank else ''}"
 
 
 def _not_shown(plan: Plan, most: int | None) -> Iterator[str]:
@@ -234,7 +257,8 @@ def _totals(run: PlannedRun) -> Iterator[str]:
             f"{experiment.step_repetitions}"
         )
     yield (
-        f"{len(plan.cases)} cases on {plan.ranks} ranks, {_times(experiment)} each "
+        f"{counted(len(plan.cases), 'case')} on {counted(plan.ranks, 'rank')}, "
+        f"{_times(experiment)} each "
         f"({warmup}): {run.written} written and read in all"
     )
     if count := sum(map(is_open, plan.cases)):
@@ -263,7 +287,7 @@ def _time(run: PlannedRun) -> str:
     ends = f" and time_budget {duration_text(budget)}" if budget is not None else ""
     return (
         f"takes about {low if low == high else f'{low} to {high}'}, assuming {Size(FAST_RATE)} "
-        f"to {Size(SLOW_RATE)} per second{ends}; nothing was measured"
+        f"to {Size(SLOW_RATE)} per second and 0.1 to 2 ms a file{ends}; nothing was measured"
     )
 
 
@@ -277,6 +301,19 @@ def _unrecorded() -> Iterator[str]:
     """Say that no run can be recorded without h5py."""
     if find_spec("h5py") is None:
         yield f"nothing can run here: {NEEDS_H5PY.format('not installed')}"
+
+
+def _large_writers(plan: Plan, memory: int) -> Iterator[str]:
+    """Name the cases whose writer ranks hold more than a node's memory."""
+    nodes = os.environ.get("SLURM_JOB_NUM_NODES")
+    ranks = -(-plan.ranks // int(nodes)) if nodes else 1  # at least
+    for case in plan.cases:
+        needed = plan.costs[case.id].memory_of_writer(ranks)
+        if needed > memory:
+            yield (
+                f"{without_digests(case.id)}: a writer rank holds {Size(needed)}, and a node has "
+                f"{Size(memory)} of memory; name more writers"
+            )
 
 
 def _square(plan: Plan) -> Iterator[str]:

@@ -103,10 +103,21 @@ def _run(options: RunOptions, stop: StopSignals) -> int:
                 status = status or ended
         except UserError as error:
             if comm.rank == 0:
-                said = one_line(f"pffbench: {without_digests(str(error))}")
+                said = one_line(f"pffbench: {without_digests(str(error))}{how_to_check(comm.size)}")
                 print(said, file=sys.stderr, flush=True)
             return leave_last(comm, error.exit_status)
         return leave_last(comm, status)
+
+
+#: Ranks from which on a launcher takes long to end, so that an error found by `run` is dear.
+_MANY_RANKS = 32
+
+
+def how_to_check(ranks: int) -> str:
+    """Return how input is checked without starting many ranks; empty for few of them."""
+    if ranks < _MANY_RANKS:
+        return ""
+    return f"; pffbench plan EXPERIMENT.yaml -n {ranks} checks it in one process"
 
 
 def _one_after_another(comm: MPI.Intracomm, options: RunOptions) -> Iterator[RunOptions]:

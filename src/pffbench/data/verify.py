@@ -38,6 +38,11 @@ class Mismatch(msgspec.Struct, frozen=True):
     got: str
     count: int
 
+    def __str__(self) -> str:
+        more = f"; {self.count} elements in all" if self.count > 1 else ""
+        where = f", element {list(self.index)}" if self.index else ""
+        return f"array {self.array}{where}: {self.got} instead of {self.expected}{more}"
+
 
 def verify(
     source: Source, got: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]

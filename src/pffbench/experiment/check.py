@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import cache, lru_cache
 from importlib.util import find_spec
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import Capabilities
 from pffbench.backends.base import Lacking
+from pffbench.backends.hints import without_effect
 from pffbench.backends.registry import backend_class, missing_library
 from pffbench.backends.shared_files import built_for_mpi, serial_library
 from pffbench.case import Case, Parameters
@@ -21,6 +22,8 @@ from pffbench.errors import ImpossibleCaseError, UnsupportedCaseError, UserError
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.plan import Contents, Cost, Plan, contents_of, cost_of, of_arrays
 from pffbench.experiment.schema import Experiment
+from pffbench.text import without_digests
+from pffbench.workloads.base import Impossible
 from pffbench.workloads.registry import workload
 
 if TYPE_CHECKING:
@@ -123,6 +126,9 @@ def make_plan(
                 contents = checker.check(case, where)
                 if loaded.experiment.node_local and (why := _beyond_a_node(case.parameters)):
                     raise ImpossibleCaseError(f"{where}: {why}")
+                cost = cost_of(case, ranks, memory, contents)
+                if cost.calls > loaded.experiment.max_calls:
+                    raise ImpossibleCaseError(f"{where}: {_too_many_calls(cost, loaded)}")
             except ImpossibleCaseError as error:
                 if loaded.experiment.impossible == "refuse" and not raw.roofline:
                     raise
@@ -132,7 +138,7 @@ def make_plan(
                     unsupported[raw.parameters.backend, reason] += 1
             else:
                 cases.append(case)
-                costs[case.id] = cost_of(case, ranks, memory, contents)
+                costs[case.id] = cost
     if not cases:
         raise UserError(
             f"{loaded.path}: all {len(left_out)} cases are impossible, the first one "
@@ -145,7 +151,23 @@ def make_plan(
     )
     if no_cold_reads is not None and extra_cold_reads(loaded):
         limits = (*limits, f"{NO_COLD_READS}{no_cold_reads}")
-    return Plan(experiment, ranks, tuple(_together(cases)), tuple(left_out), costs, limits)
+    idle = tuple(dict.fromkeys((*loaded.idle, *_idle_hints(cases, ranks))))
+    return Plan(experiment, ranks, tuple(_together(cases)), tuple(left_out), costs, limits, idle)
+
+
+def _idle_hints(cases: Iterable[Case], ranks: int) -> Iterator[str]:
+    """Yield the hints of cases that cannot have an effect."""
+    for case in cases:
+        for hint, why in without_effect(case.options, case.parameters, ranks).items():
+            yield f"{without_digests(case.id)}: the hint {hint} has no effect ({why})"
+
+
+def _too_many_calls(cost: Cost, loaded: LoadedExperiment) -> str:
+    return (
+        f"layout own with transfer collective makes {cost.calls} calls to write, a call of each "
+        f"rank for the arrays of every rank, and max_calls is {loaded.experiment.max_calls}; take "
+        "transfer: independent, fewer ranks, or a larger max_calls"
+    )
 
 
 def extra_cold_reads(loaded: LoadedExperiment) -> list[Case]:
@@ -215,7 +237,7 @@ class _Checker:
     def _look_at(self, p: Parameters) -> Contents:
         """Return the arrays of a case."""
         if reason := workload(p.workload).check(p, self._ranks):
-            raise UserError(reason)
+            raise (ImpossibleCaseError if isinstance(reason, Impossible) else UserError)(reason)
         return self._possible(of_arrays(p))
 
     def _look_at_arrays(self, p: Parameters) -> Contents:

@@ -16,6 +16,8 @@ S = TypeVar("S", bound=msgspec.Struct)
 #: Maximum characters of user input that a message repeats.
 _LONGEST = 200
 _MISSING = re.compile("Object missing required field `([^`]*)`")
+_WRONG_WORD = re.compile(r"Invalid enum value .*")
+_UNKNOWN = re.compile("Object contains unknown field `([^`]*)`")
 _PATH = re.compile(r"(?P<what>.*?)(?: - at `\$?(?P<path>[^`]*)`)?", re.DOTALL)
 
 
@@ -110,9 +112,20 @@ def _explained(message: str, kind: type[msgspec.Struct], where: str, data: dict[
     hint = get_type_hints(kind, include_extras=True).get(key)
     words = [*allowed_words(hint), *(["whole numbers"] if _allows_int(hint) else [])]
     allowed = f" (allowed: {', '.join(words)})" if allowed_words(hint) else ""
+    if _UNKNOWN.fullmatch(what) and (fields := _fields_of(hint)):
+        allowed = f" (allowed: {', '.join(fields)})"
+    if path == key and _WRONG_WORD.fullmatch(what):
+        return f"{join(where, path)}: {shown(data[key])} is not allowed{allowed}"
     given = f"; it is {shown(data[key])}" if key in data else ""
     place = join(where, path) if path else where
     return f"{place}: {what.replace('`', '')}{given}{allowed}"
+
+
+def _fields_of(kind: Any) -> tuple[str, ...]:
+    """Return the fields of the record in a type; empty where none is."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return kind.__struct_fields__
+    return next(filter(None, map(_fields_of, get_args(kind))), ())
 
 
 def _required(kind: type[msgspec.Struct]) -> str:

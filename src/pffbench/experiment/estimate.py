@@ -12,9 +12,9 @@ from pffbench.units import Size
 
 #: Bytes per second of a whole repetition: made, written, read and verified by all ranks.
 SLOW_RATE, FAST_RATE = 100 * 2**20, 2**30
-#: Seconds from the start of the program to the first block, of a repetition without data, and of
-#: each file.
-_SLOW, _FAST = (8.0, 0.3, 2e-3), (2.0, 0.05, 1e-4)
+#: Seconds from the start of the program to the first block, of a repetition without data, of each
+#: file, and of each collective call in which a rank moves nothing.
+_SLOW, _FAST = (8.0, 0.3, 2e-3, 1e-3), (2.0, 0.05, 1e-4, 2e-5)
 #: States of the page cache in which reads are meant to come from the storage.
 _COLD = frozenset({"dropped", "separate"})
 #: Data of this many times the memory cannot be held by caches of that size.
@@ -31,7 +31,8 @@ class SecondsRange(NamedTuple):
 def estimate_duration(plan: Plan) -> SecondsRange:
     """Estimate how long a run takes.
 
-    Nothing is measured: rates of `SLOW_RATE` and `FAST_RATE` are assumed, whatever the machine.
+    Nothing is measured: `SLOW_RATE` and `FAST_RATE`, and seconds for each file and each collective
+    call, are assumed, whatever the machine.
     """
     experiment = plan.experiment
     auto = experiment.repetitions == "auto"
@@ -43,11 +44,17 @@ def estimate_duration(plan: Plan) -> SecondsRange:
 
 
 def _duration(
-    plan: Plan, blocks: int, rate: float, seconds: tuple[float, float, float]
+    plan: Plan, blocks: int, rate: float, seconds: tuple[float, float, float, float]
 ) -> float:
-    start, each, each_file = seconds
+    start, each, each_file, each_call = seconds
     costs = [plan.costs[case.id] for case in plan.cases]
-    cases = [cost.nbytes / rate + each + each_file * cost.files for cost in costs]
+    cases = [
+        cost.nbytes / rate
+        + each
+        + each_file * cost.files
+        + each_call * 2 * cost.calls / plan.ranks  # to write and to read, all ranks at once
+        for cost in costs
+    ]
     block = sum(cases)
     # At least the warm-up and one repetition of a case of each format run; nothing further begins
     # that would pass the budget.

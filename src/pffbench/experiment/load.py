@@ -7,7 +7,7 @@ lists, text, numbers, true, false and null.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from pffbench.backends.registry import is_backend
 from pffbench.case import Case, Parameters
 from pffbench.errors import UserError
 from pffbench.experiment.convert import join, short, shown, to_struct
@@ -160,11 +161,14 @@ class LoadedExperiment(msgspec.Struct, frozen=True):
         Its contents.
     cases : tuple of (str, Case)
         The cases in the order of the file, each with its place in the file.
+    idle : tuple of str
+        Options of backends that none of their cases has: each with its place and a reason.
     """
 
     path: str
     experiment: Experiment
     cases: tuple[tuple[str, Case], ...]
+    idle: tuple[str, ...] = ()
 
 
 def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedExperiment:
@@ -220,15 +224,34 @@ def from_data(data: dict[str, Any], name: str) -> LoadedExperiment:
     experiment = to_struct(data, Experiment, f"{name}:")
     _check_environments(experiment, name)
     cases: list[tuple[str, Case]] = []
+    idle: list[str] = []
     seen: set[str] = set()
     for number, entry in enumerate(experiment.cases):
         where = f"{name}: cases[{number}]"
-        cases += [(where, case) for case in expand(_merged(experiment.common, entry), where, seen)]
+        merged = _merged(experiment.common, entry)
+        idle += _idle(entry, _backends(merged), where)
+        cases += [(where, case) for case in expand(merged, where, seen)]
         if len(cases) > MOST_CASES:
             raise UserError(f"{where}: more than {MOST_CASES} cases in all")
     if experiment.roofline:
         cases = with_roofline(cases, f"{name}: roofline", seen)
-    return LoadedExperiment(name, experiment, tuple(cases))
+    used = {case.parameters.backend for _, case in cases}
+    idle += _idle(experiment.common, used, f"{name}: common")
+    return LoadedExperiment(name, experiment, tuple(cases), tuple(idle))
+
+
+def _backends(entry: dict[str, Any]) -> set[str]:
+    """Return the backends that an entry names; one or a list."""
+    given = entry.get("backend")
+    names = given if isinstance(given, list) else [given]
+    return {"null" if name is None else str(name) for name in names}  # as YAML reads the word
+
+
+def _idle(entry: dict[str, Any], used: set[str], where: str) -> Iterator[str]:
+    """Yield the options of backends that are not used."""
+    for key in entry:
+        if is_backend(key) and key not in used:
+            yield f"{where}.{key}: no case of it has backend {key}, so it has no effect"
 
 
 def _check_environments(experiment: Experiment, name: str) -> None:

@@ -96,7 +96,14 @@ class Cost(msgspec.Struct, frozen=True, gc=False):
     space : int
         Bytes on disk, an upper estimate.
     memory : int
-        Bytes of memory on the rank that needs most, without the libraries themselves.
+        Bytes of memory on the rank that needs most, without the libraries themselves; writer ranks
+        need more.
+    writer_memory, writer_memory_of_rank : int
+        Bytes that a writer rank holds, and more bytes for each rank of its node; 0 where there are
+        no writer ranks.
+    calls : int
+        Calls of all ranks together to write, where each rank makes one for the arrays of every
+        rank; else 0.
     """
 
     nbytes: int
@@ -104,6 +111,13 @@ class Cost(msgspec.Struct, frozen=True, gc=False):
     files: int
     space: int
     memory: int
+    writer_memory: int = 0
+    writer_memory_of_rank: int = 0
+    calls: int = 0
+
+    def memory_of_writer(self, ranks_of_node: int) -> int:
+        """Return the bytes that a writer rank holds on a node with so many ranks."""
+        return self.writer_memory + self.writer_memory_of_rank * ranks_of_node
 
 
 def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = None) -> Cost:
@@ -125,8 +139,11 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     contents = contents or contents_of(p, ranks)
     volume, specs = contents.volume, contents.kinds
     memory = _COPIES * max(contents.held, min(budget, -(-volume.nbytes // ranks)))
+    square = p.layout == "own" and p.transfer == "collective" and ranks > 1
+    calls = volume.arrays * ranks * (getattr(p, "steps", None) or 1) if square else 0
+    more = (*workload(p.workload).held_by_writer(p, ranks), calls)
     if not backend.capabilities.keeps_data:
-        return Cost(volume.nbytes, volume.arrays, 0, 0, memory)
+        return Cost(volume.nbytes, volume.arrays, 0, 0, memory, *more)
     files = ranks if p.layout == "file_per_process" else 1
     if backend.file_per != "store":
         files += volume.arrays
@@ -136,9 +153,10 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     # In turns, arrays but the first are created when the length of their axes is known.
     if specs and getattr(p, "order", "") != "interleaved":
         times *= backend.padding(specs[0], case.options)
-    space = int(volume.nbytes * times) + files * _BLOCK
+    on_disk = volume.nbytes if volume.extent is None else volume.extent
+    space = int(on_disk * times) + files * _BLOCK
     copies = copies_of_file(case)
-    return Cost(volume.nbytes, volume.arrays, copies * files, copies * space, memory)
+    return Cost(volume.nbytes, volume.arrays, copies * files, copies * space, memory, *more)
 
 
 def copies_of_file(case: Case) -> int:
@@ -248,6 +266,8 @@ class Plan(msgspec.Struct, frozen=True):
     limits : tuple of str
         The cases that are left out because of the libraries that are installed: for each backend
         and reason their number, the reason and the remedies. Also why there is no extra cold read.
+    idle : tuple of str
+        Options and hints that have no effect, each with the reason.
     """
 
     experiment: Experiment
@@ -256,6 +276,7 @@ class Plan(msgspec.Struct, frozen=True):
     left_out: tuple[tuple[str, str], ...]
     costs: Mapping[str, Cost]
     limits: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
 
     def is_limit(self, reason: str) -> bool:
         """Whether a case is left out for this reason because of the installed libraries."""

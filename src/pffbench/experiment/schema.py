@@ -84,6 +84,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Treatment of cases that a backend cannot do.
     memory : Size
         Bytes that the buffers of a rank may take; a larger single call takes as much as it needs.
+    max_calls : int
+        Most calls of all ranks together to write a case in which each rank makes one for the arrays
+        of every rank (``layout: own`` with ``transfer: collective``).
     time_budget : Duration, optional
         No new block of repetitions begins when it would end later than this many seconds. Cases
         whose first repetitions would not fit are left out, the least important first.
@@ -131,6 +134,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     roofline: bool = True
     impossible: Literal["refuse", "skip"] = "refuse"
     memory: Size = msgspec.field(default_factory=lambda: Size(64 * 2**20))
+    max_calls: Annotated[int, msgspec.Meta(ge=1)] = 100_000_000
     time_budget: Duration | None = None
     counters: bool = False
     order: Literal["balanced", "listed"] = "balanced"

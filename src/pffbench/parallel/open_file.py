@@ -6,6 +6,7 @@ import ctypes
 import os
 import re
 import sys
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,26 @@ def romio_inside(vendor: str) -> str | None:
     """Return the component of an MPI library that has only ROMIO; None for others."""
     known = ("MPICH", "Intel MPI", "MVAPICH", "Cray MPI", "Microsoft MPI")
     return "romio" if vendor.startswith(known) else None
+
+
+def reads_overlaps_wrongly(environ: Mapping[str, str]) -> str | None:
+    """Return the MPI library whose OMPIO may read overlapping boxes wrongly, or None.
+
+    Seen in Open MPI 4.1.4: a collective read in which two ranks read the same bytes, each as a box
+    of several axes, leaves some of them out. ROMIO inside Open MPI reads them.
+
+    Parameters
+    ----------
+    environ : mapping
+        Environment variables, which may select ROMIO.
+    """
+    if "mpi4py.MPI" not in sys.modules:  # of a plan: which library will run it is not known
+        return None
+    vendor, version = mpi().get_vendor()
+    asked = environ.get("OMPI_MCA_io", "")
+    if vendor != "Open MPI" or version[0] != 4 or asked == "^ompio" or asked.startswith("romio"):
+        return None
+    return f"{vendor} {'.'.join(map(str, version))}"
 
 
 def hints_in_force(file: MPI.File) -> dict[str, str] | None:

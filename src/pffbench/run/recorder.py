@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import asdict
 
-from pffbench.backends.hints import beside_count
+from pffbench.backends.hints import beside_count, beside_plan, without_effect
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Stage
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID
@@ -478,10 +478,14 @@ def _cache_state(r: GatheredRepetition) -> str:
 def _facts_of(r: GatheredRepetition) -> dict[str, str]:
     """Return the facts of a case, with what the count of ranks that wrote says of its hints."""
     hints = getattr(r.case.options, "hints", None)
-    if not hints or r.case.parameters.transfer != "collective":
+    if not hints:
         return r.facts
+    idle = without_effect(r.case.options, r.case.parameters, r.own.shape[1])
+    facts = beside_plan(r.facts, idle)
+    if r.case.parameters.transfer != "collective":
+        return facts
     counted = [c.total for c in r.counts if (c.phase, c.what) == ("write", "writing_ranks")]
-    return beside_count(r.facts, hints, int(sum(counted)))
+    return beside_count(facts, hints, int(sum(counted)))
 
 
 def _by_repetition(samples: Sequence[Sample]) -> dict[tuple[str, int], list[Sample]]:

@@ -55,6 +55,7 @@ def open_recorder(
         begin_results(out, lock)
         if same_filesystem(spec.out, spec.scratch_parent):
             record.remarks.append(_TOGETHER)
+        record.remarks += spec.plan.idle
     warmup = spec.plan.experiment.warmup
     try:
         path = out / "samples.csv"

@@ -13,7 +13,7 @@ _SETTINGS = {
 }
 _LAYOUTS = {
     "shared": "one array, cut over the ranks",
-    "own": "one file, in it an array for each rank",
+    "own": "one {store} for all ranks, in it an array for each",
     "file_per_process": "a file for each rank",
 }
 
@@ -24,7 +24,11 @@ def legend_lines(summary: Summary) -> Iterator[str]:
     settings = {case.sample.settings for case in cases if not case.raw}
     layouts = {case.sample.layout for case in cases if case.sample.workload != "startup"}
     yield from (f"{word}: {text}" for word, text in _SETTINGS.items() if word in settings)
-    yield from (f"layout {word}: {text}" for word, text in _LAYOUTS.items() if word in layouts)
+    own = [case for case in cases if case.sample.layout == "own"]
+    store = " or directory".join(["file"] + [""] * any((c.disk_files or 1) > 1 for c in own))
+    for word, text in _LAYOUTS.items():
+        if word in layouts:
+            yield f"layout {word}: {text.format(store=store)}"
     movers = (("write", "writing_ranks"), ("read", "reading_ranks"))
     counted = [(case.counts.get(key, 0), case.sample.ranks) for case in cases for key in movers]
     if any(0 < count < ranks for count, ranks in counted):

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Backend, Cuts
 from pffbench.case import Parameters
+from pffbench.errors import UserError
 from pffbench.parallel.decomposition import Shape
 from pffbench.workloads.transfers import Access
 
@@ -32,11 +33,21 @@ class CaseTotals(msgspec.Struct, frozen=True):
     arrays : int
         Number of arrays that are defined.
     nbytes : int
-        Bytes of array data, before compression.
+        Bytes of array data that all ranks move, before compression.
+    extent : int, optional
+        Bytes that the data take in files, where these are other ones: with holes, which files may
+        have or not.
     """
 
     arrays: int
     nbytes: int
+    extent: int | None = None
+
+
+class Impossible(str):
+    """Reason of `Workload.check`: a combination that an experiment may leave out of its sweep."""
+
+    __slots__ = ()
 
 
 class Workload(ABC):
@@ -143,8 +154,16 @@ class Workload(ABC):
         """Return the bytes that a rank holds at a time at least, however little memory it has."""
         return self.largest_write(parameters, ranks)
 
+    def held_by_writer(self, parameters: Any, ranks: int) -> tuple[int, int]:
+        """Return the bytes that a writer rank holds, and more bytes for each rank of its node."""
+        return 0, 0
+
     def check(self, parameters: Any, ranks: int) -> str | None:
-        """Return why the parameters contradict each other, or None."""
+        """Return why the parameters contradict each other, or None.
+
+        That ends a run, also with ``impossible: skip``, unless the reason is an `Impossible`.
+        What a backend cannot do belongs into `refuse`.
+        """
         return None
 
     def notes(self, parameters: Any) -> tuple[str, ...]:
@@ -152,7 +171,10 @@ class Workload(ABC):
         return ()
 
     def refuse(self, parameters: Any, backend: type[Backend]) -> str | None:
-        """Return why the backend cannot run the case, or None."""
+        """Return why the backend cannot run the case, or None.
+
+        With ``impossible: skip`` the case is left out of the run, which goes on.
+        """
         return None
 
     @abstractmethod
@@ -204,6 +226,12 @@ def make_spec(
         codec = "none" if parameters.settings == "matched" else "library"  # type: ignore[assignment]
     shuffle = parameters.shuffle or ("byte" if codec == "blosc" else "none")
     level = DEFAULT_LEVELS.get(codec, 0) if parameters.level is None else parameters.level
+    chunks = own_chunks(parameters, shape, block)
+    if isinstance(chunks, tuple) and 0 in chunks and 0 not in shape:
+        raise UserError(
+            f"array {name}: a chunk of shape {list(chunks)} has no elements; workload "
+            f"{parameters.workload} must make it from the part of a rank that has one"
+        )
     return ArraySpec(
         name=name,
         shape=shape,
@@ -213,7 +241,7 @@ def make_spec(
         logical_shape=logical_shape or shape,
         offset=offset,
         owner=owner,
-        chunks=own_chunks(parameters, shape, block),
+        chunks=chunks,
         codec=codec,  # type: ignore[arg-type]
         level=level,
         compressor=parameters.compressor or "lz4",

@@ -29,6 +29,7 @@ from pffbench.parallel.topology import Topology
 from pffbench.units import Size
 from pffbench.workloads.base import (
     CaseTotals,
+    Impossible,
     Workload,
     legal_chunk_axes,
     make_spec,
@@ -37,7 +38,13 @@ from pffbench.workloads.base import (
     too_large_chunks,
 )
 from pffbench.workloads.irregular import MapFile
-from pffbench.workloads.map_rules import by_map, check_map, refuse_map, stretches_told
+from pffbench.workloads.map_rules import (
+    by_map,
+    check_map,
+    elements_in_files,
+    refuse_map,
+    stretches_told,
+)
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import write_read_cycle
@@ -233,9 +240,12 @@ class Hyperslab(Workload):
         parts = 1
         if p.layout != "shared":
             parts = prod(len(axis) for axis in self._lengths(p, ranks))
-        elements = prod(global_shape(p, ranks)) * (p.steps or 1)
-        nbytes = p.arrays * elements * itemsize(p.dtype or "float32")
-        return CaseTotals(p.arrays * parts, nbytes)
+        each = p.arrays * (p.steps or 1) * itemsize(p.dtype or "float32")
+        whole = prod(global_shape(p, ranks))
+        if isinstance(p.decomposition, MapFile):
+            moved = whole if self.exchanges(p) else int(p.decomposition.map.sizes(ranks).sum())
+            return CaseTotals(p.arrays * parts, each * moved, each * elements_in_files(p, whole))
+        return CaseTotals(p.arrays * parts, each * whole)
 
     def kinds(self, parameters: HyperslabParameters, ranks: int) -> list[ArraySpec]:
         p = parameters
@@ -249,7 +259,8 @@ class Hyperslab(Workload):
     def largest_write(self, parameters: HyperslabParameters, ranks: int) -> int:
         each = itemsize(parameters.dtype or "float32")
         if parameters.irregular:
-            return each * max(self._part(parameters, ranks, rank).size for rank in range(ranks))
+            assert isinstance(parameters.decomposition, MapFile)
+            return each * int(parameters.decomposition.map.sizes(ranks).max())
         longest = (max(axis) for axis in self._lengths(parameters, ranks))
         return prod(longest) * each
 
@@ -271,6 +282,16 @@ class Hyperslab(Workload):
 
     def exchanges(self, parameters: HyperslabParameters) -> bool:
         return parameters.rearrange != "none"
+
+    def held_by_writer(self, parameters: HyperslabParameters, ranks: int) -> tuple[int, int]:
+        p = parameters
+        if not isinstance(p.writers, Writers):
+            return 0, 0
+        part = self.largest_write(p, ranks)
+        whole = prod(global_shape(p, ranks)) * itemsize(p.dtype or "float32")
+        if p.writers.count is not None:
+            return part + -(-whole // p.writers.count), 0
+        return part, -(-whole // (ranks * (p.writers.per_node or 1)))
 
     def beyond_nodes(
         self, parameters: HyperslabParameters, topology: Topology, memory: int
@@ -366,7 +387,9 @@ class Hyperslab(Workload):
             isinstance(p.chunks, tuple)
             or isinstance(own_chunks(p, shape, self._first_part(p, ranks)), tuple)
         ):
-            return "rearrange: chunk_owner needs a chunk shape (chunks: a list, or block)"
+            return Impossible(
+                "rearrange: chunk_owner needs a chunk shape (chunks: a list, or block)"
+            )
         return None
 
     def _check_chunks(self, p: HyperslabParameters, ranks: int) -> str | None:

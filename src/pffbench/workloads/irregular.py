@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from pathlib import Path
 from typing import Literal
@@ -143,7 +143,8 @@ class DecompositionMap(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def told(self, ranks: int, itemsize: int) -> str:
         """Return how many stretches ranks have, and how long they are."""
-        counts, elements = self._counted(ranks)
+        numbers, sizes = _of_ranks(self, ranks)
+        counts, elements = sorted(numbers.tolist()), int(sizes.sum())
         processes = "" if ranks == self.processes else f"{self.processes} processes on "
         each = f"{counts[0]} to {counts[-1]}" if counts[0] != counts[-1] else f"{counts[0]}"
         mean = elements * itemsize / max(1, sum(counts))
@@ -152,16 +153,48 @@ class DecompositionMap(msgspec.Struct, frozen=True, eq=False, dict=True):
             f"{float(np.median(counts)):g}), of {mean:.4g} bytes on average"
         )
 
-    def _counted(self, ranks: int) -> tuple[list[int], int]:
-        parts = [self.part(ranks, rank) for rank in range(ranks)]
-        return sorted(len(part.offsets) for part in parts), sum(part.size for part in parts)
+    def sizes(self, ranks: int) -> Integers:
+        """Return the number of elements of each rank."""
+        return _of_ranks(self, ranks)[1]
+
+    @cached_property
+    def extent(self) -> int:
+        """Number of elements up to the last one that a process has."""
+        return int((self.offsets + self.lengths).max())
+
+    @cached_property
+    def pieces(self) -> int:
+        """Number of stretches that the elements of all processes together consist of."""
+        return len(merged(self.offsets, self.lengths)[0])
+
+
+@lru_cache(maxsize=4)
+def _bounds(of: DecompositionMap, ranks: int) -> Integers:
+    """Return the first stretch of each rank, and the number of all stretches."""
+    first = np.arange(ranks + 1, dtype=np.int64) * of.processes // ranks
+    return np.concatenate(([0], np.cumsum(of.counts)))[first]
+
+
+@lru_cache(maxsize=4)
+def _of_ranks(of: DecompositionMap, ranks: int) -> tuple[Integers, Integers]:
+    """Return the number of stretches and of elements of each rank, as its `part` has them."""
+    rank = np.repeat(np.arange(ranks), np.diff(_bounds(of, ranks)))
+    order = np.lexsort((of.offsets, rank))
+    owner, begins, lengths = rank[order], of.offsets[order], of.lengths[order]
+    same, gap = owner[1:] == owner[:-1], begins[1:] - (begins + lengths)[:-1]
+    if (same & (gap < 0)).any():  # a rank has elements twice
+        parts = [of.part(ranks, number) for number in range(ranks)]
+        return np.array([len(p.offsets) for p in parts]), np.array([p.size for p in parts])
+    first = np.flatnonzero(np.concatenate(([True], ~same | (gap > 0))))
+    sizes = np.zeros(ranks, np.int64)
+    np.add.at(sizes, owner, lengths)
+    return np.bincount(owner[first], minlength=ranks), sizes
 
 
 @lru_cache(maxsize=4096)
 def _part(of: DecompositionMap, ranks: int, rank: int) -> Stretches:
-    ends = np.concatenate(([0], np.cumsum(of.counts)))
-    first, last = rank * of.processes // ranks, (rank + 1) * of.processes // ranks
-    mine = slice(int(ends[first]), int(ends[last]))
+    first, last = _bounds(of, ranks)[rank : rank + 2].tolist()
+    mine = slice(first, last)
     return Stretches.of(of.shape, *merged(of.offsets[mine], of.lengths[mine]))
 
 

@@ -6,22 +6,27 @@ Maps may come from others, so sizes are checked before memory is taken, and noth
 from __future__ import annotations
 
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
+import psutil
 
 from pffbench.errors import UserError
 from pffbench.parallel.decomposition import Shape
 from pffbench.parallel.stretches import Integers
 from pffbench.regular_files import open_regular
+from pffbench.units import Size
 from pffbench.workloads.irregular import DecompositionMap
 
-#: Bytes that a map's file, or an array in it, may have.
+#: Bytes that a map's file may have, and the part of this machine's memory that an array in it may.
 _MOST_BYTES = 2**34
+_PART_OF_MEMORY = 0.25
+#: Bytes that a line of a text may have: one of few numbers, one of a number of an element, and one
+#: of all elements of a process.
+_SHORT_LINE, _ELEMENT, _MOST_LINE = 2**16, 21, 2**30
 _MOST_PROCESSES = 10_000_000
 _MOST_AXES = 4
 _KEYS = ("shape", "counts", "offsets", "lengths")
@@ -107,17 +112,23 @@ def _from_npz(file: BinaryIO, path: str) -> DecompositionMap:
             sizes = {part.filename.removesuffix(".npy"): part.file_size for part in members}
         if missing := [key for key in _KEYS if key not in sizes]:
             _refuse(path, f"the array {missing[0]} is missing (needed: {', '.join(_KEYS)})")
-        if any(sizes[key] > _MOST_BYTES for key in _KEYS):
-            _refuse(path, "it is too large")
+        most = int(_PART_OF_MEMORY * psutil.virtual_memory().total)
+        if too_large := [key for key in _KEYS if sizes[key] > min(most, _MOST_BYTES)]:
+            key = too_large[0]
+            _refuse(path, f"{key} takes {Size(sizes[key])} of memory, more than {Size(most)}")
         file.seek(0)
         with np.load(file, allow_pickle=False) as data:
             arrays = {key: _integers(data[key], key, path) for key in _KEYS}
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        _refuse(path, " ".join(str(error).split()))
+    except (UserError, MemoryError, OSError):
+        raise
+    except Exception as error:  # noqa: BLE001 - a spoilt archive fails in a dozen ways
+        _refuse(path, " ".join(str(error).split()) or type(error).__name__)
     shape = _shape(arrays["shape"].tolist(), path)
     counts, offsets, lengths = (arrays[key] for key in _KEYS[1:])
     if counts.size and counts.min() < 0:
         _refuse(path, f"a count is {counts.min()}, and must be at least 0")
+    if counts.size and counts.max() > len(offsets):  # the sum below is one of 64 bits
+        _refuse(path, f"a count is {counts.max()}, and there are {len(offsets)} offsets")
     if not len(offsets) == len(lengths) == int(counts.sum()):
         _refuse(
             path,
@@ -128,6 +139,8 @@ def _from_npz(file: BinaryIO, path: str) -> DecompositionMap:
 
 
 def _integers(array: Any, key: str, path: str) -> Integers:
+    if not isinstance(array, np.ndarray):
+        _refuse(path, f"{key} is no array in the format of NumPy")
     if array.ndim != 1 or array.dtype.kind not in "iu":
         _refuse(path, f"{key} must be a list of integers, not {array.dtype} of shape {array.shape}")
     if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
@@ -136,8 +149,8 @@ def _integers(array: Any, key: str, path: str) -> Integers:
 
 
 def _from_text(file: BinaryIO, path: str) -> DecompositionMap:
-    lines = (line for line in _lines(file) if line.strip())
-    words = next(lines, b"").split()
+    lines = _Lines(file, path)
+    words = lines.following().split()
     if words[:1] != [_WORD] or words[2:3] != [b"npes"] or words[4:5] != [b"ndims"]:
         _refuse(path, "it is neither an .npz file nor text that begins with: version 2001 npes")
     version, processes, axes = _numbers(words[1:6:2], "the first line", path, count=3).tolist()
@@ -145,7 +158,7 @@ def _from_text(file: BinaryIO, path: str) -> DecompositionMap:
         _refuse(path, f"version {version} of the text form is not known ({_VERSION} is)")
     if not 1 <= processes <= _MOST_PROCESSES:
         _refuse(path, f"npes {processes} (1 to {_MOST_PROCESSES} are possible)")
-    lengths = _numbers(next(lines, b"").split(), "the second line", path, count=axes)
+    lengths = _numbers(lines.following().split(), "the second line", path, count=axes)
     shape = _shape(lengths.tolist()[::-1], path)  # the fastest axis is the first one there
     counts, offsets, found = np.zeros(processes, np.int64), [], []
     for process, elements in _processes(lines, processes, path):
@@ -159,17 +172,29 @@ def _from_text(file: BinaryIO, path: str) -> DecompositionMap:
     )
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    file.seek(0)
-    yield from file
+class _Lines:
+    """The lines of a text that are not blank, none longer than it can be."""
+
+    def __init__(self, file: BinaryIO, path: str) -> None:
+        self._file, self._path = file, path
+        file.seek(0)
+
+    def following(self, most: int = _SHORT_LINE) -> bytes:
+        """Return the next line; empty at the end."""
+        while line := self._file.readline(most + 1):
+            if len(line) > most:
+                _refuse(self._path, f"a line is longer than {Size(most)}, as none there can be")
+            if line.strip():
+                return line
+        return b""
 
 
-def _processes(lines: Iterator[bytes], count: int, path: str) -> Iterator[tuple[int, Integers]]:
+def _processes(lines: _Lines, count: int, path: str) -> Iterator[tuple[int, Integers]]:
     """Yield each process that has elements, with their numbers as the file has them."""
     following = 0
     while following < count:
-        line = next(lines, None)
-        if line is None:
+        line = lines.following()
+        if not line:
             _refuse(path, f"it ends before process {following} of {count}")
         if line.startswith(_TRACE):  # the processes that are left have nothing
             return
@@ -179,7 +204,7 @@ def _processes(lines: Iterator[bytes], count: int, path: str) -> Iterator[tuple[
             _refuse(path, f"process {process} stands where {following} to {count - 1} can stand")
         following = process + 1
         if elements:
-            words = next(lines, b"").split()
+            words = lines.following(min(_MOST_LINE, _ELEMENT * elements + 2)).split()
             yield process, _numbers(words, f"the line of process {process}", path, elements)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from pffbench.backends.base import Backend
 from pffbench.case import itemsize
+from pffbench.parallel import open_file
+from pffbench.workloads.base import Impossible
 from pffbench.workloads.irregular import MapFile
 
 if TYPE_CHECKING:
@@ -31,9 +34,13 @@ def check_map(p: HyperslabParameters, ranks: int) -> str | None:
     if p.buffer == "reuse":
         return "buffer: reuse has no meaning with a decomposition map; leave it out"
     if p.rearrange == "gather":
-        return "rearrange: gather needs parts that are boxes; a map allows box and chunk_owner"
+        return Impossible(
+            "rearrange: gather needs parts that are boxes; a map allows box and chunk_owner"
+        )
     if p.rearrange != "none" and p.decomposition.overlaps == "allow":
-        return "an exchange cannot send one element twice; overlaps: allow needs rearrange: none"
+        return Impossible(
+            "an exchange cannot send one element twice; overlaps: allow needs rearrange: none"
+        )
     regions = (p.read_ranks, p.read_start, p.read_shape)
     if any(regions) and p.read_decomposition is None:
         return "with a decomposition map, reading another part needs a read_decomposition too"
@@ -44,8 +51,10 @@ def check_map(p: HyperslabParameters, ranks: int) -> str | None:
 
 def refuse_map(p: HyperslabParameters, backend: type[Backend]) -> str | None:
     """Return why a backend cannot move stretches of an array, or None."""
-    if not p.irregular or p.rearrange != "none" or backend.capabilities.stretches:
+    if not p.irregular or p.rearrange != "none":
         return None
+    if backend.capabilities.stretches:
+        return _refuse_overlaps(p, backend)
     if backend.file_per == "chunk":
         return (
             f"with a decomposition map ranks share chunks, and {backend.name} loses data then; "
@@ -54,10 +63,42 @@ def refuse_map(p: HyperslabParameters, backend: type[Backend]) -> str | None:
     return f"backend {backend.name} moves boxes only; a decomposition map needs rearrange: box"
 
 
+def _refuse_overlaps(p: HyperslabParameters, backend: type[Backend]) -> str | None:
+    """Return that OMPIO would give ranks that read the same elements wrong ones, or None."""
+    overlaps = isinstance(p.decomposition, MapFile) and p.decomposition.overlaps == "allow"
+    if not (overlaps and backend.capabilities.box_by_box and p.transfer_of_reads == "collective"):
+        return None
+    if (version := open_file.reads_overlaps_wrongly(os.environ)) is None:
+        return None
+    return (
+        f"OMPIO of {version} gives ranks wrong data where their boxes overlap in one collective "
+        f"read, as a map with overlaps: allow has them in {backend.name}; take transfer: "
+        "independent, or ROMIO (OMPI_MCA_io=^ompio)"
+    )
+
+
 def by_map(p: HyperslabParameters) -> HyperslabParameters:
     """Return parameters with the chunks that a map's array has: no chunk is the part of a rank."""
     without = p.irregular and p.chunks == "auto" and p.settings == "matched"
     return replace(p, chunks="contiguous") if without else p
+
+
+#: Bytes of a block of a file system, of which a stretch touches one more than it fills.
+_BLOCK = 4096
+
+
+def elements_in_files(p: HyperslabParameters, whole: int) -> int:
+    """Return how many elements of an array of `whole` take space in files, an upper estimate.
+
+    Holes take none in an array without chunks that each rank writes to by itself, unless a library
+    fills it first. Blocks of the file system are filled by the stretches in them.
+    """
+    assert isinstance(p.decomposition, MapFile)
+    if p.rearrange != "none" or p.settings != "matched" or by_map(p).chunks != "contiguous":
+        return whole
+    found, each = p.decomposition.map, itemsize(p.dtype or "float32")
+    touched = int(found.lengths.sum()) + 2 * found.pieces * _BLOCK // each
+    return min(found.extent, touched)
 
 
 def stretches_told(p: HyperslabParameters, ranks: int) -> str | None:

@@ -56,11 +56,13 @@ def watched_read(repetition: Repetition, files: Set[str]) -> Iterator[None]:
     """
     forget_data(repetition)
     observed = repetition.observed
-    observed.own_bytes = 0.0
+    observed.own_bytes = observed.timed_bytes = 0.0
     with metered() as counted:
         yield
     kernel, device = observed.verifying_bytes
     observed.kernel_bytes = counted[_KERNEL] - kernel - observed.own_bytes
+    if repetition.reuses_buffer:  # without what libraries read when they start
+        observed.kernel_bytes = observed.timed_bytes
     observed.device_bytes = counted[_DEVICE] - device
     if repetition.case.parameters.cache == "dropped":
         repetition.clock.tell("residency")
@@ -75,6 +77,14 @@ def reads_apart(repetition: Repetition) -> Iterator[None]:
     kernel, device = repetition.observed.verifying_bytes
     more = kernel + counted[_KERNEL], device + counted[_DEVICE]
     repetition.observed.verifying_bytes = more
+
+
+@contextmanager
+def reads_on_the_timer(repetition: Repetition) -> Iterator[None]:
+    """Count the bytes of reads that are timed by themselves."""
+    with metered() as counted:
+        yield
+    repetition.observed.timed_bytes += counted[_KERNEL]
 
 
 def forget_data(repetition: Repetition) -> None:

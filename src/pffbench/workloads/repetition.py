@@ -89,6 +89,8 @@ class Observed(msgspec.Struct):
     device_bytes: float = math.nan
     #: The same of reads that verify data off the timer, to be left out of these.
     verifying_bytes: tuple[float, float] = (0.0, 0.0)
+    #: Into a buffer that is reused: bytes that the kernel delivered to the reads that were timed.
+    timed_bytes: float = 0.0
     #: Of `kernel_bytes`, those of the kernel's own files that pffbench read meanwhile.
     own_bytes: float = 0.0
     #: Bytes of memory that this process added while it read, at most; 0 where the kernel does not

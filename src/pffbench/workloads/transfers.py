@@ -96,8 +96,20 @@ class ReusedTransfer(Transfer, frozen=True):
         # Not the array's own number: the windows of all arrays overlap in memory.
         source.fill(self.memory.reshape(-1), 0, (self.first,), (_OF_ALL,))
 
+    @property
+    def place(self) -> int:
+        """Index of its first element in the buffer."""
+        return self.first % _OF_A_RANK
+
     def verify(self, source: Source, got: Buffer) -> Mismatch | None:
-        wrong = verify(source, got.reshape(-1), 0, (self.first,), (_OF_ALL,))
+        return self._compare(source, got.reshape(-1), self.first)
+
+    def verify_part(self, source: Source, begin: int, end: int) -> Mismatch | None:
+        """Compare elements in its memory with the source."""
+        return self._compare(source, self.memory.reshape(-1)[begin:end], self.first + begin)
+
+    def _compare(self, source: Source, got: Buffer, first: int) -> Mismatch | None:
+        wrong = verify(source, got, 0, (first,), (_OF_ALL,))
         if wrong is None:
             return None
         inside = np.unravel_index(wrong.index[0] - self.first, self.box.shape)

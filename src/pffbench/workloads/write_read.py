@@ -38,7 +38,7 @@ from pffbench.workloads.transfers import (
     amount,
     turns,
 )
-from pffbench.workloads.verification import verify_pieces
+from pffbench.workloads.verification import parts_of_reading, verify_pieces, watched_buffer
 
 ReadSink = Literal["buffer", "print"]
 #: Destination of printed text, which is discarded.
@@ -438,14 +438,18 @@ def read_pieces(
             sink(reader, piece.memory) if piece.memory.size else reader
             for piece, reader in zip(pieces, readers, strict=True)
         ]
-    nbytes, operations = amount(pieces)
-    with (
-        watched_transfer(repetition, "read", nbytes),
-        repetition.clock.phase("read", nbytes, operations),
-    ):
-        returned = [call() for call in calls]
-    note_short(repetition, "read", arrays, pieces, zip(readers, returned, strict=True), wrote=False)
-    return [what_was_read(r, piece.memory) for r, piece in zip(returned, pieces, strict=True)]
+    found: list[Buffer] = []
+    for part in parts_of_reading(repetition, len(pieces)):
+        some, timed = pieces[part], calls[part]
+        nbytes, operations = amount(some)
+        phase = repetition.clock.phase("read", nbytes, operations)
+        watched = watched_transfer(repetition, "read", nbytes)
+        with watched, watched_buffer(repetition, some), phase:
+            returned = [call() for call in timed]
+        made = zip(readers[part], returned, strict=True)
+        note_short(repetition, "read", arrays, some, made, wrote=False)
+        found += [what_was_read(r, piece.memory) for r, piece in zip(returned, some, strict=True)]
+    return found
 
 
 def remove_store(repetition: Repetition) -> None:

@@ -6,7 +6,8 @@
  * PLANT_SIZE     calls that move fewer bytes are left alone
  * PLANT_AFTER    so many reads go well before
  * PLANT_UNTIL    reads after so many go well again
- * PLANT_READ     "suppress": reads claim success and move nothing; "flip": one byte is changed
+ * PLANT_READ     "suppress": reads claim success and move nothing; "flip": one byte is changed;
+ *                "neighbour": reads get the bytes before those asked for
  * PLANT_FACTOR   calls take so many times as long
  * PLANT_FACTOR_OF  "write" (default): write and fsync; "read"; "all"
  * PLANT_SECONDS  calls take so many seconds longer
@@ -141,6 +142,12 @@ static ssize_t claimed(int fd, size_t size, off64_t at) {
     return moved;
 }
 
+/* Replace what was read by as many bytes that lie before them in the file. */
+static void before_it(int fd, void *data, ssize_t size, off64_t at) {
+    if (at < 0) at = lseek64(fd, 0, SEEK_CUR) - size;
+    syscall(SYS_pread64, fd, data, size, at - size);
+}
+
 #define READ(name, at, declared, called) \
     ssize_t name declared { \
         REAL(name); \
@@ -151,6 +158,7 @@ static ssize_t claimed(int fd, size_t size, off64_t at) {
         double begin = now(); \
         ssize_t done = real called; \
         if (done > 0 && planted("flip")) ((char *)data)[done / 2] ^= 1; \
+        if (done > 0 && planted("neighbour")) before_it(fd, data, done, at); \
         slow_down(begin, "read"); \
         return done; \
     }
@@ -175,6 +183,7 @@ static size_t total(const struct iovec *parts, int count) {
         double begin = now(); \
         ssize_t done = real called; \
         if (done > 0 && planted("flip")) ((char *)parts[0].iov_base)[0] ^= 1; \
+        if (done > 0 && planted("neighbour")) before_it(fd, parts[0].iov_base, done, at); \
         slow_down(begin, "read"); \
         return done; \
     }

@@ -154,6 +154,11 @@ class Runs(msgspec.Struct, frozen=True):
     offsets: npt.NDArray[np.int64]
     length: int
 
+    @property
+    def end(self) -> int:
+        """Where the last one ends in the file."""
+        return int(self.offsets[-1] + np.atleast_1d(self._lengths_of(len(self.offsets) - 1))[-1])
+
     def touched(self, page: int = mmap.PAGESIZE) -> Touched:
         """Count the pages that the runs lie in, each page once."""
         pages, before = 0, -1

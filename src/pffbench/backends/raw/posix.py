@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from os import preadv, pwrite
 from typing import TYPE_CHECKING
@@ -82,9 +82,23 @@ class PosixStore(RawStore):
         self._descriptor = descriptor
         self._path = path
         self._options = options
+        self._end = 0
 
     def _array(self, spec: ArraySpec) -> Array:
-        return PosixArray(self._descriptor, copies_of(spec, self._options))
+        return PosixArray(self._descriptor, copies_of(spec, self._options), self._reaches)
+
+    def _reaches(self, end: int) -> None:
+        """Note where a prepared write ends in the file."""
+        self._end = max(self._end, end)
+
+    def files(self) -> set[str]:
+        nbytes = os.stat(self._path).st_size
+        if nbytes < self._end:
+            raise OSError(
+                f"the file has {nbytes} bytes after closing, and writes reached to {self._end}: "
+                "data were lost in writing"
+            )
+        return super().files()
 
     def flush(self) -> None:
         """Do nothing: POSIX calls keep nothing back in the process."""
@@ -96,9 +110,12 @@ class PosixStore(RawStore):
 class PosixArray(RawArray):
     """A run of the file, or several with the same elements in different orders."""
 
-    def __init__(self, descriptor: int, copies: Sequence[Copy]) -> None:
+    def __init__(
+        self, descriptor: int, copies: Sequence[Copy], reaches: Callable[[int], None] | None = None
+    ) -> None:
         self._descriptor = descriptor
         self._copies = copies
+        self._reaches = reaches
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
         calls = [self._writer(copy, box, buffer) for copy in self._copies]
@@ -106,6 +123,8 @@ class PosixArray(RawArray):
 
     def _writer(self, copy: Copy, box: Box, buffer: Buffer) -> Call:
         data, runs = bytes_of(copy.from_memory(buffer)), copy.runs(box)
+        if self._reaches is not None and data.nbytes:
+            self._reaches(runs.end)
         if len(runs.offsets) == 1:
             write = pwrite if data.nbytes <= _SHORT else write_all
             return partial(write, self._descriptor, data, int(runs.offsets[0]))
