@@ -73,9 +73,10 @@ def counted(directory, seconds, record):
     """Write a run whose first phase takes so long, and what its chunks take in the files."""
     speed = {BY_NAME[name][0]: taken for name, taken in seconds.items()}
     cases = [BY_NAME[name] for name in seconds]
-    a_run(directory, cases, speed=speed, **{"experiment": STUDY, **record})
+    repetitions = record.pop("repetitions", 4)
+    a_run(directory, cases, repetitions, speed, **{"experiment": STUDY, **record})
     for name, _ in cases:
-        for number in range(1, 5):
+        for number in range(1, repetitions + 1):
             counts = [Count("write", "stored_bytes", BYTES / 1.9, BYTES / 3.8)]
             append_counts(directory, name, number, False, counts)
     return directory
@@ -206,7 +207,8 @@ def test_the_load_of_two_runs_does_not_cancel(tmp_path):
 # --- the published numbers and the report
 
 
-def test_orders_hold_zarr_python_2_and_3(runs):
+def test_orders_hold_zarr_python_2_and_3(tmp_path):
+    runs = [first(tmp_path / "three", repetitions=20), second(tmp_path / "two", repetitions=20)]
     found = side_by_side(summary_of(runs))
     (write,) = [o for o in found.orders if o.matches[0].operation == "write"]
     assert [m.alternative for m in write.matches] == [
@@ -223,7 +225,10 @@ def test_orders_hold_zarr_python_2_and_3(runs):
 
 def test_a_short_lead_is_not_decided_across_runs(tmp_path):
     """Within blocks a lead of 10 % is the same in each; over the range of times it is none."""
-    runs = [first(tmp_path / "three"), second(tmp_path / "two", seconds=0.022)]
+    runs = [
+        first(tmp_path / "three", repetitions=20),
+        second(tmp_path / "two", seconds=0.022, repetitions=20),
+    ]
     (write,) = [o for o in side_by_side(summary_of(runs)).orders
                 if o.matches[0].operation == "write"]  # fmt: skip
     pairs = {(p.faster.alternative, p.slower.alternative): p.agrees for p in write.pairs}

@@ -38,7 +38,7 @@ FAITHFUL = [
 
 
 def beside(directory, cases):
-    run = a_run(directory, cases, experiment={"study": STUDY})  # each case slower than the last
+    run = a_run(directory, cases, 20, experiment={"study": STUDY})  # each case slower than the last
     return side_by_side(summarise(run))
 
 

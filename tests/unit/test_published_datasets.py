@@ -109,7 +109,7 @@ def test_numbers_without_a_common_factor_are_not_matched(tmp_path):
 def test_the_terminal_says_of_each_row_whether_its_order_holds(tmp_path):
     cases = cases_of([FAITHFUL, CORRECTED])
     speed = {name: 1 + i % 3 for i, (name, _) in enumerate(cases)}  # HDF5, netCDF4, Zarr
-    a_run(tmp_path / "run", cases, speed=speed, experiment={"study": STUDY})
+    a_run(tmp_path / "run", cases, repetitions=20, speed=speed, experiment={"study": STUDY})
     done = pffbench_cli("report", "--published", tmp_path / "run", cwd=tmp_path)
     assert done.status == 0, done.said
     lines = done.stdout.splitlines()

@@ -35,8 +35,8 @@ _HOW_TO_READ = (
     "times what the harness itself takes, not to be relied on. × published: here over published.",
     "An order is that of the medians; ~ stands between neighbours that are not told apart. "
     "Published numbers within each other's standard deviation, or called alike by their authors, "
-    "are no pair. A pair is decided where the interval of the ratio excludes 1 and neither is "
-    "below resolution; each pair by itself, without regard to how many there are.",
+    "are no pair. A pair is decided by the test of the headline, in view of all pairs; none is "
+    "with fewer than seven repetitions, or where one of the two is below resolution.",
 )
 
 

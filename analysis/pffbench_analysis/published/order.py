@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pffbench.summary.rank_test import Ratio
+from pffbench.summary.inference import Decision
 from pffbench_analysis.published.counterparts import Match
 
 
@@ -26,23 +26,21 @@ class OrderedPair:
     ----------
     faster, slower : Match
         As published.
-    ratio : Ratio or None
-        Time here of the one published as slower over that of the other, over the blocks that
-        both have; None where they have none in common, or one is below resolution.
+    decision : Decision or None
+        On the time here of the one published as slower over that of the other; None where they
+        have no block in common, or one is below resolution.
     """
 
     faster: Match
     slower: Match
-    ratio: Ratio | None
+    decision: Decision | None
 
     @property
     def agrees(self) -> bool | None:
-        """Whether the run has the same order; None where its interval does not decide."""
-        if self.ratio is None:
+        """Whether the run has the same order; None where that is not decided."""
+        if self.decision is None or not self.decision.different:
             return None
-        if self.ratio.low > 1:
-            return True
-        return False if self.ratio.high < 1 else None
+        return self.decision.longer
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class Order:
 
     @property
     def undecided(self) -> int:
-        """Number of pairs that the run's intervals do not decide."""
+        """Number of pairs that the run does not decide."""
         return len(self.pairs) - self.agreeing - self.disagreeing
 
     @property

@@ -9,7 +9,8 @@ from itertools import combinations
 
 import numpy as np
 
-from pffbench.summary.rank_test import Ratio, ratio_of_times
+from pffbench.summary.headline import Design
+from pffbench.summary.inference import ComparisonTable, decide
 from pffbench.summary.summary import Summary
 from pffbench_analysis.published.counterparts import Match, PublishedValue, Study
 from pffbench_analysis.published.matchers import matcher_of
@@ -73,51 +74,62 @@ def side_by_side(summary: Summary) -> SideBySide | None:
         study,
         values,
         matches=tuple(matches),
-        orders=tuple(orders(matches)),
+        orders=tuple(orders(matches, Design.of_experiment(summary.record.experiment))),
         correlations=tuple(_correlations(matches)),
         reasons=tuple(matcher.reasons(summary)) if matches else (),
         claims=tuple(matcher.claims(values)),
     )
 
 
-def orders(matches: Sequence[Match]) -> Iterator[Order]:
+def orders(matches: Sequence[Match], design: Design) -> Iterator[Order]:
     """Yield the order of the alternatives of each subject, variant and operation.
 
-    Alternatives that the study lacks, or does not distinguish, are in no order.
+    Alternatives that the study lacks, or does not distinguish, are in no order. The pairs of all
+    orders are one family of comparisons.
     """
     groups: dict[tuple[str, str, str], list[Match]] = {}
     for match in _times(matches):
-        if match.beyond:
-            continue
-        groups.setdefault((match.subject, match.variant, match.operation), []).append(match)
-    for group in groups.values():
-        ranked = sorted(group, key=lambda match: match.published.value)
+        if not match.beyond:
+            groups.setdefault((match.subject, match.variant, match.operation), []).append(match)
+    ordered = [sorted(group, key=lambda m: m.published.value) for group in groups.values()]
+    ordered = [ranked for ranked in ordered if any(_distinct(ranked))]
+    tables = [_table(ranked, paired=design.paired) for ranked in ordered]
+    decisions = decide(tables, design.looks, margin=design.margin)
+    for place, ranked in enumerate(ordered):
         both: dict[bool, list[OrderedPair]] = {True: [], False: []}
-        for a, b in combinations(ranked, 2):
-            both[a.published.differs_from(b.published)].append(OrderedPair(a, b, _ratio(a, b)))
-        if both[True]:
-            yield Order(tuple(ranked), tuple(both[True]), tuple(both[False]))
+        for (i, a), (j, b) in combinations(enumerate(ranked), 2):
+            decision = decisions.get((place, str(j), str(i)))
+            both[a.published.differs_from(b.published)].append(OrderedPair(a, b, decision))
+        yield Order(tuple(ranked), tuple(both[True]), tuple(both[False]))
+
+
+def _distinct(ranked: Sequence[Match]) -> Iterator[bool]:
+    """Yield for each pair whether the study distinguishes it."""
+    return (a.published.differs_from(b.published) for a, b in combinations(ranked, 2))
+
+
+def _table(ranked: Sequence[Match], *, paired: bool) -> ComparisonTable:
+    """Return the pairs of an order, the one published as slower first.
+
+    Cases of one run without a common block are not compared; those of two runs never have one.
+    """
+    times = {
+        str(number): {block: match.factor * s for block, s in match.phase.by_block.items()}
+        for number, match in enumerate(ranked)
+        if not match.below_resolution
+    }
+    runs = {number: ranked[int(number)].case.run for number in times}
+    pairs = (
+        (b, a)
+        for a, b in combinations(times, 2)
+        if runs[a] != runs[b] or times[a].keys() & times[b].keys()
+    )
+    return ComparisonTable(times, tuple(pairs), paired)
 
 
 def _times(matches: Sequence[Match]) -> list[Match]:
     """Return the numbers that are times, for which less is better."""
     return [match for match in matches if match.measured is None]
-
-
-def _ratio(faster: Match, slower: Match) -> Ratio | None:
-    """Return the ratio of times, where both are reliable.
-
-    It covers the common blocks; for cases of two runs, all repetitions.
-    """
-    if faster.below_resolution or slower.below_resolution:
-        return None
-    times, others = (
-        {block: match.factor * seconds for block, seconds in match.phase.by_block.items()}
-        for match in (slower, faster)
-    )
-    if faster.case.run == slower.case.run and not times.keys() & others.keys():
-        return None
-    return ratio_of_times(times, others)
 
 
 def kendall(one: Sequence[float], other: Sequence[float]) -> float:
