@@ -30,7 +30,8 @@ from pffbench.record.samples import read_samples
 from pffbench.summary.dependence import variance_inflation
 from pffbench.summary.headline import Answer, Design, answers, undecided_cases
 from pffbench.summary.inference import ComparisonTable, decide, planned_looks
-from pffbench.summary.rank_test import ALPHA, NORMAL, ratio
+from pffbench.summary.rank_test import ALPHA, FEWEST, NORMAL, ratio
+from pffbench.summary.starts import OF_TOTALS, START, Starts
 from pffbench.summary.statistics import interval_of_median
 
 MOST = 40
@@ -258,7 +259,8 @@ def _coverage(seed: int, noise: Noise, n: int) -> tuple[int, int, int]:
     inflation = _inflation(one, shared_cancels=True)
     in_run = ratio(one[0], one[1], ALPHA / len(looks), inflation)
     worse = max(alone, _inflation(other, shared_cancels=False))
-    two_runs = ratio(one[0], other[0], ALPHA, worse)
+    groups = [[one[0]], [other[0]]]
+    two_runs = Starts.of(groups, OF_TOTALS, worse).ratio(ALPHA)
     # Of noise with a median of the logarithms that is not 0 the true median is found by drawing.
     true = _true_median(noise)
     return (
@@ -358,6 +360,56 @@ def _by_rank_test(one: Array, other: Array) -> bool:
     return decide([table], LOOKS)[0, "one", "other"].different
 
 
+#: Totals of a usual comparison of runs: three formats, written and read.
+TOTALS_COMPARED = 6
+
+
+def _runs_compared(
+    seed: int, between: float, runs: int, n: int, true: float, limit: float = 0.2
+) -> tuple[bool, bool]:
+    """Compare runs as `pffbench compare` does; is any difference told, and do all totals pass.
+
+    One of the totals of the new side takes `true` times as long.
+    """
+    rng = np.random.default_rng(seed)
+    tables = []
+    for total in range(TOTALS_COMPARED):
+        sides = {}
+        slower = true if total == 0 else 1.0
+        for first, (side, factor) in enumerate((("base", 1.0), ("new", slower))):
+            speeds = factor * np.exp(between * rng.standard_normal((runs, 1)))
+            times = speeds * np.exp(normal(rng, (1, runs, n), 0.15)[0])
+            sides[side] = {
+                (first * runs + run) * START + block: float(seconds)
+                for run, row in enumerate(times)
+                for block, seconds in enumerate(row)
+            }
+        tables.append(ComparisonTable(sides, (("new", "base"),)))
+    found = decide(tables, (FEWEST,)).values()
+    told = any(decision.different for decision in found)
+    return told, all(d.shorter or d.alone.high <= 1 + limit for d in found)
+
+
+def starts(pool: ProcessPoolExecutor, runs: int) -> Iterator[str]:
+    """Yield a table: what is told of runs of one program, by their variation between starts."""
+    columns = {
+        "equal, 1 and 1 run, 10 repetitions": (1, 10, 1.0),
+        "40 repetitions": (1, 40, 1.0),
+        "3 and 3 runs": (3, 14, 1.0),
+        "one total 1.25 times: told, 3 and 3 runs": (3, 14, 1.25),
+        "one total 1.2 times: PASSED at 20 %": (3, 14, 1.2),
+    }
+    yield f"| between starts | {' | '.join(columns)} |"
+    yield "| --- |" + " ---: |" * len(columns)
+    for between in (0.02, 0.05, 0.08):
+        cells = []
+        for name, (count, n, true) in columns.items():
+            job = partial(_runs_compared, between=between, runs=count, n=n, true=true)
+            told, passed = np.mean(list(pool.map(job, range(runs), chunksize=20)), axis=0)
+            cells.append(f"{100 * (passed if 'PASSED' in name else told):.1f}")
+        yield f"| {between:.0%} | {' | '.join(cells)} |"
+
+
 DESIGNS = {
     "5 repetitions, bootstrap": _by_intervals,
     "t test at each look": _by_t_test,
@@ -389,7 +441,7 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=1000, help="simulated runs of each cell")
-    parser.add_argument("--only", choices=("false", "power", "coverage", "designs"))
+    parser.add_argument("--only", choices=("false", "power", "coverage", "designs", "starts"))
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--noise", type=Path, metavar="RUN", help="results directory")
     given = parser.parse_args()
@@ -410,6 +462,10 @@ def main() -> None:
         if given.only in (None, "coverage"):
             print("\nCoverage: median / ratio in a run / ratio of two runs, percent:\n")
             for line in coverage(pool, given.runs, kinds):
+                print(line, flush=True)
+        if given.only in (None, "starts"):
+            print("\nRuns compared, three formats written and read; a difference told, percent:\n")
+            for line in starts(pool, given.runs):
                 print(line, flush=True)
         if given.only in (None, "designs"):
             print("\nTwo ways told apart whose true ratio is 1 / 1.1 / 1.25, percent:\n")
