@@ -322,7 +322,7 @@ def test_a_planted_slow_environment_is_found_with_the_right_sign(tmp_path):
     slow = command("slow", f"env PYTHONPATH={paths} {sys.executable}")
     run = run_in(tmp_path, [slow, HERE], repetitions=10)
     assert run.status == 0, run.said
-    assert "Writing (until close): here is fastest; slow takes" in run.stdout
+    assert "writing (until close): here is fastest; slow takes" in run.stdout
 
 
 def bad(name, sentence, environments=(HERE, {**HERE, "name": "other"}), **content):

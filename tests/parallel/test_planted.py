@@ -5,6 +5,8 @@ import csv
 import pytest
 
 from launch import run_experiment
+from pffbench.summary.conclusions import sentences
+from pffbench.summary.summary import summarise
 from planted import planted
 
 pytestmark = pytest.mark.parallel
@@ -105,9 +107,9 @@ def test_invalid_cases_take_part_in_nothing(tmp_path):
     (line,) = [line for line in done.stdout.splitlines() if line.startswith(" netcdf4")][:1]
     assert "INVALID" in line
     assert "INVALID, takes part in nothing: netcdf4" in done.stdout
-    sentences = [x for x in done.stdout.splitlines() if x.startswith(("Reading", "Writing"))]
-    assert sentences
-    assert not [x for x in sentences if "netcdf4" in x]
+    told = sentences(summarise(done.out))
+    assert told
+    assert not [line for line in told if "netcdf4" in line]
     assert not [x for x in done.stdout.splitlines() if x.startswith("FOM netcdf4")]
     with (done.out / "summary.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["backend"] == "netcdf4"]
@@ -123,7 +125,7 @@ def test_slow_writes_of_one_format_are_found(tmp_path):
         cases=[slab([16, 256], layout="file_per_process", backend=["hdf5", "netcdf4"])],
     )  # fmt: skip
     assert done.status == 0, done.said
-    (line,) = [x for x in done.stdout.splitlines() if x.startswith("Writing")]
+    (line,) = [line for line in sentences(summarise(done.out)) if "writing (" in line]
     assert "hdf5 is fastest; netcdf4 takes" in line
     counts = {entry["stopped_after"] for entry in done.record["cases"].values()}
     assert counts <= {10, 14, 20, 28}, counts  # it did not take all repetitions
