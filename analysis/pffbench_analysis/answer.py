@@ -107,9 +107,10 @@ def answer_notes(summary: Summary) -> list[str]:
         "which is the band. Hollow: not decided; the line then allows for all comparisons too.",
     ]
     if short := sum(answer.too_short for answer in summary.answers):
+        verb = "is" if short == 1 else "are"
         notes.append(
-            f"{short} of {len(summary.answers)} comparisons are too short to be told apart from "
-            "the harness and are not drawn."
+            f"{short} of {len(summary.answers)} comparisons {verb} too short to be told apart "
+            "from the harness and not drawn."
         )
     if missing := absent(summary):
         notes.append(plain(f"{'; '.join(missing)}."))
