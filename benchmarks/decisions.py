@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,7 @@ from pffbench.record.samples import read_samples
 from pffbench.summary.dependence import variance_inflation
 from pffbench.summary.headline import Answer, Design, answers, undecided_cases
 from pffbench.summary.inference import ComparisonTable, decide, planned_looks
-from pffbench.summary.rank_test import ALPHA, ratio
+from pffbench.summary.rank_test import ALPHA, NORMAL, ratio
 from pffbench.summary.statistics import interval_of_median
 
 MOST = 40
@@ -79,6 +79,41 @@ def shared_state(rng: np.random.Generator, shape: tuple[int, int, int], cv: floa
     return state + normal(rng, shape, cv / 2)
 
 
+def unequal(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) -> Array:
+    """Lognormal times of equal medians; the spread of the first way is a fifth of the others'."""
+    drawn = normal(rng, shape, cv)
+    drawn[:, 0] /= 5
+    return drawn
+
+
+def one_correlated(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) -> Array:
+    """Repetitions of the first way have a correlation of 0.5, those of others none."""
+    drawn = normal(rng, shape, cv)
+    drawn[:, :1] = correlated(rng, (shape[0], 1, shape[2]), cv)
+    return drawn
+
+
+def second_mode(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) -> Array:
+    """Of the first way 45 repetitions in a hundred take half as long again; equal medians."""
+    drawn = normal(rng, shape, cv)
+    first = normal(rng, (shape[0], 1, shape[2]), cv)
+    first += math.log(1.5) * (rng.random(first.shape) < 0.45)
+    drawn[:, :1] = first - _median_of_two(_sigma(cv), math.log(1.5), 0.45)
+    return drawn
+
+
+@cache
+def _median_of_two(sigma: float, distance: float, part: float) -> float:
+    """Return the median of two normal modes, the upper one with this part."""
+    low, high = 0.0, distance
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = (1 - part) * NORMAL.cdf(middle / sigma)
+        below += part * NORMAL.cdf((middle - distance) / sigma)
+        low, high = (middle, high) if below < 0.5 else (low, middle)
+    return low
+
+
 KINDS: dict[str, Noise] = {
     "normal": normal,
     "heavy tails": heavy,
@@ -87,6 +122,9 @@ KINDS: dict[str, Noise] = {
     "drift": drift,
     "shared state": shared_state,
     "correlation 0.5": correlated,
+    "unequal spread": unequal,
+    "second mode": second_mode,
+    "one with correlation 0.5": one_correlated,
 }
 
 
@@ -352,9 +390,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=1000, help="simulated runs of each cell")
     parser.add_argument("--only", choices=("false", "power", "coverage", "designs"))
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--noise", type=Path, metavar="RUN", help="results directory")
     given = parser.parse_args()
-    kinds = dict(KINDS)
+    kinds = {name: KINDS[name] for name in given.kinds}
     if given.noise:
         for total in ("write_total", "read_total"):
             kinds[f"measured ({total.partition('_')[0]})"] = Measured.of(given.noise, total)

@@ -28,4 +28,5 @@ if [[ -n ${SLURM_ARRAY_TASK_ID:-} ]]; then
     fi
     experiments=("${experiments[SLURM_ARRAY_TASK_ID]}")
 fi
+RUNS=${#experiments[@]}
 for experiment in "${experiments[@]}"; do run "$(basename "$experiment" .yaml)" "$NODES" "$experiment"; done

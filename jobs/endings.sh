@@ -62,6 +62,8 @@ restart() {
     elif ((RESTARTS >= limit)); then
         say "interrupted, and not queued again: restarted $RESTARTS times (PFFBENCH_RESTARTS=$limit); $(how_to_go_on)"
     elif requeue; then
+        # shellcheck disable=SC2034  # `finish` reads it
+        PFFBENCH_REPORT=0 # the next start makes it
         say "interrupted before the time limit; the job is queued again (restart $((RESTARTS + 1)) of at most $limit)"
     else
         say "interrupted, and $SCHEDULER does not queue the job again; $(how_to_go_on)"

@@ -34,6 +34,9 @@ chain() {
     echo "$1"
 }
 
+# header FILE NAME: what the header of a job script says, such as its time.
+header() { sed -nE "s/^#SBATCH --$2=//p" "$1"; }
+
 # experiments FILE|DIR…: the experiment files, those of a directory in the order of their names.
 experiments() {
     local path
@@ -59,7 +62,7 @@ quoted() {
 begin() {
     PFFBENCH_SITE=${PFFBENCH_SITE:-generic}
     OUT=$(realpath -m "${PFFBENCH_OUT:-pffbench-results}")
-    RESULTS=() WORST=0 MEANING='' SCRATCH_MADE='' STAGED='' MPI_OPTION=() PREPARED='' READS=''
+    RESULTS=() RUNS=1 WORST=0 MEANING='' SCRATCH_MADE='' STAGED='' MPI_OPTION=() PREPARED='' READS=''
     trap finish EXIT
     # The warning is for the ranks, not for this shell; should it get here all the same, it must not end the job. At the
     # end itself both are told, and this shell stays until the ranks have saved.
@@ -69,10 +72,19 @@ begin() {
     load_site
     job_begins "$@"
     check_striping
+    check_staging
     enter_site
     activate
     say "job $JOB ($JOB_NAME), start $((RESTARTS + 1)), site $PFFBENCH_SITE"
     say "$NODES nodes ($JOB_HOSTS), $TASKS_PER_NODE tasks on each, $PYTHON"
+}
+
+# check_staging: a container holds its own environment, in paths that the nodes do not have.
+check_staging() {
+    if [[ ${PFFBENCH_STAGE:-0} == 1 && ${PFFBENCH_PYTHON:-} -ef $PFFBENCH_HOME/containers/python ]]; then
+        die "PFFBENCH_STAGE=1 copies an environment of the host, and PFFBENCH_PYTHON=$PFFBENCH_PYTHON runs in a container, which" \
+            "is one file already; unset one of them"
+    fi
 }
 
 # enter_site: load the site's modules. What they are is what is measured, so a job without them must not go on.
@@ -150,13 +162,17 @@ PYTHON
 # after a restart of the job. What is there already is gone on with.
 run() {
     local name=$1 nodes=$2 dir
+    local -a share=()
     shift 2
     dir=$OUT/$name-${nodes}n-$JOB
     RESULTS+=("$dir")
+    # The runs of a job share its time.
+    if ((RUNS > 1)); then share=(--job-share "$RUNS"); fi
+    RUNS=$((RUNS - 1))
     case $(recorded "$dir" status) in
         '')
             put_aside "$dir"
-            launch "$dir" "$nodes" "$@" --out "$dir"
+            launch "$dir" "$nodes" "$@" "${share[@]}" --out "$dir"
             ;;
         finished | written)
             say "finished before this start: $dir"
@@ -221,13 +237,14 @@ step() {
 # and read shared files.
 prove_environment() {
     local build=$PFFBENCH_HOME/.build log
-    local -a LAUNCH SITE_LAUNCH=() EXTRA=("${PROOF_OPTIONS[@]}")
+    local -a LAUNCH SITE_LAUNCH=() EXTRA=("${PROOF_OPTIONS[@]}") without=()
     if [[ ! -e $build/unproven || ! ${PYTHON%/*} -ef $PFFBENCH_HOME/.venv/bin ]]; then return; fi
+    if [[ -e $build/without-netcdf ]]; then without=(--no-netcdf); fi
     log=$OUT/check-$JOB.log
     mkdir -p "$OUT"
     say "the environment was made where no MPI program may start: proving it on 2 ranks ($log)"
     launcher 1 2
-    if ! step timeout 300 "${LAUNCH[@]}" "$PYTHON" "$PFFBENCH_HOME/setup/check_stack.py" --dir "$OUT" >"$log" 2>&1; then
+    if ! step timeout 300 "${LAUNCH[@]}" "$PYTHON" "$PFFBENCH_HOME/setup/check_stack.py" "${without[@]}" --dir "$OUT" >"$log" 2>&1; then
         sed 's/^/    /' "$log" >&2
         die "the environment that 'make env' made does not work in a job, as shown above; nothing was measured"
     fi
@@ -253,7 +270,7 @@ prepare() {
 # settle DIR STATUS: what became of a run. The record decides: the launcher's status can be that of another rank or of a signal,
 # and it is 0 after some failures of a node.
 settle() {
-    local status=$2 record
+    local status=$2 record startup
     record=$(recorded "$1" status valid | paste -sd ' ')
     case $record in
         'finished True' | 'written None') status=0 ;;
@@ -269,8 +286,33 @@ settle() {
             fi
             ;;
     esac
-    say "run ended with $status, start-up took $(recorded "$1" startup) s${STAGED:+ from each node\'s own disk}: $1"
+    startup=$(recorded "$1" startup)
+    if [[ -n $startup ]]; then startup=", start-up took $startup s${STAGED:+ from the disk of each node}"; fi
+    say "run ended with $status$startup: $1"
     if ((status > WORST)); then WORST=$status; fi
+}
+
+# make_reports: tables and figures of the runs of this job, and those of the series that they belong to. The results are there
+# without them, so a job does not fail by them.
+make_reports() {
+    local dir kind status=0
+    local -a points command=("$PYTHON" "${PYTHON_OPTIONS[@]}" -m pffbench)
+    for dir in "${RESULTS[@]}"; do
+        case $(recorded "$dir" status) in finished | interrupted) ;; *) continue ;; esac
+        step "${command[@]}" report "$dir" >/dev/null || status=$?
+    done
+    for kind in weak strong; do
+        if [[ " ${RESULTS[*]##*/}" != *" scaling-$kind-"* ]]; then continue; fi
+        points=("${RESULTS[0]%/*}/scaling-$kind-"*/run.json)
+        if ((${#points[@]} < 2)); then continue; fi
+        dir=${RESULTS[0]%/*}/figures-$kind
+        if step "${command[@]}" scaling --out "$dir" "${points[@]%/run.json}" >/dev/null; then
+            say "figures of the series: $dir"
+        else
+            status=1
+        fi
+    done
+    return "$status"
 }
 
 # finish: the last lines of the log. Statuses are those of pffbench.
@@ -278,6 +320,10 @@ finish() {
     local status=$? meaning
     trap - EXIT
     if ((status == 0)); then status=$WORST; fi
+    # Once the scheduler ends the job there is no time for it.
+    if [[ ${PFFBENCH_REPORT:-1} != 0 && -z $ENDED ]] && ((${#RESULTS[@]})); then
+        make_reports || say "not all tables and figures could be made, as said above; make them with: pffbench report DIRECTORY"
+    fi
     if [[ -n $STAGED ]]; then unstage; fi
     if [[ -n $SCRATCH_MADE ]]; then rmdir --ignore-fail-on-non-empty "$SCRATCH_MADE" 2>/dev/null || true; fi
     case $status in

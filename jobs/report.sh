@@ -5,7 +5,8 @@
 #SBATCH --time=00:10:00
 #SBATCH --output=%x-%j.out
 #
-# Tables and figures of all runs in a directory, also of those that are interrupted, and the figures of a scaling series:
+# Tables and figures of all runs in a directory, also of those that are interrupted, and the figures of a scaling series, as
+# each job makes them as its last step (PFFBENCH_REPORT=0: not):
 #
 #   sbatch jobs/report.sh [DIR]           (PFFBENCH_OUT, or ./pffbench-results, when not given)
 set -euo pipefail
@@ -18,13 +19,7 @@ shopt -s nullglob
 dir=${1:-$OUT}
 records=("$dir"/*/run.json)
 if ((${#records[@]} == 0)); then die "there is no run in $dir"; fi
-for record in "${records[@]}"; do
-    RESULTS+=("${record%/run.json}")
-    # One run that cannot be reported, such as one without any finished repetition, must not hide the others.
-    "$PYTHON" -m pffbench report "${record%/run.json}" || WORST=$?
-done
-for kind in weak strong; do
-    series=("$dir/scaling-$kind-"*/run.json)
-    if ((${#series[@]} < 2)); then continue; fi
-    "$PYTHON" -m pffbench scaling --out "$dir/figures-$kind" "${series[@]%/run.json}" || WORST=$?
-done
+RESULTS=("${records[@]%/run.json}")
+# A run that cannot be reported, such as one without any finished repetition, does not hide the others.
+make_reports || WORST=$?
+PFFBENCH_REPORT=0 # it is made

@@ -23,4 +23,5 @@ begin "$@"
 if [[ ${1:-} != *.yaml ]]; then set -- "$PFFBENCH_HOME/configs/hyperslab-weak.yaml" "$@"; fi
 series=$NODES
 if [[ ${PFFBENCH_ONE_ALLOCATION:-0} == 1 ]]; then series=$(chain "$NODES" | tac); fi
+RUNS=$(wc -w <<<"$series")
 for nodes in $series; do run scaling-weak "$nodes" "$@"; done

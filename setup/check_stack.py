@@ -27,10 +27,10 @@ ROWS, COLUMNS = 64, 32
 FUNCTIONS = {"HDF5": "H5open", "MPI": "MPI_Get_library_version", "netCDF-C": "nc_inq_libvers"}
 
 
-def problems_of_imports() -> list[str]:
+def problems_of_imports(netcdf: bool) -> list[str]:
     """Problems that need no communication: missing, serial or doubled libraries."""
     problems = []
-    for name in ("numpy", "h5py", "netCDF4", "zarr"):
+    for name in ("numpy", "h5py", *["netCDF4"] * netcdf, "zarr"):
         try:
             importlib.import_module(name)
         except Exception as error:  # noqa: BLE001 - whatever an import raises is the finding
@@ -125,17 +125,17 @@ def netcdf4_access(path: str, action: str, data: Any, collective: bool) -> Any:
         return variable[data * ROWS : (data + 1) * ROWS]
 
 
-def check_alone() -> list[str]:
+def check_alone(netcdf: bool) -> list[str]:
     """Problems that show without starting MPI, which a login node may forbid."""
     try:
         importlib.import_module("mpi4py").rc.initialize = False
         _mpi()
     except Exception as error:  # noqa: BLE001 - a missing libmpi is a RuntimeError
         return [f"mpi4py cannot load MPI: {type(error).__name__}: {error}"]
-    return problems_of_imports()
+    return problems_of_imports(netcdf)
 
 
-def check(ranks: int, directory: str) -> list[str]:
+def check(ranks: int, directory: str, netcdf: bool) -> list[str]:
     """All problems of the stack as this rank sees them; the same verdict on every rank."""
     try:
         mpi = _mpi()
@@ -148,13 +148,15 @@ def check(ranks: int, directory: str) -> list[str]:
             f"the launcher started {ranks} ranks but MPI sees {comm.size}: the launcher does not "
             "belong to the MPI library " + ", ".join(files_defining(FUNCTIONS["MPI"]))
         ]
-    problems = sorted({text for part in comm.allgather(problems_of_imports()) for text in part})
+    everywhere = comm.allgather(problems_of_imports(netcdf))
+    problems = sorted({text for part in everywhere for text in part})
     if problems:
         return problems
     place = comm.bcast(
         tempfile.mkdtemp(prefix="check-", dir=directory) if comm.rank == 0 else None
     )
-    for label, access in (("h5py", h5py_access), ("netCDF4", netcdf4_access)):
+    of_netcdf = [("netCDF4", netcdf4_access)] * netcdf
+    for label, access in (("h5py", h5py_access), *of_netcdf):
         problem = write_and_read(comm, label, access, f"{place}/{label}.file")
         if problem:
             problems.append(problem)
@@ -164,19 +166,20 @@ def check(ranks: int, directory: str) -> list[str]:
     return problems
 
 
-def summary() -> str:
+def summary(netcdf: bool) -> str:
     """One line that names what was checked."""
     import h5py
-    import netCDF4
     import zarr
 
-    library = (_mpi().Get_library_version()).replace("\0", "").splitlines()[0].partition(",")[0]
-    hdf5 = files_defining(FUNCTIONS["HDF5"])
-    return (
-        f"h5py {h5py.__version__} and netCDF4 {netCDF4.__version__} share {', '.join(hdf5)} "
-        f"(HDF5 {h5py.version.hdf5_version}, netCDF-C {netCDF4.__netcdf4libversion__}, {library}); "
-        f"zarr {zarr.__version__}"
-    )
+    mpi = (_mpi().Get_library_version()).replace("\0", "").splitlines()[0].partition(",")[0]
+    hdf5 = ", ".join(files_defining(FUNCTIONS["HDF5"]))
+    modules, libraries = f"h5py {h5py.__version__} uses", f"HDF5 {h5py.version.hdf5_version}"
+    if netcdf:
+        import netCDF4
+
+        modules = f"h5py {h5py.__version__} and netCDF4 {netCDF4.__version__} share"
+        libraries += f", netCDF-C {netCDF4.__netcdf4libversion__}"
+    return f"{modules} {hdf5} ({libraries}, {mpi}); zarr {zarr.__version__}"
 
 
 def main() -> int:
@@ -190,15 +193,22 @@ def main() -> int:
     parser.add_argument(
         "--no-mpi", action="store_true", help="look at the libraries only, on one process"
     )
+    parser.add_argument(
+        "--no-netcdf", action="store_true", help="the environment is made without netCDF4"
+    )
     options = parser.parse_args()
-    problems = check_alone() if options.no_mpi else check(options.ranks, options.dir)
+    netcdf = not options.no_netcdf
+    if options.no_mpi:
+        problems = check_alone(netcdf)
+    else:
+        problems = check(options.ranks, options.dir, netcdf)
     started = "mpi4py.MPI" in sys.modules and not options.no_mpi
     rank = _mpi().COMM_WORLD.rank if started else 0
     if rank == 0:
         for problem in problems:
             print(problem)
         if not problems:
-            print(summary())
+            print(summary(netcdf))
             if options.watch:
                 files = [f for name in FUNCTIONS.values() for f in files_defining(name)]
                 Path(options.watch).write_text("".join(f"{f}\n" for f in files), "utf-8")

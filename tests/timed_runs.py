@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import Sample, SamplesLog
 
@@ -99,17 +100,10 @@ def in_memory(times, cases=CASES):
     times : array of float64, shape (2 * cases, repetitions)
         Seconds: for each case those to write, then those to read.
     """
-    import pandas as pd
-
-    from pffbench_analysis.runs import Run
-
     rows = [(case, phase) for case in cases for phase in ("write", "read")]
-    count = times.shape[1]
-    frame = pd.DataFrame({
-        "case": np.repeat([case for case, _ in rows], count),
-        "phase": np.repeat([phase for _, phase in rows], count),
-        "repetition": np.tile(np.arange(1, count + 1), len(rows)),
-        "seconds": np.asarray(times, dtype=np.float64).ravel(),
-    })  # fmt: skip
-    told = {"warmup": False, "cache": "warm", "ranks": 4, "nodes": 1, "bytes": BYTES, "arrays": 4}
-    return Run(Path("some"), a_record(cases), frame.assign(**told))
+    samples = [
+        a_sample(case, cases[case], number, phase, float(seconds), 4, 1, BYTES, "warm")
+        for (case, phase), row in zip(rows, times, strict=True)
+        for number, seconds in enumerate(row, start=1)
+    ]
+    return MeasuredRun(Path("some"), a_record(cases), tuple(samples))

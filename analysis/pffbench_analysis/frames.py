@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -39,13 +40,18 @@ def load_samples(run: str | Path) -> pd.DataFrame:
     ValueError
         The directory holds no run that this version of pffbench can read.
     """
-    import pandas as pd
-
     RunRecord.load(run)
     try:
         samples = read_samples(Path(run) / "samples.csv")
     except OSError as error:
         raise ValueError(f"{error.filename} cannot be read: {error.strerror}") from None
+    return frame_of(samples)
+
+
+def frame_of(samples: Sequence[Sample]) -> pd.DataFrame:
+    """Return rows of `samples.csv` as a frame; see `load_samples`."""
+    import pandas as pd
+
     columns = zip(*map(astuple, samples), strict=True) if samples else ([] for _ in COLUMNS)
     frame = pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
     frame["started"] = pd.to_datetime(frame["started"], utc=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pffbench.errors import UserError
-from pffbench.phases import LAST_PHASE, UPDATE_PHASES, WRITE_PHASES
-from pffbench.record.run_json import RunRecord
-from pffbench_analysis.frames import load_counts, load_ranks, load_samples
+from pffbench.record.run import MeasuredRun
+from pffbench_analysis.frames import frame_of, load_counts, load_ranks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,30 +27,14 @@ class EmptyRunError(UserError):
     """A run without counted repetitions."""
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A results directory, read; `Run.load` returns it.
-
-    Parameters
-    ----------
-    directory : Path
-        Path of the directory.
-    record : RunRecord
-        Content of `run.json`.
-    samples : DataFrame
-        Rows of `samples.csv` of complete repetitions, warm-ups included: one for each case,
-        repetition and phase, with the columns of the file and times in seconds. ``started`` is
-        a time stamp; what does not apply is missing (``NaN``, ``NA``).
+class Run(MeasuredRun, frozen=True, dict=True):
+    """A results directory, read, with its tables as frames; `Run.load` returns it.
 
     Examples
     --------
     >>> run = Run.load("results/first")  # doctest: +SKIP
     >>> run.counted.groupby(["case", "phase"]).seconds.median()  # doctest: +SKIP
     """
-
-    directory: Path
-    record: RunRecord
-    samples: pd.DataFrame
 
     @classmethod
     def load(cls, directory: str | Path) -> Run:
@@ -63,22 +47,33 @@ class Run:
         EmptyRunError
             It holds no counted repetition.
         """
-        path = Path(directory)
         try:
-            record = RunRecord.load(path)
-            rows = load_samples(path)
+            run = super().load(directory)
         except ValueError as error:
             raise UserError(str(error)) from None
-        samples = rows[_complete(rows, record)].reset_index(drop=True)
-        if samples["warmup"].all():
-            raise EmptyRunError(f"{path} {_EMPTY}")
-        return cls(path, record, samples)
+        if not run.rows:
+            raise EmptyRunError(f"{directory} {_EMPTY}")
+        return run
 
     def summary(self) -> Summary:
         """Return the tables and conclusions of the run, as its end prints them."""
-        from pffbench.summary.summary import summarise
+        from pffbench.summary.summary import summary_of
 
-        return summarise(self.directory)
+        return summary_of(self)
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """Rows of `samples.csv` of complete repetitions, warm-ups included.
+
+        One for each case, repetition and phase, with the columns of the file and times in
+        seconds. ``started`` is a time stamp; what does not apply is missing (``NaN``, ``NA``).
+        """
+        return frame_of(self.kept)
+
+    @property
+    def counted(self) -> pd.DataFrame:
+        """Rows of the counted repetitions."""
+        return self.samples[~self.samples["warmup"]]
 
     @property
     def counts(self) -> pd.DataFrame:
@@ -100,39 +95,10 @@ class Run:
         """
         return load_ranks(self.directory, case)
 
-    @property
-    def counted(self) -> pd.DataFrame:
-        """Rows of the counted repetitions."""
-        return self.samples[~self.samples["warmup"]]
-
-    @property
-    def ranks(self) -> int:
-        """Number of ranks."""
-        return self.record.ranks
-
-    @property
-    def nodes(self) -> int:
-        """Number of nodes; 1 if not recorded."""
-        return len(set(self.record.topology.get("nodes", [0])))
-
 
 def readable(run: str | Path) -> Summary:
-    """Summarise a run.
-
-    Raises
-    ------
-    UserError
-        The directory holds no run, not one of this version, or one without any result.
-    """
-    from pffbench.summary.summary import summarise
-
-    try:
-        summary = summarise(run)
-    except ValueError as error:
-        raise UserError(str(error)) from None
-    if not summary.groups:
-        raise EmptyRunError(f"{run} {_EMPTY}")
-    return summary
+    """Summarise a run; errors as of `Run.load`."""
+    return Run.load(run).summary()
 
 
 def readable_joined(runs: Sequence[str | Path]) -> Summary:
@@ -175,21 +141,7 @@ class Difference:
         return f"{self.key}: {self.a} / {self.b}"
 
 
-def _complete(rows: pd.DataFrame, record: RunRecord) -> pd.Series[bool]:
-    """Select the rows of complete repetitions, or of complete stages of them."""
-    if record.imported:
-        return rows["repetition"] >= 0
-
-    def reached(last: pd.Series[bool]) -> pd.Series[bool]:
-        found: pd.Series[bool] = last.groupby([rows["case"], rows["repetition"]]).transform("any")
-        return found
-
-    finished = reached(rows["phase"] == LAST_PHASE)
-    written = reached(rows["phase"] == rows["case"].map(record.last_written))
-    return finished | (written & rows["phase"].isin((*WRITE_PHASES, *UPDATE_PHASES)))
-
-
-def differences(a: Run, b: Run) -> list[Difference]:
+def differences(a: MeasuredRun, b: MeasuredRun) -> list[Difference]:
     """List the provenance in which two runs differ, in a fixed order.
 
     Host names, dates, paths and job variables of a launcher are not compared, nor are cases:
@@ -210,7 +162,7 @@ def differences(a: Run, b: Run) -> list[Difference]:
 _ONLY_WHERE_BOTH = ("software.libraries.", "software.loaded.", "inputs.")
 
 
-def facts(run: Run) -> dict[str, str]:
+def facts(run: MeasuredRun) -> dict[str, str]:
     """Return the facts that `differences` compares: a run's provenance as text, by path."""
     record, provenance = run.record, run.record.provenance
     per_node = [{"ranks": number} for number in record.topology.get("ranks_per_node", [])]

@@ -4,6 +4,7 @@
 . "$PFFBENCH_HOME/jobs/schedulers/resubmit.sh"
 
 SCHEDULER=Flux
+CANCEL=(flux cancel)
 PACK_IN=${OUT:-}
 declare -gA TRANSLATE=([account]="--bank=" [partition]="--queue=" [constraint]="--requires=")
 
@@ -43,12 +44,23 @@ submission() {
     if [[ -n $ARRAY ]]; then say "under Flux the experiments run one after the other in one job" >&2; fi
     translate
     COMMAND=(flux batch --job-name="$name" --nodes="$nodes" --exclusive --time-limit="${minutes}m" "${SITE_SUBMIT[@]}"
-        "${TRANSLATED[@]}" --output="$OUT/$name-{{id}}.out")
+        "${TRANSLATED[@]}" "${MORE[@]}" --output="$OUT/$name-{{id}}.out")
     for variable in "${VARIABLES[@]}" "PFFBENCH_TASKS_PER_NODE=${tasks:-$(header "$file" ntasks-per-node)}"; do
         COMMAND+=(--env="$variable")
     done
     if [[ -n $after ]]; then COMMAND+=(--dependency="$after"); fi
-    COMMAND+=(--wrap "$(quoted "$file" "$@")")
+    COMMAND+=(--wrap "$(posix_quoted "$file" "$@")")
 }
 
-job_number() { echo "$1"; }
+# posix_quoted WORD…: a command as any sh reads it, which runs what --wrap has; of bash's $'…' it knows nothing.
+posix_quoted() {
+    local word text='' quote="'\\''"
+    for word in "$@"; do
+        if [[ ! $word =~ ^[A-Za-z0-9_./:=,@%+-]+$ ]]; then word="'${word//\'/$quote}'"; fi
+        text+=" $word"
+    done
+    echo "${text# }"
+}
+
+# job_number TEXT: the job's number in what the command printed, such as ƒ2Ab; status 1 without one.
+job_number() { sed -nE '$s/^[^[:space:]]+$/&/p' <<<"$1" | grep .; }

@@ -4,6 +4,7 @@
 . "$PFFBENCH_HOME/jobs/schedulers/resubmit.sh"
 
 SCHEDULER=PBS
+CANCEL=(qdel)
 PACK_IN=${OUT:-}
 declare -gA TRANSLATE=([account]="-A" [partition]="-q")
 
@@ -70,10 +71,12 @@ submission() {
     minutes=$(time_limit "$file")
     if [[ -n $ARRAY ]]; then say "under PBS the experiments run one after the other in one job" >&2; fi
     translate
-    COMMAND=(qsub -N "$(header "$file" job-name)" -l "select=$nodes:ncpus=$tasks:mpiprocs=$tasks" -l place=scatter
-        -l "walltime=$((minutes / 60)):$((minutes % 60)):00" "${SITE_SUBMIT[@]}" "${TRANSLATED[@]}" -j oe -k doe -o "$OUT/" -V -v "$(IFS=,; echo "${VARIABLES[*]}")")
+    COMMAND=(qsub -N "$(header "$file" job-name)" -l "select=$nodes:ncpus=$tasks:mpiprocs=$tasks" -l place=scatter:excl
+        -l "walltime=$((minutes / 60)):$((minutes % 60)):00" "${SITE_SUBMIT[@]}" "${TRANSLATED[@]}" "${MORE[@]}"
+        -j oe -k doe -o "$OUT/" -V -v "$(IFS=,; echo "${VARIABLES[*]}")")
     if [[ -n $after ]]; then COMMAND+=(-W "depend=$after"); fi
     COMMAND+=(-- "$file" "$@")
 }
 
-job_number() { echo "$1"; }
+# job_number TEXT: the job's number in what the command printed, such as 17.server; status 1 without one.
+job_number() { sed -nE '$s/^[0-9]+(\[\])?(\..*)?$/&/p' <<<"$1" | grep .; }

@@ -24,9 +24,6 @@ how_to_go_on() {
     echo "go on in a new job with: $(quoted "${line[@]}")"
 }
 
-# header FILE NAME: what the header of a job script says, such as its time.
-header() { sed -nE "s/^#SBATCH --$2=//p" "$1"; }
-
 # time_limit FILE: the minutes that a job may take: --time of jobs/submit, or what the header says.
 time_limit() {
     local option time

@@ -2,6 +2,7 @@
 # Slurm: how a job is described, submitted, started in parallel and ended. Sourced by jobs/lib.sh.
 
 SCHEDULER=Slurm
+CANCEL=(scancel)
 PACK_IN=$SITE_LOCAL # sbcast reads it there
 PROOF_OPTIONS=(--overcommit)
 
@@ -92,14 +93,15 @@ submission() {
     shift 3
     COMMAND=(sbatch --parsable "${SITE_SUBMIT[@]}")
     for option in "${OPTIONS[@]}"; do COMMAND+=("--$option"); done
-    COMMAND+=(--output="$OUT/$LOG" --export="ALL$(printf ',%s' "${VARIABLES[@]}")" --nodes="$nodes")
+    COMMAND+=("${MORE[@]}" --output="$OUT/$LOG" --export="ALL$(printf ',%s' "${VARIABLES[@]}")" --nodes="$nodes")
     if [[ -n $tasks ]]; then COMMAND+=(--ntasks-per-node="$tasks"); fi
     if [[ -n $ARRAY ]]; then COMMAND+=(--array="$ARRAY"); fi
     if [[ -n $after ]]; then COMMAND+=(--dependency="$after"); fi
-    # Without the job that writes there is nothing to read: then the reading one goes, and the report can run.
+    # Without the job that writes there is nothing to read: then the reading one goes.
     if [[ $after == afterok:* ]]; then COMMAND+=(--kill-on-invalid-dep=yes); fi
     COMMAND+=("$@")
 }
 
-# job_number TEXT: the job's number in what the command printed; --parsable adds the cluster's name where there are several.
-job_number() { echo "${1%%;*}"; }
+# job_number TEXT: the job's number in what the command printed, status 1 without one. A centre may print lines of its own
+# before it; --parsable adds the cluster's name where there are several.
+job_number() { sed -nE '$s/^([0-9]+)(;.*)?$/\1/p' <<<"$1" | grep .; }

@@ -8,6 +8,7 @@
 
 SITE_SCHEDULER=slurm
 SITE_SUBMIT=(--partition=batch --constraint=nvme)
+SITE_JOBS=
 SITE_TASKS_PER_NODE=56
 SITE_MPI=cray_shasta
 SITE_LAUNCH=(--cpu-bind=cores)

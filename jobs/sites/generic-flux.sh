@@ -5,6 +5,7 @@
 
 SITE_SCHEDULER=flux             # slurm, pbs or flux
 SITE_SUBMIT=()                  # options that flux batch needs here, such as a queue; jobs/submit adds them
+SITE_JOBS=                      # 1: one job per submission, where a user may have no more in the queue
 SITE_TASKS_PER_NODE=            # for jobs/submit; empty: what the job script says
 SITE_MPI=auto                   # not read: the ranks find each other by the PMI of Flux
 SITE_LAUNCH=()                  # of flux run: binding and the like

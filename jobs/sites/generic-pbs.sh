@@ -5,6 +5,7 @@
 
 SITE_SCHEDULER=pbs              # slurm, pbs or flux
 SITE_SUBMIT=()                  # options that qsub needs here, such as a queue; jobs/submit adds them
+SITE_JOBS=                      # 1: one job per submission, where a user may have no more in the queue
 SITE_TASKS_PER_NODE=            # for jobs/submit; empty: what the job script says
 SITE_MPI=auto                   # the kind of mpiexec: openmpi, hydra (MPICH, Intel) or pals; auto: what it says that it is
 SITE_LAUNCH=()                  # of mpiexec: binding and the like

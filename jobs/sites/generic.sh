@@ -4,7 +4,8 @@
 # Copy this file to make a profile of your own. All variables and functions must be there.
 
 SITE_SCHEDULER=slurm            # slurm, pbs or flux
-SITE_SUBMIT=()                  # options that sbatch needs here, such as a constraint; jobs/submit adds them
+SITE_SUBMIT=(--exclusive)       # options of sbatch, such as a constraint; whole nodes: what others do there is measured too
+SITE_JOBS=                      # 1: one job per submission, where a user may have no more in the queue
 SITE_TASKS_PER_NODE=            # for jobs/submit; empty: what the job script says
 SITE_MPI=auto                   # of srun --mpi=…; auto: by the MPI library; default: the cluster's own choice
 SITE_LAUNCH=()                  # of srun: binding and the like

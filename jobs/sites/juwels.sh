@@ -6,6 +6,7 @@
 
 SITE_SCHEDULER=slurm
 SITE_SUBMIT=(--partition=batch --cpus-per-task=1)
+SITE_JOBS=
 SITE_TASKS_PER_NODE=48
 SITE_MPI=default
 SITE_LAUNCH=(--cpu-bind=cores)

@@ -6,6 +6,7 @@
 
 SITE_SCHEDULER=slurm
 SITE_SUBMIT=(--qos=gp_debug --cpus-per-task=1)
+SITE_JOBS=
 SITE_TASKS_PER_NODE=112
 SITE_MPI=auto
 SITE_LAUNCH=(--cpu-bind=cores)
@@ -15,7 +16,12 @@ SITE_STRIPING=
 SITE_MOST_STRIPES=
 SITE_STRIPE_POOL=
 
-site_environment() { module load gcc openmpi hdf5 python; }
+# The default modules are Intel's.
+site_environment() {
+    local hdf5=1.14.1-2 netcdf=c-4.9.2_fortran-4.6.1_cxx4-4.3.1 pnetcdf=1.12.3
+    module purge && module load gcc/12.3.0 openmpi/4.1.5-gcc "hdf5/$hdf5-gcc-openmpi" "pnetcdf/$pnetcdf-gcc-openmpi" \
+        "netcdf/${netcdf}_hdf5-${hdf5}_pnetcdf-$pnetcdf-gcc-openmpi" python/3.12.1-gcc
+}
 
 # The group's directory; a user's own in it.
 site_scratch() { echo "/gpfs/scratch/$(id -gn)/$(id -un)"; }

@@ -6,6 +6,7 @@
 
 SITE_SCHEDULER=slurm
 SITE_SUBMIT=(--constraint=cpu --qos=regular --licenses=SCRATCH --cpus-per-task=2)
+SITE_JOBS=
 SITE_TASKS_PER_NODE=128
 SITE_MPI=cray_shasta
 SITE_LAUNCH=(--cpu-bind=cores)

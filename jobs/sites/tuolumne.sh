@@ -6,6 +6,7 @@
 
 SITE_SCHEDULER=flux
 SITE_SUBMIT=(--queue=pdebug)
+SITE_JOBS=
 SITE_TASKS_PER_NODE=84
 SITE_MPI=auto
 SITE_LAUNCH=(-o cpu-affinity=per-task)

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Find the C side: an MPI compiler, a parallel HDF5 and a parallel netCDF-C that belong together.
+# Find the C side: an MPI compiler, a parallel HDF5 and a parallel netCDF-C that belong together. Where there is no netCDF-C
+# the first two can do, and the backend netcdf4 is absent.
 #
 # The decision is made by looking at headers and by linking a program, never by the name of a distribution or a module,
 # so that Debian's packages, a cluster's modules and hand-made installations take the same way.
@@ -71,28 +72,35 @@ defining() {
     return 0
 }
 
-# links_together: can the compiler link one program against all three, and does the program load ONE MPI and ONE HDF5?
+# links_together: can the compiler link one program against all of them, and does the program load ONE MPI and ONE HDF5?
 # Two of either in one process crash or, worse, write wrong bytes. A library that the loader does not find may be a second.
 links_together() {
     local dir=$BUILD/probe loaded libraries
+    local -a netcdf=()
+    if [[ -n $NATIVE_NETCDF_LIB ]]; then
+        netcdf=(-DWITH_NETCDF -I"$NATIVE_NETCDF_INCLUDE" -L"$NATIVE_NETCDF_LIB" "-Wl,-rpath,$NATIVE_NETCDF_LIB" -lnetcdf)
+    fi
     mkdir -p "$dir"
     cat >"$dir/stack.c" <<'C'
 #include <mpi.h>
 #include <hdf5.h>
+#ifdef WITH_NETCDF
 #include <netcdf.h>
 #include <netcdf_par.h>
+#endif
 int main(int argc, char **argv)
 {
-    int ncid;
     MPI_Init(&argc, &argv);
     H5Pset_fapl_mpio(H5Pcreate(H5P_FILE_ACCESS), MPI_COMM_WORLD, MPI_INFO_NULL);
+#ifdef WITH_NETCDF
+    int ncid;
     nc_create_par("x", NC_NETCDF4, MPI_COMM_WORLD, MPI_INFO_NULL, &ncid);
+#endif
     return MPI_Finalize();
 }
 C
-    "$NATIVE_MPICC" -o "$dir/stack" "$dir/stack.c" -I"$NATIVE_HDF5_INCLUDE" -I"$NATIVE_NETCDF_INCLUDE" \
-        -L"$NATIVE_NETCDF_LIB" -L"$NATIVE_HDF5_LIB" -Wl,-rpath,"$NATIVE_NETCDF_LIB" -Wl,-rpath,"$NATIVE_HDF5_LIB" \
-        -lnetcdf -lhdf5 >"$dir/link.log" 2>&1 || return 1
+    "$NATIVE_MPICC" -o "$dir/stack" "$dir/stack.c" -I"$NATIVE_HDF5_INCLUDE" "${netcdf[@]}" \
+        -L"$NATIVE_HDF5_LIB" -Wl,-rpath,"$NATIVE_HDF5_LIB" -lhdf5 >"$dir/link.log" 2>&1 || return 1
     loaded=$(ldd "$dir/stack")
     if [[ $loaded == *' => not found'* ]]; then
         printf '%s\n' "a program linked by $NATIVE_MPICC does not start, since the loader does not find" \
@@ -111,21 +119,26 @@ C
     fi
 }
 
-# find_native: set NATIVE_* to the first combination that works; status 1 when there is none.
+# find_native [without]: set NATIVE_* to the first combination that works, or to the first without netCDF-C; status 1 when there
+# is none. NATIVE_NETCDF_LIB is empty without.
 find_native() {
     local hdf5 netcdf
+    rm -f "$BUILD/probe/link.log"
     for NATIVE_MPICC in $(mpicc_candidates); do
         for hdf5 in $(hdf5_candidates | awk '!seen[$0]++'); do
             NATIVE_HDF5_INCLUDE=$(include_with "$hdf5" 'H5pubconf*.h' H5_HAVE_PARALLEL) || continue
             NATIVE_HDF5_LIB=$(library_dir "$hdf5" hdf5) || continue
-            for netcdf in $(netcdf_candidates | awk '!seen[$0]++'); do
-                NATIVE_NETCDF_INCLUDE=$(include_with "$netcdf" netcdf_meta.h NC_HAS_PARALLEL4) || continue
-                NATIVE_NETCDF_LIB=$(library_dir "$netcdf" netcdf) || continue
+            for netcdf in $(if [[ ${1:-} == without ]]; then echo none; else netcdf_candidates | awk '!seen[$0]++'; fi); do
+                NATIVE_NETCDF_INCLUDE='' NATIVE_NETCDF_LIB='' NATIVE_NETCDF_VERSION=''
+                if [[ $netcdf != none ]]; then
+                    NATIVE_NETCDF_INCLUDE=$(include_with "$netcdf" netcdf_meta.h NC_HAS_PARALLEL4) || continue
+                    NATIVE_NETCDF_LIB=$(library_dir "$netcdf" netcdf) || continue
+                    NATIVE_NETCDF_VERSION=$(sed -nE 's/^#define[[:space:]]+NC_VERSION[[:space:]]+"([^"]*)".*/\1/p' \
+                        "$NATIVE_NETCDF_INCLUDE/netcdf_meta.h")
+                fi
                 if links_together; then
                     NATIVE_HDF5_VERSION=$(sed -nE 's/^#define[[:space:]]+H5_VERSION[[:space:]]+"(.*)"/\1/p' \
                         "$NATIVE_HDF5_INCLUDE"/H5pubconf*.h | head -n 1)
-                    NATIVE_NETCDF_VERSION=$(sed -nE 's/^#define[[:space:]]+NC_VERSION[[:space:]]+"([^"]*)".*/\1/p' \
-                        "$NATIVE_NETCDF_INCLUDE/netcdf_meta.h")
                     find_mpiexec
                     return 0
                 fi
@@ -133,6 +146,36 @@ find_native() {
         done
     done
     return 1
+}
+
+# native_report: which of the three are there, and where those that are not were looked for.
+native_report() {
+    local compilers
+    compilers=$(mpicc_candidates | sort -u | paste -sd ' ')
+    if [[ -n $compilers ]]; then
+        echo "MPI: compiled with $compilers"
+    else
+        echo "MPI: missing; looked in PATH for ${MPICC:-mpicc, mpicc.openmpi, mpicc.mpich and cc}"
+    fi
+    library_report "parallel HDF5" hdf5 'H5pubconf*.h' H5_HAVE_PARALLEL HDF5_DIR < <(hdf5_candidates)
+    library_report "parallel netCDF-C" netcdf netcdf_meta.h NC_HAS_PARALLEL4 NETCDF4_DIR < <(netcdf_candidates)
+    if [[ -s $BUILD/probe/link.log ]]; then
+        printf '%s\n' "They do not go together ($BUILD/probe/link.log):" "$(tail -n 5 "$BUILD/probe/link.log" | sed 's/^/    /')"
+    fi
+}
+
+# library_report LABEL NAME HEADER MACRO VARIABLE: the same of one library, whose candidates are on standard input.
+library_report() {
+    local prefix
+    local -a places
+    mapfile -t places < <(awk 'NF && !seen[$0]++')
+    for prefix in "${places[@]}"; do
+        if include_with "$prefix" "$3" "$4" >/dev/null && library_dir "$prefix" "$2" >/dev/null; then
+            echo "$1: $prefix"
+            return
+        fi
+    done
+    echo "$1: missing; looked for include/$3 with $4 and for lib$2.so below ${places[*]}; $5 names another directory"
 }
 
 # The launcher that belongs to the compiler: `mpicc.openmpi` goes with `mpiexec.openmpi`.

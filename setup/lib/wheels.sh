@@ -24,7 +24,8 @@ wheels_key() {
 
 # own_wheels: the packages to compile here, one a line.
 own_wheels() {
-    printf '%s\n' netcdf4 h5py
+    if [[ -n $NATIVE_NETCDF_LIB ]]; then echo netcdf4; fi
+    echo h5py
     if ! mpi4py_wheel_serves; then echo mpi4py; fi
 }
 
@@ -92,7 +93,7 @@ build_wheel() {
     export CC=$NATIVE_MPICC MPICC=$NATIVE_MPICC
     # The three must agree on the handles of MPI that mpi4py hands over.
     export CFLAGS="-g0 ${CFLAGS:--O2} -include $SETUP/mpi4py_compat.h ${EXTRA_CFLAGS:-}"
-    export LDFLAGS="${LDFLAGS:-} -Wl,-rpath,$NATIVE_HDF5_LIB -Wl,-rpath,$NATIVE_NETCDF_LIB -Wl,-rpath,${NATIVE_MPI%/*}"
+    export LDFLAGS="${LDFLAGS:-} -Wl,-rpath,$NATIVE_HDF5_LIB ${NATIVE_NETCDF_LIB:+-Wl,-rpath,$NATIVE_NETCDF_LIB} -Wl,-rpath,${NATIVE_MPI%/*}"
     export PATH=$1/venv/bin:$PATH DIST_EXTRA_CONFIG=$1/build.cfg
     python -m pip wheel --disable-pip-version-check --no-deps --no-build-isolation --no-binary :all: --no-cache-dir \
         --verbose --wheel-dir "$1/$2" "$(pinned "$2")" || return

@@ -4,6 +4,7 @@ See docs/other-programs.md for how it is started, and its variables.
 """
 
 import re
+import shlex
 from pathlib import Path
 
 import reframe as rfm
@@ -42,10 +43,10 @@ class PffbenchBase(rfm.RunOnlyRegressionTest):
     def describe(self):
         """Set the command."""
         self.descr = f"pffbench {self.experiment or 'default experiment'}"
-        self.executable = self.python
-        options = [f"'{self.experiment}'"] if self.experiment else []
+        self.executable = shlex.quote(self.python)
+        options = [shlex.quote(self.experiment)] if self.experiment else []
         if self.scratch:
-            options += ["--scratch", f"'{self.scratch}'"]
+            options += ["--scratch", shlex.quote(self.scratch)]
         self.executable_opts = ["-m", "pffbench", "run", *options, "--out", "results"]
         self.num_tasks = self.ranks
 

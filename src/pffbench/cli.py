@@ -25,6 +25,7 @@ from pffbench.cli_options import (
     add_report,
     add_scaling,
 )
+from pffbench.commands.compare import NEXT_SIDE
 from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.parallel.launcher import is_launched, speaks_for_all
 from pffbench.run.options import add_arguments as add_run
@@ -83,7 +84,7 @@ exit status:
   1  a case failed, the run is not valid, or a check found a problem
   2  the input is wrong; nothing was created
   3  a signal or a time limit ended the run; it can be resumed
-  4  compare --fail-if-slower: the repetitions do not decide
+  4  compare --fail-if-slower --strict: the runs do not decide
   5  compare --fail-if-slower: the machine changed
   130  Ctrl-C ended the command
 """
@@ -106,6 +107,8 @@ def _done(given: Sequence[str]) -> int:
     if not given:
         print(_SHORT_HELP, end="")
         return VALID
+    if given[0] == "compare":  # argparse would take the first of them away
+        given = [NEXT_SIDE if word == "--" else word for word in given]
     parsed = make_parser(given[0]).parse_args(given)
     module = f"{parsed.command}_" if keyword.iskeyword(parsed.command) else parsed.command
     try:
@@ -161,12 +164,12 @@ def _check_directory() -> None:
 def reading(parsed: argparse.Namespace) -> AbstractContextManager[None]:
     """Return the context of a command that reads results directories, of whatever origin."""
     given = vars(parsed)
-    runs = [*given.get("runs", []), *given.get("new", [])]
+    runs = [run for run in given.get("runs", []) if run != NEXT_SIDE]
     if not runs:  # `doctor` has to work where the libraries that read records are missing
         return nullcontext()
     from pffbench.record.run_json import readable
 
-    return readable(*filter(None, [given.get("base"), *runs]))
+    return readable(*runs)
 
 
 def with_command(arguments: list[str]) -> list[str]:

@@ -194,11 +194,17 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
     """Add the options of `pffbench compare`."""
-    parser.add_argument(
-        "base", metavar="BASE", help="results directory to compare with (example: results/before)"
+    parser.usage = (
+        "pffbench compare [OPTION …] BASE NEW …\n"
+        "       pffbench compare [OPTION …] OLD … -- NEW …"
     )
     parser.add_argument(
-        "new", nargs="+", metavar="NEW", help="results directories (example: results/after)"
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="results directories: the base, then those compared with it (example: results/before "
+        "results/after); or several of each side, which are compared as starts of one program "
+        "(example: results/old* -- results/new*)",
     )
     parser.add_argument(
         "--out",
@@ -210,17 +216,21 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         "--fail-if-slower",
         type=percent,
         metavar="PERCENT",
-        help="gate for CI: exit status 0 if all totals are shown to be slower by at most this, 1 "
-        "if one is slower by more, 2 if nothing is comparable, 4 if the repetitions do not "
-        "decide, 5 if raw transfers show that the machine changed (example: --fail-if-slower 5%%)",
+        help="gate for CI: exit status 1 if a total is shown to be slower, by more than this; 0 if "
+        "none is; 2 if a total of the base cannot be compared; 5 if raw transfers show that the "
+        "machine changed (example: --fail-if-slower 20%%)",
     )
     parser.add_argument(
-        "--min-effect",
-        type=percent,
-        metavar="PERCENT",
-        default="2%",
-        help="smallest difference that counts as faster or slower (default: 2%%) "
-        "(example: --min-effect 1%%)",
+        "--strict",
+        action="store_true",
+        help="with --fail-if-slower: exit status 4 unless each total is shown not to be slower by "
+        "more than that (example: --strict)",
+    )
+    parser.add_argument(
+        "--allow-missing",
+        action="store_true",
+        help="with --fail-if-slower: pass although a total of the base cannot be compared "
+        "(example: --allow-missing)",
     )
     parser.add_argument(
         "--across",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-#: Exit statuses. The last two are of `pffbench compare --fail-if-slower`: the repetitions are too
-#: few to decide, and the machine itself has changed.
+#: Exit statuses. The last two are of `pffbench compare --fail-if-slower`: with `--strict` the runs
+#: do not decide, and the machine itself has changed.
 VALID, NOT_VALID, WRONG_INPUT, INTERRUPTED, INCONCLUSIVE, MACHINE_CHANGED = range(6)
 
 

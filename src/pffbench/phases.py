@@ -6,7 +6,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Literal, NamedTuple
 
 Part = Literal["write", "update", "read"]
@@ -115,6 +115,22 @@ ARRIVING = ("read", "distribute")
 WAITING = tuple(phase.name for phase in PHASES if phase.does == "device")
 #: All phases, in their order.
 ORDER = tuple(phase.name for phase in PHASES)
+
+
+def totals_of(seconds: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int, float]]:
+    """Sum the seconds of the phases of each total, by repetition.
+
+    Parameters
+    ----------
+    seconds : dict of str to dict
+        Seconds by phase and repetition; a repetition counts where each of its phases has it.
+    """
+    found = {}
+    for total, parts in TOTALS.items():
+        present = [seconds[part] for part in parts if part in seconds]
+        whole = set.intersection(*map(set, present)) if present else set()
+        found[total] = {number: sum(part[number] for part in present) for number in sorted(whole)}
+    return {total: by_repetition for total, by_repetition in found.items() if by_repetition}
 
 
 def in_order(names: Collection[str]) -> list[str]:

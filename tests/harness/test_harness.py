@@ -32,7 +32,7 @@ SLOW_BY = 0.1  # seconds for each write to a file under test, which takes micros
 
 
 def experiment(directory, repetitions=1):
-    path = directory / "tiny.yaml"
+    path = directory / "it is 'tiny' $HOME.yaml"  # one word, for whoever starts it
     path.write_text(EXPERIMENT.format(repetitions=repetitions))
     return path
 
@@ -122,10 +122,11 @@ def test_jube_is_green_and_turns_red_when_writing_becomes_slow(tmp_path):
     }  # fmt: skip
     command = ["jube", "run", "-e", "-r", SHARE / "jube" / "pffbench.yaml"]
 
-    first = run([*command, "-o", tmp_path / "first"], tmp_path, **common)
+    first = run(command, tmp_path, **common, PWD=str(tmp_path))
     assert first.returncode == 0, first.stdout + first.stderr
+    assert not (SHARE / "jube" / "pffbench-jube").exists()
     assert re.search(r"\|\s*2 \|\s*1 \|\s*[0-9.e-]+", first.stdout), first.stdout
-    (record,) = (tmp_path / "first").rglob("run.json")
+    (record,) = (tmp_path / "pffbench-jube").rglob("run.json")
     against = {"PFFBENCH_BASELINE": str(record.parent)}
 
     again = run([*command, "-o", tmp_path / "again"], tmp_path, **common, **against)
@@ -162,7 +163,7 @@ ramble:
             {name}:
               variables:
                 python: {python}
-                experiment_file: {experiment}
+                experiment_file: '{experiment}'
 """
 
 
@@ -171,7 +172,8 @@ def test_ramble_is_green_and_turns_red_when_writing_becomes_slow(tmp_path):
     if not shutil.which("ramble"):
         cannot_run("there is no `ramble` in PATH")
     (tmp_path / "scratch").mkdir()
-    file = experiment(tmp_path)
+    # An apostrophe is the one thing that Ramble's words cannot have.
+    file = experiment(tmp_path).rename(tmp_path / "it is tiny $HOME.yaml")
     variables = {
         "PFFBENCH_SCRATCH": str(tmp_path / "scratch"), "SCRATCH": str(tmp_path / "scratch"),
         "RAMBLE_DISABLE_LOCAL_CONFIG": "1",

@@ -55,11 +55,15 @@ class Desk:
 
     def submit(self, *words, **variables):
         """Run jobs/submit and return the numbers of the jobs."""
-        told = self.slurm.run(
-            JOBS / "submit", "--out", self.directory / "out", *words,
-            cwd=self.directory, **self.environment, **variables,
-        ).stdout  # fmt: skip
+        told = self.try_to_submit(*words, check=True, **variables).stdout
         return [line.split()[3].rstrip(":") for line in told.splitlines() if "] job " in line]
+
+    def try_to_submit(self, *words, check=False, **variables):
+        """Run jobs/submit, which may fail, and return the process."""
+        return self.slurm.run(
+            JOBS / "submit", "--out", self.directory / "out", *words,
+            cwd=self.directory, check=check, **self.environment, **variables,
+        )  # fmt: skip
 
     def log(self, job):
         (path,) = self.directory.rglob(f"*-{job}.out")

@@ -19,6 +19,8 @@ from launch import check_results, environment, write_experiment
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1200)]
 
 HOUR = 3600
+#: As outside of a job, whose whole time the run would take.
+TWO_MINUTES = "time_budget=120 s"
 #: Nodes of one's own, as big centres lend them: srun then spreads the ranks evenly by itself.
 FOUR_BY_SIXTEEN = ["srun", "-p", "batch", "-t", "120", "-N", "4", "-n", "64"]
 FOUR_BY_TWO = ["srun", "-p", "batch", "-t", "120", "-N", "4", "-n", "8"]
@@ -49,7 +51,9 @@ def assert_default_is_valid(record, ranks_per_node):
 @pytest.mark.slow
 @pytest.mark.timeout(HOUR)
 def test_the_default_experiment_on_64_ranks_is_valid(slurm, shared):
-    record = pffbench(slurm, FOUR_BY_SIXTEEN, cwd=shared, timeout=HOUR - 60)
+    record = pffbench(
+        slurm, FOUR_BY_SIXTEEN, "--set", TWO_MINUTES, cwd=shared, timeout=HOUR - 60
+    )
     assert_default_is_valid(record, [16, 16, 16, 16])
     assert not (shared / "pffbench-scratch").exists()
 
@@ -57,7 +61,7 @@ def test_the_default_experiment_on_64_ranks_is_valid(slurm, shared):
 @pytest.mark.slow
 @pytest.mark.timeout(HOUR)
 def test_the_default_experiment_on_a_distributed_file_system_is_valid(moosefs_cluster):
-    assert_valid_on_moosefs(moosefs_cluster, "whole", timeout=HOUR - 60)
+    assert_valid_on_moosefs(moosefs_cluster, "whole", TWO_MINUTES, timeout=HOUR - 60)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import socket
 
 import pytest
@@ -38,17 +39,17 @@ def test_the_comparison_on_two_nodes(desk):
     assert not list(desk.directory.glob("pffbench-job-*"))
 
 
-def test_a_series_of_one_two_and_four_nodes_with_its_report(desk):
+def test_a_series_of_one_two_and_four_nodes_with_its_figures(desk):
     jobs = desk.submit("--nodes", "4", "--tasks-per-node", "2", "scaling-weak", desk.experiment())
-    assert len(jobs) == 4
+    assert len(jobs) == 3
     desk.complete(jobs[-1])
     records = desk.records("out")
     assert verdicts(records) == {
         f"scaling-weak-{nodes}n-{job}": ("finished", True)
-        for nodes, job in zip((1, 2, 4), jobs[:3], strict=True)
+        for nodes, job in zip((1, 2, 4), jobs, strict=True)
     }
     # One after the other: none began before the one before it had ended.
-    ordered = [records[f"scaling-weak-{n}n-{j}"] for n, j in zip((1, 2, 4), jobs[:3], strict=True)]
+    ordered = [records[f"scaling-weak-{n}n-{j}"] for n, j in zip((1, 2, 4), jobs, strict=True)]
     assert ordered[0]["finished"] <= ordered[1]["started"]
     assert ordered[1]["finished"] <= ordered[2]["started"]
     assert [record["ranks"] for record in ordered] == [2, 4, 8]
@@ -61,13 +62,44 @@ def test_a_series_of_one_two_and_four_nodes_with_its_report(desk):
 
 
 def test_a_series_in_one_allocation_steps_down(desk):
-    job, report = desk.submit(
-        "--nodes", "2", "--tasks-per-node", "1", "--one-allocation",
-        "scaling-strong", desk.experiment(),
+    (job,) = desk.submit(
+        "--nodes", "2", "--tasks-per-node", "1", "--one-allocation", "--no-report",
+        "scaling-strong", desk.experiment(repetitions="auto"), "--", "--comment=mine",
     )  # fmt: skip
-    desk.complete(report)
+    facts = desk.complete(job)
+    assert (facts["Comment"], facts["OverSubscribe"]) == ("mine", "NO")
+    assert not (desk.directory / "out" / "figures-strong").exists()
     names = [f"scaling-strong-{nodes}n-{job}" for nodes in (1, 2)]
-    assert verdicts(desk.records("out")) == dict.fromkeys(names, ("finished", True))
+    records = desk.records("out")
+    assert verdicts(records) == dict.fromkeys(names, ("finished", True))
+    # The larger size, which is first, may take half of the time of the job, the last one the rest.
+    rest, half = (records[name]["experiment"]["time_budget"] for name in names)
+    assert 600 < half < 800 < 1200 < rest < 1600
+
+
+def test_a_refused_partition_submits_nothing(desk):
+    done = desk.try_to_submit("--partition", "nosuch", "--nodes", "2", "scaling-weak")
+    assert done.returncode == 2
+    assert "invalid partition specified: nosuch" in done.stderr
+    refusal = "Slurm refused the job: sbatch ended with status 1; nothing was submitted."
+    assert refusal in done.stderr
+    assert not (desk.directory / "out").exists()
+
+
+def test_a_series_whose_second_size_is_refused_says_what_it_has_submitted(desk):
+    desk.slurm.run("scontrol", "update", "PartitionName=batch", "MaxNodes=1")
+    try:
+        done = desk.try_to_submit(
+            "--partition", "batch", "--nodes", "4", "scaling-weak", desk.experiment()
+        )
+    finally:
+        desk.slurm.run("scontrol", "update", "PartitionName=batch", "MaxNodes=UNLIMITED")
+    assert done.returncode == 2
+    (first,) = re.findall(r"\] job (\d+):", done.stdout)
+    told = f"submitted before, and still in the queue: {first}; cancel with: scancel {first}."
+    assert told in done.stderr
+    queued = desk.slurm.run("squeue", "--noheader", "--format=%i").stdout.split()
+    assert set(queued) <= {first}
 
 
 def test_an_array_runs_each_experiment_once(desk):
@@ -76,8 +108,9 @@ def test_an_array_runs_each_experiment_once(desk):
         desk.experiment(f"several/{name}")
         path = desk.directory / "several" / f"{name}.yaml"
         path.write_text(path.read_text().replace("several/", ""))
-    job, report = desk.submit("--tasks-per-node", "2", "array", "several")
-    desk.complete(report)
+    (job,) = desk.submit("--tasks-per-node", "2", "array", "several")
+    for element in (0, 1):
+        desk.complete(f"{job}_{element}")
     assert verdicts(desk.records("out")) == {
         f"one-1n-{job}_0": ("finished", True), f"two-1n-{job}_1": ("finished", True)
     }  # fmt: skip

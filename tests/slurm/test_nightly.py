@@ -158,7 +158,7 @@ def test_jobs_submit_keeps_the_nights_in_one_place(desk):
         cwd=desk.directory, **desk.environment,
     ).stdout  # fmt: skip
     assert f"--output={desk.directory}/pffbench-results/nightly/%x-%j.out" in told
-    job, report = desk.submit("--tasks-per-node", "1", "nightly", "sleeping.yaml")
-    desk.complete(report)
+    (job,) = desk.submit("--tasks-per-node", "1", "nightly", "sleeping.yaml")
+    desk.complete(job)
     (baseline,) = (desk.directory / "out").glob("*.baseline")
     assert baseline.read_text().strip() == f"nightly-sleeping-1n-{job}"

@@ -1,12 +1,16 @@
 """How long a job may still run, from what Slurm tells; and the signals that end a run."""
 
+import argparse
 import os
 import signal
 import time
 
 import pytest
 
+from pffbench.experiment.load import from_data, load_experiment
 from pffbench.parallel.batch_job import StopSignals, seconds_left
+from pffbench.run.options import RunOptions, add_arguments
+from pffbench.run.prepare import with_time_of_job
 
 JOB = {"SLURM_JOB_ID": "7"}
 
@@ -49,6 +53,62 @@ def test_without_an_answer_there_is_no_limit(tmp_path, monkeypatch):
     assert seconds_left(JOB) is None
     monkeypatch.setenv("PATH", "/nowhere")
     assert seconds_left(JOB) is None
+
+
+ONE_CASE = {"name": "x", "cases": [{"backend": "null", "workload": "hyperslab", "shape": [8]}]}
+
+
+def budget(words=(), environ=None, **experiment):
+    """Return the time budget that a run has in a job that ends in half an hour."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    options = RunOptions.of_arguments(parser.parse_args(list(words)))
+    loaded = (
+        load_experiment(None, options.overrides)
+        if options.experiment is None
+        else from_data(ONE_CASE | experiment, options.experiment)
+    )
+    end = str(int(time.time()) + 1800)
+    job = JOB | {"SLURM_JOB_END_TIME": end} if environ is None else environ
+    return with_time_of_job(loaded, options, job).experiment.time_budget
+
+
+#: Half an hour, less a minute, less a tenth.
+HALF_AN_HOUR = pytest.approx(1566, abs=3)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), HALF_AN_HOUR),
+        (("--set", "repetitions=20"), HALF_AN_HOUR),
+        (("--job-share", "3"), pytest.approx(522, abs=2)),
+        (("--max-time", "10 min"), 540),
+        (("--set", "time_budget=120 s"), 120),
+        (("--stage", "write"), 120),
+        (("mine.yaml",), HALF_AN_HOUR),
+    ],
+)
+def test_in_a_job_the_time_budget_is_what_is_left_unless_it_is_given(words, expected):
+    assert budget(words) == expected
+
+
+def test_the_budget_of_a_file_and_its_number_of_repetitions_are_given():
+    assert budget(["mine.yaml"], time_budget="2 min") == 120
+    assert budget(["mine.yaml"], repetitions=200) is None
+
+
+def test_outside_of_a_job_and_in_one_without_a_limit_the_budget_stays():
+    assert budget(environ={}) == 120
+    assert budget(["mine.yaml"], environ={}) is None
+    assert budget(environ={"SLURM_JOB_ID": "7", "PATH": "/nowhere"}) == 120
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "many"])
+def test_a_share_of_the_job_is_a_number_of_runs(number, capsys):
+    with pytest.raises(SystemExit):
+        budget(["--job-share", number])
+    assert "must be a whole number of runs" in capsys.readouterr().err
 
 
 def test_handlers_that_mpi_puts_over_ours_when_it_starts_are_replaced():

@@ -177,14 +177,26 @@ def test_shipped_experiments_can_be_planned(config, tmp_path):
     assert entries_below(tmp_path) == []
 
 
-def test_the_built_in_default_is_the_shipped_one():
-    shipped = (REPOSITORY / "configs" / "default.yaml").read_text()
-    assert (REPOSITORY / "src" / "pffbench" / "default.yaml").read_text() == shipped
-    plans = (pffbench_cli("plan"), pffbench_cli("plan", REPOSITORY / "configs" / "default.yaml"))
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("default", []), ("default", ["--experiment", "default"]),
+     ("defaults", ["--experiment", "defaults"]), ("defaults", ["defaults"])],
+    ids=["default", "option default", "option defaults", "name defaults"],
+)  # fmt: skip
+def test_the_built_in_experiments_are_the_shipped_ones(name, arguments, tmp_path):
+    shipped = REPOSITORY / "configs" / f"{name}.yaml"
+    assert (REPOSITORY / "src" / "pffbench" / f"{name}.yaml").read_text() == shipped.read_text()
+    plans = (pffbench_cli("plan", *told, cwd=tmp_path) for told in (arguments, [shipped]))
     # The last line tells the free space of the moment.
-    told, shipped = (plan.stdout.splitlines()[:-1] for plan in plans)
+    told, same = (plan.stdout.splitlines()[:-1] for plan in plans)
     assert told
-    assert told == shipped
+    assert told == same
+
+
+def test_a_built_in_experiment_and_a_file_are_not_both_taken(tmp_path):
+    done = pffbench_cli("plan", "--experiment", "defaults", "x.yaml", cwd=tmp_path)
+    assert done.status == 2
+    assert "not allowed with argument --experiment" in done.stderr
 
 
 def test_a_plan_tells_bytes_files_memory_and_what_is_left_out(tmp_path):

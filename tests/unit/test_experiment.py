@@ -136,6 +136,21 @@ def test_each_comparison_gets_its_raw_bytes_once():
     assert {case.group for case in raw} == groups
 
 
+def test_raw_reads_from_the_device_have_a_header_and_calls_as_large_as_the_chunks():
+    """The kernel reads ahead less for one long call, and without a small read before it."""
+    for layout in ("file_per_process", "shared"):
+        entry = ENTRY | {
+            "layout": layout, "shape_per_rank": [24, 512], "chunks": [[4, 512], [8, 512]],
+            "dtype": "float32", "cache": ["dropped", "warm"],
+        }  # fmt: skip
+        entry.pop("shape", None)
+        raw = [case for _, case in load(entry, roofline=True).cases if case.roofline]
+        found = {(c.parameters.cache, c.options.call, c.options.header) for c in raw}
+        assert found == {
+            ("dropped", 8192, 4096), ("dropped", 16384, 4096), ("warm", None, 0),
+        }  # fmt: skip
+
+
 def test_an_experiment_may_bring_its_own_roofline():
     found = load(ENTRY | {"backend": ["hdf5", "mpiio"]}, roofline=True).cases
     assert [case.parameters.backend for _, case in found] == ["hdf5", "mpiio"]

@@ -64,17 +64,15 @@ def test_a_series_is_submitted_by_qsub(tmp_path):
         "scaling-weak", "--set", "repetitions=3",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    first, second, report = notes(tools)
+    first, second = notes(tools)
     out = f"PFFBENCH_HOME={ROOT},PFFBENCH_SITE=generic-pbs,PFFBENCH_OUT={tmp_path}/o"
     assert first == (
-        "qsub -N pffbench-scaling-weak -l select=1:ncpus=8:mpiprocs=8 -l place=scatter "
+        "qsub -N pffbench-scaling-weak -l select=1:ncpus=8:mpiprocs=8 -l place=scatter:excl "
         f"-l walltime=26:30:00 -Aabc -qdebug -j oe -k doe -o {tmp_path}/o/ -V -v {out} "
         f"-- {JOBS}/scaling-weak.sh --set repetitions=3"
     )
     assert "select=2:ncpus=8:mpiprocs=8" in second
     assert "-W depend=afterany:101.server --" in second
-    assert "select=1:ncpus=1:mpiprocs=1" in report
-    assert "-W depend=afterany:102.server --" in report
 
 
 def test_a_series_is_submitted_by_flux_batch(tmp_path):
@@ -82,18 +80,97 @@ def test_a_series_is_submitted_by_flux_batch(tmp_path):
     tool(tools, "flux", f"echo f$(wc -l <{tools}/notes)")
     done = submit(
         tools, "--site", "tuolumne", "--nodes", "2", "--account", "abc", "--time", "90",
-        "--partition", "pbatch", "--out", str(tmp_path / "o"), "compare", "--set", "shape=[2, 3]",
+        "--partition", "pbatch", "--out", str(tmp_path / "o"), "compare", "--set", "seed=[2, 3]",
+        "--", "--urgency=17",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    first, report = notes(tools)
+    (first,) = notes(tools)
     assert first == (
         "flux batch --job-name=pffbench-compare --nodes=2 --exclusive --time-limit=90m "
-        "--queue=pdebug --bank=abc --queue=pbatch "
+        "--queue=pdebug --bank=abc --queue=pbatch --urgency=17 "
         f"--output={tmp_path}/o/pffbench-compare-{{{{id}}}}.out "
         f"--env=PFFBENCH_HOME={ROOT} --env=PFFBENCH_SITE=tuolumne --env=PFFBENCH_OUT={tmp_path}/o "
-        f"--env=PFFBENCH_TASKS_PER_NODE=84 --wrap {JOBS}/compare.sh --set 'shape=[2, 3]'"
+        f"--env=PFFBENCH_TASKS_PER_NODE=84 --wrap {JOBS}/compare.sh --set 'seed=[2, 3]'"
     )
-    assert "--dependency=afterany:f1 " in report
+
+
+#: How each scheduler numbers jobs, and the command that cancels them.
+SCHEDULERS = {
+    "generic": ("sbatch", "echo 10$(wc -l <{tools}/notes)", "101", "scancel 101"),
+    "generic-pbs": ("qsub", "echo 10$(wc -l <{tools}/notes).box", "101.box", "qdel 101.box"),
+    "generic-flux": ("flux", "echo ƒ$(wc -l <{tools}/notes)", "ƒ1", "flux cancel 'ƒ1'"),
+}
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize("accepted", [0, 1])
+@pytest.mark.parametrize("site", SCHEDULERS)
+def test_a_refused_submission_ends_the_command(tmp_path, site, accepted, silent):
+    """Nothing more is submitted then, also where the command prints nothing and ends with 0."""
+    tools = tmp_path / "tools"
+    command, number, first, cancel = SCHEDULERS[site]
+    refusal = "exit 0" if silent else "echo no such queue >&2; exit 157"
+    number = number.format(tools=tools)
+    tool(tools, command, f"(($(wc -l <{tools}/notes) <= {accepted})) || {{ {refusal}; }}\n{number}")
+    done = submit(
+        tools, "--site", site, "--nodes", "4", "--out", str(tmp_path / "o"), "scaling-weak"
+    )
+    assert done.returncode == 2, done.stdout
+    assert len(notes(tools)) == accepted + 1
+    why = "printed no number of a job: ''" if silent else "ended with status 157"
+    assert f"refused the job: {command} {why}; " in done.stderr
+    before = (
+        f"submitted before, and still in the queue: {first}; cancel with: {cancel}."
+        if accepted else "nothing was submitted."
+    )
+    assert before in done.stderr
+    assert (tmp_path / "o").exists() == bool(accepted)
+
+
+@pytest.mark.parametrize("site", SCHEDULERS)
+def test_lines_of_the_centre_before_the_number_are_no_part_of_it(tmp_path, site):
+    tools = tmp_path / "tools"
+    command, number, first, _ = SCHEDULERS[site]
+    tool(tools, command, f"echo 'Welcome to the centre'; {number.format(tools=tools)}")
+    done = submit(tools, "--site", site, "--out", str(tmp_path / "o"), "compare")
+    assert f"job {first}: " in done.stdout
+
+
+@pytest.mark.parametrize("name", ["it's", "a\tb", "$(touch planted)", 'say "x"', "a b"])
+def test_any_sh_reads_the_words_that_flux_wraps(tmp_path, name):
+    tools, folder = tmp_path / "tools", tmp_path / name
+    folder.mkdir()
+    tool(tools, "flux", f'printf "%s" "${{@: -1}}" >{tools}/wrapped; echo f1')
+    case = "{backend: posix, workload: hyperslab, shape: [8, 8], layout: file_per_process}"
+    (folder / "mine.yaml").write_text(f"name: mine\ncases: [{case}]\n")
+    done = submit(
+        tools, "--site", "generic-flux", "--out", str(tmp_path / "o"), "array", str(folder)
+    )
+    assert done.returncode == 0, done.stderr
+    line = (tools / "wrapped").read_text()
+    words = subprocess.run(
+        ["sh", "-c", f"set -- {line}; printf '%s\\n' \"$@\""], cwd=tmp_path,
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert words.splitlines() == [f"{JOBS}/array.sh", str(folder)]
+    assert not (tmp_path / "planted").exists()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "queue"),
+    [("1", "capacity"), ("16", "capacity"), ("17", "debug-scaling"), ("256", "prod")],
+)
+def test_aurora_gets_one_job_in_the_queue_for_its_nodes(tmp_path, nodes, queue):
+    tools = tmp_path / "tools"
+    tool(tools, "qsub", "echo 7.aurora")
+    done = submit(
+        tools, "--site", "aurora", "--nodes", nodes, "--out", str(tmp_path / "o"), "scaling-weak"
+    )
+    assert done.returncode == 0, done.stderr
+    (call,) = notes(tools)
+    assert f" -q {queue} " in call
+    assert f"select={nodes}:" in call
+    assert ",PFFBENCH_ONE_ALLOCATION=1 " in call
 
 
 @pytest.mark.parametrize(
@@ -197,6 +274,32 @@ def test_a_script_outside_of_its_scheduler_says_so(tmp_path, site, what):
     done = job(tmp_path, site)
     assert done.returncode == 2
     assert f"this is no {what} job; submit it with jobs/submit --site {site}" in done.stderr
+
+
+FINISHES = STOPS.replace("interrupted", "finished").replace(", ", ', "valid": true, ', 1)
+
+
+@pytest.mark.parametrize("wanted", ["0", "1"])
+def test_the_report_is_the_last_step_of_a_job_unless_it_is_not_wanted(tmp_path, wanted):
+    tool(tmp_path / "tools", "flux", FLUX.replace(STOPS, FINISHES.replace("exit 3", "exit 0")))
+    done = job(
+        tmp_path, "generic-flux", FLUX_URI="local:///x", PFFBENCH_TASKS_PER_NODE="2",
+        PFFBENCH_REPORT=wanted,
+    )  # fmt: skip
+    # This run holds nothing to report of, and a job that measured does not fail by that.
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ("make them with: pffbench report DIRECTORY" in done.stdout) is (wanted == "1")
+    assert "exit status 0: all well" in done.stdout
+    assert "run ended with 0, start-up took 1.0 s: " in done.stdout
+
+
+def test_a_container_is_not_staged(tmp_path):
+    done = submit(
+        tmp_path, "--out", str(tmp_path / "o"), "compare",
+        PFFBENCH_STAGE="1", PFFBENCH_PYTHON=str(ROOT / "containers" / "python"),
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "PFFBENCH_STAGE=1 copies an environment of the host, and PFFBENCH_PYTHON=" in done.stderr
 
 
 # --- striping

@@ -143,7 +143,7 @@ KINDS_OF_MPI = {
 def test_a_site_defines_all_that_the_scripts_use(site):
     done = bash(
         '. "$PFFBENCH_HOME/jobs/lib.sh"; load_site\n'
-        "declare -p SITE_SUBMIT SITE_LAUNCH SITE_SCHEDULER SITE_TASKS_PER_NODE SITE_MPI\n"
+        "declare -p SITE_SUBMIT SITE_LAUNCH SITE_SCHEDULER SITE_JOBS SITE_TASKS_PER_NODE SITE_MPI\n"
         "declare -p SITE_LOCAL SITE_DROP_HOOK SITE_STRIPING SITE_MOST_STRIPES SITE_STRIPE_POOL\n"
         "declare -F site_environment site_scratch submission job_begins launcher why_ended",
         PFFBENCH_SITE=site.stem, USER="me",
@@ -213,7 +213,7 @@ def test_a_site_that_does_not_know_the_scratch_directory_says_so():
 def test_a_site_can_be_a_file_of_ones_own(tmp_path):
     mine = tmp_path / "mine.sh"
     generic = (JOBS / "sites/generic.sh").read_text()
-    mine.write_text(generic.replace("SITE_SUBMIT=()", "SITE_SUBMIT=(--partition=mine)"))
+    mine.write_text(generic.replace("SITE_SUBMIT=(--exclusive)", "SITE_SUBMIT=(--partition=mine)"))
     done = submit("--dry-run", "--site", str(mine), "--out", str(tmp_path), "compare")
     assert " --partition=mine " in done.stdout
 
@@ -292,38 +292,31 @@ def test_what_was_made_on_a_login_node_is_proved_once_by_the_first_job(tmp_path,
 EXPORT = f"--export=ALL,PFFBENCH_HOME={ROOT},PFFBENCH_SITE"
 
 
-def sbatch(rest, site="generic", options="", log="%x-%j.out", more=""):
+def sbatch(rest, site="generic", options="--exclusive ", log="%x-%j.out", more=""):
     """The command that submits, with results in /o."""
     return (
         f"sbatch --parsable {options}--output=/o/{log} {EXPORT}={site},PFFBENCH_OUT=/o{more} {rest}"
     )
 
 
-def report(after, number, **how):
-    rest = f"--nodes=1 --ntasks-per-node=1 --dependency=afterany:$job{after} {JOBS}/report.sh"
-    return f"job{number}=$({sbatch(rest, **how)})"
-
-
 @pytest.mark.parametrize("script", ["scaling-weak", "scaling-strong"])
 @pytest.mark.parametrize(
     ("nodes", "series"), [("1", [1]), ("2", [1, 2]), ("4", [1, 2, 4]), ("6", [1, 2, 4, 6])]
 )
-def test_a_series_is_one_job_after_the_other_and_a_report(script, nodes, series):
+def test_a_series_is_one_job_after_the_other(script, nodes, series):
     done = submit("--dry-run", "--nodes", nodes, "--out", "/o", script)
     expected = []
     for number, size in enumerate(series, 1):
         after = f"--dependency=afterany:$job{number - 1} " if number > 1 else ""
         rest = sbatch(f"--nodes={size} {after}{JOBS}/{script}.sh")
         expected.append(f"job{number}=$({rest})")
-    assert done.stdout.splitlines() == [*expected, report(len(series), len(series) + 1)]
+    assert done.stdout.splitlines() == expected
 
 
 def test_a_series_in_one_allocation_is_one_job():
     done = submit("--dry-run", "--nodes", "4", "--one-allocation", "--out", "/o", "scaling-weak")
     rest = sbatch(f"--nodes=4 {JOBS}/scaling-weak.sh", more=",PFFBENCH_ONE_ALLOCATION=1")
-    assert done.stdout.splitlines() == [
-        f"job1=$({rest})", report(1, 2, more=",PFFBENCH_ONE_ALLOCATION=1")
-    ]  # fmt: skip
+    assert done.stdout.splitlines() == [f"job1=$({rest})"]
 
 
 def test_every_option_reaches_sbatch_and_arguments_the_script():
@@ -331,19 +324,19 @@ def test_every_option_reaches_sbatch_and_arguments_the_script():
         "--dry-run", "--nodes", "2", "--tasks-per-node", "64", "--site", "perlmutter",
         "--account", "m0000", "--partition", "p", "--constraint", "gpu", "--qos", "debug",
         "--time", "01:00:00", "--reservation", "r", "--out", "/o",
-        "compare", "mine.yaml", "--set", "shape=[2, 3]", "--fail-fast",
+        "--no-report", "compare", "mine.yaml", "--set", "shape=[2, 3]", "--fail-fast",
+        "--", "--mem=0", "--exclude", "node 7",
     )  # fmt: skip
     # What is given comes after what the site has, so that sbatch takes it.
     how = {
         "site": "perlmutter",
         "options": "--constraint=cpu --qos=regular --licenses=SCRATCH --cpus-per-task=2 "
         "--account=m0000 --partition=p --constraint=gpu --qos=debug --time=01:00:00 "
-        "--reservation=r ",
+        "--reservation=r --mem=0 --exclude 'node 7' ",
+        "more": ",PFFBENCH_REPORT=0",
     }
     rest = f"--nodes=2 --ntasks-per-node=64 {JOBS}/compare.sh mine.yaml --set 'shape=[2, 3]' "
-    assert done.stdout.splitlines() == [
-        f"job1=$({sbatch(rest + '--fail-fast', **how)})", report(1, 2, **how)
-    ]  # fmt: skip
+    assert done.stdout.splitlines() == [f"job1=$({sbatch(rest + '--fail-fast', **how)})"]
 
 
 def test_an_array_has_an_element_for_each_experiment(tmp_path):
@@ -351,9 +344,7 @@ def test_an_array_has_an_element_for_each_experiment(tmp_path):
         (tmp_path / name).touch()
     done = submit("--dry-run", "--out", "/o", "array", str(tmp_path), "c.yaml")
     rest = f"--nodes=1 --array=0-2%1 {JOBS}/array.sh {tmp_path} c.yaml"
-    assert done.stdout.splitlines() == [
-        f"job1=$({sbatch(rest, log='%x-%A_%a.out')})", report(1, 2)
-    ]  # fmt: skip
+    assert done.stdout.splitlines() == [f"job1=$({sbatch(rest, log='%x-%A_%a.out')})"]
 
 
 def test_a_dry_run_touches_nothing(tmp_path):
@@ -390,7 +381,7 @@ def test_what_is_submitted_is_what_a_dry_run_prints(fake_sbatch, tmp_path):
     again = bash(printed, PATH=f"{path}:{PLAIN['PATH']}")
     assert again.returncode == 0, again.stderr
     assert notes.read_text().replace(";box", "") == ran
-    assert "--dependency=afterany:103 " in ran
+    assert "--dependency=afterany:102 " in ran
     assert (tmp_path / "o").is_dir()
 
 
@@ -405,6 +396,11 @@ def test_what_is_submitted_is_what_a_dry_run_prints(fake_sbatch, tmp_path):
         (("hourly",), "there is no script hourly"),
         (("array",), "array needs experiments"),
         (("--out", "a,b", "compare"), "comma"),
+        (("--", "--exclusive", "compare"), "what follows -- comes last"),
+        (("compare", "nosuch.yaml"), "nosuch.yaml: there is no experiment to read"),
+        (("array", "nosuch.yaml"), "nosuch.yaml: there is no experiment to read"),
+        (("compare", "--set", "colour=red"), "colour"),
+        (("scaling-weak", "--set", "shape=[2, 3]"), "nothing was submitted"),
     ],
 )
 def test_wrong_input_is_refused_before_anything_is_done(fake_sbatch, tmp_path, arguments, said):

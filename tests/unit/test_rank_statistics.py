@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 
+import msgspec
 import pytest
 
-from drawn_runs import BYTES, PHASES, USUAL, a_case, a_run
+from drawn_runs import BYTES, PHASES, USUAL, a_case, a_run, a_sample
 from pffbench.record.samples import read_samples
 from pffbench.summary.columns import details
 from pffbench.summary.export import write_summary
+from pffbench.summary.phases import phase_summary
 from pffbench.summary.summary import summarise
+
+MIB = 2**20
 
 
 def test_the_slowest_rank_and_host_are_told(tmp_path):
@@ -84,6 +88,32 @@ def test_the_details_name_the_rank_that_lags_and_are_silent_where_none_does(tmp_
     assert "usually rank 0 (100% of repetitions), host a (100%)" in told
 
 
+@pytest.mark.parametrize(
+    ("faults", "new", "part"),
+    [(12, 24 * MIB, 1.0), (6144, 24 * MIB, 1.0), (6144, None, 1.0), (3, 2 * MIB, None)],
+    ids=["huge pages", "small pages", "earlier version", "little"],
+)
+def test_a_fresh_array_trips_the_caution_whatever_the_size_of_pages(faults, new, part):
+    """A page fault brings 4 KiB or 2 MiB; what counts are the bytes."""
+    rows = [
+        msgspec.structs.replace(
+            a_sample(*USUAL[0], number, "read", 0.010), bytes=24 * MIB, minor_faults=faults,
+            new_memory=new,
+        )
+        for number in range(8)
+    ]  # fmt: skip
+    by_block = {row.repetition: row.job for row in rows if not row.warmup}
+    found = phase_summary("read", by_block, {"read": rows}, None, None, 0.0, 1.0, 10e9)
+    cautions = [w.message for w in found.warnings if w.code == "page_faults"]
+    if part is None:
+        assert not cautions
+        return
+    assert found.faulted == pytest.approx(part)
+    assert found.new_memory_seconds == pytest.approx(24 * MIB / 10e9)
+    assert "100% of the bytes" in cautions[0]
+    assert "about 2.52 of 10 ms" in cautions[0]
+
+
 def test_every_column_of_the_summary_is_filled(tmp_path):
     run = a_run(tmp_path, (*USUAL, a_case("netcdf4")))
     write_summary(summarise(run), run)
@@ -93,7 +123,7 @@ def test_every_column_of_the_summary_is_filled(tmp_path):
     write = next(row for row in rows if row["phase"] == "write")
     # The case is valid and nothing is to be warned of; page faults were not recorded.
     assert {name for name, value in write.items() if value == ""} <= {
-        "warnings", "warning_codes", "invalid", "faulted",
+        "warnings", "warning_codes", "invalid", "faulted", "new_memory_s",
     }  # fmt: skip
     assert float(write["first_done_mib_s"]) == pytest.approx(2 * float(write["rate_mib_s"]))
     assert write["slowest_host"] == "a"

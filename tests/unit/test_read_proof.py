@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -31,6 +32,37 @@ found = set(ctypes.string_at(again, size))
 assert 7 not in found
 assert POISON in found or found == {0}  # cut from it, or fresh from the system
 """
+KEPT_MEMORY = FREED_MEMORY.replace("3 * 2**20", "300 * 2**20").replace(
+    "forget_data(repetition_with(Counter({size: 1})))",
+    "forget_data(repetition_with(Counter({size: 1}), 'matched'))",
+).replace(
+    "libc = ctypes.CDLL(None)",
+    "from pffbench.parallel.allocator import Allocator\n"
+    "Allocator().prepare('matched', [])\n"
+    "libc = ctypes.CDLL(None)",
+).replace("or found == {0}", "")
+#: Memory that small blocks have touched, in small pages, is what the large block gets.
+SMALL_PAGES = """
+import ctypes
+from collections import Counter
+from pathlib import Path
+from test_read_proof import repetition_with
+from pffbench.parallel.allocator import Allocator
+from pffbench.workloads.read_proof import forget_data
+
+Allocator().prepare("matched", [])
+libc = ctypes.CDLL(None)
+libc.malloc.argtypes, libc.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+blocks = [libc.malloc(2**19) for _ in range(60)]
+for block in blocks:
+    ctypes.memset(block, 7, 2**19)
+for block in blocks:
+    libc.free(block)
+forget_data(repetition_with(Counter({24 * 2**20: 1}), "matched"))
+(line,) = [l for l in Path("/proc/self/smaps_rollup").read_text().splitlines() if "AnonHuge" in l]
+assert int(line.split()[1]) >= 16 * 2**10, line
+"""
 SHORT_OF_MEMORY = """
 import resource
 from collections import Counter
@@ -45,7 +77,7 @@ forget_data(repetition_with(Counter({2**26: 4, 2**22: 8})))
 """
 
 
-def repetition_with(blocks):
+def repetition_with(blocks, settings="defaults"):
     """Return a stand-in of a repetition whose data had blocks of these sizes."""
 
     @contextmanager
@@ -56,13 +88,16 @@ def repetition_with(blocks):
         blocks=blocks,
         step=plain,
         peak=SimpleNamespace(paused=plain),
-        room=SimpleNamespace(fill=lambda _: None, leave=lambda: None),
+        room=SimpleNamespace(
+            fill=lambda _: None, leave=lambda: None, use_huge_pages=lambda: None
+        ),
+        keeps_memory=settings == "matched",
         backend=SimpleNamespace(
             capabilities=SimpleNamespace(caller_buffer=True),
             forget=lambda overwrite: overwrite(),
         ),
         observed=SimpleNamespace(),
-        case=SimpleNamespace(parameters=SimpleNamespace(cache="warm")),
+        case=SimpleNamespace(parameters=SimpleNamespace(cache="warm", settings=settings)),
     )
 
 
@@ -77,10 +112,23 @@ def test_no_block_is_larger_than_the_limit():
     assert peak() < before + 2**27
 
 
+def test_where_freed_memory_is_kept_a_block_of_any_size_is_overwritten():
+    in_a_new_process(KEPT_MEMORY)
+
+
 def peak():
     with open("/proc/self/status") as file:
         (line,) = [line for line in file if line.startswith("VmHWM")]
     return int(line.split()[1]) * 1024
+
+
+def test_where_freed_memory_is_kept_large_blocks_are_in_huge_pages():
+    """NumPy's large arrays are so from the start; small pages are read into more slowly."""
+    release = tuple(int(part) for part in os.uname().release.split(".")[:2])
+    enabled = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if release < (6, 1) or not enabled.exists() or "[never]" in enabled.read_text():
+        pytest.skip("this kernel has no huge pages, or does not make them of others")
+    in_a_new_process(SMALL_PAGES)
 
 
 def test_little_memory_is_no_crash():

@@ -9,6 +9,8 @@ import pytest
 pytest.importorskip("pandas")
 
 from pffbench.errors import UserError
+from pffbench.phases import totals_of
+from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import Sample, SamplesLog
 from pffbench_analysis.runs import ABSENT, Run, differences
@@ -65,6 +67,23 @@ def a_run(directory, rows, **record):
 
 
 WHOLE = [(n, phase) for n in (0, 1) for phase in ("write", "close", "read", "remove")]
+
+
+def test_totals_are_of_repetitions_with_all_their_phases(tmp_path):
+    run = MeasuredRun.load(a_run(tmp_path / "a", WHOLE))
+    assert run.seconds["one"]["write_total"] == {1: 2.0}
+    assert run.seconds["one"]["read_total"] == {1: 1.0}
+    assert set(run.rows["one"]) == {"write", "close", "read", "remove"}
+    lacking = totals_of({"write": {1: 1.0, 2: 2.0}, "close": {2: 3.0}})
+    assert lacking == {"write_total": {2: 5.0}}
+
+
+def test_the_coarser_clock_of_two_stages_is_the_resolution(tmp_path):
+    reading = {"floor": {"own": 3e-6, "tick": 1e-8}}
+    one = a_run(tmp_path / "a", WHOLE, floor={"own": 1e-6, "tick": 1e-8})
+    both = a_run(tmp_path / "b", WHOLE, floor={"own": 1e-6, "tick": 1e-8}, reading=reading)
+    assert MeasuredRun.load(one).resolution == pytest.approx(1e-4)
+    assert MeasuredRun.load(both).resolution == pytest.approx(3e-4)
 
 
 def test_only_repetitions_that_ended_are_there(tmp_path):

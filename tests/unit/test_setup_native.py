@@ -59,12 +59,12 @@ def centre(tmp_path, mpi, *, netcdf_mpi=None):
     }  # fmt: skip
 
 
-def find(tmp_path, variables):
+def find(tmp_path, variables, how=""):
     script = (
         f"set -euo pipefail; SETUP={SETUP}; BUILD={tmp_path}/.build; BASE_PYTHON={sys.executable}\n"
         f". {SETUP}/lib/native.sh; . {SETUP}/lib/wheels.sh\n"
         "hdf5_candidates() { echo $HDF5_DIR; }; netcdf_candidates() { echo $NETCDF4_DIR; }\n"
-        "if ! find_native; then cat $BUILD/probe/link.log; exit 1; fi\n"
+        f"if ! find_native {how}; then native_report; exit 1; fi\n"
         'echo "$NATIVE_MPICC ${NATIVE_MPI##*/}"; own_wheels'
     )
     return subprocess.run(
@@ -106,8 +106,35 @@ def test_a_program_whose_mpi_the_loader_does_not_find_is_refused(tmp_path):
     wrapper.write_text(wrapper.read_text().replace('"$@"', f'"$@" -L{elsewhere} -lmpi_of_a_module'))
     done = find(tmp_path, variables)
     assert done.returncode == 1
-    assert "the loader does not find\nlibmpi_of_a_module.so.12\n" in done.stdout
+    assert "the loader does not find libmpi_of_a_module.so.12 in" in " ".join(done.stdout.split())
     assert "CRAY_LD_LIBRARY_PATH" in done.stdout
+
+
+def test_mpi_and_hdf5_can_do_without_netcdf(tmp_path):
+    variables = centre(tmp_path, "libmpi_gnu_123.so.12")
+    (tmp_path / "include" / "netcdf_meta.h").write_text("#define NC_HAS_PARALLEL4 0\n")
+    done = find(tmp_path, variables)
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        f"MPI: compiled with {tmp_path}/bin/cc",
+        f"parallel HDF5: {tmp_path}",
+        "parallel netCDF-C: missing; looked for include/netcdf_meta.h with NC_HAS_PARALLEL4 and "
+        f"for libnetcdf.so below {tmp_path}; NETCDF4_DIR names another directory",
+    ]
+    done = find(tmp_path, variables, "without")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.split()[1:] == ["libmpi_gnu_123.so.12", "h5py", "mpi4py"]
+
+
+def test_what_is_missing_of_mpi_and_hdf5_is_said_too(tmp_path):
+    variables = centre(tmp_path, "libmpi_gnu_123.so.12")
+    (tmp_path / "include" / "H5pubconf.h").write_text("#undef H5_HAVE_PARALLEL\n")
+    done = find(tmp_path, variables | {"MPICC": "mpicc.nowhere"})
+    assert done.returncode == 1
+    told = done.stdout.splitlines()
+    assert told[0] == "MPI: missing; looked in PATH for mpicc.nowhere"
+    assert told[1].startswith("parallel HDF5: missing; looked for include/H5pubconf*.h with H5_")
+    assert told[2] == f"parallel netCDF-C: {tmp_path}"
 
 
 def loaded(*files):

@@ -10,9 +10,9 @@ from rich.console import Console
 
 from pffbench.errors import UserError
 from pffbench.run.output import make_console, print_json
-from pffbench_analysis.compare.comparison import SMALLEST_EFFECT, Comparison
+from pffbench_analysis.compare.comparison import Comparison
+from pffbench_analysis.compare.gate import Gate, judge
 from pffbench_analysis.compare.judge import compare_runs
-from pffbench_analysis.compare.sentences import gate
 from pffbench_analysis.compare.verdict_table import (
     RowChoice,
     comparison_data,
@@ -24,37 +24,32 @@ from pffbench_analysis.derived_files import writing
 from pffbench_analysis.runs import Run
 
 #: Version of what `--json` prints; a higher one changed or removed a key.
-_JSON_VERSION = 1
+_JSON_VERSION = 2
 
 
 def compare(
-    base: str | Path,
-    new: Sequence[str | Path],
+    sides: Sequence[Sequence[str | Path]],
     *,
     out: str | Path | None = None,
     across: Sequence[str] = (),
-    smallest: float = SMALLEST_EFFECT,
-    allowed: float | None = None,
+    gate: Gate | None = None,
     rows: RowChoice | None = None,
     as_json: bool = False,
     console: Console | None = None,
 ) -> tuple[int, list[Comparison]]:
-    """Compare new runs with a base run, print the verdict and write it.
+    """Compare new runs with base runs, print the verdict and write it.
 
     Parameters
     ----------
-    base : str or Path
-        Results directory.
-    new : sequence of str or Path
-        Results directories, each compared with the base.
+    sides : sequence of sequence of str or Path
+        Results directories: those of the base, then those of each new side. Runs of one side are
+        compared as starts of one program.
     out : str or Path, optional
         Directory for tables and figures; by default nothing is written.
     across : sequence of str
         Parameters or options in which cases may differ: the subject of the comparison.
-    smallest : float
-        The relative difference below which no verdict is given.
-    allowed : float, optional
-        The relative slowdown above which the status is 1.
+    gate : Gate, optional
+        What makes the status 1.
     rows : RowChoice, optional
         The rows of the table; by default those with a difference.
     as_json : bool
@@ -65,19 +60,20 @@ def compare(
     Returns
     -------
     status : int
-        Only with `allowed` other than 0, see `pffbench_analysis.compare.sentences.gate`.
+        Only with `gate` other than 0, see `pffbench_analysis.compare.gate.judge`.
     comparisons : list of Comparison
-        One for each new run.
+        One for each new side.
 
     Raises
     ------
     UserError
         A directory holds no run with results, or is given twice, or `out` cannot be written.
     """
-    _distinct([base, *new])
-    one = Run.load(base)
-    found = [compare_runs(one, Run.load(other), across, smallest) for other in new]
-    status, gates = (0, []) if allowed is None else gate(found, allowed)
+    _distinct([run for side in sides for run in side])
+    base, *new = ([Run.load(run) for run in side] for side in sides)
+    found = [compare_runs(base, other, across) for other in new]
+    status, gates = (0, []) if gate is None else judge(found, gate)
+    allowed = None if gate is None else gate.limit
     files = [] if out is None else _written(found, gates, Path(out), allowed)
     if as_json:
         data = {

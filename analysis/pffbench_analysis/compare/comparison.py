@@ -1,18 +1,25 @@
-"""Data classes of a comparison of two runs: verdicts, cases and pairs."""
+"""Data classes of a comparison of runs: sides, cases, pairs and verdicts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
 
 from pffbench.phases import TOTALS
-from pffbench_analysis.compare.estimate import NOTHING, UNKNOWN, MeasuredPhase, RatioEstimate
-from pffbench_analysis.runs import Difference, Run
+from pffbench.record.run import MeasuredRun
+from pffbench.record.run_json import RunRecord
+from pffbench.summary.inference import Decision
+from pffbench.summary.rank_test import Ratio, Times
+from pffbench.summary.starts import START, starts_of
+from pffbench_analysis.runs import Difference
 
-#: Smallest relative difference for a verdict: smaller ones seldom reproduce on another day.
-SMALLEST_EFFECT = 0.02
+#: Numbers of starts that each run has for itself.
+_OF_A_RUN = 1000
 #: Name of the row of all raw transfers, the control of the machine.
 RAW = "raw bytes"
 
@@ -22,18 +29,102 @@ class Verdict(StrEnum):
 
     FASTER = "faster"
     SLOWER = "slower"
-    SAME = "no difference shown"
+    EQUAL = "equal"
+    OPEN = "not decided"
     NOT_COMPARABLE = "not comparable"
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The runs of one side of a comparison: of one experiment, program and machine.
+
+    Parameters
+    ----------
+    which : {"base", "new"}
+        The side.
+    runs : tuple of MeasuredRun
+        One or more; each is a start of the program of its own, or several.
+    first : int
+        Number of the first run among those of both sides, which have no start in common.
+    """
+
+    which: str
+    runs: tuple[MeasuredRun, ...]
+    first: int = 0
+
+    @property
+    def record(self) -> RunRecord:
+        """The record of the first run, which stands for all in what does not vary."""
+        return self.runs[0].record
+
+    @property
+    def name(self) -> str:
+        """The directory, or the number of them."""
+        first = str(self.runs[0].directory)
+        others = len(self.runs) - 1
+        return first if not others else f"{first} and {others} more run{'s' * (others > 1)}"
+
+    @cached_property
+    def invalid(self) -> frozenset[str]:
+        """Cases that failed or read wrong data in one of the runs."""
+        return frozenset(
+            name
+            for run in self.runs
+            for name, entry in run.record.cases.items()
+            if entry.get("failure") or entry.get("invalid")
+        )
+
+    @cached_property
+    def unproved(self) -> frozenset[str]:
+        """Cases with a read whose page-cache state was not verified."""
+        return frozenset(
+            row.case
+            for run in self.runs
+            for row in run.kept
+            if row.cache == "unproved"
+            and not row.warmup
+            and run.record.cases[row.case].get("verified", True)
+        )
+
+    @property
+    def resolution(self) -> float:
+        """Seconds below which the overhead of the harness matters."""
+        return max(run.resolution for run in self.runs)
+
+    def times(self, case: str, phase: str) -> Times:
+        """Return the seconds of a case in a phase or total, each run at starts of its own."""
+        return {
+            number * _OF_A_RUN * START + block: seconds
+            for number, run in enumerate(self.runs, start=self.first)
+            for block, seconds in run.seconds.get(case, {}).get(phase, {}).items()
+        }
+
+    def sizes(self, case: str, phase: str) -> set[tuple[int, ...]]:
+        """Return ranks, nodes, bytes and arrays of a case in each of the runs."""
+        found: set[tuple[int, ...]] = set()
+        for run in self.runs:
+            rows = run.rows.get(case, {})
+            parts = [rows[p][0] for p in TOTALS.get(phase, (phase,)) if p in rows]
+            if parts:
+                first, moved = parts[0], sum(part.bytes for part in parts)
+                found.add((first.ranks, first.nodes, moved, first.arrays))
+        return found
+
+
+def typical(times: Times) -> float:
+    """Return the median seconds; of several starts the geometric mean of theirs."""
+    medians = [float(np.median([times[b] for b in blocks])) for blocks in starts_of(times)]
+    return math.exp(float(np.mean(np.log(medians)))) if medians else math.nan
 
 
 @dataclass(frozen=True)
 class CaseName:
-    """A case of the base run, or a row that represents several.
+    """A case of the base side, or a row that represents several.
 
     Parameters
     ----------
     base, new : str
-        Its names in both runs; they differ where runs are compared across a parameter.
+        Its names on both sides; they differ where runs are compared across a parameter.
     label : str
         Readable name that distinguishes it in its run.
     backend, workload, layout, transfer, settings : str
@@ -53,9 +144,13 @@ class CaseName:
     control: bool = False
 
 
+#: Before anything is decided.
+_NONE = Decision(Ratio.unknown())
+
+
 @dataclass(frozen=True)
 class Pair:
-    """A case in a phase, in both runs.
+    """A case in a phase, on both sides.
 
     Parameters
     ----------
@@ -63,44 +158,48 @@ class Pair:
         The case.
     phase : str
         A phase, or a sum of phases.
-    verdict : Verdict
-        The verdict.
+    base, new : dict of int to float
+        Seconds of the counted repetitions, which may be none.
     reason : str
-        Reason why it is not comparable, or no difference is shown; empty otherwise.
-    base, new : MeasuredPhase
-        The counted repetitions, which may be none.
-    adjusted_p : float
-        The p-value adjusted for the number of pairs of its family (Holm, 1979).
-    estimate : RatioEstimate
-        The ratio of new over base seconds (above 1: slower); NaN without one.
-    too_few : bool
-        Whether it is not comparable for no other reason than too few repetitions.
+        Reason why it is not comparable; empty if it is.
+    decision : Decision
+        The decision of `pffbench.summary.inference` on new over base.
+    missing : bool
+        Whether it is not comparable for a reason that hides a slowdown: other work, a failure,
+        too few repetitions. What is below resolution hides none.
     """
 
     case: CaseName
     phase: str
-    verdict: Verdict
+    base: Times = field(default_factory=dict)
+    new: Times = field(default_factory=dict)
     reason: str = ""
-    base: MeasuredPhase = NOTHING
-    new: MeasuredPhase = NOTHING
-    adjusted_p: float = math.nan
-    estimate: RatioEstimate = UNKNOWN
-    too_few: bool = False
+    decision: Decision = _NONE
+    missing: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict."""
+        if self.reason:
+            return Verdict.NOT_COMPARABLE
+        if self.decision.different:
+            return Verdict.SLOWER if self.decision.longer else Verdict.FASTER
+        return Verdict.EQUAL if self.decision.equivalent else Verdict.OPEN
 
     @property
     def ratio(self) -> float:
-        """New over base median seconds."""
-        return self.estimate.ratio
+        """New over base seconds."""
+        return self.decision.ratio.value
 
     @property
     def low(self) -> float:
-        """Lower bound of the 95 % interval of the ratio."""
-        return self.estimate.low
+        """Lower bound of the interval of the ratio, in view of all comparisons."""
+        return self.decision.ratio.low
 
     @property
     def high(self) -> float:
-        """Upper bound of the 95 % interval of the ratio."""
-        return self.estimate.high
+        """Upper bound of the interval of the ratio, in view of all comparisons."""
+        return self.decision.ratio.high
 
     @property
     def is_total(self) -> bool:
@@ -109,30 +208,25 @@ class Pair:
 
     @property
     def comparable(self) -> bool:
-        """Whether the runs could be compared in it."""
-        return self.verdict is not Verdict.NOT_COMPARABLE
+        """Whether the sides could be compared in it."""
+        return not self.reason
 
     @property
-    def doubt(self) -> str:
-        """Reason for no verdict although the interval excludes 1; mostly empty."""
-        return self.reason if self.comparable and not self.low <= 1 <= self.high else ""
-
-    @property
-    def told(self) -> bool:
+    def different(self) -> bool:
         """Whether a difference is shown."""
-        return self.verdict in (Verdict.FASTER, Verdict.SLOWER)
+        return self.decision.different
 
     def slower_than(self, limit: float) -> bool:
-        """Whether it is shown to be slower by more than a limit, in view of all of its family."""
-        return self.verdict is Verdict.SLOWER and self.estimate.lower > 1 + limit
+        """Whether it is shown to be slower, and measured to be so by more than a limit."""
+        return self.decision.longer and self.ratio > 1 + limit
 
     def within(self, limit: float) -> bool:
         """Whether it is shown not to be slower by more than a limit."""
-        return self.estimate.upper <= 1 + limit
+        return self.decision.shorter or self.decision.alone.high <= 1 + limit
 
     def changed(self, limit: float) -> bool:
-        """Whether it is shown to differ by more than a limit, in either direction."""
-        return self.told and abs(math.log(self.ratio)) > math.log1p(limit)
+        """Whether it is shown to differ, and by more than a limit, in either direction."""
+        return self.different and abs(math.log(self.ratio)) > math.log1p(limit)
 
 
 @dataclass(frozen=True)
@@ -146,39 +240,45 @@ class Lone:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Two runs, compared.
+    """Two sides, compared.
 
     Parameters
     ----------
-    base, new : Run
-        The runs.
+    base, new : Side
+        The sides.
     pairs : tuple of Pair
-        Cases and phases of both runs.
+        Cases and phases of both.
     overall : tuple of Pair
         For each backend, and for raw bytes next to formats, the geometric mean over its comparable
         cases of the totals; raw bytes show whether the machine itself has changed.
     only_base, only_new : tuple of Lone
-        Cases of one run alone.
+        Cases of one side alone.
     differences : tuple of Difference
         Differences in provenance: possible causes of a difference in time.
     stored : tuple of Difference
         Cases that were stored or transferred differently.
-    smallest : float
-        The relative difference below which no verdict is given.
     only_raw : bool
         Whether no run has a case of a format, so that raw transfers are compared.
     """
 
-    base: Run
-    new: Run
+    base: Side
+    new: Side
     pairs: tuple[Pair, ...]
     overall: tuple[Pair, ...]
     only_base: tuple[Lone, ...]
     only_new: tuple[Lone, ...]
     differences: tuple[Difference, ...]
     stored: tuple[Difference, ...]
-    smallest: float
     only_raw: bool = False
+
+    @property
+    def starts(self) -> tuple[int, int]:
+        """Number of starts of the program on each side."""
+        one, other = (
+            max((len(starts_of(t)) for t in times if t), default=0)
+            for times in ([p.base for p in self.pairs], [p.new for p in self.pairs])
+        )
+        return one, other
 
     @property
     def comparable(self) -> list[Pair]:
@@ -219,4 +319,4 @@ class Comparison:
 
     def shown(self) -> Iterator[Pair]:
         """Yield the pairs of a readable table: all sums of phases, and phases that differ."""
-        yield from (pair for pair in self.comparable if pair.is_total or pair.told)
+        yield from (pair for pair in self.comparable if pair.is_total or pair.different)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
+from pffbench.summary.inference import MARGIN
 from pffbench_analysis.compare.comparison import Comparison, Pair
 from pffbench_analysis.compare.sentences import machine
 from pffbench_analysis.picture import Picture, PicturePanel, Words
@@ -40,7 +42,7 @@ def forest(found: Comparison, allowed: float | None = None) -> Picture | None:
         Comparison to draw.
     allowed : float, optional
         Largest allowed relative slowdown, where the band ends. By default the band is as wide as
-        the smallest difference that is reported.
+        the margin within which runs count as equal.
 
     Returns
     -------
@@ -51,7 +53,7 @@ def forest(found: Comparison, allowed: float | None = None) -> Picture | None:
     labels = _labels(pairs)
     if not labels:
         return None
-    margin = found.smallest if allowed is None else allowed
+    margin = MARGIN if allowed is None else allowed
     # Both sides of 1 are equally wide.
     bounds = [abs(math.log(v)) for p in pairs for v in (p.low, p.high, p.ratio) if v > 0]
     reach = math.exp(max(0.06, 1.08 * max(bounds)))
@@ -78,18 +80,18 @@ def _labels(pairs: Sequence[Pair]) -> list[str]:
 
 def _text(found: Comparison, band: float, pairs: Sequence[Pair], labels: Sequence[str]) -> Words:
     notes = [
-        "Points: ratio of the medians, left of 1 faster, right of 1 slower. Lines: 95 % intervals "
-        "of the ratio. Filled: a difference is shown, also in view of the number of comparisons. "
+        "Points: ratio of the medians, left of 1 faster, right of 1 slower. Lines: intervals "
+        "of the ratio, in view of the number of comparisons. Filled: a difference is shown. "
         f"Band: within {100 * band:g} %.",
         machine(found),
     ]
     left_out = len({pair.case.label for pair in pairs}) - len(labels)
     if left_out:
         notes.append(f"{left_out} cases that changed less are not drawn.")
-    runs = [f"base {found.base.record.run_id}", f"new {found.new.record.run_id}"]
+    runs = [f"{s.which} {run.record.run_id}" for s in (found.base, found.new) for run in s.runs]
     differs = ", ".join(map(str, found.differences)) or "nothing that is recorded"
     return Words(
-        title=f"{found.new.directory.name} over {found.base.directory.name}",
+        title=f"{Path(found.new.name).name} over {Path(found.base.name).name}",
         notes=notes,
         footnote=f"{'; '.join(runs)}; differs: {differs}",
     )
@@ -108,7 +110,7 @@ def _panel(labels: Sequence[str], pairs: Sequence[Pair], margin: float, x: Spec)
             "text": f"{pair.ratio:.3g}",
             **point(
                 colour(pair.case.backend),
-                filled=pair.told,
+                filled=pair.different,
                 shape="circle" if pair.case.base else "diamond",
             ),
         }

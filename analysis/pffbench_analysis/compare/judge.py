@@ -1,4 +1,4 @@
-"""Verdicts on every case and phase of two runs."""
+"""Comparison of two sides: obstacles, families of comparisons, and their decisions."""
 
 from __future__ import annotations
 
@@ -10,87 +10,127 @@ from typing import Any
 
 import numpy as np
 
-from pffbench.summary.inference import holm
+from pffbench.phases import READ_PHASES
+from pffbench.record.run import MeasuredRun
+from pffbench.summary.inference import MARGIN, ComparisonTable, decide
 from pffbench.summary.labels import stored_as
-from pffbench.summary.rank_test import ALPHA, FEWEST, Values
-from pffbench_analysis.compare.comparison import (
-    RAW,
-    SMALLEST_EFFECT,
-    CaseName,
-    Comparison,
-    Pair,
-    Verdict,
-)
-from pffbench_analysis.compare.estimate import MeasuredPhase, dependence, estimate
+from pffbench.summary.rank_test import FEWEST, Times
+from pffbench.summary.starts import OF_PHASES, OF_TOTALS
+from pffbench_analysis.compare.comparison import RAW, CaseName, Comparison, Pair, Side, typical
 from pffbench_analysis.compare.matching import match, only_raw
-from pffbench_analysis.compare.measured import (
-    Measured,
-    measured,
-    obstacle,
-    too_few,
-    unfit,
-)
-from pffbench_analysis.runs import ABSENT, Difference, Run, differences
+from pffbench_analysis.runs import ABSENT, Difference, differences
+
+#: Quantities that must be equal on both sides for equal work.
+_SIZE = ("ranks", "nodes", "bytes", "arrays")
 
 
 def compare_runs(
-    base: Run, new: Run, across: Sequence[str] = (), smallest: float = SMALLEST_EFFECT
+    base: Sequence[MeasuredRun],
+    new: Sequence[MeasuredRun],
+    across: Sequence[str] = (),
+    margin: float = MARGIN,
 ) -> Comparison:
-    """Compare two runs.
+    """Compare runs.
 
     Parameters
     ----------
-    base, new : Run
-        The runs.
+    base, new : sequence of MeasuredRun
+        The runs of each side, each a start of the program of its own. With one run a side, what
+        is known beforehand of the variation between starts decides.
     across : sequence of str
         Parameters or options in which cases may differ: the subject of the comparison.
-    smallest : float
-        The relative difference below which no verdict is given.
+    margin : float
+        Relative difference under which two sides count as equal.
 
     Raises
     ------
     UserError
         `across` names a parameter or option that no case has.
     """
-    cases, only_base, only_new = match(base, new, across)
-    one, other = measured(base, "base"), measured(new, "new")
-    pairs = _pairs(cases, one, other)
-    judged = _judged_apart(pairs, one, other, smallest)
+    one, other = Side("base", tuple(base)), Side("new", tuple(new), len(base))
+    cases, only_base, only_new = match(one, other, across)
+    pairs = _judged(_pairs(cases, one, other), margin)
     return Comparison(
-        base=base,
-        new=new,
-        pairs=tuple(judged),
-        overall=_overall([p for p in judged if p.comparable], one, other, smallest),
+        base=one,
+        new=other,
+        pairs=tuple(pairs),
+        overall=tuple(_judged(_overall(pairs, one), margin)),
         only_base=tuple(only_base),
         only_new=tuple(only_new),
-        differences=tuple(differences(base, new)),
-        stored=tuple(_stored(cases, base, new)),
-        smallest=smallest,
-        only_raw=only_raw(base, new),
+        differences=tuple(differences(base[0], new[0])),
+        stored=tuple(_stored(cases, one, other)),
+        only_raw=only_raw(one, other),
     )
 
 
-def _pairs(cases: Sequence[CaseName], base: Measured, new: Measured) -> list[Pair]:
-    """Return all cases and phases; those without an obstacle are still to be judged."""
-    against = "; ".join([*unfit(base), *unfit(new)])
+def _pairs(cases: Sequence[CaseName], base: Side, new: Side) -> list[Pair]:
+    """Return all cases and phases, still to be judged, or with the reason why they are not."""
+    against = "; ".join([*_unfit(base), *_unfit(new)])
     found = []
     for case in cases:
-        phases = {**base.phases.get(case.base, {}), **new.phases.get(case.new, {})}
+        phases: dict[str, None] = {}
+        for side, name in ((base, case.base), (new, case.new)):
+            for run in side.runs:
+                phases |= dict.fromkeys(run.seconds.get(name, {}))
         for phase in phases:
-            one, other = base.phase(case.base, phase), new.phase(case.new, phase)
-            reason = against or obstacle(phase, (case.base, case.new), base, new)
-            few = "" if reason else too_few(one, other)
-            refused = Verdict.NOT_COMPARABLE
+            pair = Pair(case, phase, base.times(case.base, phase), new.times(case.new, phase))
+            reason = against or _obstacle(pair, base, new)
+            short = "" if reason else _below_resolution(pair, base, new)
+            few = "" if reason or short else _too_few(pair)
             found.append(
-                Pair(case, phase, refused, reason or few, one, other, too_few=bool(few))
+                replace(pair, reason=reason or short or few, missing=bool(reason or few))
             )
     return found
 
 
-def _judged_apart(
-    pairs: Sequence[Pair], base: Measured, new: Measured, smallest: float
-) -> list[Pair]:
-    """Judge comparable pairs, family by family.
+def _unfit(side: Side) -> Iterator[str]:
+    """Yield the reasons why a side cannot be compared."""
+    for run in side.runs:
+        record = run.record
+        if record.status != "finished":
+            yield f"the {side.which} run is not finished ({record.status})"
+        elif record.valid is not True and not (record.imported and not record.reasons):
+            yield f"the {side.which} run is not valid: {record.objection or 'see its run.json'}"
+
+
+def _obstacle(pair: Pair, base: Side, new: Side) -> str:
+    """Return why a case cannot be compared in a phase, whatever its times; empty if it can."""
+    sides = [(base, pair.case.base), (new, pair.case.new)]
+    if wrong := [side.which for side, name in sides if name in side.invalid]:
+        return f"failed, or read wrong data, in the {' and the '.join(wrong)} run"
+    if not pair.base or not pair.new:
+        lacking = new if pair.base else base
+        return f"the {lacking.which} run has no finished repetition with it"
+    sizes = sorted({s for side, name in sides for s in side.sizes(name, pair.phase)})
+    if len(sizes) > 1:
+        one, other = (sorted(side.sizes(name, pair.phase)) for side, name in sides)
+        there = zip(_SIZE, one[0], other[-1], strict=True)
+        unequal = [f"{a} and {b} {key}" for key, a, b in there if a != b]
+        return ", ".join(unequal) or "runs of one side differ in ranks, nodes, bytes or arrays"
+    doubtful = [side.which for side, name in sides if name in side.unproved]
+    if pair.phase in (*READ_PHASES, "read_total") and doubtful:
+        return f"state of the page cache not proved in the {' and the '.join(doubtful)} run"
+    return ""
+
+
+def _below_resolution(pair: Pair, base: Side, new: Side) -> str:
+    short = [
+        side.which
+        for side, times in ((base, pair.base), (new, pair.new))
+        if min(times.values()) <= 0 or typical(times) < side.resolution
+    ]
+    return f"below resolution in the {' and the '.join(short)} run" if short else ""
+
+
+def _too_few(pair: Pair) -> str:
+    counts = len(pair.base), len(pair.new)
+    if min(counts) >= FEWEST:
+        return ""
+    return f"too few repetitions: {counts[0]} and {counts[1]}, {FEWEST} of each are needed"
+
+
+def _judged(pairs: Sequence[Pair], margin: float) -> list[Pair]:
+    """Decide comparable pairs, family by family.
 
     Sums of phases of the formats are one family: the probability that any claim about them is
     false is at most 5 %. Single phases are another one, which shows the origin of a difference.
@@ -99,95 +139,62 @@ def _judged_apart(
     found = list(pairs)
     families: dict[tuple[bool, bool], list[int]] = defaultdict(list)
     for place, pair in enumerate(pairs):
-        if not pair.reason:
+        if pair.comparable:
             families[pair.is_total, pair.case.control].append(place)
     for places in families.values():
-        judged = _judged([pairs[i] for i in places], smallest, base, new)
-        for place, pair in zip(places, judged, strict=True):
-            found[place] = pair
+        tables = [
+            ComparisonTable(
+                {"new": pairs[i].new, "base": pairs[i].base},
+                (("new", "base"),),
+                between=OF_TOTALS if pairs[i].is_total else OF_PHASES,
+            )
+            for i in places
+        ]
+        decisions = decide(tables, (FEWEST,), margin=margin)
+        for number, place in enumerate(places):
+            found[place] = replace(found[place], decision=decisions[number, "new", "base"])
     return found
 
 
-def _judged(
-    pairs: Sequence[Pair], smallest: float, base: Measured, new: Measured
-) -> list[Pair]:
-    """Judge each pair, in view of their number."""
-    tables = [base.tables, new.tables]
-    inflations = {
-        n: (dependence(tables, n), dependence(tables, n, cautious=False))
-        for n in {min(pair.base.n, pair.new.n) for pair in pairs}
-    }
-    estimates = []
-    for pair in pairs:
-        now, later = inflations[min(pair.base.n, pair.new.n)]
-        estimates.append(estimate(pair.base.seconds, pair.new.seconds, now, len(pairs), later))
-    adjusted = holm([found.p for found in estimates])
-    return [
-        _verdict(replace(pair, estimate=e, adjusted_p=q), len(pairs), smallest)
-        for pair, e, q in zip(pairs, estimates, adjusted, strict=True)
-    ]
-
-
-def _verdict(pair: Pair, number: int, smallest: float) -> Pair:
-    """Return the verdict; a difference is claimed only without objections."""
-    if pair.low <= 1 <= pair.high:
-        return replace(pair, verdict=Verdict.SAME, reason="the interval holds 1")
-    if pair.adjusted_p > ALPHA:
-        reason = f"may be chance among {number} comparisons (p {pair.adjusted_p:.2f} for all)"
-        return replace(pair, verdict=Verdict.SAME, reason=reason)
-    if abs(math.log(pair.ratio)) < math.log1p(smallest):
-        return replace(pair, verdict=Verdict.SAME, reason=f"less than {100 * smallest:g} %")
-    verdict = Verdict.SLOWER if pair.ratio > 1 else Verdict.FASTER
-    return replace(pair, verdict=verdict, reason="")
-
-
-def _overall(
-    judged: Sequence[Pair], base: Measured, new: Measured, smallest: float
-) -> tuple[Pair, ...]:
-    """Compare each backend by the geometric mean of its cases, block by block.
+def _overall(judged: Sequence[Pair], base: Side) -> list[Pair]:
+    """Return each backend, by the geometric mean of its cases, block by block.
 
     Rows of several cases are a separate family, and so are those of raw bytes next to formats.
     """
-    groups: dict[tuple[str, str], list[CaseName]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[Pair]] = defaultdict(list)
     for pair in judged:
-        if pair.is_total and (name := _stands_for(pair.case, base.run)):
-            groups[name, pair.phase].append(pair.case)
-    families: dict[bool, list[Pair]] = defaultdict(list)
-    for (name, phase), cases in groups.items():
-        one = _mean([base.phases[case.base][phase] for case in cases])
-        other = _mean([new.phases[case.new][phase] for case in cases])
-        if name != RAW and len(cases) == 1:
+        if pair.comparable and pair.is_total and (name := _stands_for(pair.case, base)):
+            groups[name, pair.phase].append(pair)
+    found = []
+    for (name, phase), pairs in groups.items():
+        if name != RAW and len(pairs) == 1:
             continue  # its reason is already given
-        if min(one.n, other.n) < FEWEST:
-            continue  # the cases have too few blocks in common
-        label = f"{name}, {len(cases)} case{'' if len(cases) == 1 else 's'}"
-        stands = CaseName("", "", label, cases[0].backend, control=name == RAW)
-        families[name == RAW].append(Pair(stands, phase, Verdict.SAME, "", one, other))
-    found = (_judged(pairs, smallest, base, new) for _, pairs in sorted(families.items()))
-    return tuple(pair for pairs in found for pair in pairs)
+        label = f"{name}, {len(pairs)} case{'' if len(pairs) == 1 else 's'}"
+        stands = CaseName("", "", label, pairs[0].case.backend, control=name == RAW)
+        row = Pair(stands, phase, _mean([p.base for p in pairs]), _mean([p.new for p in pairs]))
+        if min(len(row.base), len(row.new)) >= FEWEST:  # else too few blocks in common
+            found.append(row)
+    return sorted(found, key=lambda pair: pair.case.control)
 
 
-def _stands_for(case: CaseName, run: Run) -> str:
+def _stands_for(case: CaseName, base: Side) -> str:
     """Name the row of a case: its backend, or raw bytes; empty where it has none.
 
     A backend without bytes, such as `null`, gives no information on the speed of storage.
     """
     if not case.control:
         return case.backend
-    return RAW if run.record.cases[case.base].get("verified", True) else ""
+    return RAW if base.record.cases[case.base].get("verified", True) else ""
 
 
-def _mean(phases: Sequence[MeasuredPhase]) -> MeasuredPhase:
+def _mean(cases: Sequence[Times]) -> Times:
     """Return the geometric mean over cases for each block that all of them have."""
-    common = sorted(set.intersection(*(set(phase.repetitions) for phase in phases)))
-    rows = [dict(zip(p.repetitions, p.seconds, strict=True)) for p in phases]
-    seconds = np.array([[row[b] for b in common] for row in rows], dtype=np.float64)
-    mean: Values = np.exp(np.mean(np.log(seconds), axis=0))
-    return MeasuredPhase(mean, tuple(common), {})
+    common = sorted(set.intersection(*map(set, cases)))
+    return {b: math.exp(float(np.mean([math.log(times[b]) for times in cases]))) for b in common}
 
 
-def _stored(cases: Sequence[CaseName], base: Run, new: Run) -> Iterator[Difference]:
-    """Yield the differences between two runs in how cases were stored or transferred."""
+def _stored(cases: Sequence[CaseName], base: Side, new: Side) -> Iterator[Difference]:
+    """Yield the differences between two sides in how cases were stored or transferred."""
     for case in cases:
         one, other = base.record.cases[case.base], new.record.cases[case.new]
         for what, tell in (("stored as", stored_as), ("transfer", _transfer)):

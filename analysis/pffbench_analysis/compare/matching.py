@@ -12,20 +12,20 @@ from pffbench.case import defaults_of_added
 from pffbench.errors import UserError
 from pffbench.text import value_text
 from pffbench.workloads.registry import workload
-from pffbench_analysis.compare.comparison import CaseName, Lone
-from pffbench_analysis.runs import ABSENT, Run
+from pffbench_analysis.compare.comparison import CaseName, Lone, Side
+from pffbench_analysis.runs import ABSENT
 
 _Told = dict[str, str]
 
 
 def match(
-    base: Run, new: Run, across: Sequence[str] = ()
+    base: Side, new: Side, across: Sequence[str] = ()
 ) -> tuple[list[CaseName], list[Lone], list[Lone]]:
-    """Find the cases that two runs share: those with equal parameters and options.
+    """Find the cases that two sides share: those with equal parameters and options.
 
     Parameters
     ----------
-    base, new : Run
+    base, new : Side
         The runs.
     across : sequence of str
         Parameters or options that may differ: the subject of the comparison.
@@ -61,7 +61,7 @@ def match(
     return matched, only_base, only_new
 
 
-def only_raw(*runs: Run) -> bool:
+def only_raw(*runs: Side) -> bool:
     """Whether no run has a case of a format, so that raw transfers are compared."""
     return all(entry.get("raw") for run in runs for entry in run.record.cases.values())
 
@@ -70,7 +70,7 @@ def _without(cases: Mapping[str, _Told], taken: set[str]) -> dict[str, _Told]:
     return {name: told for name, told in cases.items() if name not in taken}
 
 
-def _told(run: Run) -> dict[str, _Told]:
+def _told(run: Side) -> dict[str, _Told]:
     """Return parameters and options of all planned cases as text, options by their backend."""
     return {name: _settings(entry) for name, entry in run.record.cases.items()}
 
@@ -139,7 +139,7 @@ def _varies(cases: Mapping[str, _Told], key: str) -> bool:
 
 
 def _name(
-    run: Run, other: Run, base: str, new: str, label: str, beside_formats: bool
+    run: Side, other: Side, base: str, new: str, label: str, beside_formats: bool
 ) -> CaseName:
     entry, there = run.record.cases[base], other.record.cases[new]
     words = {key: str(entry["parameters"].get(key, "")) for key in _READABLE}
@@ -148,7 +148,7 @@ def _name(
 
 
 def _why(
-    name: str, told: _Told, others: Mapping[str, _Told], other: Run, across: Sequence[str]
+    name: str, told: _Told, others: Mapping[str, _Told], other: Side, across: Sequence[str]
 ) -> str:
     """Return the differences of a case from the nearest one without a counterpart."""
     for entry in other.record.left_out:

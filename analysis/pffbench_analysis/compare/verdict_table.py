@@ -14,13 +14,15 @@ from rich.table import Table
 
 from pffbench.regular_files import write_replacing
 from pffbench.text import escape_markdown, markdown_table
-from pffbench_analysis.compare.comparison import Comparison, Pair, Verdict
+from pffbench_analysis.compare.comparison import Comparison, Pair, Side, Verdict, typical
 from pffbench_analysis.compare.sentences import heading, reasons, seconds, verdict_lines
 from pffbench_analysis.derived_files import row_of, write_csv
 from pffbench_analysis.runs import Difference
 
-_HEADINGS = ("case", "phase", "base", "new", "×base", "95 % interval", "verdict")
-_STYLES = {Verdict.SLOWER: "red", Verdict.FASTER: "green", Verdict.SAME: "dim"}
+_HEADINGS = ("case", "phase", "base", "new", "×base", "interval", "verdict")
+_STYLES = {
+    Verdict.SLOWER: "red", Verdict.FASTER: "green", Verdict.EQUAL: "", Verdict.OPEN: "dim",
+}  # fmt: skip
 #: Columns of `compare.csv` after those of the two runs.
 _CSV_COLUMNS: Mapping[str, Callable[[Pair], object]] = {
     "case": lambda pair: pair.case.base or pair.case.label,
@@ -31,17 +33,18 @@ _CSV_COLUMNS: Mapping[str, Callable[[Pair], object]] = {
     "transfer": attrgetter("case.transfer"),
     "settings": attrgetter("case.settings"),
     "phase": attrgetter("phase"),
-    "base_repetitions": attrgetter("base.n"),
-    "new_repetitions": attrgetter("new.n"),
-    "base_median_s": attrgetter("base.median"),
-    "new_median_s": attrgetter("new.median"),
+    "base_repetitions": lambda pair: len(pair.base),
+    "new_repetitions": lambda pair: len(pair.new),
+    "base_median_s": lambda pair: typical(pair.base),
+    "new_median_s": lambda pair: typical(pair.new),
     "ratio": attrgetter("ratio"),
     "ratio_low": attrgetter("low"),
     "ratio_high": attrgetter("high"),
-    "upper": attrgetter("estimate.upper"),
-    "smallest_shown": attrgetter("estimate.shown"),
-    "p": attrgetter("estimate.p"),
-    "adjusted_p": attrgetter("adjusted_p"),
+    "alone_low": attrgetter("decision.alone.low"),
+    "alone_high": attrgetter("decision.alone.high"),
+    "ratio_of_sums": attrgetter("decision.spent"),
+    "smallest_shown": attrgetter("decision.shown"),
+    "p": attrgetter("decision.alone.p"),
     "verdict": attrgetter("verdict"),
     "reason": attrgetter("reason"),
 }
@@ -74,7 +77,7 @@ class RowChoice:
         if self.only:
             pairs = [pair for pair in pairs if pair.verdict == self.only]
         elif not self.all_rows:
-            pairs = [pair for pair in pairs if pair.told]
+            pairs = [pair for pair in pairs if pair.different]
         return sorted(pairs, key=_ORDERS[self.sort]) if self.sort else pairs
 
     def hidden(self, found: Comparison) -> str:
@@ -90,7 +93,7 @@ class RowChoice:
 _ORDERS: Mapping[str, Callable[[Pair], Any]] = {
     "ratio": lambda pair: -pair.ratio,
     "case": lambda pair: (pair.case.label, pair.phase),
-    "time": lambda pair: -pair.base.median,
+    "time": lambda pair: -typical(pair.base),
 }
 
 
@@ -121,11 +124,11 @@ def _cells(pair: Pair) -> list[str]:
     return [
         pair.case.label,
         pair.phase,
-        seconds(pair.base.median),
-        seconds(pair.new.median),
+        seconds(typical(pair.base)),
+        seconds(typical(pair.new)),
         f"{pair.ratio:.3f}",
         f"{pair.low:.3f}–{pair.high:.3f}",
-        f"{pair.verdict}: {pair.doubt}" if pair.doubt else str(pair.verdict),
+        str(pair.verdict),
     ]
 
 
@@ -148,7 +151,7 @@ def write_tables(comparisons: Sequence[Comparison], path: Path) -> None:
 
 
 def _rows(found: Comparison) -> Iterator[dict[str, object]]:
-    runs: dict[str, object] = {"base": found.base.directory, "new": found.new.directory}
+    runs: dict[str, object] = {"base": found.base.name, "new": found.new.name}
     yield from (runs | row_of(_CSV_COLUMNS, pair) for pair in (*found.overall, *found.pairs))
     refused = {"verdict": Verdict.NOT_COMPARABLE}
     yield from (runs | refused | {"case": c.case, "reason": c.reason} for c in found.only_base)
@@ -159,16 +162,20 @@ def comparison_data(found: Comparison) -> dict[str, Any]:
     """Return a comparison as plain data, for `--json`; `docs/compare.md` has its keys."""
     pairs = (*found.overall, *found.pairs)
     return {
-        "base": {"directory": str(found.base.directory), "run_id": found.base.record.run_id},
-        "new": {"directory": str(found.new.directory), "run_id": found.new.record.run_id},
+        "base": _side_data(found.base),
+        "new": _side_data(found.new),
         "sentences": verdict_lines(found),
-        "machine_changed": any(pair.told for pair in found.overall if pair.case.control),
+        "machine_changed": any(pair.different for pair in found.overall if pair.case.control),
         "rows": [row_of(_CSV_COLUMNS, pair) | {"control": pair.case.control} for pair in pairs],
         "only_base": [{"case": c.case, "reason": c.reason} for c in found.only_base],
         "only_new": [{"case": c.case, "reason": c.reason} for c in found.only_new],
         "versions": [_difference_data(d) for d in found.versions],
         "differences": [_difference_data(d) for d in (*found.other_differences, *found.stored)],
     }
+
+
+def _side_data(side: Side) -> list[dict[str, str]]:
+    return [{"directory": str(run.directory), "run_id": run.record.run_id} for run in side.runs]
 
 
 def _difference_data(found: Difference) -> dict[str, str]:

@@ -263,8 +263,8 @@ class Backend(ABC):
     remedy: ClassVar[str] = ""
     capabilities: ClassVar[Capabilities]
     options_type: ClassVar[type[Options]] = Options
-    #: Largest number of bytes in one transfer; longer ones are split.
-    call_limit: ClassVar[int | None] = None
+    #: Largest number of bytes in one transfer; longer ones are split. Options may lower it.
+    call_limit: int | None = None
     #: The format's own program that rewrites a store with other chunks, see `repack_command`.
     repack_program: ClassVar[str | None] = None
     #: What has a file of its own.

@@ -46,11 +46,13 @@ def main(arguments: argparse.Namespace) -> int:
         if not is_launched(os.environ) and _may_have_environments(options):
             from pffbench.environments.coordinator import resume_environments, run_environments
             from pffbench.experiment.load import load_experiment
+            from pffbench.run.prepare import with_time_of_job
 
             if options.resume:
                 return resume_environments(options, stop)
             loaded = load_experiment(options.experiment, options.overrides)
             if loaded.experiment.environments:
+                loaded = with_time_of_job(loaded, options, os.environ)
                 return run_environments(options, loaded, stop)
         return _run(options, stop)
 
@@ -135,7 +137,8 @@ def _one_after_another(comm: MPI.Intracomm, options: RunOptions) -> Iterator[Run
     for number, (experiment, out) in enumerate(runs, start=1):
         if comm.rank == 0 and not options.json:
             print(f"experiment {number} of {len(runs)}: {experiment}", flush=True)
-        yield replace(options, experiment=experiment, out=out)
+        share = options.job_share * (len(runs) + 1 - number)
+        yield replace(options, experiment=experiment, out=out, job_share=share)
     if not runs:
         yield options
 

@@ -40,7 +40,7 @@ from pffbench.run.resume import changed_software, moved
 #: Columns of `samples.csv` that are measured in each repetition.
 _MEASURED = (
     "own_max", "own_median", "own_min", "synced_max", "seconds", "cpu_seconds", "minor_faults",
-    "settle_seconds", "load", "busy_others", "steal", "cpu_pressure", "io_pressure",
+    "new_memory", "settle_seconds", "load", "busy_others", "steal", "cpu_pressure", "io_pressure",
     "idle_seconds",
 )  # fmt: skip
 #: The number of a repetition in a reason why a step is not valid.
@@ -164,10 +164,8 @@ class MergingRecorder(Recorder):
         if step is not None:
             self._take_remarks(step, {replace(c, environment="").id: c.id for c in cases}, number)
             self.note_floor(Floor(**{key: step.floor[key] for key in ("own", "synced", "tick")}))
-            if "memory_copy_bytes_per_second" in step.floor:
-                self.run_record.floor.setdefault(
-                    "memory_copy_bytes_per_second", step.floor["memory_copy_bytes_per_second"]
-                )
+            self.run_record.floor = step.floor | self.run_record.floor  # rates of memory
+            self.run_record.allocator |= step.allocator
         self.run_record.save(self.directory)
 
     def _adopt(
@@ -286,8 +284,9 @@ def _middle_sample(rows: Sequence[Sample]) -> Sample:
         for name in _MEASURED
         if all(getattr(row, name) is not None for row in rows)
     }
-    if first.minor_faults is not None:
-        medians["minor_faults"] = int(medians["minor_faults"])
+    for name in ("minor_faults", "new_memory"):
+        if name in medians:
+            medians[name] = int(medians[name])
     return replace(
         first,
         **medians,

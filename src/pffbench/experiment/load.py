@@ -26,6 +26,8 @@ from pffbench.regular_files import read_regular, similar_path
 from pffbench.text import has_controls, one_line, similar_word
 from pffbench.workloads.registry import workload, workload_names
 
+#: Names of the experiments that the package has.
+BUILT_IN = ("default", "defaults")
 #: Maximum bytes: an experiment is a page of text; a larger file is the wrong one.
 LARGEST = 2**20
 #: Maximum number of values, with each alias counted as all values that it stands for.
@@ -175,8 +177,8 @@ def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedEx
     Parameters
     ----------
     path : str, optional
-        The YAML file, an experiment or a configuration file of study 1; the built-in default
-        experiment when not given.
+        The YAML file, an experiment or a configuration file of study 1, or the name of a built-in
+        experiment; the first of these when not given.
     overrides : sequence of str
         ``key=value`` pairs; a key of the experiment or of its cases, values in YAML.
 
@@ -281,8 +283,9 @@ def _merged(common: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(path: str | None) -> tuple[str, str]:
-    if path is None:
-        return "built-in default", files("pffbench").joinpath("default.yaml").read_text()
+    if path is None or (path in BUILT_IN and not Path(path).exists()):
+        name = path or BUILT_IN[0]
+        return f"built-in {name}", files("pffbench").joinpath(f"{name}.yaml").read_text()
     try:
         return path, read_regular(path, LARGEST).decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -42,6 +42,12 @@ class Contents(msgspec.Struct, frozen=True):
     held: int
     cuts: Cuts
 
+    @property
+    def blocks(self) -> list[int]:
+        """Sizes in bytes of the blocks of memory that data move through: a call's, and chunks."""
+        chunks = [(kind.chunks, kind.itemsize) for kind in self.kinds]
+        return [self.held, *(prod(shape) * n for shape, n in chunks if isinstance(shape, tuple))]
+
 
 def of_arrays(parameters: P) -> P:
     """Return parameters with source, durability and cache state reset: equal for equal arrays.

@@ -98,8 +98,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         after each other one equally often. ``listed``: as in the file, in every block.
     cold_reads : {"compared", "extra"}
         Part that cases with ``cache: dropped`` have. ``compared``: that of all cases. ``extra``: a
-        comparison beside the headline, which takes little of the time. They are left out where the
-        page cache cannot be dropped, end at the first look, and only their reads are compared.
+        comparison beside the headline. They are left out where the page cache cannot be dropped,
+        and only their reads are compared.
     node_local : bool
         Whether each node has a scratch directory of its own, such as a burst buffer or an NVMe
         disk, instead of all nodes together. Only cases with a file for each rank that read what

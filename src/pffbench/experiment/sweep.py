@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import mmap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
@@ -11,11 +12,12 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.registry import backend_class, backend_names, is_backend
-from pffbench.case import Case, Options, Parameters, Transfer, work_of
+from pffbench.case import Case, Options, Parameters, Transfer, itemsize, work_of
 from pffbench.data import default_dtype
 from pffbench.errors import UserError
 from pffbench.experiment.convert import check_keys, converted, join, short, shown
 from pffbench.text import similar_word
+from pffbench.units import Size, SmallSize
 from pffbench.workloads.registry import is_workload, workload, workload_names
 
 #: Maximum number of cases: a mistake in a sweep should not fill a night.
@@ -287,6 +289,8 @@ def with_roofline(
     """Add the raw transfers that bound the cases, unless the experiment has some of its own.
 
     A file per process is bounded by POSIX calls, a shared file by MPI-IO with the same transfer.
+    Those that are read from the device have a small header, which is read first, and calls as large
+    as the formats' chunks: without them the kernel reads ahead less than for a format.
 
     Parameters
     ----------
@@ -298,14 +302,17 @@ def with_roofline(
         Names of the cases; those of added cases are added to it.
     """
     own = {(c.group, c.parameters.backend) for _, c in cases if not _formatted(c)}
-    bounded: set[tuple[str, Transfer]] = set()
+    bounded: set[tuple[str, Transfer, int | None]] = set()
     complete: list[tuple[str, Case]] = []
     for place, case in cases:
         complete.append((place, case))
-        if not _formatted(case) or (work := (case.group, case.parameters.transfer)) in bounded:
+        if not _formatted(case):
+            continue
+        call = chunk_bytes(case.parameters) if case.parameters.cache == "dropped" else None
+        if (work := (case.group, case.parameters.transfer, call)) in bounded:
             continue
         bounded.add(work)
-        raw = _roofline_of(work_of(case.parameters, "transfer"))
+        raw = _roofline_of(work_of(case.parameters, "transfer"), call)
         if (raw.group, raw.parameters.backend) not in own and raw.id not in seen:
             seen.add(raw.id)
             complete.append((where, raw))
@@ -317,7 +324,18 @@ def _formatted(case: Case) -> bool:
     return capabilities.formatted
 
 
-def _roofline_of(work: Parameters) -> Case:
+def chunk_bytes(parameters: Parameters) -> int | None:
+    """Return the bytes of a chunk; None where the experiment does not give its shape."""
+    if not isinstance(parameters.chunks, tuple) or parameters.dtype is None:
+        return None
+    return prod(parameters.chunks) * itemsize(parameters.dtype)
+
+
+def _roofline_of(work: Parameters, call: int | None) -> Case:
     backend = "posix" if work.layout == "file_per_process" else "mpiio"
     raw = replace(work, backend=backend)
-    return Case(raw, backend_class(backend).options_type(), roofline=True)
+    options = backend_class(backend).options_type
+    if call is None or call < mmap.PAGESIZE:
+        return Case(raw, options(), roofline=True)
+    chosen = {"call": Size(call), "header": SmallSize(mmap.PAGESIZE)}
+    return Case(raw, converted(chosen, options, "roofline"), roofline=True)

@@ -1,9 +1,13 @@
-"""Load of the machine during a run: steal time, pressure stall, and memory copy rate."""
+"""Load of the machine during a run: steal time, pressure stall, and rates of memory."""
 
 from __future__ import annotations
 
+import math
+import mmap
 import os
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -109,17 +113,36 @@ _COPIED_ON_A_NODE = 2**30
 _COPIED_ON_A_CORE = 2 * _COPIED
 
 
-def memory_copy_rate(team: Team, rounds: int = 5) -> float | None:
-    """Time a memory copy on all ranks at once and return their total bytes per second.
+class MemoryRates(msgspec.Struct, frozen=True):
+    """Bytes per second of all ranks together, all at once.
 
-    Collective; the result is the same on all ranks. It bounds every transfer from above: a page
-    cache cannot take data faster than memory does.
+    Parameters
+    ----------
+    copy : float
+        Copied in memory. It bounds every transfer from above: a page cache cannot take data
+        faster than memory does.
+    new : float
+        Of new memory: what writing to memory that the kernel has to provide takes longer than
+        writing to it again. Infinite where it takes no longer.
+    """
 
-    The time is that of a phase, from barrier to barrier, on the slowest rank: with fewer cores
+    copy: float
+    new: float
+
+    @property
+    def entry(self) -> dict[str, float]:
+        """The rates for `run.json`."""
+        found = {"memory_copy_bytes_per_second": self.copy, "memory_new_bytes_per_second": self.new}
+        return {key: rate for key, rate in found.items() if math.isfinite(rate)}
+
+
+def memory_rates(team: Team, rounds: int = 5) -> MemoryRates | None:
+    """Time memory on all ranks at once; collective, the result is the same on all ranks.
+
+    The times are those of a phase, from barrier to barrier, on the slowest rank: with fewer cores
     than ranks each copies when it has a core, and the sum of the rates that they reach alone is
     many times the bandwidth of the memory. None where a rank has no memory left for it.
     """
-    constants = mpi_of(team.comm)
     on_node, cores = int(team.node.size), os.cpu_count() or 1
     copied = min(_COPIED, _COPIED_ON_A_NODE // on_node, _COPIED_ON_A_CORE * cores // on_node)
     try:
@@ -129,13 +152,28 @@ def memory_copy_rate(team: Team, rounds: int = 5) -> float | None:
         source = target = np.empty(0, dtype=np.uint8)
     if any_of(team.comm, source.size < copied):
         return None
+    copying = _slowest(team, rounds, lambda _: np.copyto(target, source))
+    part, own = copied // rounds, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    with mmap.mmap(-1, part * rounds, flags=own) as fresh:
+        with suppress(OSError):  # as NumPy asks the kernel for its large arrays
+            fresh.madvise(mmap.MADV_HUGEPAGE)
+        parts = [np.frombuffer(fresh, np.uint8, part, part * place) for place in range(rounds)]
+        first, again = (_slowest(team, rounds, lambda place: parts[place].fill(0)) for _ in "12")
+        parts.clear()  # the mapping cannot be closed before
+    each, more = team.comm.allreduce(copied) / rounds, first - again
+    return MemoryRates(rounds * each / copying, each / more if more > 0 else math.inf)
+
+
+def _slowest(team: Team, rounds: int, work: Callable[[int], None]) -> float:
+    """Return the median seconds of some work until all ranks have done it; collective."""
+    constants = mpi_of(team.comm)
     seconds = np.zeros(rounds)
     team.comm.Barrier()
     for place in range(rounds):
         begin = time.perf_counter()
-        np.copyto(target, source)
+        work(place)
         team.comm.Barrier()  # also before the next round
         seconds[place] = time.perf_counter() - begin
     team.comm.Allreduce(constants.IN_PLACE, seconds, op=constants.MAX)
     seconds.sort()  # np.median would import numpy.ma on each rank
-    return float(team.comm.allreduce(copied) / seconds[rounds // 2])
+    return float(seconds[rounds // 2])

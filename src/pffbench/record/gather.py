@@ -7,6 +7,7 @@ from more than a few others and rank 0 receives little more than one report.
 from __future__ import annotations
 
 import math
+import mmap
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -175,6 +176,8 @@ class GatheredRepetition(msgspec.Struct, frozen=True):
         Bytes delivered by the kernel for the reads that only verify, of all ranks together.
     resident_after : int or None
         With a dropped cache: bytes of the files in the page cache after reading.
+    added_memory : array of float64, shape (ranks,), optional
+        Bytes of memory that each rank added in a read, at most.
     mismatches : tuple of str
         Descriptions of data that differ from the data written.
     verified_bytes : int
@@ -221,6 +224,20 @@ class GatheredRepetition(msgspec.Struct, frozen=True):
     device_bytes: float = math.nan
     verifying_bytes: float = 0.0
     resident_after: int | None = None
+    added_memory: Matrix | None = None
+
+    @property
+    def new_memory(self) -> int | None:
+        """Bytes of memory that all ranks together took anew in a read; None without reads.
+
+        Page faults count pages, of which huge ones hold hundreds of times as many bytes. What the
+        process has grown by counts their bytes, but not memory that is taken several times.
+        """
+        if "read" not in self.phases:
+            return None
+        faulted = self.faults[self.phases.index("read")] * mmap.PAGESIZE
+        grown = 0.0 if self.added_memory is None else self.added_memory
+        return int(np.maximum(faulted, grown).sum())
 
 
 def gather(
@@ -240,7 +257,10 @@ def gather(
     times, observed = repetition.clock.times, repetition.observed
     own = [n for t in times for n in (t.own, t.synced, t.nbytes, t.operations, *t.counters)]
     again, _ = observed.verifying_bytes
-    reading = (observed.verified_bytes, observed.kernel_bytes, observed.device_bytes, again)
+    reading = (
+        observed.verified_bytes, observed.kernel_bytes, observed.device_bytes,
+        observed.added_memory, again,
+    )  # fmt: skip
     apart = [peak, *reading, *conditions.numbers]
     here = np.array([*apart, *own], dtype=np.float64)
     everywhere = np.empty((team.size, len(here))) if team.is_root else None
@@ -255,7 +275,8 @@ def gather(
     # Data read several times are reported as the mean over the reads.
     each = np.array([observed.reads if phase in READ_PHASES else 1 for phase in phases])
     by_kind /= each[:, np.newaxis]
-    verified, kernel, device, again = everywhere[:, 1:5].sum(axis=0)
+    verified, kernel, device, _, again = everywhere[:, 1:6].sum(axis=0)
+    begin = 1 + len(reading)
     return GatheredRepetition(
         case=repetition.case,
         number=number,
@@ -271,7 +292,7 @@ def gather(
         cpu=by_kind[4],
         faults=by_kind[5],
         peak_memory=everywhere[:, 0].astype(np.int64),
-        machine=Machine.of(everywhere[:, 5:first], team.topology.nodes),
+        machine=Machine.of(everywhere[:, begin:first], team.topology.nodes),
         mismatches=told.all_mismatches,
         verified_bytes=int(verified),
         cache=observed.cache,
@@ -285,6 +306,7 @@ def gather(
         device_bytes=float(device),
         verifying_bytes=float(again),
         resident_after=observed.resident_after,
+        added_memory=everywhere[:, 4] / observed.reads,
     )
 
 

@@ -114,6 +114,8 @@ class RunRecord(msgspec.Struct):
         ``provenance``. That of the first one is the run's own too.
     calibrations : dict
         For each comparison with ``datasets: auto``: the number that was found, and why.
+    allocator : dict
+        For the ``settings`` of its cases: how the C library treated freed memory in all ranks.
     cross_reads : list of dict
         With ``cross_reads``: who could read whose files, as `CrossRead`.
     """
@@ -151,6 +153,7 @@ class RunRecord(msgspec.Struct):
     environments: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
     calibrations: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
     cross_reads: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    allocator: dict[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def last_written(self) -> dict[str, str]:
@@ -344,6 +347,7 @@ class FloorEntry(msgspec.Struct):
     synced: Amount = 0.0
     tick: Amount = 0.0
     memory_copy_bytes_per_second: Amount = 0.0
+    memory_new_bytes_per_second: Amount = 0.0
 
 
 class Startup(msgspec.Struct):
@@ -468,6 +472,7 @@ class RunEntry(msgspec.Struct):
     environments: dict[str, EnvironmentRecord] = {}
     calibrations: dict[str, CalibrationEntry] = {}
     cross_reads: list[CrossRead] = []
+    allocator: dict[str, str] = {}
 
 
 def check_layout(data: object) -> None:

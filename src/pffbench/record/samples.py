@@ -128,7 +128,7 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
         server does for the job elsewhere is not in it.
     minor_faults : int or None
         Pages mapped anew, of all ranks together: memory that the allocator got from the kernel
-        within the phase, or files that are mapped.
+        within the phase, or files that are mapped; a page may be a huge one.
     device_bytes : int or None
         Rows of `read`: bytes that the kernel fetched from a device for these processes, in all
         reads; 0 on file systems without a device of their own.
@@ -164,6 +164,8 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
         Environment of the case in a run of several (``environments``); else empty.
     disk_inodes : int or None
         Rows of `close`: number of files and directories of the store, each of which takes an inode.
+    new_memory : int or None
+        Rows of `read`: bytes of memory that all ranks together got from the kernel in the phase.
     """
 
     case: str
@@ -214,6 +216,7 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
     idle_seconds: float = math.nan
     environment: str = ""
     disk_inodes: int | None = None
+    new_memory: int | None = None
 
     @property
     def job(self) -> float:

@@ -22,7 +22,7 @@ class RunOptions:
     Parameters
     ----------
     experiment : str, optional
-        Path of the experiment; None for the built-in default.
+        Path of the experiment, or name of a built-in one; None for the default.
     overrides : tuple of str
         Changes of the experiment, as ``KEY=VALUE``.
     scratch : str, optional
@@ -36,6 +36,8 @@ class RunOptions:
     max_time : float, optional
         Maximum duration of the run in seconds, infinite for no limit; None for the time left to
         the batch job.
+    job_share : int
+        Number of runs that share the time of the batch job, this one and those that follow it.
     hang_timeout : float, optional
         Maximum duration of a step in seconds, infinite for no limit; by the case when None.
     fail_fast : bool
@@ -62,6 +64,7 @@ class RunOptions:
     stage: Literal["write", "read"] | None
     other_hosts: bool
     max_time: float | None
+    job_share: int
     hang_timeout: float | None
     fail_fast: bool
     in_turns: bool
@@ -112,6 +115,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="start no repetition that would end after this time, and save; 'none' for no limit "
         "(default: the time left to the Slurm job) (example: --max-time '20 min')",
+    )
+    parser.add_argument(
+        "--job-share",
+        type=_runs,
+        default=1,
+        metavar="N",
+        help="in a batch job: this run and N-1 that follow share the time that is left, where the "
+        "experiment has no time_budget (default: 1) (example: --job-share 3)",
     )
     parser.add_argument(
         "--hang-timeout",
@@ -168,9 +179,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_experiment(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that select an experiment and the file system."""
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--experiment",
+        choices=("default", "defaults"),
+        help="built-in experiment: default compares the formats at equal work; defaults, as each "
+        "library comes, and with collective transfer (example: --experiment defaults)",
+    )
+    which.add_argument(
         "experiment",
         nargs="?",
+        default=argparse.SUPPRESS,  # so that the option stays where this is not given
         metavar="EXPERIMENT.yaml",
         help="experiment file, or a folder of them to run one after another (default: the built-in "
         "comparison) (example: configs/paper/2048x128.yaml)",
@@ -191,6 +210,13 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
         "it, which is removed at the end (default: $PFFBENCH_SCRATCH, $SCRATCH or "
         "./pffbench-scratch) (example: --scratch /lustre/me)",
     )
+
+
+def _runs(text: str) -> int:
+    """Convert a number of runs, which is at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of runs, 1 or more")
+    return int(text)
 
 
 def _hang_timeout(text: str) -> float:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from pffbench.backends.registry import backend_class
-from pffbench.case import Case
+from pffbench.case import Case, work_of
 
 
 def ordered_block(cases: Sequence[Case], block: int, seed: int) -> Iterator[Case]:
@@ -41,28 +43,47 @@ def ordered_block(cases: Sequence[Case], block: int, seed: int) -> Iterator[Case
             yield members[place]
 
 
+#: Parameters that say how large the data are, or how many.
+_SIZES = frozenset({
+    "shape", "shape_per_rank", "read_shape", "read_start", "box", "arrays", "steps", "count",
+    "rows", "datasets", "datasets_per_rank", "granules", "granules_per_rank",
+})  # fmt: skip
+
+
 def by_importance(cases: Sequence[Case]) -> list[list[Case]]:
     """Return the cases in the order in which a time budget spends time on them, in parts.
 
-    First a part for each comparison, with the first case of each format; then each other case:
-    raw transfers, and further ways to use a format.
+    First a part for each comparison, with the first case of each format; then each other case of
+    these: raw transfers, and further ways to use a format. At the end the same of comparisons that
+    repeat an earlier one with data of another size. What several environments run stays together.
 
     Parameters
     ----------
     cases : sequence of Case
         Cases of the plan, in its order.
     """
-    parts: dict[str, dict[str, Case]] = {}
-    others: list[Case] = []
+    parts: dict[str, dict[tuple[str, str], Case]] = {}
+    others: dict[str, list[Case]] = {}
+    questions: dict[str, str] = {}
     for case in cases:
         backend = case.parameters.backend
+        way = backend, case.environment
         formatted = backend_class(backend).capabilities.formatted
+        questions.setdefault(_question(case), case.group)
         part = parts.setdefault(case.group, {})
-        if formatted and backend not in part:
-            part[backend] = case
+        if formatted and way not in part:
+            part[way] = case
         else:
-            others.append(case)
-    return [*(list(part.values()) for part in parts.values() if part), *([c] for c in others)]
+            others.setdefault(case.id.partition("@")[0], []).append(case)
+    listed = [*(list(part.values()) for part in parts.values() if part), *others.values()]
+    first = set(questions.values())
+    return sorted(listed, key=lambda part: part[0].group not in first)
+
+
+def _question(case: Case) -> str:
+    """Return what a case asks, whatever the size of its data, as text."""
+    work = msgspec.to_builtins(work_of(case.parameters), enc_hook=int)
+    return repr(sorted((key, value) for key, value in work.items() if key not in _SIZES))
 
 
 def _places(count: int, block: int, seed: int, name: str) -> Sequence[int]:

@@ -5,10 +5,14 @@ No other rank imports this module, nor the modules that read and check an experi
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
+
+import msgspec
 
 from pffbench.backends.registry import backend_class
 from pffbench.backends.shared_files import built_for_mpi
@@ -18,6 +22,7 @@ from pffbench.experiment.check import NO_COLD_READS, extra_cold_reads, make_plan
 from pffbench.experiment.limits import Allowance, check_addresses, check_nodes, check_open_files
 from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
 from pffbench.experiment.plan import Plan
+from pffbench.parallel.batch_job import seconds_left
 from pffbench.parallel.single import lack_of_mpi
 from pffbench.parallel.topology import Team
 from pffbench.provenance.mpiio import longest_path
@@ -34,7 +39,11 @@ from pffbench.storage.ownership import PREFIX
 from pffbench.storage.page_cache import reason_against_cold_reads
 from pffbench.storage.scratch import scratch_parent
 from pffbench.text import has_controls, one_line
+from pffbench.units import Duration
 
+#: Part of the time left to a job that measuring may take; the rest is for what the estimates of
+#: repetitions miss, and for the report.
+_BUDGET_PART = 0.9
 #: Bytes of the longest path within a store that is a directory.
 _WITHIN_STORE = 128
 #: The longest path on Linux, without the terminating zero.
@@ -72,6 +81,7 @@ def prepare_run(
     before = _before(options, team, lock)
     if before is None:
         loaded = load_experiment(options.experiment, options.overrides)
+        loaded = with_time_of_job(loaded, options, os.environ)
         run_id = f"{loaded.experiment.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
         out, stage = results_directory(options.out, run_id), options.stage or "all"
         if stage == "read":
@@ -106,6 +116,39 @@ def prepare_run(
         frozenset() if before is None else before.kept,
         options,
     )
+
+
+def with_time_of_job(
+    loaded: LoadedExperiment, options: RunOptions, environ: Mapping[str, str]
+) -> LoadedExperiment:
+    """Set the time budget to what is left of the batch job, unless one is given.
+
+    A number of repetitions in an experiment without a budget is given too: a job that ends before
+    is continued by its next start.
+
+    Parameters
+    ----------
+    loaded : LoadedExperiment
+        The experiment.
+    options : RunOptions
+        Options of the run.
+    environ : mapping
+        An environment, such as `os.environ`.
+    """
+    experiment = loaded.experiment
+    named = any(text.partition("=")[0].strip() == "time_budget" for text in options.overrides)
+    if experiment.time_budget is None:
+        given = named or experiment.repetitions != "auto"
+    else:
+        given = named or options.experiment is not None
+    left = None if given or options.stage is not None else seconds_left(environ)
+    if left is None:
+        return loaded
+    if options.max_time is not None:
+        left = min(left, options.max_time)
+    budget = Duration(max(1, math.floor(_BUDGET_PART * left / options.job_share)))
+    changed = msgspec.structs.replace(experiment, time_budget=budget)
+    return msgspec.structs.replace(loaded, experiment=changed)
 
 
 def _before(options: RunOptions, team: Team, lock: RunLock) -> Resumed | None:

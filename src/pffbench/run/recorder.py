@@ -24,8 +24,9 @@ from pffbench.experiment.load import to_plain
 from pffbench.experiment.plan import Plan
 from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Clock, Floor
+from pffbench.parallel.machine import MemoryRates
 from pffbench.parallel.topology import Topology
-from pffbench.phases import ARRIVING, READ_PHASES, TOTALS
+from pffbench.phases import ARRIVING, READ_PHASES, totals_of
 from pffbench.provenance.binding import job_clock
 from pffbench.record.counters import append_counts
 from pffbench.record.gather import GatheredRepetition
@@ -285,6 +286,7 @@ class Recorder:
             device_bytes=_whole(r.device_bytes) if reads else None,
             resident_after=r.resident_after if reads else None,
             disk_inodes=r.disk.inodes if closed and r.disk is not None else None,
+            new_memory=r.new_memory if reads else None,
         )
 
     def _job_seconds(self, r: GatheredRepetition, i: int) -> float:
@@ -308,10 +310,8 @@ class Recorder:
             self._first_reads.setdefault(first.case, reading)
         if first.warmup:
             return
-        for total, phases in TOTALS.items():
-            seconds = [s.job for s in samples if s.phase in phases]
-            if seconds:
-                self._totals[total][first.case][first.repetition] = sum(seconds)
+        for total, seconds in totals_of({s.phase: {s.repetition: s.job} for s in samples}).items():
+            self._totals[total][first.case] |= seconds
 
     @property
     def cases(self) -> Mapping[str, Mapping[str, Any]]:
@@ -328,9 +328,9 @@ class Recorder:
         self._floors.append(floor)
         self.run_record.floor |= floor_entry(self._floors)
 
-    def note_copy_rate(self, bytes_per_second: float) -> None:
-        """Record the rate at which all ranks together copy in memory."""
-        self.run_record.floor["memory_copy_bytes_per_second"] = bytes_per_second
+    def note_memory_rates(self, rates: MemoryRates) -> None:
+        """Record the rates of memory of all ranks together."""
+        self.run_record.floor |= rates.entry
 
     def totals(self, last: int) -> TotalTimes:
         """Return seconds of the repetitions that count, up to a block."""
@@ -426,9 +426,13 @@ class Recorder:
         for case in cases:
             del self.run_record.cases[case]
             self.run_record.left_out.append({"case": case, "reason": why})
-        self.run_record.limits.append(limit)
+        self.limit(limit)
+
+    def limit(self, text: str) -> None:
+        """Record a sentence for the verdict: what the run cannot show, and a way to show it."""
+        self.run_record.limits.append(text)
         self.run_record.save(self.directory)
-        self._progress.message(limit)
+        self._progress.message(text)
 
     def stop(self, cases: Sequence[str], repetitions: int, why: str) -> None:
         """Record that cases have enough repetitions."""
@@ -438,9 +442,8 @@ class Recorder:
             self.run_record.stops.append(why)
         self.run_record.save(self.directory)
         plural = "s" if len(cases) > 1 else ""
-        self._progress.message(
-            f"{len(cases)} case{plural} stopped after {repetitions} repetitions: {why}"
-        )
+        often = f"{repetitions} repetition{'s' if repetitions > 1 else ''}"
+        self._progress.message(f"{len(cases)} case{plural} stopped after {often}: {why}")
 
     def finish(self, complete: bool) -> None:
         """Determine and record the verdict."""

@@ -16,12 +16,13 @@ from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.data import Sources, seed_of_repetition
 from pffbench.errors import ResultsLostError, UserError
-from pffbench.experiment.plan import copies_of_file, cost_of
+from pffbench.experiment.plan import contents_of, copies_of_file, cost_of
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError, sleeping_barrier
+from pffbench.parallel.allocator import Allocator
 from pffbench.parallel.batch_job import StopSignals, seconds_left
 from pffbench.parallel.clock import PhaseClock, collector_off, measure_floor, objects_kept
 from pffbench.parallel.collectives import largest
-from pffbench.parallel.machine import LoadMeter, memory_copy_rate
+from pffbench.parallel.machine import LoadMeter, memory_rates
 from pffbench.parallel.process_counters import Meter, PeakMemory
 from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
@@ -39,7 +40,6 @@ from pffbench.workloads.repetition import Repetition, TransferBuffer
 if TYPE_CHECKING:
     from pffbench.run.recorder import Recorder
     from pffbench.run.schedule import Schedule
-
 
 #: Minimum seconds allowed for any step before the run counts as hung.
 SHORTEST_PATIENCE = 600.0
@@ -67,10 +67,10 @@ class Pace:
         self._longest[case.id] = max(self._longest.get(case.id, 0.0), seconds)
 
     def expected(self, case: Case) -> float:
-        """Return the expected seconds of another repetition.
+        """Return the expected seconds of another repetition; before the first one 0.
 
         For a case that has not run yet, this is the longest of any other case: stopping a little
-        early is better than being killed during it. Before the first repetition it is 0.
+        early is better than being killed during it.
         """
         return self._longest.get(case.id, max(self._longest.values(), default=0.0))
 
@@ -150,8 +150,8 @@ class Runner:
         self._inspected: set[str] = set()
         self._pace = Pace()
         self._sources = Sources()
-        #: Buffers of the transfers, and the group of cases that last used them.
-        self._room = ("", TransferBuffer())
+        #: Buffers of the transfers, and the group and settings of the case that last used them.
+        self._room = (("", ""), TransferBuffer())
         #: Stores left open by a failure. They are kept and not closed: a library that fails during
         #: a collective close leaves the other ranks waiting forever, and releasing a store closes
         #: it too.
@@ -160,6 +160,7 @@ class Runner:
         #: Whether this rank makes and removes the directories of repetitions.
         self._keeps_scratch = team.keeps(node_local=scratch.node_local)
         self._meter = Meter(io=experiment.counters)
+        self._allocator = Allocator()
         #: Load meter and settler of one rank of each node; None on the others.
         self._load = LoadMeter() if team.is_leader else None
         settles = team.is_leader and experiment.settle
@@ -171,6 +172,10 @@ class Runner:
         """Run all blocks; return whether the run completed, without an early stop."""
         begin = time.monotonic()
         self._seconds = self._time_limit()
+        self._allocator.agree(self.team.comm)
+        if self.recorder is not None:
+            kinds = {case.parameters.settings for case in self.spec.plan.cases}
+            self.recorder.run_record.allocator = self._allocator.states(kinds)
         if not self._calibrate():
             return False
         if self.recorder is not None:
@@ -289,11 +294,11 @@ class Runner:
             self.recorder.note_floor(floor)
 
     def _measure_memory(self) -> None:
-        """Measure how fast all ranks together copy in memory."""
-        self.watchdog.begin("the memory copy", SHORTEST_PATIENCE)
-        rate = memory_copy_rate(self.team)
-        if self.recorder is not None and rate is not None:
-            self.recorder.note_copy_rate(rate)
+        """Measure how fast all ranks together copy in memory, and get new memory."""
+        self.watchdog.begin("the speed of memory", SHORTEST_PATIENCE)
+        rates = memory_rates(self.team)
+        if self.recorder is not None and rates is not None:
+            self.recorder.note_memory_rates(rates)
 
     def _time_limit(self) -> float | None:
         """Return the limit asked for, or the time left to the batch job; None without one.
@@ -333,7 +338,8 @@ class Runner:
             with collector_off():
                 peak.reset()
                 repetition.workload.run(repetition)
-            conditions = self._conditions(settled, self._meter.since(before)[0])
+            load = None if self._load is None else self._load.since()
+            conditions = Conditions(settled, load, self._meter.since(before)[0])
             if self.spec.stage != "write":
                 self._clean(repetition)
             self._inspected.add(case.id)
@@ -354,14 +360,10 @@ class Runner:
         with AgreedStep(self.team.comm, "settling"):
             return Settled() if self._settler is None else self._settler.settle()
 
-    def _conditions(self, settled: Settled, cpu_seconds: float) -> Conditions:
-        """Return the state of this rank's node during the repetition."""
-        load = None if self._load is None else self._load.since()
-        return Conditions(settled, load, cpu_seconds)
-
     def _prepared(self, case: Case, block: int, reads: int, peak: PeakMemory) -> Repetition:
         """Prepare a repetition, off the timer."""
-        p = case.parameters
+        p, room = case.parameters, self._room_of(case)
+        self._allocator.prepare(p.settings, contents_of(p, self.team.size).blocks)
         directory = repetition_directory(case.id, block)
         with AgreedStep(self.team.comm, f"import of {p.backend}") as step:
             backend = backend_class(p.backend)(case.options, p.settings)
@@ -387,19 +389,16 @@ class Runner:
             drop_hook=self.spec.options.drop_hook,
             inspect=case.id not in self._inspected,
             stage=self.spec.stage,
-            room=self._room_of(case),
+            room=room,
             reads=reads,
             warmup=block < self.spec.plan.experiment.warmup,
             peak=peak,
         )
 
     def _require_room(self, case: Case) -> None:
-        """Reject a file without room for it, if the library would not recover from that.
+        """Raise OSError if the library would not recover from a lack of room for a case's file.
 
-        Raises
-        ------
-        OSError
-            The file system, or the file size limit of this process, is too small for the case.
+        The file system, or the file size limit of this process, is too small for it then.
         """
         p = case.parameters
         if p.shares_files and backend_class(p.backend).needs_room and self.spec.stage != "read":
@@ -408,11 +407,11 @@ class Runner:
             require_room(asked, cost.space, cost.space // copies_of_file(case))
 
     def _room_of(self, case: Case) -> TransferBuffer:
-        """Return the buffers of the last repetition if this one moves the same bytes."""
-        group, room = self._room
-        if group != case.group:
+        """Return the buffers of the last repetition, if this one gets such memory for its bytes."""
+        room, use = self._room[1], (case.group, case.parameters.settings)
+        if self._room[0] != use:
             room.leave()
-            self._room = case.group, room
+            self._room = use, room
         return room
 
     def _patience(self, case: Case) -> float:

@@ -4,15 +4,15 @@ With a fixed number of repetitions each case runs equally often. Otherwise the r
 after 10, 14, 20, 28, … repetitions (`pffbench.summary.inference.LOOKS`): cases whose comparisons in
 the headline are decided stop, and the time is spent on the others.
 
-In the first block cases run in the order of their importance. Those whose repetitions until the
-first that counts would pass the time budget are left out, so that a slow machine gives the answers
-that the budget holds.
+In the first block cases run in the order of their importance. Those with which the repetitions that
+a claim needs would pass the time budget are left out, so that a slow machine gives the answers that
+the budget holds. Where later repetitions take longer, cases are dropped in the same order.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from pffbench.case import Case
@@ -20,6 +20,7 @@ from pffbench.experiment.plan import Plan
 from pffbench.run.order import by_importance
 from pffbench.run.spec import BlockSpec
 from pffbench.summary.headline import Design, TotalTimes, answers, undecided_cases
+from pffbench.summary.rank_test import FEWEST
 from pffbench.units import Duration
 
 #: Shorter reads are repeated within a repetition, at most so often.
@@ -52,6 +53,9 @@ class Record(Protocol):
     def leave_out(self, cases: Sequence[str], why: str, limit: str) -> None:
         """Record that cases do not run, with the reason and a sentence for the verdict."""
 
+    def limit(self, text: str) -> None:
+        """Record a sentence for the verdict: what the run cannot show, and a way to show it."""
+
 
 class Schedule:
     """Selects the next block on rank 0.
@@ -71,6 +75,8 @@ class Schedule:
         self._record = record
         experiment = plan.experiment
         self._auto = experiment.repetitions == "auto"
+        #: Repetitions that each case is to have before any has more.
+        self._fewest = min(FEWEST, experiment.blocks - experiment.warmup)
         self._design = Design.of_experiment(
             {
                 "repetitions": experiment.repetitions,
@@ -114,7 +120,8 @@ class Schedule:
             out = case.group in self._groups_without
             if budget is not None and seconds and not out:
                 more = self._estimate(part, seconds)
-                again = self._plan.experiment.warmup * (sum(seconds.values()) + more)
+                blocks = self._plan.experiment.warmup + self._fewest - 1
+                again = blocks * (sum(seconds.values()) + more)
                 out = passed + more + again > budget
                 if out and len(part) > 1:
                     self._groups_without.add(case.group)
@@ -149,7 +156,7 @@ class Schedule:
         counted = block + 1 - experiment.warmup
         if block == 0:
             self._drop_left_out(expected)
-        self._drop_failed()
+        self._drop_ended(counted)
         if counted >= 1:
             if block + 1 >= experiment.blocks:
                 self._active = []
@@ -175,22 +182,27 @@ class Schedule:
             return
         experiment = self._plan.experiment
         assert experiment.time_budget is not None
-        budget = f"the time budget of {Duration(experiment.time_budget):g} s"
+        budget = _named(experiment.time_budget)
         all_of_them = sum(seconds.values()) + self._estimate(out, seconds)
-        enough = 10 * math.ceil((experiment.warmup + 1) * all_of_them / 10)
-        once = "a warm-up and a repetition" if experiment.warmup else "a repetition"
+        often = "a warm-up and " * (experiment.warmup > 0) + _count(self._fewest)
         self._record.leave_out(
             [case.id for case in out],
-            f"{budget} does not hold {once} of it",
-            f"{len(out)} of {len(cases)} cases left out: {budget} does not hold {once} of each on "
-            f"this machine; about {enough} s would (--set time_budget={enough})",
+            f"{budget} does not hold {often} of it",
+            f"{len(out)} of {len(cases)} cases left out: {budget} does not hold {often} of each on "
+            f"this machine; {self._enough(all_of_them)}",
         )
         gone = {case.id for case in out}
         self._active = [i for i in self._active if self._case(i).id not in gone]
 
-    def _drop_failed(self) -> None:
+    def _drop_ended(self, counted: int) -> None:
+        """Drop cases that have failed, or that an earlier start has stopped by now."""
+
+        def goes_on(entry: Mapping[str, object]) -> bool:
+            stopped = entry.get("stopped_after")
+            return "failure" not in entry and not (isinstance(stopped, int) and counted >= stopped)
+
         cases = self._record.cases
-        self._active = [i for i in self._active if "failure" not in cases[self._case(i).id]]
+        self._active = [i for i in self._active if goes_on(cases[self._case(i).id])]
 
     def _look(self, counted: int, block: int) -> None:
         """Stop cases that the headline no longer needs."""
@@ -218,18 +230,64 @@ class Schedule:
         case = self._case(place)
         return bool(self._record.cases[case.id].get("raw")) and case.group in groups
 
+    def _enough(self, block: float) -> str:
+        """Name the time budget that holds what a claim needs, by the seconds of a block."""
+        needed = (self._plan.experiment.warmup + self._fewest) * block
+        enough = 10 * math.ceil(needed / 10)
+        how = f"--set time_budget={enough}, or a longer time limit of the job"
+        return f"about {enough} s would hold all ({how})"
+
     def _keep_to_budget(
         self, counted: int, passed: float, expected: Mapping[str, float]
     ) -> None:
-        """End the run if another block would exceed its time budget."""
+        """Drop the cases for which the time budget has no room.
+
+        Up to the repetitions that a claim needs, the least important cases go, so that the others
+        have them; after these, the run ends.
+        """
         budget = self._plan.experiment.time_budget
         if budget is None or not self._active:
             return
-        needed = sum(expected.get(self._case(i).id, 0.0) for i in self._active)
-        if passed + needed > budget:
-            why = f"the time budget of {Duration(budget):g} s would have been passed"
-            self._record.stop([self._case(i).id for i in self._active], counted, why)
-            self._active = []
+        left = budget - passed
+        missing = self._fewest - counted
+        if missing <= 0:
+            kept = self._active if self._seconds(self._active, expected) <= left else []
+        else:
+            kept = self._fitting(left / missing, left, expected)
+        gone = [i for i in self._active if i not in set(kept)]
+        if not gone:
+            return
+        why = f"{_named(budget)} would have been passed"
+        self._record.stop([self._case(i).id for i in gone], counted, why)
+        if missing > 0:
+            block = self._seconds(self._active, expected)
+            self._record.limit(
+                f"{len(gone)} of {len(self._active)} cases have {counted} of the "
+                f"{_count(self._fewest)} needed, since {why}; {self._enough(block)}"
+            )
+        self._active = kept
+
+    def _seconds(self, places: Iterable[int], expected: Mapping[str, float]) -> float:
+        return sum(expected.get(self._case(i).id, 0.0) for i in places)
+
+    def _fitting(
+        self, each_block: float, left: float, expected: Mapping[str, float]
+    ) -> list[int]:
+        """Return the most important cases that fit into the seconds of each block.
+
+        The first part goes on for as long as there is time for one more block of it.
+        """
+        active = {self._case(i).id: i for i in self._active}
+        kept: list[int] = []
+        #: Whether the main part of each comparison goes on, which is its first.
+        goes_on: dict[str, bool] = {}
+        for part in self._parts:
+            here = [active[case.id] for case in part if case.id in active]
+            room = each_block if kept else left
+            fits = self._seconds([*kept, *here], expected) <= room
+            if goes_on.setdefault(part[0].group, fits) and fits:
+                kept += here
+        return sorted(kept)
 
     def _reads_of(self, group: str) -> int:
         """Return the reads per repetition, the same for all cases of a comparison.
@@ -247,3 +305,11 @@ class Schedule:
             most = MOST_READS if self._auto and repeatable else 1
             self._reads[group] = min(most, math.ceil(READ_SECONDS / slowest))
         return self._reads[group]
+
+
+def _named(budget: float) -> str:
+    return f"the time budget of {Duration(budget):g} s"
+
+
+def _count(repetitions: int) -> str:
+    return f"{repetitions} repetition{'s' if repetitions > 1 else ''}"

@@ -159,6 +159,11 @@ class Unit(msgspec.Struct, frozen=True):
         cpu = found.cpu_seconds
         return "" if cpu is None else significant(cpu * self.per_second)
 
+    def new_memory(self, found: PhaseSummary) -> str:
+        """Return what new memory takes of the time."""
+        seconds = found.new_memory_seconds
+        return "" if seconds is None else significant(seconds * self.per_second)
+
 
 def unit_of(cases: Sequence[CaseSummary], phase: str) -> Unit:
     """Return the most readable unit for the times of a phase."""
@@ -185,7 +190,19 @@ def _columns_of_total(cases: Sequence[CaseSummary], part: Part) -> list[Column]:
     phases = [case.phases[total] for case in cases if total in case.phases]
     if all(phase.roofline is None for phase in phases):  # no raw transfers to compare with
         del tell["roof"]
+    if part == "read" and takes_new_memory(cases):
+        tell[f"new mem {unit.name}"] = unit.new_memory
     return [Column(heading, part, partial(_told, told, total)) for heading, told in tell.items()]
+
+
+def takes_new_memory(cases: Sequence[CaseSummary]) -> bool:
+    """Return whether a case takes new memory for a noticeable part of what it reads."""
+    reads = [case.phases["read_total"] for case in cases if "read_total" in case.phases]
+    return any(phase.faulted and phase.faulted >= _SOME_NEW for phase in reads)
+
+
+#: Part of the bytes of a read in new memory from which on its cost has a column.
+_SOME_NEW = 0.1
 
 
 def _mostly_threaded(cases: Sequence[CaseSummary]) -> bool:

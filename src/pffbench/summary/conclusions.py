@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from pffbench.phases import READ_PHASES
 from pffbench.record.run_json import RunRecord
 from pffbench.storage.durability import QUIET
+from pffbench.summary.dependence import shifts
 from pffbench.summary.headline import Answer, ComparisonKey, Contender
-from pffbench.summary.labels import cases_apart, comparisons_apart, parameters_apart
-from pffbench.summary.rank_test import Ratio
+from pffbench.summary.labels import (
+    Measured,
+    cases_apart,
+    comparisons_apart,
+    parameters_apart,
+    unusual_sizes,
+)
+from pffbench.summary.rank_test import Ratio, Times
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.units import duration_text
 
@@ -24,7 +32,7 @@ _ORIGINS = {
     "warm": "from the page cache",
     "shifted": "from the page cache, written by another rank",
     "copied": "from the page cache, a copy",
-    "dropped": "from the device",
+    "dropped": "from the device, or a cache beyond this kernel",
     "separate": "by another job",
     "unproved": "with a page cache in an unproved state",
 }
@@ -32,6 +40,8 @@ _ORIGINS = {
 _NAMED = 4
 #: Above this number, missing repetitions are not reported.
 _MANY = 1000
+#: Repetitions this many times above their median are named where sums and medians differ.
+_SLOW = 1.5
 #: Fraction of disturbed blocks, or repetitions, from which on they are reported.
 _OFTEN = 0.2
 
@@ -51,7 +61,8 @@ def sentences(summary: Summary) -> list[str]:
         return [f"Nothing is compared: {'; '.join(absent(summary))}."]
     found = [(total, [a for a in summary.answers if a.total == total]) for total in _VERBS]
     found.append(("read_total", list(summary.cold_answers)))
-    return [line for total, some in found if (line := _sentence(summary, total, some))]
+    lines = [line for total, some in found if (line := _sentence(summary, total, some))]
+    return [*lines, *_reach(summary)] if lines else []
 
 
 def absent(summary: Summary) -> list[str]:
@@ -139,10 +150,64 @@ def _cold_subject(summary: Summary) -> str:
     return f"{_VERBS['read_total']} ({_where(summary, found, 'read_total')}{only})"
 
 
+def _measured(summary: Summary, found: Sequence[Answer]) -> Measured:
+    names = {name for a in found for name in (a.case, *(o.case for o in a.others))}
+    return Measured.of([summary.record.cases[name] for name in names])
+
+
+def _reach(summary: Summary) -> Iterator[str]:
+    """Say how far the sentences carry: for which sizes and chunks, and how ratios move there."""
+    of = {a.key: _measured(summary, [a]) for a in summary.answers}
+    if not all(one.sizes for one in of.values()):
+        return
+    by_layout: dict[str, dict[ComparisonKey, Measured]] = defaultdict(dict)
+    for answer in summary.answers:
+        layout = summary.record.cases[answer.case]["parameters"]["layout"]
+        by_layout[layout][answer.key] = of[answer.key]
+    layout, points = max(
+        by_layout.items(), key=lambda item: len(set(item[1].values())), default=("", {})
+    )
+    if len(set(points.values())) < 2:
+        yield "Measured at this size alone: other sizes, chunks or numbers of ranks may differ."
+        return
+    moves = [
+        f"{text} in {_VERBS[total].lower()}"
+        for total in _VERBS
+        if (text := _moved(summary, [a for a in summary.answers if a.total == total], points))
+    ]
+    if moves:
+        both = _measured(summary, [a for a in summary.answers if a.key in points])
+        yield (
+            f"Layout {layout}, {both}: {', '.join(moves)}. Nothing is known of sizes, chunks and "
+            "numbers of ranks beyond."
+        )
+
+
+def _moved(
+    summary: Summary, found: Sequence[Answer], points: Collection[ComparisonKey]
+) -> str | None:
+    """Return the contender whose time over the fastest changes most with size and chunks."""
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for answer in found:
+        if answer.key in points and not answer.too_short:
+            ratios[answer.name].append(1.0)
+            for other in answer.others:
+                ratios[other.name].append(other.ratio.value)
+    if not ratios or min(map(len, ratios.values())) < 2:
+        return None
+    name = max(ratios, key=lambda name: max(ratios[name]) / min(ratios[name]))
+    low, high = number(min(ratios[name])), number(max(ratios[name]))
+    return f"{contender_labels(summary)[name]} takes {low} to {high} times as long as the fastest"
+
+
 def _sentence(summary: Summary, total: str, found: Sequence[Answer]) -> str | None:
     if not found:
         return None
     head = _cold_subject(summary) if found[0].extra else subject(summary, total)
+    measured, ranks = _measured(summary, found), summary.record.ranks
+    if measured.sizes:
+        on = f"{ranks} rank{'s' if ranks > 1 else ''}"
+        head = f"{measured}, {on}, {head[0].lower()}{head[1:]}"
     long_enough = [answer for answer in found if not answer.too_short]
     if not long_enough:
         return f"{head}: too short to be told apart from the harness; take larger arrays."
@@ -263,10 +328,16 @@ def comparison_names(
     apart = comparisons_apart(summary.record)
     cases = cases_apart(summary.record)
     entries = {entry["group"]: entry["parameters"] for entry in summary.record.cases.values()}
+    formats = [entry for entry in summary.record.cases.values() if not entry.get("raw")]
+    measured = {key: Measured.of([e for e in formats if e["group"] == key.group]) for key in keys}
+    sizes = unusual_sizes({key: one.sizes for key, one in measured.items()}, "{}")
+    chunks = unusual_sizes({key: one.chunks for key, one in measured.items()}, "chunks of {}")
     words = {
         key: (
             entries[key.group]["workload"],
             f"layout {entries[key.group]['layout']}",
+            sizes[key],
+            chunks[key],
             apart.get(key.group, "").strip(),
             key.settings,
             "compressed" if key.compressed else "uncompressed",
@@ -274,7 +345,7 @@ def comparison_names(
         )
         for key in keys
     }
-    telling = [i for i in range(6) if len({told[i] for told in words.values()}) > 1]
+    telling = [i for i in range(8) if len({told[i] for told in words.values()}) > 1]
     names = {key: " ".join(told[i] for i in telling if told[i]) for key, told in words.items()}
     if len(set(names.values())) == len(names):
         return names
@@ -341,6 +412,8 @@ def cautions(summary: Summary) -> list[str]:
         *limits,
         *(f"warning: {text}" for text in absent(summary)),
         *_too_short(summary),
+        *_sums(summary),
+        *_shifted(summary),
         *_read_warnings(summary),
         *_unsettled(summary),
         *_busy(summary),
@@ -353,6 +426,73 @@ def _too_short(summary: Summary) -> Iterator[str]:
         yield (
             f"warning: {len(short)} comparisons are too short to be told apart from the harness; "
             "take larger arrays (shape, shape_per_rank)"
+        )
+
+
+def _sums(summary: Summary) -> Iterator[str]:
+    """Report answers whose medians hide what the times add up to."""
+    told = [
+        _sum(summary, answer, other)
+        for answer in (*summary.answers, *summary.cold_answers)
+        for other in answer.others
+        if other.spent is not None and not answer.too_short
+    ]
+    yield from told[:_NAMED]
+    if len(told) > _NAMED:
+        yield f"warning: in {len(told) - _NAMED} more comparisons sums and medians differ"
+
+
+def _sum(summary: Summary, answer: Answer, other: Contender) -> str:
+    label = contender_labels(summary)
+    where = comparison_names(summary).get(answer.key, "")
+    times = _times_of(summary, answer)
+    slow = [
+        f"{text} of {label[name]}"
+        for name in (other.name, answer.name)
+        if (text := slow_repetitions(list(times.get(name, {}).values())))
+    ]
+    return (
+        f"warning: {_VERBS[answer.total].lower()}{' with ' * bool(where)}{where}: "
+        f"{label[other.name]} takes {number(other.spent or 0)} times as long as "
+        f"{label[answer.name]} by the sum of the times, {number(other.ratio.value)} times by the "
+        f"medians{': ' * bool(slow)}{' and '.join(slow)}"
+    )
+
+
+def _times_of(summary: Summary, answer: Answer) -> dict[str, Times]:
+    """Return the seconds of the fastest case of each contender, by the contender's name."""
+    cases = {case.sample.case: case for case in summary.cases}
+    best = {answer.name: answer.case} | {other.name: other.case for other in answer.others}
+    return {
+        name: cases[case].phases[answer.total].by_block
+        for name, case in best.items()
+        if case in cases
+    }
+
+
+def slow_repetitions(seconds: Sequence[float]) -> str:
+    """Describe the repetitions far above the median, such as those of a second mode."""
+    median = statistics.median(seconds)
+    slow = sorted(value / median for value in seconds if value > _SLOW * median)
+    if not slow:
+        return ""
+    times = "–".join(dict.fromkeys(f"{value:.2g}" for value in (slow[0], slow[-1])))
+    return f"{len(slow)} of {len(seconds)} repetitions took {times} times the median"
+
+
+def _shifted(summary: Summary) -> Iterator[str]:
+    """Report formats whose repetitions depend on each other, by the halves of the run."""
+    label = contender_labels(summary)
+    told: dict[str, str] = {}
+    for answer in summary.answers:
+        ways = {} if answer.too_short else _times_of(summary, answer)
+        for name, ratio in shifts(ways).items():
+            told.setdefault(label[name], f"{label[name]} {number(ratio)} times")
+    if told:
+        yield (
+            "warning: against the others, the second half of the run took "
+            f"{', '.join(told.values())} as long as the first: repetitions depend on each other, "
+            "and claims are false more often than in 5 % of runs; run again"
         )
 
 

@@ -157,7 +157,13 @@ CSV_COLUMNS = (
     ),
     CsvColumn(
         "faulted", _phase(lambda p: p.faulted),
-        "Bytes of the pages mapped anew (`minor_faults`) over the bytes moved.",
+        "Bytes of memory taken anew over the bytes moved; in reads `new_memory`, else small pages "
+        "(`minor_faults`).",
+    ),
+    CsvColumn(
+        "new_memory_s", _phase(lambda p: p.new_memory_seconds),
+        "Seconds that taking this memory costs a read: `new_memory` over the rate that was "
+        "measured in the run.",
     ),
     CsvColumn(
         "imbalance", _of_ranks(lambda r: r.imbalance),

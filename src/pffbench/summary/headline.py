@@ -119,6 +119,9 @@ class Contender(msgspec.Struct, frozen=True):
         If undecided: repetitions that would probably decide it.
     open_cases : tuple of str
         If undecided: its cases that are not shown to be slower yet.
+    spent : float or None
+        Ratio of the sums of the times, where it lies outside of the interval of `ratio`; else
+        None.
     """
 
     name: str
@@ -127,6 +130,7 @@ class Contender(msgspec.Struct, frozen=True):
     ratio: Ratio
     needed: int = 0
     open_cases: tuple[str, ...] = ()
+    spent: float | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -241,7 +245,7 @@ def answers(
 
 def undecided_cases(found: Iterable[Answer]) -> set[str]:
     """Return the cases that must continue, since the fastest is undecided."""
-    open_ = [answer for answer in found if not (answer.decided or answer.extra)]
+    open_ = [answer for answer in found if not answer.decided]
     return {case for answer in open_ for case in answer.running}
 
 
@@ -266,7 +270,8 @@ class _Contest(msgspec.Struct, frozen=True):
             for a in self.contenders[one]
             for b in self.contenders[other]
         ]
-        return ComparisonTable(self.times, tuple(pairs), self.paired)
+        kinds = {case: name for name, cases in self.contenders.items() for case in cases}
+        return ComparisonTable(self.times, tuple(pairs), self.paired, kinds)
 
     def answer(self, place: int, decisions: Decisions, resolution: float) -> Answer:
         """Combine the decisions on the pairs."""
@@ -333,12 +338,21 @@ class _Contest(msgspec.Struct, frozen=True):
         }
         its_best = of_all[best[name]]
         open_ = [case for case, d in of_all.items() if not d.longer]
+        standing: Standing = "undecided"
         if not open_:
-            return Contender(name, best[name], "slower", its_best.ratio)
-        if its_best.equivalent:
-            return Contender(name, best[name], "equal", its_best.ratio)
-        needed = max(of_all[case].needed for case in open_)
-        return Contender(name, best[name], "undecided", its_best.ratio, needed, tuple(open_))
+            standing = "slower"
+        elif its_best.equivalent:
+            standing = "equal"
+        undecided = standing == "undecided"
+        return Contender(
+            name,
+            best[name],
+            standing,
+            its_best.ratio,
+            needed=max(of_all[case].needed for case in open_) if undecided else 0,
+            open_cases=tuple(open_) if undecided else (),
+            spent=its_best.spent if its_best.differs_in_sum else None,
+        )
 
 
 def _decision(place: int, case: str, other: str, decisions: Decisions) -> Decision:

@@ -5,9 +5,13 @@ headline, the table, `recommend`, `compare`, the Pareto front and the report pag
 
 The methods, each for a measured property of I/O timings (docs/method.md):
 
-* Times have outliers and several modes, so two ways are compared by the Wilcoxon-Mann-Whitney
-  test, whose null distribution is exact for any distribution of the times. Its inversion gives
-  the interval of the ratio of two times (Hodges and Lehmann, 1963).
+* Times have outliers and several modes, so two ways are compared by rank tests: they differ where
+  the Wilcoxon-Mann-Whitney test and the studentised test of Brunner and Munzel both say so. The
+  inversion of both gives the interval of the ratio (Hodges and Lehmann, 1963).
+* Medians hide a second mode, for which the user pays: ways are equally fast only if the sums of
+  their times say so too.
+* A start of the program keeps its speed for life. Ways of different starts are compared by
+  starts, and a single start of each by the variation between starts that is known beforehand.
 * Environments take turns within each block, which has a state of the machine of its own. They are
   compared in pairs, by Wilcoxon's signed-rank test (1945).
 * A run tests its results after 10, 14, 20, 28, … repetitions and stops when all comparisons of
@@ -16,7 +20,8 @@ The methods, each for a measured property of I/O timings (docs/method.md):
 * A run makes many comparisons. Holm's procedure (1979) bounds the probability of *any* false
   claim in a run; with looks it is the group-sequential procedure of Maurer and Bretz (2013).
 * Repetitions of one way can depend on each other. The autocorrelation is estimated over all ways
-  of the run, and every test and interval is widened by the variance inflation it implies.
+  of the run, and over those of each format; every test and interval is widened by the variance
+  inflation that the largest implies.
 
 NumPy and the standard library only: rank 0 decides between two blocks of repetitions while the
 other ranks wait, and importing SciPy takes half a second.
@@ -25,6 +30,7 @@ other ranks wait, and importing SciPy takes half a second.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -32,7 +38,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from pffbench.experiment.schema import FIRST_LOOK
-from pffbench.summary.dependence import variance_inflation
+from pffbench.summary.dependence import Dependence, dependence
 from pffbench.summary.rank_test import (
     ALPHA,
     FEWEST,
@@ -43,7 +49,16 @@ from pffbench.summary.rank_test import (
     enough_for,
     ratio,
     repetitions_for,
+    smallest_ratio,
     unit_error,
+)
+from pffbench.summary.starts import (
+    OF_RATIOS,
+    OF_TOTALS,
+    START,
+    BetweenStarts,
+    Starts,
+    starts_of,
 )
 
 #: Two ways whose ratio is shown to be nearer to 1 than this are called equally fast.
@@ -74,11 +89,18 @@ class ComparisonTable(msgspec.Struct, frozen=True):
         The comparisons.
     paired : bool
         Whether the ways took turns in each block, and are compared by their ratios in blocks.
+    kinds : dict of str to str
+        The kind of each way, such as its format: the dependence of repetitions is estimated for
+        each kind too. Ways without one only enter the estimate over all.
+    between : BetweenStarts
+        What is known of the variation of the ways' times between starts of the program.
     """
 
     times: Mapping[str, Times]
     pairs: tuple[tuple[str, str], ...]
     paired: bool = False
+    kinds: Mapping[str, str] = msgspec.field(default_factory=dict)
+    between: BetweenStarts = OF_TOTALS
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -87,25 +109,39 @@ class Decision(msgspec.Struct, frozen=True):
     Parameters
     ----------
     ratio : Ratio
-        Time of the first over that of the second, over their common blocks. Its interval
-        covers the true ratio with 95 % at all looks together. If the pair is undecided, it is
-        that of the test which did not decide, in view of all pairs: it is wider and contains 1,
-        and is infinite if the repetitions are too few for any claim.
+        Time of the first over that of the second, over their common blocks. Its interval is that
+        of the test which decided the pair, or did not, in view of all pairs and looks: a claim
+        that barely passes has an interval that barely excludes 1. It is infinite if the
+        repetitions are too few for any claim.
+    alone : Ratio
+        The same with the interval of this pair alone: it covers the true ratio with 95 % at all
+        looks together.
     longer, shorter : bool
         Whether the first is shown to take longer, or less time, than the second, in view of all
         pairs and looks. The look that showed it decides, whatever the ratio over more blocks.
     equivalent : bool
-        Whether the interval lay within the margin around 1 at a look. For a single pair this is
-        wrong with at most 2.5 %; it is not adjusted for the number of pairs.
+        Whether at a look the interval of the pair alone and the ratio of the sums lay within the
+        margin around 1. For a single pair this is wrong with at most 2.5 %; it is not adjusted
+        for the number of pairs.
     needed : int
-        Repetitions that would probably decide it, if the times stay as they are.
+        Repetitions that would probably decide it, if the times stay as they are; of ways of
+        different starts of the program: starts of each.
+    spent : float
+        Ratio of the sums over the common blocks, which the user pays. Far from `ratio` where one
+        of the two has a second mode, or outliers.
+    shown : float
+        The smallest ratio that these repetitions show with a probability of 80 %, in view of all
+        pairs; infinity where they show none.
     """
 
     ratio: Ratio
+    alone: Ratio = Ratio.unknown()
     longer: bool = False
     shorter: bool = False
     equivalent: bool = False
     needed: int = 0
+    spent: float = math.nan
+    shown: float = math.inf
 
     @property
     def different(self) -> bool:
@@ -120,7 +156,19 @@ class Decision(msgspec.Struct, frozen=True):
     @property
     def inverse(self) -> Decision:
         """The decision on the second over the first."""
-        return Decision(self.ratio.inverse, self.shorter, self.longer, self.equivalent, self.needed)
+        return replace(
+            self,
+            ratio=self.ratio.inverse,
+            alone=self.alone.inverse,
+            longer=self.shorter,
+            shorter=self.longer,
+            spent=1 / self.spent,
+        )
+
+    @property
+    def differs_in_sum(self) -> bool:
+        """Whether the ratio of the sums lies outside of the interval."""
+        return self.spent < self.ratio.low or self.spent > self.ratio.high
 
 
 #: Decisions by the index of the table and the pair.
@@ -173,20 +221,6 @@ def decide(
         before = n
     family.report_all()
     return family.decisions
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for their number (Holm, 1979).
-
-    If a difference is claimed for each adjusted p-value up to 0.05, the probability that any of
-    the claims is false is at most 5 %.
-    """
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted, largest = [1.0] * len(p_values), 0.0
-    for place, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(order) - place) * p_values[i]))
-        adjusted[i] = largest
-    return adjusted
 
 
 class _Blocks(msgspec.Struct, frozen=True):
@@ -247,10 +281,11 @@ class _Family:
         self._tables = tables
         self._common = common
         self._left = count
+        self._levels: dict[tuple[int, str, str], float] = {}
         self._alpha = alpha
         self._margin = margin
         self._looks = looks
-        self._inflations: dict[tuple[int, int, bool, bool], float] = {}
+        self._dependence: dict[tuple[int, bool], Dependence] = {}
         self.decisions: Decisions = {}
 
     def look(self, pairs: Sequence[tuple[int, str, str]], n: int | None) -> None:
@@ -259,34 +294,54 @@ class _Family:
         found = {pair: ratio for pair in self._worth(open_, n) if (ratio := self._ratio(pair, n))}
         different = set()
         for pair, ratio_ in sorted(found.items(), key=lambda item: item[1].p):
-            if ratio_.p > self._alpha / self._left / self._looks:
+            if ratio_.p > self._open_level:
                 break
             # The interval holds 1 where the medians are the other way round. Such a pair stays
             # open, and stays in the number of comparisons.
             if ratio_.low > 1 or ratio_.high < 1:
-                self.decisions[pair] = Decision(ratio_, ratio_.low > 1, ratio_.high < 1)
+                longer = ratio_.low > 1
+                self.decisions[pair] = Decision(ratio_, ratio_, longer, not longer)
                 different.add(pair)
+                self._levels[pair] = self._open_level
                 self._left -= 1
         for pair in found.keys() - different:
-            same = found[pair].is_equivalent(self._margin)
-            self.decisions[pair] = Decision(found[pair], equivalent=same)
+            same = found[pair].is_equivalent(self._margin) and self._pays_alike(pair, n)
+            self.decisions[pair] = Decision(found[pair], found[pair], equivalent=same)
+
+    @property
+    def _open_level(self) -> float:
+        """Level of the test of a pair that is open yet (Holm)."""
+        return self._alpha / max(1, self._left) / self._looks
 
     def report_all(self) -> None:
-        """Set the ratio of every pair to that over all its blocks; decisions are unchanged."""
-        open_level = self._alpha / max(1, self._left) / self._looks
+        """Set the numbers of every pair to those over all its blocks; decisions are unchanged."""
         for pair in self._common:
-            ratio_ = self._ratio(pair, None)
-            if ratio_ is None:
+            alone = self._ratio(pair, None)
+            if alone is None:
                 continue
-            known = self.decisions.get(pair)
-            if known is not None and known.decided:
-                self.decisions[pair] = replace(known, ratio=ratio_)
-                continue
-            needed = self._needed(pair, ratio_)
-            wide = self._ratio(pair, None, open_level)
-            if ratio_.n < FEWEST or wide is None:
-                wide = replace(ratio_, low=0.0, high=math.inf)
-            self.decisions[pair] = Decision(wide, needed=needed)
+            level = self._levels.get(pair, self._open_level)
+            ratio_ = self._ratio(pair, None, level)
+            if alone.n < FEWEST or ratio_ is None:
+                ratio_ = replace(alone, low=0.0, high=math.inf)
+            decision = self.decisions.get(pair, Decision(ratio_))
+            needed = 0 if decision.decided else self._needed(pair, alone)
+            self.decisions[pair] = replace(
+                decision,
+                ratio=ratio_,
+                alone=alone,
+                needed=needed,
+                spent=self._spent(pair, None),
+                shown=self._shown(pair, alone.n, level),
+            )
+
+    def _pays_alike(self, pair: tuple[int, str, str], n: int | None) -> bool:
+        """Return whether the sums of a pair agree within the margin."""
+        return abs(math.log(self._spent(pair, n))) < math.log1p(self._margin)
+
+    def _spent(self, pair: tuple[int, str, str], n: int | None) -> float:
+        """Return the ratio of the mean times."""
+        one, other = self._values(pair, n)
+        return float(one.mean() / other.mean())
 
     def _worth(
         self, pairs: Sequence[tuple[int, str, str]], n: int | None
@@ -311,9 +366,35 @@ class _Family:
         one, other = self._values(pair, n)
         if not are_times(one, other):
             return None
-        inflation = self._inflation(pair, n, min(one.size, other.size))
         level = level or self._alpha / self._looks
+        if (starts := self._starts(pair, n)) is not None:
+            return starts.ratio(level)
+        inflation = self._inflation(pair, n, min(one.size, other.size))
         return ratio(one, other, level, inflation, paired=self._is_paired(pair))
+
+    def _starts(self, pair: tuple[int, str, str], n: int | None) -> Starts | None:
+        """Return the starts of the program of a pair; None within a single one.
+
+        Ways without a common block were measured at different starts. Ways of common blocks that
+        belong to several starts are compared by their ratios in each.
+        """
+        blocks = self._common[pair]
+        if blocks.are_shared and blocks.last(n) < START:
+            return None
+        one, other = (
+            dict(zip(which[:n], values, strict=True))
+            for which, values in zip(
+                (blocks.first, blocks.second), self._values(pair, n), strict=True
+            )
+        )
+        ways, known = [one, other], self._tables[pair[0]].between
+        if blocks.are_shared:
+            ways, known = [{block: one[block] / other[block] for block in one}], OF_RATIOS
+        split = [
+            [np.array([way[b] for b in blocks]) for blocks in starts_of(way)] for way in ways
+        ]
+        size = min(start.size for way in split for start in way)
+        return Starts.of(split, known, self._inflation(pair, n, size))
 
     def _is_paired(self, pair: tuple[int, str, str]) -> bool:
         return self._tables[pair[0]].paired and self._common[pair].are_shared
@@ -327,33 +408,55 @@ class _Family:
         self, pair: tuple[int, str, str], n: int | None, size: int, *, cautious: bool = True
     ) -> float:
         """Return the variance inflation by dependence in the first n blocks of a pair."""
+        i, a, b = pair
         blocks = self._common[pair]
-        last = blocks.last(n)
-        key = (last, size, blocks.are_shared, cautious)
-        if key not in self._inflations:
-            cut = [
-                [{b: s for b, s in way.items() if b <= last} for way in table.times.values()]
-                for table in self._tables
-            ]
-            self._inflations[key] = variance_inflation(
-                cut, size, shared_cancels=blocks.are_shared, cautious=cautious
-            )
-        return self._inflations[key]
+        key = (blocks.last(n), blocks.are_shared)
+        if key not in self._dependence:
+            self._dependence[key] = self._estimate(*key)
+        kinds = self._tables[i].kinds
+        both = [kinds[way] for way in (a, b) if way in kinds]
+        return self._dependence[key].inflation(size, both, cautious=cautious)
+
+    def _estimate(self, last: int, shared: bool) -> Dependence:
+        """Estimate the dependence up to a block; each start of the program is a table."""
+        tables: list[dict[str, Times]] = []
+        kinds: dict[str, str] = {}
+        for i, table in enumerate(self._tables):
+            by_start: dict[int, dict[str, Times]] = defaultdict(dict)
+            for way, times in table.times.items():
+                name = f"{i} {way}"
+                if way in table.kinds:
+                    kinds[name] = table.kinds[way]
+                for blocks in starts_of(times):
+                    known = {block: times[block] for block in blocks if block <= last}
+                    by_start[blocks[0] // START][name] = known
+            tables += by_start.values()
+        return dependence(tables, kinds, shared_cancels=shared)
+
+    def _shown(self, pair: tuple[int, str, str], n: int, level: float) -> float:
+        """Return the smallest ratio that so many repetitions, or starts, show."""
+        if (starts := self._starts(pair, None)) is not None:
+            return starts.shown(level)
+        unit, paired = self._unit(pair, n), self._is_paired(pair)
+        return smallest_ratio(n, unit, level, paired=paired)
 
     def _needed(self, pair: tuple[int, str, str], ratio_: Ratio) -> int:
-        """Return the repetitions that would decide, at the level left to the pair."""
-        n = ratio_.n
-        # With more repetitions the cautious term is smaller.
-        inflation = self._inflation(pair, None, n, cautious=False)
-        paired = self._is_paired(pair)
-        unit = unit_error(*self._values(pair, None), inflation, paired=paired)
+        """Return the repetitions, or starts, that would decide at the level left to the pair."""
         distance = abs(math.log(ratio_.value))
-        needed = [
-            repetitions_for(gap, unit, level, paired=paired)
-            for level, gap in (
-                (self._alpha / self._left / self._looks, distance),
-                (self._alpha / self._looks, math.log1p(self._margin) - distance),
-            )
-            if gap > 0
+        gaps = [
+            (self._open_level, distance),
+            (self._alpha / self._looks, math.log1p(self._margin) - distance),
         ]
-        return max(n + 1, min(needed, default=0))
+        if (starts := self._starts(pair, None)) is not None:
+            needed = [starts.needed(gap, level) for level, gap in gaps if gap > 0]
+            return max(max(starts.sizes) + 1, min(needed, default=0))
+        unit, paired = self._unit(pair, ratio_.n), self._is_paired(pair)
+        needed = [
+            repetitions_for(gap, unit, level, paired=paired) for level, gap in gaps if gap > 0
+        ]
+        return max(ratio_.n + 1, min(needed, default=0))
+
+    def _unit(self, pair: tuple[int, str, str], n: int) -> float:
+        """Return `unit_error` of more repetitions, with which the cautious term is smaller."""
+        inflation = self._inflation(pair, None, n, cautious=False)
+        return unit_error(*self._values(pair, None), inflation, paired=self._is_paired(pair))

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
+import msgspec
+
+from pffbench.case import itemsize
 from pffbench.record.run_json import RunRecord
 from pffbench.text import value_text
+from pffbench.units import Size
 
 #: Options that are levers of the file system and of MPI-IO; those that a case leaves alone are
 #: not named.
 LEVERS = ("hints", "striping", "alignment", "alignment_threshold")
+#: Parameters and options that are named where they differ from no other case; the most bytes of a
+#: call of raw transfers tells what they bound.
+_ALWAYS = frozenset({"environment", "call"})
+_ONLY_GIVEN = frozenset({*LEVERS, "call"})
 #: Parameters that tables have columns for.
 _OWN_COLUMNS = frozenset({"settings", "transfer"})
 
@@ -31,11 +41,16 @@ def variants_of(names: Sequence[str], record: RunRecord) -> dict[str, str]:
         swept = [
             k
             for k, v in mine.items()
-            if k == "environment" or any(other.get(k) != v for other in same)
-            if v or k not in LEVERS
+            if k in _ALWAYS or any(other.get(k) != v for other in same)
+            if v or k not in _ONLY_GIVEN
         ]
-        found[name] = " ".join(f"{k}={value_text(mine[k])}" for k in swept if k not in _OWN_COLUMNS)
+        found[name] = " ".join(f"{k}={_shown(k, mine)}" for k in swept if k not in _OWN_COLUMNS)
     return found
+
+
+def _shown(key: str, values: Mapping[str, object]) -> str:
+    value = values[key]
+    return str(Size(value)) if key == "call" and isinstance(value, int) else value_text(value)
 
 
 def cases_apart(record: RunRecord) -> dict[str, str]:
@@ -113,6 +128,53 @@ def stored_as(entry: Mapping[str, object]) -> str:
     parts = [shape, f"codec {stored['codec']}", f"fill {stored['fill']}"]
     parts += [f"{key} {value}" for key, value in stored["more"].items()]
     return ", ".join(parts)
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """What cases moved, in words such as ``48 MiB in chunks of 4 MiB``.
+
+    Parameters
+    ----------
+    sizes, chunks : tuple of int
+        Bytes of all ranks together, and of a chunk: the different ones, in order. Empty where they
+        are not known, or the experiment leaves the shape of chunks to the program.
+    """
+
+    sizes: tuple[int, ...]
+    chunks: tuple[int, ...]
+
+    @classmethod
+    def of(cls, entries: Sequence[Mapping[str, Any]]) -> Measured:
+        """Return what cases moved, by their entries in `run.json`."""
+        sizes = {(entry.get("cost") or {}).get("nbytes", 0) for entry in entries}
+        chunks = {_chunk_bytes(entry["parameters"]) for entry in entries}
+        return cls(*(() if 0 in some else tuple(sorted(some)) for some in (sizes, chunks)))
+
+    def __str__(self) -> str:
+        return _span(self.sizes) + (f" in chunks of {_span(self.chunks)}" if self.chunks else "")
+
+
+def _chunk_bytes(parameters: Mapping[str, Any]) -> int:
+    """Return the bytes of a chunk; 0 where its shape is not given."""
+    chunks, dtype = parameters.get("chunks"), parameters.get("dtype")
+    return math.prod(chunks) * itemsize(dtype) if isinstance(chunks, list) and dtype else 0
+
+
+def _span(sizes: Sequence[int]) -> str:
+    first, last = Size(sizes[0]), Size(sizes[-1])
+    return str(first) if first == last else f"{first} {'and' if len(sizes) == 2 else 'to'} {last}"
+
+
+K = TypeVar("K")
+
+
+def unusual_sizes(sizes: Mapping[K, tuple[int, ...]], text: str) -> dict[K, str]:
+    """Return sizes in words; empty for those that more than half of them have."""
+    usual, times = Counter(sizes.values()).most_common(1)[0] if sizes else ((), 0)
+    most = usual if 2 * times > len(sizes) else None
+    return {
+        key: text.format(_span(one)) if one and one != most else "" for key, one in sizes.items()
+    }
 
 
 def ignored_of(entry: Mapping[str, object]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pffbench.summary.columns import footprint_columns
+from pffbench.summary.columns import footprint_columns, takes_new_memory
 from pffbench.summary.summary import Summary
 
 _SETTINGS = {
@@ -41,8 +41,18 @@ def legend_lines(summary: Summary) -> Iterator[str]:
     yield "n: repetitions; times are medians of the slowest rank, low–high their 95 % interval"
     if any(phase.ratio is not None for phase in phases):
         yield "×best: time over that of the fastest case with the same settings"
+    if any(len({case.repetitions for case in group}) > 1 for group in summary.groups.values()):
+        yield (
+            "where n differs, ×best and roof are over the repetitions that both cases have, and "
+            "need not be the ratio of the medians beside them"
+        )
     if any(phase.roofline is not None for phase in phases):
         yield "roof: speed as a part of that of raw bytes (settings raw, in the same table)"
+    if any(takes_new_memory(compared) for compared in summary.groups.values()):
+        yield (
+            "new mem: how much of the time of reading the library takes to get memory from the "
+            "system, by its bytes and the rate measured in this run"
+        )
     if any(footprint_columns(compared, "write") for compared in summary.groups.values()):
         yield (
             "threads: those of a rank that ran; +MiB: memory that the transfer added to a rank, at "

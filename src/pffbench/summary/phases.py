@@ -15,7 +15,7 @@ from pffbench.record.samples import Sample
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.statistics import Caveat, Spread, spread, warnings_for
 
-#: Fraction of the bytes of a read in newly mapped pages from which on it is reported.
+#: Fraction of the bytes of a read in new memory from which on it is reported.
 MUCH_FAULTED = 0.5
 
 
@@ -42,8 +42,10 @@ class PhaseSummary(msgspec.Struct, frozen=True):
     cpu_seconds : float or None
         Median processor seconds of all ranks together; None where they were not recorded.
     faulted : float or None
-        Bytes of newly mapped pages over the bytes moved; None if none are moved or faults were
-        not recorded.
+        Bytes of new memory over the bytes moved; None if none are moved or it was not recorded.
+    new_memory_seconds : float or None
+        Seconds that new memory takes of a read, by its bytes and the measured rate; None for other
+        phases, and where the rate is not known.
     ranks : RankSpread or None
         Spread of the ranks; None for sums of phases, whose slowest rank is not recorded, and for
         results of other programs without it.
@@ -51,8 +53,8 @@ class PhaseSummary(msgspec.Struct, frozen=True):
         Bytes per second if all ranks had taken as long as the fastest one; `rate` is that of the
         slowest one. None where no data move, and for sums.
     roofline : float or None
-        Fraction of the speed of raw bytes: the smallest median of the raw transfers of the same
-        bytes over the median seconds.
+        Fraction of the speed of the fastest raw transfer of the same bytes: its median seconds
+        over those of the case, over their common repetitions.
     warnings : tuple of Caveat
         Caveats about the numbers.
     """
@@ -69,6 +71,7 @@ class PhaseSummary(msgspec.Struct, frozen=True):
     roofline: float | None
     cpu_seconds: float | None
     faulted: float | None
+    new_memory_seconds: float | None
     warnings: tuple[Caveat, ...]
 
 
@@ -77,9 +80,10 @@ def phase_summary(
     by_block: Mapping[int, float],
     rows: Mapping[str, Sequence[Sample]],
     ratio: Ratio | None,
-    limit: float | None,
+    roof: float | None,
     resolution: float,
     inflation: float,
+    new_memory_rate: float | None = None,
 ) -> PhaseSummary:
     """Summarise a phase, or sum of phases, of one case.
 
@@ -93,12 +97,14 @@ def phase_summary(
         The rows of the case, by phase, warm-ups included.
     ratio : Ratio, optional
         Time over that of the fastest case of the comparison.
-    limit : float, optional
-        Seconds of the raw transfer.
+    roof : float, optional
+        Part of the speed of raw bytes that was reached.
     resolution : float
         Resolution of the harness in seconds.
     inflation : float
         Variance inflation by dependent repetitions.
+    new_memory_rate : float, optional
+        Bytes of new memory that all ranks together get from the kernel in a second.
     """
     # A sum of phases is described by its transfer, or its first phase if no data are moved.
     parts = [part for part in TOTALS.get(phase, (phase,)) if part in rows]
@@ -111,10 +117,14 @@ def phase_summary(
     values = list(by_block.values())
     found = spread(values, inflation)
     ranks = None if phase in TOTALS else rank_spread(counted)
-    faulted = _faulted(counted, arrived)
+    new = _new_memory(counted)
+    faulted = new / arrived if arrived and new is not None else None
+    new_seconds = None
+    if part == "read" and new is not None and new_memory_rate:
+        new_seconds = new / new_memory_rate
     caveats = warnings_for(values, warmup, resolution)
     if faulted is not None and faulted >= MUCH_FAULTED and part == "read":
-        caveats.append(_page_faults(faulted))
+        caveats.append(_much_new_memory(faulted, new_seconds, found.median))
     return PhaseSummary(
         phase=phase,
         seconds=found,
@@ -125,9 +135,10 @@ def phase_summary(
         ranks=ranks,
         first_done=_per_second(moved, ranks.first) if ranks and moved else None,
         ratio=ratio,
-        roofline=limit / found.median if limit and found.median else None,
+        roofline=roof,
         cpu_seconds=_cpu_seconds([rows[name] for name in parts]),
         faulted=faulted,
+        new_memory_seconds=new_seconds,
         warnings=(*caveats, *_unproved(phase, rows)),
     )
 
@@ -164,18 +175,26 @@ def _cpu_seconds(parts: Sequence[Sequence[Sample]]) -> float | None:
     return None if math.isnan(median) else median
 
 
-def _faulted(counted: Sequence[Sample], moved: int) -> float | None:
-    faults = [row.minor_faults for row in counted if row.minor_faults is not None]
-    if not moved or not faults:
-        return None
-    return float(np.median(faults)) * mmap.PAGESIZE / moved
+def _new_memory(counted: Sequence[Sample]) -> float | None:
+    """Return the median bytes of new memory of all ranks together; None if not recorded.
+
+    Runs of earlier versions, and phases other than reads, count page faults alone: of huge pages
+    that is too little.
+    """
+    known = [
+        row.minor_faults * mmap.PAGESIZE if row.new_memory is None else row.new_memory
+        for row in counted
+        if row.minor_faults is not None
+    ]
+    return float(np.median(known)) if known else None
 
 
-def _page_faults(part: float) -> Caveat:
+def _much_new_memory(part: float, seconds: float | None, median: float) -> Caveat:
+    cost = "" if seconds is None else f", about {1e3 * seconds:.3g} of {1e3 * median:.3g} ms"
     text = (
-        f"{part:.0%} of the bytes went through memory that was mapped anew for each read: the "
-        "allocator is part of the time. Choose smaller arrays or chunks, or raise its thresholds "
-        "(MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_)"
+        f"{part:.0%} of the bytes went through memory that was taken anew for each read: the "
+        f"allocator is part of the time{cost}. A program that keeps its memory (mallopt, "
+        "MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_), or reads in smaller pieces, saves that"
     )
     return Caveat("page_faults", text)
 

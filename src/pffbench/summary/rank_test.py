@@ -1,9 +1,13 @@
 """The ratio of two ways: rank tests, their intervals, and the repetitions that would decide.
 
-Two samples are compared by the Wilcoxon-Mann-Whitney test, whose statistic counts the differences
-between a value of each that are above a shift. Pairs are compared by Wilcoxon's signed-rank test,
-whose statistic counts the means of two differences of pairs (Walsh averages) that are. Both have a
-null distribution that is known exactly, and all else follows from it in the same way.
+Two samples are compared by two rank tests, and differ where both say so. The
+Wilcoxon-Mann-Whitney test counts the differences between a value of each that are above a shift.
+Its null distribution is exact, for samples of one distribution. The test of Brunner and Munzel
+(2000) studentises the same count, so that it keeps its level where the spreads of the two differ;
+for few values its distribution is approximate.
+
+Pairs are compared by Wilcoxon's signed-rank test, whose statistic counts the means of two
+differences of pairs (Walsh averages) that are above a shift.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
+
+from pffbench.summary.student import student_tail
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -51,7 +57,8 @@ class Ratio(msgspec.Struct, frozen=True):
         Number of repetitions of the way with fewer.
     value : float
         Ratio of the medians; of pairs the estimate of the signed-rank test, which is the median
-        over Walsh averages of their ratios.
+        over Walsh averages of their ratios; of several starts the ratio of the geometric means of
+        their medians.
     low, high : float
         Interval at the requested level; 0 and infinity if there are too few repetitions.
     p : float
@@ -104,19 +111,19 @@ def ratio(
         Whether the repetitions are pairs, of the same block each.
     """
     a, b = np.log(times), np.log(others)
-    sizes: Sizes = (a.size,) if paired else (a.size, b.size)
-    differences = _walsh_averages(a - b) if paired else _differences(a, b)
-    # Medians are taken of the times, not of their logarithms, so that the ratio of two rows of a
-    # table is that of the medians they show: with an even number of values the two differ.
-    value = (
-        math.exp(_centre(differences))
-        if paired
-        else float(np.median(times)) / float(np.median(others))
-    )
-    low, high = (math.exp(bound) for bound in _interval(differences, level, sizes, inflation))
+    if paired:
+        differences = _walsh_averages(a - b)
+        value = math.exp(_centre(differences))
+        bounds = _interval(differences, level, (a.size,), inflation)
+        p = _p_at(differences, 0.0, (a.size,), inflation)
+    else:
+        # Medians are taken of the times, not of their logarithms, so that the ratio of two rows of
+        # a table is that of the medians they show: with an even number of values the two differ.
+        value = float(np.median(times)) / float(np.median(others))
+        bounds, p = shift_interval(a, b, level, inflation), p_value(a, b, inflation)
+    low, high = map(math.exp, bounds)
     # The interval is that of the shift between two distributions, which need not hold the
     # difference of two sample medians; a printed interval always holds its estimate.
-    p = _p_at(differences, 0.0, sizes, inflation)
     return Ratio(min(a.size, b.size), value, min(low, value), max(high, value), p)
 
 
@@ -184,10 +191,10 @@ def _median_ratio(times: Times, others: Times) -> float:
 
 
 def p_value(a: Values, b: Values, inflation: float = 1.0) -> float:
-    """Return the two-sided p-value of the Wilcoxon-Mann-Whitney test.
+    """Return the larger of the two-sided p-values of both rank tests.
 
     A tie between the samples counts as evidence against a difference, in both directions. The
-    test then keeps its level for times in coarse steps too.
+    exact test then keeps its level for times in coarse steps too.
 
     Parameters
     ----------
@@ -197,16 +204,21 @@ def p_value(a: Values, b: Values, inflation: float = 1.0) -> float:
         Variance inflation by dependent repetitions. The samples are moved nearer to each other
         by its root before the test: the dual of an interval that is wider by the same factor.
     """
-    return _p_at(_differences(a, b), 0.0, (a.size, b.size), inflation)
+    differences = _differences(a, b)
+    exact = _p_at(differences, 0.0, (a.size, b.size), inflation)
+    if min(a.size, b.size) < 2:
+        return exact
+    centre = _centre(differences)
+    return max(exact, studentised_p(a, b, centre - centre / math.sqrt(inflation)))
 
 
 def shift_interval(
     a: Values, b: Values, level: float, inflation: float = 1.0
 ) -> tuple[float, float]:
-    """Return the interval of the shift from `b` to `a` that inverts the rank test.
+    """Return the interval of the shift from `b` to `a` that inverts the rank tests.
 
-    It contains the shifts that the test does not reject: `p_value` exceeds the level exactly where
-    the interval contains 0. It is infinite if the samples are too small for the level.
+    It contains the shifts that not both tests reject. It is infinite if the samples are too small
+    for the level.
 
     Parameters
     ----------
@@ -215,7 +227,74 @@ def shift_interval(
     level : float
         The interval misses the true shift with at most this probability.
     """
-    return _interval(_differences(a, b), level, (a.size, b.size), inflation)
+    k = _critical(level / 2, (a.size, b.size))
+    if k < 0:
+        return -math.inf, math.inf
+    differences = _differences(a, b)
+    low = float(differences[_outermost(a, b, differences, k, level)])
+    # The upper bound is the lower one of the samples with the other sign.
+    mirrored = -differences[::-1]
+    high = -float(mirrored[_outermost(-a, -b, mirrored, k, level)])
+    return _widened(low, high, _centre(differences), inflation)
+
+
+def _widened(low: float, high: float, centre: float, inflation: float) -> tuple[float, float]:
+    if inflation <= 1.0:
+        return low, high
+    wider = math.sqrt(inflation)
+    return centre - wider * (centre - low), centre + wider * (high - centre)
+
+
+def _outermost(a: Values, b: Values, differences: Values, k: int, level: float) -> int:
+    """Return the index of the lower bound, at most k, below which both tests reject."""
+
+    def rejects(place: int) -> bool:
+        if place == 0:
+            return True  # all differences are above: the samples are apart
+        shift = (differences[place - 1] + differences[place]) / 2
+        return studentised_p(a, b, float(shift)) <= level
+
+    if rejects(k):
+        return k
+    inside, outside = k, 0
+    while inside - outside > 1:
+        middle = (inside + outside) // 2
+        inside, outside = (inside, middle) if rejects(middle) else (middle, outside)
+    return outside
+
+
+def studentised_p(a: Values, b: Values, shift: float) -> float:
+    """Return the two-sided p-value of the test of Brunner and Munzel (2000).
+
+    Parameters
+    ----------
+    a, b : array of float64, shape (n,), (m,)
+        Two samples, of two values or more each.
+    shift : float
+        The difference from `b` to `a` that is tested.
+    """
+    a, b = np.sort(a - shift), np.sort(b)
+    above, one = _placements(a, b)
+    _, other = _placements(b, a)
+    distance, variance = abs(above - 0.5), one + other
+    # Without a variance the samples are apart; the exact test says how much that is worth.
+    if variance == 0.0:
+        return 0.0 if distance else 1.0
+    freedom = variance**2 / (one**2 / (a.size - 1) + other**2 / (b.size - 1))
+    return 2 * student_tail(distance / math.sqrt(variance), freedom)
+
+
+def _placements(a: Values, b: Values) -> tuple[float, float]:
+    """Return the mean part of `b` below the values of `a`, and the variance of that mean.
+
+    Both are in order; ties count half.
+    """
+    parts = np.searchsorted(b, a, side="left") + np.searchsorted(b, a, side="right")
+    total = int(parts.sum())
+    # In whole numbers, so that equal parts have a variance of exactly zero.
+    squares = int(parts @ parts) * a.size - total * total
+    scale = 2 * b.size * a.size
+    return total / scale, squares / (scale * scale * (a.size - 1))
 
 
 def _differences(a: Values, b: Values) -> Values:
@@ -255,10 +334,7 @@ def _interval(
     if k < 0:
         return -math.inf, math.inf
     low, high = float(differences[k]), float(differences[-1 - k])
-    if inflation > 1.0:
-        centre, wider = _centre(differences), math.sqrt(inflation)
-        low, high = centre - wider * (centre - low), centre + wider * (high - centre)
-    return low, high
+    return _widened(low, high, _centre(differences), inflation)
 
 
 def smallest_p(n: int, m: int | None = None) -> float:
@@ -335,7 +411,7 @@ def _of_orders(n: int, m: int) -> Values:
 
 
 #: Normal score of the probability, 80 %, with which the reported repetitions would decide.
-_POWER = 0.84
+POWER = 0.84
 
 
 def unit_error(
@@ -348,7 +424,7 @@ def unit_error(
     """
     a, b = np.log(times), np.log(others)
     samples = (a - b,) if paired else (a, b)
-    spread = math.hypot(*map(_robust_deviation, samples))
+    spread = math.hypot(*map(robust_deviation, samples))
     return spread * math.sqrt(inflation * math.pi / 3)
 
 
@@ -371,7 +447,7 @@ def repetitions_for(distance: float, unit: float, level: float, *, paired: bool 
     int
         No fewer than the test needs to show any difference at this level.
     """
-    enough = math.ceil(((_POWER - NORMAL.inv_cdf(level / 2)) * unit / distance) ** 2)
+    enough = math.ceil(((POWER - NORMAL.inv_cdf(level / 2)) * unit / distance) ** 2)
     return max(enough, _fewest_for(level, paired))
 
 
@@ -386,7 +462,7 @@ def _fewest_for(level: float, paired: bool) -> int:
     return next(n for n in itertools.count(FEWEST) if enough_for(n, level, paired=paired))
 
 
-def smallest_ratio(n: int, unit: float, level: float) -> float:
+def smallest_ratio(n: int, unit: float, level: float, *, paired: bool = False) -> float:
     """Return the ratio that n repetitions of each way show with 80 % power.
 
     Parameters
@@ -397,18 +473,20 @@ def smallest_ratio(n: int, unit: float, level: float) -> float:
         As `unit_error` gives it.
     level : float
         Two-sided level of the test.
+    paired : bool
+        Whether the repetitions are pairs.
 
     Returns
     -------
     float
         Infinity if so few repetitions show no difference, however large.
     """
-    if smallest_p(n, n) > level:
+    if not enough_for(n, level, paired=paired):
         return math.inf
-    return math.exp((_POWER - NORMAL.inv_cdf(level / 2)) * unit / math.sqrt(n))
+    return math.exp((POWER - NORMAL.inv_cdf(level / 2)) * unit / math.sqrt(n))
 
 
-def _robust_deviation(values: Values) -> float:
+def robust_deviation(values: Values) -> float:
     """Return the standard deviation by the interquartile range, which is robust to outliers."""
     # NumPy's usual quantiles would be too small for few values.
     low, high = np.quantile(values, [0.25, 0.75], method="normal_unbiased")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -13,11 +12,11 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from pffbench.parallel.clock import RESOLUTION
 from pffbench.phases import MOVING, TOTALS
 from pffbench.record.counters import Medians, median_counts
+from pffbench.record.run import MeasuredRun, resolution_of
 from pffbench.record.run_json import RunRecord, readable
-from pffbench.record.samples import Sample, is_torn, read_samples, whole
+from pffbench.record.samples import Sample
 from pffbench.summary.dependence import variance_inflation
 from pffbench.summary.headline import (
     Absence,
@@ -35,7 +34,7 @@ from pffbench.summary.phases import PhaseSummary, phase_summary
 from pffbench.summary.rank_test import ALPHA, Ratio, fastest_of, ratio_of_times
 from pffbench.summary.statistics import LoadSummary, load_summary
 
-__all__ = ["CaseSummary", "PhaseSummary", "Summary", "summarise"]
+__all__ = ["CaseSummary", "PhaseSummary", "Summary", "resolution_of", "summarise", "summary_of"]
 
 
 class CaseSummary(msgspec.Struct, frozen=True):
@@ -134,139 +133,57 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def summarise(directory: str | Path) -> Summary:
-    """Read a results directory and summarise it.
-
-    Raises
-    ------
-    ValueError
-        The directory holds no run that this version of pffbench can read.
-    UserError
-        It does, but its contents are not those that pffbench wrote.
-    """
-    record = RunRecord.load(directory)
-    path = Path(directory) / "samples.csv"
-    try:
-        samples = read_samples(path)
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
-    if unknown := {sample.case for sample in samples} - record.cases.keys():
-        raise ValueError(f"{path} has rows of {min(unknown)}, which run.json does not know")
+    """Read a results directory and summarise it; errors as of `MeasuredRun.load`."""
+    run = MeasuredRun.load(directory)
     with readable(directory):
-        return _summarised(record, samples, directory)
+        return summary_of(run)
 
 
-#: Seconds of the repetitions of a case that count, by phase.
-Seconds = Mapping[str, Mapping[int, float]]
-
-
-def _summarised(record: RunRecord, samples: Sequence[Sample], directory: str | Path) -> Summary:
-    complete = whole(samples, record.last_written)
-    by_case: dict[str, list[Sample]] = defaultdict(list)
-    left_out: set[tuple[str, int]] = set()
-    finished = complete.finished
-    for sample in samples:
-        key = (sample.case, sample.repetition)
-        # Of a million rows nearly all belong to completed repetitions: checked first.
-        if key in finished or record.imported or complete.holds(*key, sample.phase):
-            by_case[sample.case].append(sample)
-        else:
-            left_out.add(key)
+def summary_of(run: MeasuredRun) -> Summary:
+    """Summarise a run."""
+    record = run.record
     groups: dict[str, list[str]] = defaultdict(list)
-    for name in record.cases:  # they ran in random order
-        rows = by_case.get(name, [])
-        if any(not row.warmup for row in rows):
-            groups[rows[0].group].append(name)
-    counts = median_counts(directory)
+    for name, phases in run.rows.items():
+        groups[next(iter(phases.values()))[0].group].append(name)
+    counts = median_counts(run.directory)
     design = Design.of_experiment(record.experiment)
-    phases = {name: _by_phase(by_case[name]) for names in groups.values() for name in names}
-    seconds = {name: _seconds(phases[name]) for name in phases}
-    headline = _headline(seconds, record, design)
-    found = {
-        group: _group(
-            {name: phases[name] for name in names},
-            {name: seconds[name] for name in names},
-            record,
-            counts,
-            _Bounds(
-                record,
-                {name: seconds[name] for name in names},
-                design,
-                [answer for answer in headline if answer.key.group == group],
-            ),
-        )
-        for group, names in groups.items()
-    }
-    gaps = gaps_of(Path(directory) / "samples.csv", left_out - complete.written)
-    load = load_summary(sample for rows in by_case.values() for sample in rows)
-    absent = () if record.imported else tuple(absences(record.cases))
+    headline = _headline(run, design)
+    found = {}
+    for group, names in groups.items():
+        bounds = _Bounds(run, names, design, [a for a in headline if a.key.group == group])
+        found[group] = _group(run, names, counts, bounds)
     return Summary(
         record,
         found,
-        gaps,
+        run.gaps,
         answers=tuple(answer for answer in headline if not answer.extra),
         cold_answers=tuple(answer for answer in headline if answer.extra),
-        load=load,
-        absent=absent,
+        load=load_summary(
+            row for phases in run.rows.values() for rows in phases.values() for row in rows
+        ),
+        absent=() if record.imported else tuple(absences(record.cases)),
     )
 
 
-def _headline(seconds: Mapping[str, Seconds], record: RunRecord, design: Design) -> list[Answer]:
+def _headline(run: MeasuredRun, design: Design) -> list[Answer]:
     """Return the headline; without results of other programs, which nobody verified."""
-    if record.imported:
+    if run.record.imported:
         return []
     times = {
-        total: {name: own[total] for name, own in seconds.items() if own.get(total)}
+        total: {name: own[total] for name, own in run.seconds.items() if total in own}
         for total in TOTALS
     }
-    return answers(record.cases, times, design, resolution_of(record))
+    return answers(run.record.cases, times, design, run.resolution)
 
 
 def _group(
-    by_phase: Mapping[str, Mapping[str, Sequence[Sample]]],
-    seconds: Mapping[str, Seconds],
-    record: RunRecord,
-    counts: Medians,
-    bounds: _Bounds,
+    run: MeasuredRun, names: Sequence[str], counts: Medians, bounds: _Bounds
 ) -> list[CaseSummary]:
-    variants = variants_of(list(by_phase), record)
-    found = [
-        _case(phases, seconds[name], bounds, record, variants[name])
-        for name, phases in by_phase.items()
+    variants = variants_of(names, run.record)
+    return [
+        replace(_case(run, name, bounds, variants[name]), counts=counts.get(name, {}))
+        for name in names
     ]
-    return [replace(case, counts=counts.get(case.sample.case, {})) for case in found]
-
-
-def _by_phase(rows: Iterable[Sample]) -> dict[str, list[Sample]]:
-    """Return the rows of a case by their phase, warm-ups included."""
-    found: dict[str, list[Sample]] = defaultdict(list)
-    for row in rows:
-        found[row.phase].append(row)
-    return dict(found)
-
-
-def _seconds(phases: Mapping[str, Sequence[Sample]]) -> dict[str, dict[int, float]]:
-    """Return seconds by phase and repetition, sums of phases included, warm-ups left out."""
-    counted = {phase: _by_block(rows) for phase, rows in phases.items()}
-    found = {phase: by_block for phase, by_block in counted.items() if by_block}
-    for total, parts in TOTALS.items():
-        present = [found[part] for part in parts if part in found]
-        whole = set.intersection(*(set(part) for part in present)) if present else set()
-        found[total] = {number: sum(part[number] for part in present) for number in sorted(whole)}
-    return found
-
-
-def _by_block(rows: Sequence[Sample]) -> dict[int, float]:
-    """Return the seconds of the repetitions that count, as separate numbers.
-
-    Numbers of the rows would keep the memory of a million rows, which is released with the rows.
-
-    Times of a clock that ran backwards, which made the run INVALID, are left out. Those of rows
-    that claim to be valid were rejected when the table was read.
-    """
-    counted = [(r.repetition, r.job) for r in rows if not r.warmup and 0 <= r.job < math.inf]
-    numbers = np.array([number for number, _ in counted], dtype=np.int64)
-    seconds = np.array([seconds for _, seconds in counted], dtype=np.float64)
-    return dict(zip(numbers.tolist(), seconds.tolist(), strict=True))
 
 
 class _Bounds:
@@ -276,23 +193,20 @@ class _Bounds:
 
     Parameters
     ----------
-    record : RunRecord
+    run : MeasuredRun
         The run.
-    seconds : dict
-        Seconds by repetition, by phase, of each case of the group.
-    level : float
-        Maximum probability that an interval of a ratio misses the true ratio.
+    names : sequence of str
+        The cases of the group.
+    design : Design
+        The design of the run.
     headline : sequence of Answer
         The headline of the group, which provides fastest cases and ratios.
     """
 
     def __init__(
-        self,
-        record: RunRecord,
-        seconds: Mapping[str, Seconds],
-        design: Design,
-        headline: Sequence[Answer],
+        self, run: MeasuredRun, names: Sequence[str], design: Design, headline: Sequence[Answer]
     ) -> None:
+        record, seconds = run.record, {name: run.seconds[name] for name in names}
         self._answers = {(answer.key, answer.total): answer for answer in headline}
         self._seconds = seconds
         self._design = design
@@ -328,15 +242,27 @@ class _Bounds:
         level = ALPHA / len(self._design.looks)
         return ratio_of_times(mine, other, level, inflation, paired=self._design.paired)
 
-    def limit(self, name: str, phase: str, nbytes: int) -> float | None:
-        """Return the seconds of the raw transfer: not less than copying the bytes in memory."""
+    def roof(self, name: str, phase: str, nbytes: int) -> float | None:
+        """Return the part of the speed of raw bytes that a case reached.
+
+        Over the blocks that the case and the raw transfer have in common, since a machine that
+        changes between blocks would change their ratio. Raw bytes cannot be faster than a copy in
+        memory.
+        """
         if name not in self._keys or phase not in MOVING:
             return None
-        known = [self._seconds[raw].get(phase) for raw in self._raw]
-        medians = [float(np.median(list(times.values()))) for times in known if times]
-        if not medians:
-            return None
-        return max(min(medians), nbytes / self._copy_rate if self._copy_rate else 0.0)
+        mine = self._seconds[name][phase]
+        copied = nbytes / self._copy_rate if self._copy_rate else 0.0
+        found = []
+        for raw in self._raw:
+            common = mine.keys() & self._seconds[raw].get(phase, {}).keys()
+            if common:
+                limit, own = (
+                    float(np.median([times[block] for block in common]))
+                    for times in (self._seconds[raw][phase], mine)
+                )
+                found.append(max(limit, copied) / own if own else 0.0)
+        return min(found, default=0.0) or None
 
     def inflation(self, phase: str, n: int, *, shared_cancels: bool) -> float:
         """Return the variance inflation by dependence in a phase.
@@ -372,30 +298,22 @@ class _Bounds:
         return {}
 
 
-def _case(
-    by_phase: Mapping[str, Sequence[Sample]],
-    seconds: Mapping[str, Mapping[int, float]],
-    bounds: _Bounds,
-    record: RunRecord,
-    variant: str,
-) -> CaseSummary:
+def _case(run: MeasuredRun, name: str, bounds: _Bounds, variant: str) -> CaseSummary:
+    by_phase, entry = run.rows[name], run.record.cases[name]
     first = next(iter(by_phase.values()))[0]
-    entry = record.cases.get(first.case, {})
-    resolution = resolution_of(record)
     phases: dict[str, PhaseSummary] = {}
-    for phase, by_block in seconds.items():
-        if not by_block:
-            continue
+    for phase, by_block in run.seconds[name].items():
         parts = TOTALS.get(phase, (phase,))
         moved = max((by_phase[part][0].bytes for part in parts if part in by_phase), default=0)
         phases[phase] = phase_summary(
             phase,
             by_block,
             by_phase,
-            bounds.ratio(first.case, phase),
-            bounds.limit(first.case, phase, moved),
-            resolution,
+            bounds.ratio(name, phase),
+            bounds.roof(name, phase, moved),
+            run.resolution,
             bounds.inflation(phase, len(by_block), shared_cancels=False),
+            run.record.floor.get("memory_new_bytes_per_second"),
         )
     rows = [row for some in by_phase.values() for row in some]
     closed = next((row for row in rows if row.disk_bytes is not None), None)
@@ -416,31 +334,6 @@ def _case(
         repetitions=len({row.repetition for row in rows if not row.warmup}),
         disk_inodes=None if closed is None else closed.disk_inodes,
     )
-
-
-def resolution_of(record: RunRecord) -> float:
-    """Return the resolution of the harness in seconds."""
-    floor = record.floor
-    return RESOLUTION * max(floor.get(key, 0.0) for key in (record.clock, "tick"))
-
-
-def gaps_of(path: Path, cut: Set[tuple[str, int]]) -> tuple[str, ...]:
-    """Describe omitted rows and repetitions.
-
-    Parameters
-    ----------
-    path : Path
-        `samples.csv`.
-    cut : set of (str, int)
-        The incomplete repetitions, as case and number.
-    """
-    found = []
-    if is_torn(path):
-        found.append(f"{path.name} ends in the midst of a line, which is left out")
-    if cut:
-        are = "s were" if len(cut) > 1 else " was"
-        found.append(f"{len(cut)} repetition{are} cut short: the rows are left out")
-    return tuple(found)
 
 
 #: Headings of a table, with their counters: the pages or chunks that contain the reads, the bytes

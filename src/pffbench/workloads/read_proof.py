@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 
 from pffbench.backends.array_spec import ArraySpec
+from pffbench.parallel.allocator import use_huge_pages
 from pffbench.parallel.process_counters import metered
 from pffbench.storage.page_cache import resident_bytes
 from pffbench.workloads.repetition import Repetition
@@ -29,6 +30,8 @@ _MOST_BLOCKS = 4096
 #: a large block, which is cut from any free memory, one of them is enough.
 _HEADERS = (0, 16, 33, 64)
 _LARGE = 2**17
+#: Bytes of an array from which on NumPy asks for huge pages.
+_NUMPYS_LARGE = 2**22
 _KERNEL, _DEVICE = "read_bytes", "device_read_bytes"
 
 
@@ -79,35 +82,43 @@ def reads_apart(repetition: Repetition) -> Iterator[None]:
 @contextmanager
 def reads_on_the_timer(repetition: Repetition) -> Iterator[None]:
     """Count the bytes of reads that are timed by themselves."""
+    observed = repetition.observed
+    own = observed.own_bytes
     with metered() as counted:
         yield
-    repetition.observed.timed_bytes += counted[_KERNEL]
+    observed.timed_bytes += counted[_KERNEL] - (observed.own_bytes - own)
 
 
 def forget_data(repetition: Repetition) -> None:
     """Overwrite the data left in this process's memory, off the timer."""
     with repetition.step("forgetting"), repetition.peak.paused():
         repetition.room.fill(POISON)
-        if not repetition.backend.capabilities.caller_buffer:
+        # With equal work a new array gets memory that is overwritten here, beside the buffer.
+        if kept := repetition.keeps_memory:
+            repetition.room.use_huge_pages()
+        if not (kept or repetition.backend.capabilities.caller_buffer):
             repetition.room.leave()
-        repetition.backend.forget(partial(_overwrite_free_memory, repetition.blocks))
+        repetition.backend.forget(partial(_overwrite_free_memory, repetition.blocks, kept))
 
 
-def _overwrite_free_memory(blocks: Counter[int]) -> None:
+def _overwrite_free_memory(blocks: Counter[int], kept: bool) -> None:
     """Allocate blocks of the sizes that the data had, fill them and free them.
 
     The allocator reuses the memory of free blocks of these sizes. The blocks come from malloc
-    itself: NumPy requests huge pages, which the library would then get too. They are not returned
-    to the system, since a read would pay for new ones.
+    itself: NumPy requests huge pages, which the library would then get too. Where memory is kept,
+    all large blocks are in huge pages. They are not returned to the system, since a read would pay
+    for new ones.
     """
     libc = _libc()
     for nbytes, count in blocks.items():
-        # Larger blocks come fresh from the system: the C library maps those above 32 MiB.
-        most = min(count, _MOST_BLOCKS, _MOST_BYTES // max(1, nbytes))
+        # Larger blocks come fresh from the system, unless freed memory is kept (`Allocator`).
+        most = min(count, _MOST_BLOCKS, max(int(kept), _MOST_BYTES // max(1, nbytes)))
         for header in _HEADERS[-1:] if nbytes >= _LARGE else _HEADERS:
             held = [libc.malloc(nbytes + header) for _ in range(most)]
             for address in filter(None, held):  # NULL where memory is short
                 ctypes.memset(address, POISON, nbytes + header)
+                if kept and nbytes >= _NUMPYS_LARGE:
+                    use_huge_pages(address, nbytes + header)
             for address in held:
                 libc.free(address)
 

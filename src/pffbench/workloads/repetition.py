@@ -17,6 +17,7 @@ from pffbench.case import Case, Stage
 from pffbench.data import Source
 from pffbench.data.verify import Mismatch
 from pffbench.parallel.agreement import AgreedStep
+from pffbench.parallel.allocator import use_huge_pages
 from pffbench.parallel.clock import PhaseClock
 from pffbench.parallel.process_counters import PeakMemory
 from pffbench.parallel.topology import Team
@@ -48,6 +49,10 @@ class TransferBuffer:
     def fill(self, value: int) -> None:
         """Overwrite every byte."""
         self._memory.fill(value)
+
+    def use_huge_pages(self) -> None:
+        """Have the memory in huge pages, whatever used it before; it has been written to."""
+        use_huge_pages(self._memory.ctypes.data, self._memory.nbytes)
 
     def leave(self) -> None:
         """Release the memory: the next takes no space until it is touched."""
@@ -88,6 +93,9 @@ class Observed(msgspec.Struct):
     timed_bytes: float = 0.0
     #: Of `kernel_bytes`, those of the kernel's own files that pffbench read meanwhile.
     own_bytes: float = 0.0
+    #: Bytes of memory that this process added while it read, at most; 0 where the kernel does not
+    #: let it be seen.
+    added_memory: float = 0.0
     #: With a dropped cache: bytes in the page cache after reading, over all nodes.
     resident_after: int | None = None
 
@@ -210,6 +218,11 @@ class Repetition(msgspec.Struct, frozen=True):
         """Note that a store is open."""
         self.open_stores.append(store)
         return store
+
+    @property
+    def keeps_memory(self) -> bool:
+        """Whether all libraries get memory of equal state; see `Allocator`."""
+        return self.case.parameters.settings == "matched"
 
     @property
     def reuses_buffer(self) -> bool:

@@ -299,6 +299,8 @@ def filled(repetition: Repetition, group: Sequence[Batch]) -> list[list[Transfer
             kept = not repetition.reuses_buffer or piece.spec.chunks != "contiguous"
             if kept or number < WINDOWS:
                 note_blocks(repetition.blocks, piece.spec, piece.memory.nbytes)
+        if repetition.keeps_memory:
+            repetition.room.use_huge_pages()
     return pieces
 
 
@@ -344,7 +346,10 @@ def write_pieces(
     with repetition.step("preparation"):
         calls = [piece.writer(arrays, repetition.collective) for piece in pieces]
     nbytes, operations = amount(pieces)
-    with watched_transfer(repetition, phase), repetition.clock.phase(phase, nbytes, operations):
+    with (
+        watched_transfer(repetition, phase, nbytes),
+        repetition.clock.phase(phase, nbytes, operations),
+    ):
         try:
             returned = [call() for call in calls]
         except Exception as error:
@@ -436,8 +441,13 @@ def read_pieces(
     found: list[Buffer] = []
     for part in parts_of_reading(repetition, len(pieces)):
         some, timed = pieces[part], calls[part]
-        phase = repetition.clock.phase("read", *amount(some))
-        with watched_transfer(repetition, "read"), watched_buffer(repetition, some), phase:
+        nbytes, operations = amount(some)
+        phase = repetition.clock.phase("read", nbytes, operations)
+        with (
+            watched_buffer(repetition, some),
+            watched_transfer(repetition, "read", nbytes),
+            phase,
+        ):
             returned = [call() for call in timed]
         made = zip(readers[part], returned, strict=True)
         note_short(repetition, "read", arrays, some, made, wrote=False)

@@ -12,12 +12,16 @@ class Pffbench(ExecutableApplication):  # noqa: F405
     name = "pffbench"
     tags("synthetic-benchmarks", "IO")  # noqa: F405
 
+    # Paths may hold spaces, and without an experiment there must be no word for it.
+    executable(  # noqa: F405
+        "experiment", ["set -- '{experiment_file}'", 'test -n "$1" || shift'], use_mpi=False
+    )
     executable(  # noqa: F405
         "pffbench",
-        "{python} -m pffbench run {experiment_file} --out {experiment_run_dir}/results --fom",
+        "'{python}' -m pffbench run \"$@\" --out '{experiment_run_dir}/results' --fom",
         use_mpi=True,
     )
-    workload("run", executables=["pffbench"])  # noqa: F405
+    workload("run", executables=["experiment", "pffbench"])  # noqa: F405
     for _name, _default, _what in (
         ("python", "python3", "Python of the environment that pffbench is in"),
         ("experiment_file", "", "experiment; the default one when empty"),

@@ -15,10 +15,10 @@ import numpy as np
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Backend, Buffer, Cuts, LazyArrays, Store
 from pffbench.backends.inspection import Inspection, StoredAs, Touched
-from pffbench.case import Options, Parameters
+from pffbench.case import Options, Parameters, Settings
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.parallel.stretches import Stretches
-from pffbench.units import SmallSize
+from pffbench.units import Size, SmallSize
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,11 +39,22 @@ class RawOptions(Options, frozen=True, kw_only=True):
         each, or a third one too, in which the middle index is slowest, so that a slice across any
         axis of a volume is in one piece. A read takes the copy that is in fewest pieces.
     header : Size
-        Bytes left free before the data.
+        Bytes before the data. `posix` and `mpiio` write them when they create a file and read them
+        when they open it, as formats do with theirs: the kernel reads ahead from then on.
+    call : Size, optional
+        Most bytes that one call moves; each rank's part in one call when not given. Raw transfers
+        that pffbench adds to cold reads have a header, and calls as large as the formats' chunks.
     """
 
     order: Literal["C", "F", "both", "three"] = "C"
     header: SmallSize = msgspec.field(default_factory=lambda: SmallSize(0))
+    call: Size | None = None
+
+    added: ClassVar[frozenset[str]] = frozenset({"call"})
+
+    def __post_init__(self) -> None:
+        if self.call is not None and self.call < mmap.PAGESIZE:
+            raise ValueError(f"call: {self.call} is less than a page of {mmap.PAGESIZE} B")
 
     @property
     def orders(self) -> tuple[Order, ...]:
@@ -57,6 +68,11 @@ class RawBackend(Backend):
 
     suffix = ".raw"
     options_type: ClassVar[type[Options]] = RawOptions
+
+    def __init__(self, options: Options, settings: Settings) -> None:
+        super().__init__(options, settings)
+        limits = (type(self).call_limit, self._options.call)
+        self.call_limit = min(filter(None, limits), default=None)
 
     @classmethod
     def copies(cls, options: Options) -> int:

@@ -45,9 +45,10 @@ class MpiIoOptions(RawOptions, frozen=True, kw_only=True):
     hints: Hints = {}  # noqa: RUF012 -- msgspec copies a mutable default
     striping: Striping | None = None
 
-    added: ClassVar[frozenset[str]] = frozenset({"striping"})
+    added: ClassVar[frozenset[str]] = RawOptions.added | {"striping"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_hints(self)
 
 
@@ -65,12 +66,18 @@ class MpiIo(RawBackend):
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         from mpi4py import MPI
 
-        return MpiIoStore(path, comm, MPI.MODE_CREATE | MPI.MODE_RDWR, self._options)
+        store = MpiIoStore(path, comm, MPI.MODE_CREATE | MPI.MODE_RDWR, self._options)
+        if self._options.header and (comm is None or comm.rank == 0):
+            store.file.Write_at(0, bytes(self._options.header))
+        return store
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         from mpi4py import MPI
 
-        return MpiIoStore(path, comm, MPI.MODE_RDONLY, self._options)
+        store = MpiIoStore(path, comm, MPI.MODE_RDONLY, self._options)
+        if self._options.header:
+            store.file.Read_at(0, bytearray(self._options.header))
+        return store
 
     def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
         from mpi4py import MPI
@@ -94,7 +101,7 @@ class MpiIoStore(RawStore):
         from mpi4py import MPI
 
         with info_of(options, MPI.INFO_NULL) as info:
-            self._file = MPI.File.Open(comm or MPI.COMM_SELF, path, mode, info)
+            self.file = MPI.File.Open(comm or MPI.COMM_SELF, path, mode, info)
         self._comm = comm
         self._path = path
         self._options = options
@@ -102,20 +109,20 @@ class MpiIoStore(RawStore):
     def _array(self, spec: ArraySpec) -> Array:
         copies = copies_of(spec, self._options)
         owned = spec.owner is not None
-        return MpiIoArray(self._path, self._file, self._comm, copies, owned=owned)
+        return MpiIoArray(self._path, self.file, self._comm, copies, owned=owned)
 
     def flush(self) -> None:
         """Sync the file, the only flush that MPI-IO knows (it also reaches the device)."""
-        self._file.Sync()
+        self.file.Sync()
 
     def close(self) -> None:
-        self._file.Close()
+        self.file.Close()
 
     def transfer_facts(self) -> dict[str, str]:
         """Return what is in force of the hints, if any were given."""
         if self._comm is not None and self._comm.rank > 0:
             return {}
-        return facts_of(self._file, self._path, self._options)
+        return facts_of(self.file, self._path, self._options)
 
 
 class MpiIoArray(RawArray):

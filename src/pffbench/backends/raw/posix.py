@@ -51,9 +51,12 @@ class Posix(RawBackend):
         """Create the file; if ranks share it, rank 0 creates it and the others open it."""
 
         def make() -> int | None:
-            if comm is None or comm.rank == 0:
-                return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            return None
+            if comm is not None and comm.rank > 0:
+                return None
+            made = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            if self._options.header:
+                write_all(made, memoryview(bytes(self._options.header)), 0)
+            return made
 
         descriptor = make() if comm is None else together(comm, make)
         if descriptor is None:
@@ -61,7 +64,10 @@ class Posix(RawBackend):
         return PosixStore(path, descriptor, self._options)
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        return PosixStore(path, os.open(path, os.O_RDONLY), self._options)
+        descriptor = os.open(path, os.O_RDONLY)
+        if self._options.header:
+            os.pread(descriptor, self._options.header, 0)
+        return PosixStore(path, descriptor, self._options)
 
     def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return PosixStore(path, os.open(path, os.O_RDWR), self._options)

@@ -1,0 +1,134 @@
+"""A gate for regressions: whether new runs may pass, by the decisions of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pffbench.errors import INCONCLUSIVE, MACHINE_CHANGED, NOT_VALID, VALID, WRONG_INPUT
+from pffbench_analysis.compare.comparison import RAW, Comparison, Pair
+from pffbench_analysis.compare.sentences import NAMED, causes, in_words, nothing, percent
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What a gate allows.
+
+    Parameters
+    ----------
+    limit : float
+        The largest allowed relative slowdown.
+    strict : bool
+        Whether a side where nothing is shown does not pass.
+    allow_missing : bool
+        Whether a side passes where a total of the base could not be compared.
+    """
+
+    limit: float
+    strict: bool = False
+    allow_missing: bool = False
+
+
+def judge(found: Sequence[Comparison], gate: Gate) -> tuple[int, list[str]]:
+    """Decide whether the new runs pass.
+
+    A side fails if a sum of phases of a format is shown to be slower, and measured to be so by
+    more than the limit. It passes if each is shown not to be slower by more than the limit.
+    Between the two nothing is shown: the line says which slowdown would have been. Where no run
+    has a format, raw transfers are judged alike; next to formats these are the control of the
+    machine.
+
+    Parameters
+    ----------
+    found : sequence of Comparison
+        One for each new side.
+    gate : Gate
+        What is allowed.
+
+    Returns
+    -------
+    status : int
+        `VALID`, `NOT_VALID` (slower), `WRONG_INPUT` (something is not comparable), `INCONCLUSIVE`
+        (strict alone) or `MACHINE_CHANGED`; of several the worst, in the order of `_WORST`.
+    lines : list of str
+        Reasons.
+    """
+    decided = [_judge(comparison, gate) for comparison in found]
+    statuses = {status for status, _ in decided}
+    return next(s for s in _WORST if s in statuses), [line for _, line in decided]
+
+
+#: Statuses of a gate, the worst first. Each run is judged by its own control: one that fails has a
+#: machine that did not change, so a changed machine of another run takes nothing from it.
+_WORST = (NOT_VALID, MACHINE_CHANGED, WRONG_INPUT, INCONCLUSIVE, VALID)
+
+
+def _judge(found: Comparison, gate: Gate) -> tuple[int, str]:
+    run, limit, gated = found.new.name, gate.limit, found.gated
+    part = percent(limit)
+    if not gated:
+        return WRONG_INPUT, f"NOT COMPARABLE: {run}: {nothing(found)}"
+    if changed := [pair for pair in found.controls if pair.changed(limit)]:
+        named = "; ".join(in_words(pair) for pair in changed[:NAMED])
+        return MACHINE_CHANGED, (
+            f"MACHINE CHANGED: {RAW} of {run} differ by more than {part}, so nothing is said of "
+            f"the software: {named}. Compare runs of one allocation, or of a quiet machine"
+        )
+    if slower := [pair for pair in gated if pair.slower_than(limit)]:
+        slower.sort(key=lambda pair: -pair.low)
+        named = "; ".join(in_words(pair) for pair in slower[:NAMED])
+        more = f"; and {len(slower) - NAMED} more" if len(slower) > NAMED else ""
+        return NOT_VALID, f"FAILED: {run} is slower by more than {part}: {named}{more}"
+    if (lost := _missing(found)) and not gate.allow_missing:
+        return WRONG_INPUT, (
+            f"NOT COMPARABLE: {run}: {lost}; nothing else is shown to be slower "
+            "(--allow-missing lets that pass)"
+        )
+    if open_ := [pair for pair in gated if not pair.within(limit)]:
+        text = f"{run}: {_open(found, open_, limit)}"
+        if gate.strict:
+            return INCONCLUSIVE, f"INCONCLUSIVE: {text}"
+        return VALID, f"NO SLOWDOWN SHOWN: {text}; {_extent(found)}"
+    return VALID, (
+        f"PASSED: {run}: each of {len(gated)} totals is shown not to be slower by more than "
+        f"{part}; {_extent(found)}"
+    )
+
+
+def _missing(found: Comparison) -> str:
+    """Name what the base has and the gate cannot judge; empty if it judges everything."""
+    texts = []
+    if lost := [pair for pair in found.not_gated if pair.missing]:
+        are = "total is" if len(lost) == 1 else "totals are"
+        texts.append(f"{len(lost)} {are} not comparable, such as {lost[0].case.label}: "
+                     f"{lost[0].phase} ({causes(lost)})")  # fmt: skip
+    cases = found.base.record.cases
+    gone = [c for c in found.only_base if found.only_raw or not cases[c.case].get("raw")]
+    if gone:
+        are = "case of the base run is" if len(gone) == 1 else "cases of the base run are"
+        texts.append(f"{len(gone)} {are} missing, such as {gone[0].label} ({gone[0].reason})")
+    return "; ".join(texts)
+
+
+def _extent(found: Comparison) -> str:
+    """State the extent of the base run that a gate has judged."""
+    cases = found.base.record.cases
+    judged = len({pair.case.base for pair in found.gated if pair.case.base})
+    all_ = sum(1 for entry in cases.values() if found.only_raw or not entry.get("raw"))
+    text = f"{judged} of {all_} cases of the base run were compared"
+    if left := found.not_gated:
+        are = "total is" if len(left) == 1 else "totals are"
+        text += f"; {len(left)} {are} not comparable: {causes(left)}"
+    return text
+
+
+def _open(found: Comparison, open_: Sequence[Pair], limit: float) -> str:
+    """State what was seen, the power, and the number of runs that would show the rest."""
+    worst = max(open_, key=lambda pair: (pair.decision.alone.high, pair.ratio))
+    shown = percent(max(pair.decision.shown for pair in open_) - 1)
+    return (
+        f"no total is shown to be slower, and a slowdown of {shown} or more would have been; "
+        f"{len(open_)} of {len(found.gated)} totals may be slower by more than {percent(limit)}, "
+        f"such as {in_words(worst)}. More runs of each side show less "
+        "(pffbench compare OLD … -- NEW …)"
+    )
