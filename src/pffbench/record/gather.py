@@ -258,8 +258,8 @@ def gather(
     own = [n for t in times for n in (t.own, t.synced, t.nbytes, t.operations, *t.counters)]
     again, _ = observed.verifying_bytes
     reading = (
-        observed.verified_bytes, observed.kernel_bytes, observed.device_bytes, again,
-        observed.added_memory,
+        observed.verified_bytes, observed.kernel_bytes, observed.device_bytes,
+        observed.added_memory, again,
     )  # fmt: skip
     apart = [peak, *reading, *conditions.numbers]
     here = np.array([*apart, *own], dtype=np.float64)
@@ -275,7 +275,7 @@ def gather(
     # Data read several times are reported as the mean over the reads.
     each = np.array([observed.reads if phase in READ_PHASES else 1 for phase in phases])
     by_kind /= each[:, np.newaxis]
-    verified, kernel, device, again = everywhere[:, 1:5].sum(axis=0)
+    verified, kernel, device, _, again = everywhere[:, 1:6].sum(axis=0)
     begin = 1 + len(reading)
     return GatheredRepetition(
         case=repetition.case,
@@ -306,7 +306,7 @@ def gather(
         device_bytes=float(device),
         verifying_bytes=float(again),
         resident_after=observed.resident_after,
-        added_memory=everywhere[:, 5] / observed.reads,
+        added_memory=everywhere[:, 4] / observed.reads,
     )
 
 

@@ -82,9 +82,11 @@ def reads_apart(repetition: Repetition) -> Iterator[None]:
 @contextmanager
 def reads_on_the_timer(repetition: Repetition) -> Iterator[None]:
     """Count the bytes of reads that are timed by themselves."""
+    observed = repetition.observed
+    own = observed.own_bytes
     with metered() as counted:
         yield
-    repetition.observed.timed_bytes += counted[_KERNEL]
+    observed.timed_bytes += counted[_KERNEL] - (observed.own_bytes - own)
 
 
 def forget_data(repetition: Repetition) -> None:

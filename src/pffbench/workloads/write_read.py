@@ -443,8 +443,11 @@ def read_pieces(
         some, timed = pieces[part], calls[part]
         nbytes, operations = amount(some)
         phase = repetition.clock.phase("read", nbytes, operations)
-        watched = watched_transfer(repetition, "read", nbytes)
-        with watched, watched_buffer(repetition, some), phase:
+        with (
+            watched_buffer(repetition, some),
+            watched_transfer(repetition, "read", nbytes),
+            phase,
+        ):
             returned = [call() for call in timed]
         made = zip(readers[part], returned, strict=True)
         note_short(repetition, "read", arrays, some, made, wrote=False)
