@@ -152,11 +152,9 @@ def software_versions(record: RunRecord) -> list[str]:
     texts = [f"pffbench {own}"] if own else []
     libraries = software.get("libraries", {})
     for name, wrapped in _LIBRARIES.items():
-        # Joined runs may have another one, such as `zarr (RUN)`.
-        for told, facts in libraries.items():
-            known = told.partition(" ")[0] == name and isinstance(facts, Mapping)
-            if known and facts.get("version"):
-                texts.append(_version(name, facts, wrapped))
+        facts = libraries.get(name)
+        if isinstance(facts, Mapping) and facts.get("version"):
+            texts.append(_version(name, facts, wrapped))
     return list(dict.fromkeys(texts))
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pffbench.errors import UserError
 from pffbench.regular_files import make_own_directory
 from pffbench.summary.export import write_fom, write_summary
 from pffbench.summary.results import write_results
@@ -28,9 +27,9 @@ from pffbench_analysis.page import write_page
 from pffbench_analysis.pareto.command import write_pareto
 from pffbench_analysis.picture import Picture, Words, save
 from pffbench_analysis.published.writing import write_published
-from pffbench_analysis.runs import readable, readable_joined
+from pffbench_analysis.runs import readable
 
-__all__ = ["figures", "file_names", "report", "report_joined", "save"]
+__all__ = ["figures", "file_names", "report", "save"]
 
 
 def report(runs: Sequence[str | Path]) -> Iterator[Path]:
@@ -50,36 +49,6 @@ def report(runs: Sequence[str | Path]) -> Iterator[Path]:
     for directory, summary in summaries:
         with writing(directory):
             yield from _report(directory, summary)
-
-
-def report_joined(runs: Sequence[str | Path], directory: str | Path) -> Iterator[Path]:
-    """Write one report of runs that belong together (see `pffbench.summary.join`).
-
-    Parameters
-    ----------
-    runs : sequence of str or Path
-        Results directories, left unchanged.
-    directory : str or Path
-        Output: a new directory, or one of an earlier joined report.
-
-    Yields
-    ------
-    Path
-        Each file that was written.
-
-    Raises
-    ------
-    UserError
-        A directory holds no run with results, they do not belong together, or ``directory`` is
-        that of a run or cannot be written to.
-    """
-    summary = readable_joined(runs)
-    place = Path(directory)
-    if (place / "run.json").exists():
-        raise UserError(f"{place} holds a run; give a joined report a directory of its own (--out)")
-    with writing(place):
-        place.mkdir(parents=True, exist_ok=True)
-        yield from _report(place, summary)
 
 
 def _report(directory: Path, summary: Summary) -> Iterator[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -99,13 +99,6 @@ class Run(MeasuredRun, frozen=True, dict=True):
 def readable(run: str | Path) -> Summary:
     """Summarise a run; errors as of `Run.load`."""
     return Run.load(run).summary()
-
-
-def readable_joined(runs: Sequence[str | Path]) -> Summary:
-    """Summarise runs that belong together as one (see `pffbench.summary.join`)."""
-    from pffbench.summary.join import joined
-
-    return joined([(run, readable(run)) for run in runs])
 
 
 @dataclass(frozen=True)

@@ -159,18 +159,6 @@ def add_report(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="results directories (example: pffbench-results/default-20260101-120000)",
     )
-    parser.add_argument(
-        "--join",
-        action="store_true",
-        help="write one report of all cases of several runs, such as those of libraries that need "
-        "different environments (example: --join results/zarr3 results/zarr2)",
-    )
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        help="directory of a joined report (default: that of the first run with -joined appended) "
-        "(example: --out results/both)",
-    )
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
         "--fom",

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from drawn_runs import USUAL, a_case, a_run, a_sample
+from drawn_runs import USUAL, a_run, a_sample
 from pffbench.cli import main
 from pffbench.errors import UserError
 from pffbench.parallel.topology import Team, Topology
@@ -245,7 +245,6 @@ def yard(good, tmp_path_factory):
     run.mkdir()
     write(run, json.dumps(record), samples)
     shutil.copy(directory / "ranks.h5", run)
-    a_run(place / "apart", [a_case("netcdf4")], repetitions=2)
     outside = place / "outside"
     shutil.copytree(run, outside / "run")
     for name in ("summary.csv", "summary.md", "fom.txt", "results.json", "report.html", "run.lock"):
@@ -295,11 +294,10 @@ def go_on(run):
 
 def try_one_way(yard, run, scratch, draw):
     """Use spoilt directories in one of the ways that there are; say which, and how it ended."""
-    out, other, apart = run.parent / "out", yard / "good", yard / "apart"
+    out, other = run.parent / "out", yard / "good"
     ways = {
         "fom": ["report", "--fom", run], "report": ["report", run],
         "published": ["report", "--published", run],
-        "joined": ["report", "--join", apart, run, "--out", out],
         "recommend": ["recommend", run], "compare": ["compare", run, other, "--out", out],
         "compared": ["compare", other, run], "scaling": ["scaling", run, other, "--out", out],
         "clean": ["clean", "--scratch", scratch, "--kept", "--remove"], "resume": None,
@@ -330,7 +328,7 @@ def waited_too_long(*_):
 @pytest.mark.parametrize("first", range(0, SPOILT, _AT_ONCE))
 def test_spoilt_directories_do_no_harm(yard, first):
     """No traceback, nothing written outside, no waiting, and nothing that acts on a terminal."""
-    untouched = [yard / name for name in ("outside", "good", "apart", "here")]
+    untouched = [yard / name for name in ("outside", "good", "here")]
     before = [seen(directory) for directory in untouched]
     alarm = signal.signal(signal.SIGALRM, waited_too_long)
     try:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import BYTES, USUAL, a_run
 from pffbench.summary.headline import Design
-from pffbench.summary.join import joined
 from pffbench.summary.rank_test import FEWEST
 from pffbench.summary.statistics import spread
 from pffbench.summary.summary import summarise
@@ -229,40 +228,6 @@ def test_times_that_never_vary_leave_no_doubt_and_single_ones_show_nothing():
 def numbered(seconds, first=0):
     """Return seconds by block."""
     return {first + block: float(s) for block, s in enumerate(seconds)}
-
-
-def test_a_joined_report_shows_differences_across_its_runs(tmp_path):
-    image = {way: told for way, told in WAYS.items() if way[0] == "image"}
-    runs = [
-        a_codecs_run(tmp_path / name, {way: told for way, told in image.items() if way[1] == name})
-        for name in ("hdf5", "zarr")
-    ]
-    (kind,) = kinds_of(joined([(run, summarise(run)) for run in runs]))
-    placed = zip(kind.points, standings(kind.points, ("write",), DESIGN), strict=True)
-    told = {p.name: (one.standing, one.by) for p, one in placed}
-    (faster,) = (i for i, p in enumerate(kind.points) if p.name == "hdf5 zstd")
-    assert told["zarr zstd"] == (FrontStanding.OFF, faster)
-    assert told["zarr gzip"] == (FrontStanding.ON, None)
-    text = "\n".join(markdown([kind], summarise(runs[0]), tmp_path))
-    assert "Ways of several runs are compared, which ran one after the other" in text
-    by_purpose = {choice.purpose: choice for choice in choices(kind)}
-    assert by_purpose["fastest writing"].point.name == "hdf5 no compression"
-    assert not by_purpose["fastest writing"].why_not
-
-
-def test_ways_of_two_runs_are_told_apart_and_chance_is_not():
-    """Runs that were joined have no block in common: their repetitions are independent."""
-    rng = np.random.default_rng(4)
-    wrong = 0
-    for _ in range(40):
-        noise = np.exp(rng.normal(0, 0.05, (6, BLOCKS)))
-        equal = [numbered(0.1 * n, 10**6 * (i // 3)) for i, n in enumerate(noise)]
-        wrong += shown(equal)[0].any()
-    assert wrong <= 6
-    slower = [numbered(0.15 * n, 10**6) for n in noise[3:]]
-    (found,) = shown([*equal[:3], *slower])
-    assert found[:3, 3:].all()
-    assert not found[3:, :3].any()
 
 
 # Of a run

@@ -19,7 +19,6 @@ import jinja2
 
 from pffbench import __version__
 from pffbench.regular_files import write_replacing
-from pffbench.summary.join import repetition
 from pffbench.summary.shards import shard_costs
 from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote
@@ -28,7 +27,7 @@ from pffbench_analysis.page.compression import compression_of
 from pffbench_analysis.page.matrix import matrix_of
 from pffbench_analysis.page.numbers import figure_data
 from pffbench_analysis.page.provenance import provenance_of
-from pffbench_analysis.page.ranks import RankTimes, read_ranks
+from pffbench_analysis.page.ranks import read_ranks
 from pffbench_analysis.page.sections import choices_of, machine_of, published_of, verdict_of
 from pffbench_analysis.page.tables import table_of
 from pffbench_analysis.picture import converter
@@ -73,7 +72,7 @@ def write_page(
 
 def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any]]) -> str:
     """Return the page as text."""
-    ranks = _ranks(summary, directory)
+    ranks = read_ranks(directory, _repetitions(summary))
     differs = differences(common)
     scripts = (_library(), _scripts())
     compression, points = compression_of(summary, directory)
@@ -107,18 +106,12 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
     )
 
 
-def _ranks(summary: Summary, directory: Path) -> RankTimes:
-    """Read the times of all ranks, for each case from the directory of its run."""
-    numbers: dict[str, dict[str, frozenset[int]]] = {}
-    for case in summary.cases:
-        blocks = set().union(*(phase.by_block for phase in case.phases.values()))
-        found = frozenset(map(repetition, blocks))
-        numbers.setdefault(case.run or str(directory), {})[case.sample.case] = found
-    read = [read_ranks(place, cases) for place, cases in numbers.items()]
-    return RankTimes(
-        {name: told for times in read for name, told in times.cases.items()},
-        "; ".join(times.missing for times in read if times.missing),
-    )
+def _repetitions(summary: Summary) -> dict[str, frozenset[int]]:
+    """Return the repetitions that count, by case."""
+    return {
+        case.sample.case: frozenset().union(*(phase.by_block for phase in case.phases.values()))
+        for case in summary.cases
+    }
 
 
 def _environment() -> jinja2.Environment:

@@ -12,7 +12,6 @@ from typing import Any
 
 from pffbench.phases import MOVING, TOTALS, in_order
 from pffbench.record.samples import Sample
-from pffbench.summary.join import repetition
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
 from pffbench_analysis.answer import AnswerRow, answer_notes, answer_panels, margin_of
 from pffbench_analysis.captions import stamp
@@ -185,7 +184,7 @@ def _phase(found: PhaseSummary, most: int) -> Plain:
             "host": plain(ranks.slowest_host),
             "hostShare": short(ranks.host_share),
         },
-        "repetitions": [repetition(numbers[place]) for place in places],
+        "repetitions": [numbers[place] for place in places],
         "seconds": [short(seconds[place]) for place in places],
     }
 

@@ -102,9 +102,7 @@ def _machine(provenance: Mapping[str, Any]) -> str:
 
 
 def _versions(libraries: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[str]:
-    for want in wanted or ("",):
-        for name, facts in libraries.items():
-            # Joined runs may have another one, such as `zarr (RUN)`.
-            named = not want or name.partition(" ")[0] == want
-            if named and isinstance(facts, Mapping) and facts.get("version"):
-                yield f"{name} {facts['version']}"
+    for name in wanted or libraries:
+        facts = libraries.get(name)
+        if isinstance(facts, Mapping) and facts.get("version"):
+            yield f"{name} {facts['version']}"

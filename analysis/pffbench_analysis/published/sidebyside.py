@@ -109,21 +109,13 @@ def _distinct(ranked: Sequence[Match]) -> Iterator[bool]:
 
 
 def _table(ranked: Sequence[Match], *, paired: bool) -> ComparisonTable:
-    """Return the pairs of an order, the one published as slower first.
-
-    Cases of one run without a common block are not compared; those of two runs never have one.
-    """
+    """Return the pairs of an order that have a common block, the one published as slower first."""
     times = {
         str(number): {block: match.factor * s for block, s in match.phase.by_block.items()}
         for number, match in enumerate(ranked)
         if not match.below_resolution
     }
-    runs = {number: ranked[int(number)].case.run for number in times}
-    pairs = (
-        (b, a)
-        for a, b in combinations(times, 2)
-        if runs[a] != runs[b] or times[a].keys() & times[b].keys()
-    )
+    pairs = ((b, a) for a, b in combinations(times, 2) if times[a].keys() & times[b].keys())
     return ComparisonTable(times, tuple(pairs), paired)
 
 

@@ -32,11 +32,6 @@ def doubts(advice: Advice, one: WorkAdvice) -> Iterator[str]:
     if record.status == "interrupted":
         yield "the run was interrupted: fewer repetitions count than were planned"
     yield from advice.summary.gaps
-    if len({candidate.case.run for candidate in one.work.candidates}) > 1:
-        yield (
-            "ways of several runs are compared, which ran one after the other: what changed on the "
-            "machine between them is in their ratios"
-        )
     if failed := [name for name, entry in record.cases.items() if entry.get("failure")]:
         yield f"{len(failed)} cases failed and are out of the running: {', '.join(failed[:3])}"
     if any(c.warned(a.purpose, "cache_unproved") for a in one.answers if a.purpose.reads

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from pffbench.commands import needing_analysis
 from pffbench.errors import UserError
@@ -17,42 +15,23 @@ _WIDTH = 140
 
 def main(arguments: argparse.Namespace) -> int:
     """Report on results directories and print the written files. Return the exit status."""
-    if reason := _refuse(arguments):
-        raise UserError(reason)
     if arguments.fom:
         for line in list(_figures_of_merit(arguments.runs)):
             print(line)
         return 0
     with needing_analysis("report"):
         if arguments.published:
-            _print_published(arguments.runs, join=arguments.join)
+            _print_published(arguments.runs)
             return 0
         for path in _written(arguments):
             print(path)
     return 0
 
 
-def _refuse(arguments: argparse.Namespace) -> str | None:
-    """Return which options exclude each other, or None."""
-    if arguments.out is not None and not arguments.join:
-        return "report --out: only a joined report goes elsewhere (--join)"
-    if arguments.join and (arguments.fom or arguments.published_csv):
-        return "report --join: --fom and --published-csv are of one run; give them without --join"
-    if arguments.out is not None and arguments.published:
-        return "report --published: it writes nothing, so there is no --out"
-    return None
-
-
 def _written(arguments: argparse.Namespace) -> Iterator[object]:
     """Write the requested files and yield each one."""
-    from pffbench_analysis.report import report, report_joined
+    from pffbench_analysis.report import report
 
-    if arguments.join:
-        first = Path(arguments.runs[0])
-        name = Path(os.path.realpath(first)).name
-        out = arguments.out or first.with_name(f"{name}-joined")
-        yield from report_joined(arguments.runs, out)
-        return
     if not arguments.published_csv:
         yield from report(arguments.runs)
         return
@@ -63,22 +42,21 @@ def _written(arguments: argparse.Namespace) -> Iterator[object]:
         yield from write_study_csv(readable(run), run)
 
 
-def _print_published(runs: Sequence[str], *, join: bool) -> None:
-    """Print runs, or the run that they are joined to, next to the studies that they repeat."""
+def _print_published(runs: Sequence[str]) -> None:
+    """Print runs next to the studies that they repeat."""
     from pffbench_analysis.published import STUDIES, side_by_side
     from pffbench_analysis.published.terminal import print_side_by_side
-    from pffbench_analysis.runs import readable, readable_joined
+    from pffbench_analysis.runs import readable
 
     console = make_console(_WIDTH)
-    summaries = (
-        {", ".join(runs): readable_joined(runs)} if join else {run: readable(run) for run in runs}
-    )
-    for run, summary in summaries.items():
+    for run, summary in [(run, readable(run)) for run in runs]:
         found = side_by_side(summary)
         if found is None:
             raise UserError(
                 f"{run}: its experiment names no study (key study: one of {', '.join(STUDIES)})"
             )
+        if len(runs) > 1:
+            console.print(f"\n{run}", style="bold", highlight=False, markup=False)
         print_side_by_side(found, console)
 
 

@@ -65,8 +65,6 @@ class CaseSummary(msgspec.Struct, frozen=True):
         Bytes of array data that it reads.
     counts : dict of (str, str) to float
         Counters, by phase and name: median over repetitions, of all ranks together.
-    run : str
-        The results directory of its run, if several are joined; else empty.
     invalid : str
         Reason for its exclusion: it failed, or read wrong data; usually empty.
     repetitions : int
@@ -87,7 +85,6 @@ class CaseSummary(msgspec.Struct, frozen=True):
     phases: Mapping[str, PhaseSummary]
     read_bytes: int = 0
     counts: Mapping[tuple[str, str], float] = msgspec.field(default_factory=dict)
-    run: str = ""
     invalid: str = ""
     repetitions: int = 0
     disk_inodes: int | None = None

@@ -166,7 +166,6 @@ class ZarrBenchmarks:
         cache = sorted({case.cache for case in cases if case.cache})
         host = (record.provenance.get("hosts") or [{}])[0]
         smaller = shapes != [value_text(_SHAPE)]
-        apart = ", but for those of another environment (zarr-python 2), which came after"
         rows = {
             "computed": when(any(p.get("source") != "file" for p in parameters)),
             "volume": when(smaller, shapes=", ".join(shapes)),
@@ -176,7 +175,6 @@ class ZarrBenchmarks:
             "padding": when(chunks - {"128×128×128"} and smaller),
             "until": when(True, durability=", ".join(durability)),
             "cache": when(cache != ["warm"], cache=", ".join(cache) or "not recorded"),
-            "statistic": when(True, apart=apart if len({case.run for case in cases}) > 1 else ""),
         }
         return reasons_of(_STUDY, summary, cases, rows, _VERSIONS)
 
