@@ -232,7 +232,7 @@ def _order(version: str) -> tuple[int, ...]:
 def _published(package: str) -> list[str]:
     """Return the released versions of a package, as pip lists them."""
     python = _CHECKOUT / ".build" / "tools" / "bin" / "python"
-    command = [str(python if python.exists() else sys.executable), "-m", "pip"]
+    command = [str(python if python.exists() else sys.executable), "-P", "-m", "pip"]
     done = subprocess.run(
         [*command, "index", "versions", package], capture_output=True, text=True, check=False
     )

@@ -266,7 +266,7 @@ def _probed(
         It cannot run there.
     """
     name = environment.name
-    command = [*launcher, *environment.command, "-m", "pffbench.environments.probe"]
+    command = [*launcher, *environment.command, "-P", "-m", "pffbench.environments.probe"]
     command += [options.experiment] if options.experiment is not None else []
     for override in options.overrides:
         command += ["--set", override]

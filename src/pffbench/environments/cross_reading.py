@@ -194,7 +194,7 @@ class CrossReading:
                 self._scratch.remove(self._scratch.path(directory), missing_ok=True)
         module = "pffbench.environments.cross_read_ranks"
         seconds = self._seconds * (1 + len(work))
-        command = [*self._launcher, *environment.command, "-m", module, str(file)]
+        command = [*self._launcher, *environment.command, "-P", "-m", module, str(file)]
         output, errors, status = self._run(command, environment, seconds)
         end = f"no end within {seconds:g} s"
         if status is not None:

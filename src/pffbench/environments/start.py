@@ -31,7 +31,9 @@ ANSWER = "pffbench-environment: "
 #: Prints the version of pffbench in an environment and a digest of its source; null without it.
 #: Any Python runs this, also with another pffbench.
 _OWN = f"""
-import hashlib, importlib.util, json, pathlib, sys
+import sys
+del sys.path[0]  # the current directory; an older Python knows no option -P
+import hashlib, importlib.util, json, pathlib
 spec, own = importlib.util.find_spec("pffbench"), None
 if spec is not None and spec.origin:
     import pffbench
