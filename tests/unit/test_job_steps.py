@@ -15,7 +15,8 @@ import pytest
 from msgspec.structs import replace
 
 from pffbench.environments.processes import Output, last_line, run_bounded
-from pffbench.environments.step import remove_scratch_of, step_experiment, turn_order
+from pffbench.environments.start import StartedEnvironment
+from pffbench.environments.step import _Ranks, remove_scratch_of, step_experiment, turn_order
 from pffbench.experiment.load import from_data, load_experiment, to_plain
 from pffbench.proc import process_fields
 from pffbench.storage.ownership import MARKER
@@ -113,6 +114,28 @@ def test_output_costs_what_it_is_long():
     for _ in range(1024):
         output.hear(b"line\n" * 13107)
     assert time.process_time() - began < 30
+
+
+def ranks_of(script, tmp_path, limit):
+    return _Ranks(["sh", "-c", script], StartedEnvironment("a", ()), tmp_path, {"c"}, limit)
+
+
+def test_a_repetition_that_nobody_ends_is_ended(tmp_path):
+    ranks = ranks_of("echo 'pffbench-turn: 0 0 c'; read x; sleep 100000", tmp_path, 0.5)
+    ranks.wait(lambda: None, 30, "start")
+    assert ranks.asks == (0, "c")
+    ranks.go(lambda: None)
+    assert ranks.asks is None
+    assert "its ranks did not end a repetition within 0.5 s" in ranks.leave(lambda: False)[1]
+
+
+def test_ranks_ask_for_a_turn_once(tmp_path):
+    ask = "echo 'pffbench-turn: 0 600 c'"
+    ranks = ranks_of(f"{ask}; read x; {ask}; read x", tmp_path, 5)
+    ranks.wait(lambda: None, 30, "start")
+    ranks.go(lambda: None)
+    assert ranks.asks is None
+    assert "asked for a turn that is none: '0 600 c'" in ranks.leave(lambda: False)[1]
 
 
 @pytest.mark.parametrize("ends", [True, False])

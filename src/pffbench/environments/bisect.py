@@ -489,15 +489,18 @@ class _Trials:
         else:
             options = self._options(file, "--out", directory)
             run = measured(options, loaded, self._stop, schedule)
-        with run as recorder:
-            record = recorder.run_record
-            if record.status == "interrupted":
-                raise StoppedError(self._how_to_go_on())
-            summary = summarise(directory)
-            write_summary(summary, directory)
-            write_results(summary, directory)
-            if recorder.exit_status != VALID:
-                raise UserError(f"{self._package} {version}: {record.objection} ({directory})")
+        try:
+            with run as recorder:
+                if recorder.run_record.status == "interrupted":
+                    raise StoppedError
+                summary = summarise(directory)
+                write_summary(summary, directory)
+                write_results(summary, directory)
+        except StoppedError:
+            raise StoppedError(self._how_to_go_on()) from None
+        if recorder.exit_status != VALID:
+            why = recorder.run_record.objection
+            raise UserError(f"{self._package} {version}: {why} ({directory})")
 
     def _options(self, file: Path, option: str, directory: Path) -> RunOptions:
         parser = argparse.ArgumentParser()
