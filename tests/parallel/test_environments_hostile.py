@@ -111,8 +111,8 @@ if "--in-turns" in sys.orig_argv:
 def test_ranks_that_do_not_end_are_ended_and_what_they_recorded_counts(tmp_path):
     staying = {"name": "staying", "command": site(tmp_path / "site", STAYS)}
     began = time.monotonic()
-    run = run_in(tmp_path, staying, repetitions=2, arguments=("--hang-timeout", "3 s"))
-    assert time.monotonic() - began < 150
+    run = run_in(tmp_path, staying, repetitions=2, arguments=("--hang-timeout", "15 s"))
+    assert time.monotonic() - began < 300
     assert run.status == 0, run.said
     assert any("its ranks did not end" in text for text in run.record["remarks"])
     assert len({row["repetition"] for row in run.rows if row["environment"] == "staying"}) >= 2
@@ -133,7 +133,7 @@ def test_the_first_ctrl_c_ends_a_run_whose_ranks_do_not_end(tmp_path):
     run = started.finish()
     assert time.monotonic() - began < 90
     assert run.status in (0, 3), run.said
-    assert of_session(tmp_path) == []
+    wait_until(lambda: of_session(tmp_path) == [])
 
 
 def test_ctrl_c_while_environments_are_checked_ends_them_with_their_children(tmp_path):
@@ -147,9 +147,9 @@ def test_ctrl_c_while_environments_are_checked_ends_them_with_their_children(tmp
     run = started.finish()
     assert time.monotonic() - began < 40
     assert run.status == 3, run.said
-    assert "ended" in run.stderr or "end before it began" in run.stderr
+    assert "asked the run to end before it began" in run.stderr
     assert not run.out.exists()
-    assert of_session(tmp_path) == []
+    wait_until(lambda: of_session(tmp_path) == [])
 
 
 def command_of(pid):
@@ -182,17 +182,6 @@ def test_output_without_end_costs_what_it_is_long(tmp_path):
     shouting = {"name": "shouting", "command": site(tmp_path / "site", SHOUTS)}
     run = run_in(tmp_path, shouting, repetitions=1)
     assert run.status == 0, run.said
-
-
-def test_the_reason_of_ranks_that_may_not_write_is_told(tmp_path):
-    if shutil.which("prlimit") is None:
-        pytest.skip("there is no prlimit")
-    short = {"name": "short", "command": f"prlimit --fsize=6000 {sys.executable}"}
-    run = run_in(tmp_path, short, repetitions=1)
-    assert "unexpected error" not in run.record["cases"][run.case(environment="short")].get(
-        "failure", {"error": ""}
-    )["error"], run.said
-    assert "large" in run.said or run.status == 2, run.said
 
 
 @pytest.fixture(scope="module")
@@ -326,9 +315,9 @@ def test_the_hang_timeout_is_that_of_the_memory_copy_too(tmp_path):
     (directory / "sitecustomize.py").write_text(STOPS)
     began = time.monotonic()
     run = run_experiment(
-        tmp_path, 2, "--hang-timeout", "5 s", cases=[CASE], repetitions=2,
+        tmp_path, 2, "--hang-timeout", "20 s", cases=[CASE], repetitions=2,
         env={"PYTHONPATH": f"{directory}:{SOURCE}"},
     )  # fmt: skip
-    assert time.monotonic() - began < 120
+    assert time.monotonic() - began < 300
     assert run.status not in (0, 1), run.said
     assert "the memory copy" in run.stderr
