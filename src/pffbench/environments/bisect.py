@@ -32,7 +32,7 @@ from pffbench.experiment.load import load_experiment, to_plain
 from pffbench.experiment.plan import Plan
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.phases import TOTALS
-from pffbench.record.run import Run
+from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import LARGEST, RunRecord
 from pffbench.regular_files import read_regular, write_replacing
 from pffbench.run.options import RunOptions, add_arguments
@@ -513,7 +513,7 @@ class _Trials:
     def _result(
         self, version: str, question: Question, directory: Path, file: Path
     ) -> TriedVersion:
-        search, run = self._search, Run.load(directory)
+        search, run = self._search, MeasuredRun.load(directory)
         summary = summary_of(run)
         cases = {case.sample.environment: case for case in summary.cases}
         if search.count is not None:
