@@ -300,12 +300,12 @@ def test_commands_that_are_none_are_refused_when_planned(key, value, sentence, t
 STOPS = """
 import os, signal
 from pffbench.parallel import machine
-rate = machine.memory_copy_rate
+rates = machine.memory_rates
 def stop(team):
     if team.rank == team.size - 1:
         os.kill(os.getpid(), signal.SIGSTOP)
-    return rate(team)
-machine.memory_copy_rate = stop
+    return rates(team)
+machine.memory_rates = stop
 """
 
 
@@ -320,4 +320,4 @@ def test_the_hang_timeout_is_that_of_the_memory_copy_too(tmp_path):
     )  # fmt: skip
     assert time.monotonic() - began < 300
     assert run.status not in (0, 1), run.said
-    assert "the memory copy" in run.stderr
+    assert "the speed of memory" in run.stderr

@@ -23,8 +23,11 @@ TOOLS = {
     "p_value", "shift_interval", "studentised_p", "smallest_p", "enough_for", "repetitions_for",
     "smallest_ratio", "Starts", "is_equivalent", "student_tail", "student_quantile",
 }  # fmt: skip
-#: Files that make decisions, or the tools for them. `shifts` of dependence finds drift in a run.
-JUDGE = {"inference.py", "rank_test.py", "starts.py", "student.py", "dependence.py"}
+#: Files that make decisions, or the tools for them. `shifts` of dependence finds drift in a run;
+#: `bisect` asks on which side of the half-way point a version is, not whether it is faster.
+JUDGE = {
+    "inference.py", "rank_test.py", "starts.py", "student.py", "dependence.py", "bisect.py",
+}  # fmt: skip
 
 
 def names_in(path):
