@@ -10,6 +10,7 @@ import shutil
 import pytest
 
 from desk import JOBS, Desk, verdicts
+from planted import library, planted
 
 pytestmark = pytest.mark.slurm
 
@@ -24,6 +25,16 @@ cases:
     backend: "null"
     shape_per_rank: [4, 8]
     "null": {{delays: {{write: 0.1, read: 0.1}}}}
+"""
+
+
+#: Writes of a few MiB that are real, with the raw transfers beside them.
+REAL = """
+name: real
+repetitions: {repetitions}
+common: {{workload: hyperslab, shape_per_rank: [16, 512, 512], durability: sync}}
+cases:
+  - {{backend: hdf5, layout: file_per_process}}
 """
 
 
@@ -156,7 +167,7 @@ def test_a_baseline_that_is_not_comparable_is_no_success(desk):
     state, status, last = ended(desk, more)
     assert (state, status) == ("FAILED", "2:0"), desk.log(more)
     assert "exit status 2: not comparable with the baseline, see " in last
-    assert "no total is comparable: 1 and 2 ranks" in desk.log(more)
+    assert "nothing is comparable: 1 and 2 ranks" in desk.log(more)
 
 
 @pytest.mark.parametrize(
@@ -213,3 +224,17 @@ def test_jobs_submit_keeps_the_nights_in_one_place(desk):
     desk.complete(job)
     (baseline,) = (desk.directory / "out").glob("*.baseline")
     assert baseline.read_text().strip() == f"nightly-sleeping-1n-{job}"
+
+
+@pytest.mark.slow  # and for a machine that does nothing else: these times are real
+def test_ten_real_nights_are_green_and_slow_writes_are_red(desk):
+    for _ in range(10):
+        job = night(desk, repetitions=12, tasks=2, text=REAL)
+        state, _, last = ended(desk, job)
+        assert state == "COMPLETED", desk.log(job)
+        assert "exit status 0: all well: " in last
+    assert len(kept_names(desk)) == 7
+    preloaded = shutil.copy(library(), desk.directory)
+    slow = planted(".hdf5.", factor=2, factor_of="write") | {"LD_PRELOAD": str(preloaded)}
+    late = night(desk, repetitions=12, tasks=2, text=REAL, **slow)
+    assert ended(desk, late)[:2] == ("FAILED", "1:0"), desk.log(late)
