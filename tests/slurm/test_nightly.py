@@ -34,7 +34,7 @@ name: real
 repetitions: {repetitions}
 common: {{workload: hyperslab, shape_per_rank: [16, 512, 512], durability: sync}}
 cases:
-  - {{backend: hdf5, layout: file_per_process}}
+  - {{backend: hdf5, layout: file_per_process, chunks: [4, 512, 512]}}
 """
 
 
