@@ -71,8 +71,8 @@ def make_faster(run, factor):
         writer.writerows(rows)
 
 
-def kept_names(desk, name="sleeping"):
-    return (desk.directory / f"pffbench-results/nightly-{name}-1n.baseline").read_text().split()
+def kept_names(desk, name="-sleeping"):
+    return (desk.directory / f"pffbench-results/nightly{name}-1n.baseline").read_text().split()
 
 
 def test_nights_alike_become_the_baseline_and_a_slower_one_fails(desk):
@@ -226,6 +226,18 @@ def test_jobs_submit_keeps_the_nights_in_one_place(desk):
     assert baseline.read_text().strip() == f"nightly-sleeping-1n-{job}"
 
 
+def test_without_an_experiment_it_runs_the_one_made_for_nights_in_the_time_of_the_job(desk):
+    small = [f"--set={key}" for key in ("shape_per_rank=[4,32,32]", "chunks=[1,32,32]")]
+    job = desk.sbatch(
+        "--ntasks-per-node=1", "--time=20", JOBS / "nightly.sh", *small, "--set", "repetitions=1"
+    )
+    desk.complete(job)
+    record = desk.records("pffbench-results")[f"nightly-1n-{job}"]
+    assert (record["name"], record["valid"]) == ("nightly", True)
+    assert 600 < float(record["experiment"]["time_budget"]) < 1200
+    assert kept_names(desk, "") == [f"nightly-1n-{job}"]
+
+
 @pytest.mark.slow  # and for a machine that does nothing else: these times are real
 def test_ten_real_nights_are_green_and_slow_writes_are_red(desk):
     for _ in range(10):
@@ -235,6 +247,6 @@ def test_ten_real_nights_are_green_and_slow_writes_are_red(desk):
         assert "exit status 0: all well: " in last
     assert len(kept_names(desk)) == 7
     preloaded = shutil.copy(library(), desk.directory)
-    slow = planted(".hdf5.", factor=2, factor_of="write") | {"LD_PRELOAD": str(preloaded)}
+    slow = planted("hdf5.hyperslab", factor=2, factor_of="write") | {"LD_PRELOAD": str(preloaded)}
     late = night(desk, repetitions=12, tasks=2, text=REAL, **slow)
     assert ended(desk, late)[:2] == ("FAILED", "1:0"), desk.log(late)

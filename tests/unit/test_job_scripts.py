@@ -299,7 +299,7 @@ def drawn_nights(directory, count, factor, generator):
         start = {}
 
         def took(case, phase, start=start):
-            own = start.setdefault((case, phase), np.exp(generator.normal(0, 0.05)))
+            own = start.setdefault((case, phase), float(np.exp(generator.normal(0, 0.05))))
             return own * (1 if case.startswith("posix") else factor)
 
         maker(factor=took, seed=seed, noise=0.08)
@@ -324,7 +324,7 @@ def test_ten_equal_nights_are_green_seven_are_the_baseline_and_a_slowdown_of_hal
     ended = re.findall("^ended (.*)", done.stdout, re.MULTILINE)
     assert len(ended) == 13, done.stdout + done.stderr
     assert ended[0] == "0: all well: the first night of a baseline, so nothing was compared"
-    assert all(line.startswith("0: all well: ") for line in ended[:10]), ended
+    assert all(line.startswith("0: all well: ") for line in ended[:10]), done.stdout + done.stderr
     assert all(line.startswith("1: shown to be slower than the base") for line in ended[10:]), ended
     assert kept.read_text().split() == [f"equal-run{n}" for n in range(1, 8)]
 
