@@ -126,7 +126,7 @@ def test_the_wheel_holds_the_program_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
     assert {"pffbench", "pffbench_analysis"} == {top for top in tops if "dist-info" not in top}
-    assert {"pffbench/default.yaml", "pffbench/defaults.yaml"} <= {*names}
+    assert {f"pffbench/{name}.yaml" for name in ("default", "defaults", "nightly")} <= {*names}
 
 
 @pytest.mark.parametrize("name", NAMES)

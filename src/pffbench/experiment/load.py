@@ -28,7 +28,7 @@ from pffbench.text import has_controls, one_line, similar_word
 from pffbench.workloads.registry import workload, workload_names
 
 #: Names of the experiments that the package has.
-BUILT_IN = ("default", "defaults")
+BUILT_IN = ("default", "defaults", "nightly")
 #: Maximum bytes: an experiment is a page of text; a larger file is the wrong one.
 LARGEST = 2**20
 #: Maximum number of values, with each alias counted as all values that it stands for.
@@ -306,8 +306,13 @@ def _merged(common: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def is_built_in(path: str | None) -> bool:
+    """Return whether an experiment is one of the package; a file of its name goes before it."""
+    return path is None or (path in BUILT_IN and not Path(path).exists())
+
+
 def _text(path: str | None) -> tuple[str, str]:
-    if path is None or (path in BUILT_IN and not Path(path).exists()):
+    if is_built_in(path):
         name = path or BUILT_IN[0]
         return f"built-in {name}", files("pffbench").joinpath(f"{name}.yaml").read_text()
     try:

@@ -192,9 +192,10 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--experiment",
-        choices=("default", "defaults"),
+        choices=("default", "defaults", "nightly"),
         help="built-in experiment: default compares the formats at equal work; defaults, as each "
-        "library comes, and with collective transfer (example: --experiment defaults)",
+        "library comes, and with collective transfer; nightly is for regression runs "
+        "(example: --experiment defaults)",
     )
     which.add_argument(
         "experiment",
