@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pffbench.summary.starts import OF_TOTALS, Starts, starts_of
+from pffbench.summary.starts import OF_TOTALS, BetweenStarts, Starts, starts_of
 from pffbench.summary.student import student_quantile
 from pffbench_analysis.scaling.points import Estimate, Point
 
@@ -60,7 +60,13 @@ class Prediction:
         return self.rate.high > WIDE * self.rate.low
 
 
-def predict(points: Sequence[Point], size: int, new_node: bool = False) -> Prediction | None:
+def predict(
+    points: Sequence[Point],
+    size: int,
+    *,
+    new_node: bool = False,
+    between: BetweenStarts = OF_TOTALS,
+) -> Prediction | None:
     """Continue the curve of the three largest sizes.
 
     On double logarithmic axes the rate goes on with their mean slope. The interval begins with that
@@ -77,6 +83,8 @@ def predict(points: Sequence[Point], size: int, new_node: bool = False) -> Predi
         Ranks or nodes, more than the largest.
     new_node : bool
         See `Prediction`.
+    between : BetweenStarts
+        What is known of the variation of the times between starts of the program.
 
     Returns
     -------
@@ -89,14 +97,14 @@ def predict(points: Sequence[Point], size: int, new_node: bool = False) -> Predi
     x = np.log([point.size for point in last])
     y = np.log([point.rate.value for point in last])
     stretch = size / last[-1].size
-    errors = np.array([_error(point) for point in last])
+    errors = np.array([_error(point, between) for point in last])
     early, late = np.diff(y) / np.diff(x)
     mean = (y[2] - y[0]) / (x[2] - x[0])
     bent = late + (late - early) * (math.log(size) - x[1]) / (x[2] - x[0])
     reach = math.hypot(errors[0], errors[2]) / (x[2] - x[0])
     reach_of_late = math.hypot(errors[1], errors[2]) / (x[2] - x[1])
     low = min(0.0, mean - reach, bent - reach_of_late)
-    high = min(1.0, max(mean, bent) + reach)
+    high = min(1.0, max(0.0, mean, bent) + reach)
     middle = min(max(mean, low), high)
     rate, sure = last[-1].rate.value, math.exp(errors[-1])
     found = Estimate(*(
@@ -105,9 +113,9 @@ def predict(points: Sequence[Point], size: int, new_node: bool = False) -> Predi
     return Prediction(size, found, stretch, new_node)
 
 
-def _error(point: Point) -> float:
+def _error(point: Point, between: BetweenStarts) -> float:
     """Return the half-width of the 95 % interval of the logarithm of a rate."""
     ways = [[np.array([point.by_block[b] for b in start]) for start in starts_of(point.by_block)]]
-    starts = Starts.of(ways, OF_TOTALS)
+    starts = Starts.of(ways, between)
     error = starts.deviation / math.sqrt(starts.sizes[0])
     return student_quantile(0.025, starts.freedom) * error

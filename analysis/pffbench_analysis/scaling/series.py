@@ -11,7 +11,7 @@ import numpy as np
 
 from pffbench.errors import UserError
 from pffbench.phases import TOTALS
-from pffbench.summary.starts import of_run
+from pffbench.summary.starts import OF_PHASES, OF_TOTALS, of_run
 from pffbench.summary.summary import CaseSummary, compression_ratio
 from pffbench_analysis.charts import place
 from pffbench_analysis.runs import EmptyRunError, Run, readable
@@ -79,7 +79,8 @@ class Series:
         if curve.kind is None:
             return None
         size = self.predict or 2 * curve.sizes[-1]
-        return predict(curve.points, size, new_node=size > self._room)
+        between = OF_TOTALS if curve.phase.endswith("_total") else OF_PHASES
+        return predict(curve.points, size, new_node=size > self._room, between=between)
 
     @property
     def _room(self) -> int:
