@@ -239,7 +239,7 @@ def test_an_experiment_that_skips_nothing_is_refused_in_one_sentence(tmp_path):
 def test_a_shipped_run_is_read_reported_and_compared(name, tmp_path):
     for copy in ("first", "second"):
         shutil.copytree(SHIPPED, tmp_path / copy)
-    told = pffbench(name, "recommend", "first", cwd=tmp_path, mpi=name != "none")
+    told = pffbench(name, "recommend", "first", "--weight=0:1", cwd=tmp_path, mpi=name != "none")
     assert told.status == 0, told.said
     assert "import " in told.stdout  # the program
     told = pffbench(name, "compare", "first", "second", cwd=tmp_path, mpi=name != "none")

@@ -76,7 +76,7 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
     ranks = _ranks(summary, directory)
     differs = differences(common)
     scripts = (_library(), _scripts())
-    compression, points = compression_of(summary, directory)
+    compression, points = compression_of(summary)
     gaps = [ranks.missing] if ranks.missing else []
     costs = shard_costs(summary)
     return (
