@@ -13,8 +13,11 @@ from pffbench.summary.summary import Summary
 RAW = ("run.json", "samples.csv", "counters.csv", "ranks.h5")
 #: What stands in a kept run where it names the checkout, and each host.
 _CHECKOUT, _HOST = "/home/user/pffbench", "vm"
-#: Beginnings of paths that tell nothing about whose machine it was.
-_COMMON = ("/usr/", "/dev/", "/proc/", "/sys/", "/etc/", "/lib", "/bin/", "/opt/", "/home/user/")
+#: Absolute paths in a record, but for those that are alike on many machines.
+_OWN_PATH = re.compile(
+    r"(?<=[\"=: ,;])/(?!(?:usr|dev|proc|sys|etc|lib|lib64|bin|opt|run|home/user)/)"
+    r"[\w.+@~-]+(?:/[\w.+@~-]+)*"
+)
 
 
 def keep(run: Path, kept: Path) -> None:
@@ -26,11 +29,6 @@ def keep(run: Path, kept: Path) -> None:
         Results directory, left unchanged.
     kept : Path
         Directory in the repository, made where it is missing.
-
-    Raises
-    ------
-    ValueError
-        A path would remain that names something of the machine.
     """
     text = (run / "run.json").read_text(encoding="utf-8")
     record = json.loads(text)
@@ -38,14 +36,10 @@ def keep(run: Path, kept: Path) -> None:
     provenances += [entry["provenance"] for entry in record.get("environments", {}).values()]
     hosts = {fact["host"] for made in provenances for fact in made.get("hosts", [])}
     executable = record["provenance"]["software"]["python"]["executable"]
-    scratch = record.get("scratch") or ""
     text = text.replace(re.sub(r"/\.v?envs?/.*", "", executable), _CHECKOUT)
-    if scratch and not scratch.startswith(_CHECKOUT):
-        text = text.replace(str(Path(scratch).parent), f"{_CHECKOUT}/pffbench-scratch")
+    text = _OWN_PATH.sub(lambda path: f"/home/user/{Path(path[0]).name}", text)
     for host in hosts:
         text = text.replace(json.dumps(host), f'"{_HOST}"')
-    if left := sorted(set(_own_paths(text))):
-        raise ValueError(f"{run / 'run.json'} names {', '.join(left)}: mask that first")
     kept.mkdir(parents=True, exist_ok=True)
     (kept / "run.json").write_text(text, encoding="utf-8")
     for name in ("samples.csv", "counters.csv"):
@@ -58,22 +52,17 @@ def keep(run: Path, kept: Path) -> None:
         _keep_ranks(run / "ranks.h5", kept / "ranks.h5")
 
 
-def _own_paths(text: str) -> list[str]:
-    paths = re.findall(r'"(/[^"/]+/[^"]*)"', text)
-    return [path for path in paths if not path.startswith(_COMMON)]
-
-
 def _keep_ranks(ranks: Path, kept: Path) -> None:
-    """Copy the times of ranks, without room for further repetitions."""
+    """Copy the times of ranks into a new file: in a changed one the old names would remain."""
     import h5py
 
-    kept.unlink(missing_ok=True)
     with h5py.File(ranks) as source, h5py.File(kept, "w") as target:
-        target.attrs.update(source.attrs)
         for name in source:
-            source.copy(name, target)
-        if "host" in target:
-            target["host"][:] = [_HOST] * len(target["host"])
+            if name != "host":
+                source.copy(name, target)
+        if "host" in source:
+            names = source["host"]
+            target.create_dataset("host", data=[_HOST] * len(names), dtype=names.dtype)
 
 
 def platform(summary: Summary, libraries: Sequence[str]) -> str:
