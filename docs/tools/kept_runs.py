@@ -37,7 +37,7 @@ def keep(run: Path, kept: Path) -> None:
     hosts = {fact["host"] for made in provenances for fact in made.get("hosts", [])}
     executable = record["provenance"]["software"]["python"]["executable"]
     text = text.replace(re.sub(r"/\.v?envs?/.*", "", executable), _CHECKOUT)
-    text = _OWN_PATH.sub(lambda path: f"/home/user/{Path(path[0]).name}", text)
+    text = _OWN_PATH.sub(_masked, text)
     for host in hosts:
         text = text.replace(json.dumps(host), f'"{_HOST}"')
     kept.mkdir(parents=True, exist_ok=True)
@@ -50,6 +50,12 @@ def keep(run: Path, kept: Path) -> None:
             (kept / name).write_text(rows, encoding="utf-8")
     if (run / "ranks.h5").exists():
         _keep_ranks(run / "ranks.h5", kept / "ranks.h5")
+
+
+def _masked(path: re.Match[str]) -> str:
+    """Return a user's path that keeps the last name only; a directory of the root has none."""
+    place = Path(path[0])
+    return f"/home/user/{place.name}" if len(place.parts) > 2 else "/home/user"
 
 
 def _keep_ranks(ranks: Path, kept: Path) -> None:
