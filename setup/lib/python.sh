@@ -82,13 +82,20 @@ PFFBENCH_PYTHON if it holds a parallel h5py and netCDF4, then run the command ag
     echo "$kind" >"$VENV/.pffbench-kind"
 }
 
+# quoted TEXT: print it as one word of sh. printf %q writes some characters as only Bash reads them.
+quoted() {
+    local quote="'\\''"
+    printf "'%s'" "${1//"'"/$quote}"
+}
+
 # install_project: put pffbench itself into .venv, pointing at this checkout, with its console script.
 # A path file does what an editable installation does without a build; the sources are the only copy.
 install_project() {
     local site
     site=$("$VENV/bin/python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     printf '%s\n' "$ROOT/src" "$ROOT/analysis" >"$site/pffbench.pth"
-    printf '#!/bin/sh\nexec "%s" -m pffbench "$@"\n' "$VENV/bin/python" >"$VENV/bin/pffbench"
+    # -P: a yaml.py in the current directory is not to be imported.
+    printf '#!/bin/sh\nexec %s -P -m pffbench "$@"\n' "$(quoted "$VENV/bin/python")" >"$VENV/bin/pffbench"
     chmod +x "$VENV/bin/pffbench"
 }
 
@@ -96,7 +103,7 @@ install_project() {
 install_launcher() {
     rm -f "$VENV/bin/mpiexec"
     if [[ ${NATIVE_MPIEXEC##*/} == mpi*.* ]]; then
-        printf '#!/bin/sh\nexec "%s" "$@"\n' "$NATIVE_MPIEXEC" >"$VENV/bin/mpiexec"
+        printf '#!/bin/sh\nexec %s "$@"\n' "$(quoted "$NATIVE_MPIEXEC")" >"$VENV/bin/mpiexec"
         chmod +x "$VENV/bin/mpiexec"
     fi
 }

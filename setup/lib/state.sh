@@ -49,8 +49,11 @@ forget_state() { rm -f "$BUILD/stamp"; }
 remember_state() {
     "$VENV/bin/python" -I -c 'import os, sys; print(os.path.realpath(sys.executable))' >>"$BUILD/watch"
     # Installing or removing a package in an active environment changes its directory; look again then.
-    sed -nE "s/^import site; site.addsitedir\('(.*)'\)$/\1/p" "$VENV"/lib/python*/site-packages/active-environment.pth \
-        2>/dev/null >>"$BUILD/watch" || true
+    "$VENV/bin/python" -I -c '
+import ast, glob, sys
+for name in glob.glob("lib/python*/site-packages/active-environment.pth", root_dir=sys.prefix):
+    for line in open(f"{sys.prefix}/{name}"):
+        print(ast.literal_eval(line.strip().removeprefix("import site; site.addsitedir")))' >>"$BUILD/watch"
     {
         echo "# Written by setup/bootstrap; source it to work in the environment of pffbench."
         printf '. %q\n' "$SETUP/mpi-env.sh"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec import to_builtins
 from rich.console import Console
 
 from drawn_runs import FLOOR, PHASES, a_case, a_run, a_sample
@@ -15,12 +17,15 @@ from launch import pffbench_cli
 from pffbench.cli import make_parser
 from pffbench.commands.recommend import print_markdown
 from pffbench.errors import UserError
+from pffbench.experiment.load import from_data
 from pffbench.record.samples import SamplesLog
 from pffbench.summary.rank_test import FEWEST
 
 pytest.importorskip("pandas")
 
 from pffbench_analysis.recommend import Filters, Weights, advise, recommend
+from pffbench_analysis.recommend.candidates import Candidate
+from pffbench_analysis.recommend.code import code_for
 
 CASES = [a_case("hdf5"), a_case("netcdf4"), a_case("zarr"), a_case("mpiio")]
 
@@ -293,3 +298,15 @@ def test_a_program_is_not_cut_at_the_width_of_the_terminal():
     program = f"x = 1  # {'long ' * 30}end"
     print_markdown(["```python", program, "```"], Console(file=out, width=40))
     assert out.getvalue().rstrip("\n") == program
+
+
+def test_a_case_of_an_environment_has_a_program(tmp_path):
+    case = {"workload": "hyperslab", "backend": "hdf5", "shape": [[8, 8]]}
+    ((_, case), *_) = from_data({"name": "x", "cases": [case], "roofline": False}, "x").cases
+    told = {"workload": "hyperslab", **to_builtins(case.parameters, enc_hook=int)}
+    options = to_builtins(case.options, enc_hook=int)
+    summary = SimpleNamespace(sample=SimpleNamespace(backend="hdf5"))
+    plain = code_for(Candidate(summary, told, options, None), 2)
+    there = Candidate(summary, {**told, "environment": "new"}, options, None)
+    assert code_for(there, 2) == plain
+    assert "import h5py" in plain

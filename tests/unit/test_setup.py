@@ -334,6 +334,37 @@ def test_mpiexec_in_the_environment_is_that_of_its_mpi(tmp_path, launcher, expec
     assert done.stdout == f"{expected}\n", done.stderr
 
 
+HOSTILE = "it's `touch PWN` $(touch PWN) \"\\"
+
+
+def test_the_path_of_the_checkout_is_not_run_by_the_shell(tmp_path):
+    place = tmp_path / HOSTILE
+    (place / ".venv").mkdir(parents=True)
+    program(place / ".venv" / "bin", "python", f'[[ $1 == -I ]] && echo "{tmp_path}" || echo "$@"')
+    program(place / "mpi", "mpiexec.mpich", "echo MPICH")
+    script = (
+        'ROOT=$PLACE VENV=$PLACE/.venv; install_project; NATIVE_MPIEXEC=$PLACE/mpi/mpiexec.mpich;'
+        'install_launcher; cd "$HOME"; "$VENV/bin/pffbench" plan; "$VENV/bin/mpiexec"'
+    )
+    done = bash(script, tmp_path, PLACE=str(place))
+    assert done.stdout == "-P -m pffbench plan\nMPICH\n", done.stderr
+    assert not (tmp_path / "PWN").exists()
+
+
+def test_a_layer_over_a_path_with_an_apostrophe_finds_what_is_there(tmp_path):
+    place = tmp_path / HOSTILE
+    place.mkdir()
+    (place / "of_the_base.py").write_text("print('found')\n")
+    (tmp_path / ".build").mkdir()
+    script = (
+        f'layer_over {sys.executable}; "$VENV/bin/python" -I -c "import of_the_base";'
+        'SETUP=$HOME NATIVE_MPIEXEC=; remember_state; grep -F "$PYTHONPATH" "$BUILD/watch"'
+    )
+    done = bash(script, tmp_path, PYTHONPATH=str(place))
+    assert done.stdout == f"found\n{place}\n", done.stderr
+    assert not (tmp_path / "PWN").exists()
+
+
 def test_other_arguments_are_refused():
     done = subprocess.run([SETUP / "bootstrap", "--zarr3"], capture_output=True, text=True)
     assert done.returncode == 1

@@ -7,6 +7,7 @@ lists, text, numbers, true, false and null.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -265,12 +266,35 @@ def _check_environments(experiment: Experiment, name: str) -> None:
         ways = {key: getattr(environment, key) for key in ("python", "activate", "command")}
         if sum(bool(value) for value in ways.values()) != 1:
             raise UserError(f"{where}: give one of {', '.join(ways)}")
+        if environment.command:
+            _check_words(environment.command, f"{where}.command")
+        if environment.activate and not _may_be_script(environment.activate):
+            raise UserError(f"{where}.activate: {environment.activate}: it is no regular file")
+    if experiment.launcher is not None:
+        _check_words(experiment.launcher, f"{name}: launcher")
     if experiment.launcher is not None and not experiment.environments:
         raise UserError(f"{name}: launcher: only a run with environments starts one itself")
     if experiment.cross_reads and not experiment.environments:
         raise UserError(f"{name}: cross_reads: only environments read each other's files")
     if experiment.cross_reads and experiment.node_local:
         raise UserError(f"{name}: cross_reads: with node_local no job reads files of another one")
+
+
+def _check_words(text: str, where: str) -> None:
+    """Reject a command that a shell could not read, or without a program."""
+    try:
+        if shlex.split(text):
+            return
+        why = "it names no program"
+    except ValueError as error:
+        why = f"{one_line(text)}: {str(error).lower()}"
+    raise UserError(f"{where}: {why}")
+
+
+def _may_be_script(path: str) -> bool:
+    """Return whether a script may be there; where it is sourced it may be on another machine."""
+    there = Path(path).expanduser()
+    return there.is_file() or not there.exists()
 
 
 def _merged(common: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
