@@ -1,4 +1,4 @@
-"""One function decides what is faster: every door gives its answer, and no other code has a rule."""
+"""One function decides what is faster: every door gives its answer, no other code has a rule."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from msgspec.structs import astuple
 
 pytest.importorskip("pandas")
 
+from test_architecture import MODULES
+
 from drawn_runs import AUTO, a_case, timed_run
 from drawn_times import drawn
 from pffbench.summary.inference import ComparisonTable, Decision, decide, planned_looks
 from pffbench.summary.results import Results
 from pffbench.summary.summary import summarise
 from pffbench_analysis.recommend.advice import advise
-from test_architecture import MODULES
 
 #: Functions of tests and intervals; whoever calls them could claim something by a rule of its own.
 TOOLS = {

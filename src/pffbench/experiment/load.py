@@ -312,7 +312,7 @@ def is_built_in(path: str | None) -> bool:
 
 
 def _text(path: str | None) -> tuple[str, str]:
-    if is_built_in(path):
+    if path is None or is_built_in(path):
         name = path or BUILT_IN[0]
         return f"built-in {name}", files("pffbench").joinpath(f"{name}.yaml").read_text()
     try:
