@@ -636,7 +636,11 @@ def test_what_is_too_short_is_not_compared(tmp_path):
     [
         (
             {"valid": None, "status": "running"},
-            "NOT FINISHED: the run goes on or was killed, and repetitions are missing",
+            "NOT FINISHED: the run goes on, or was killed elsewhere; repetitions are missing",
+        ),
+        (
+            {"valid": None, "status": "interrupted"},
+            "KILLED: repetitions are missing; pffbench run --resume goes on with them",
         ),
         (
             {"valid": None, "status": "written"},

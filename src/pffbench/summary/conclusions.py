@@ -119,7 +119,9 @@ def _without_verdict(record: RunRecord) -> str:
         return f"IMPORTED: measured by {record.imported}; pffbench has verified nothing of that"
     if record.status == "written":
         return "WRITTEN: nothing has been read and verified yet"
-    return "NOT FINISHED: the run goes on or was killed, and repetitions are missing"
+    if record.status == "interrupted":
+        return "KILLED: repetitions are missing; pffbench run --resume goes on with them"
+    return "NOT FINISHED: the run goes on, or was killed elsewhere; repetitions are missing"
 
 
 def _duration(record: RunRecord) -> str:
