@@ -28,6 +28,9 @@ show_failure() {
     echo "  the whole log: $log"
 }
 
+# What pip and uv say where they reach no index.
+NO_NETWORK='Failed to establish a new connection|NameResolutionError|ConnectTimeoutError|dns error|tcp connect error'
+
 # step NAME TEXT COMMAND…: run a command with its output in a log, show that it is alive, and explain a failure.
 # The command runs in the foreground, so that an interrupt reaches it; in a subshell, so that what it exports stays there.
 step() {
@@ -41,7 +44,10 @@ step() {
     ("$@") >"$log" 2>&1 </dev/null || status=$?
     kill "$heart" 2>/dev/null || true
     wait "$heart" 2>/dev/null || true
-    if ((status != 0)); then
+    if ((status != 0)) && grep -qE "$NO_NETWORK" "$log"; then
+        printf '\npffbench set-up: %s: no package index can be reached; where one can be, run setup/bootstrap --download DIR, copy DIR, and run setup/bootstrap --from DIR here (log: %s)\n' "$text" "$log" >&2
+        return "$status"
+    elif ((status != 0)); then
         # In one piece: two steps may run, and fail, side by side.
         printf '\npffbench set-up: this step failed with status %s: %s\n%s\n' "$status" "$text" "$(show_failure "$log")" >&2
         return "$status"
