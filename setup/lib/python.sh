@@ -51,11 +51,12 @@ need_uv() {
 }
 
 # take_packages_from DIR: have pip and uv look into DIR alone. As an address: pip separates directories by spaces, uv by commas.
+# uv has no variable for "no index", and without network it asks none.
 take_packages_from() {
     local address
     find_python || die "no Python >= 3.11 with headers and venv was found"
     address=$("$BASE_PYTHON" -I -c 'import pathlib, sys; print(pathlib.Path(sys.argv[1]).as_uri())' "$1")
-    export PIP_NO_INDEX=1 PIP_FIND_LINKS=$address UV_NO_INDEX=1 UV_FIND_LINKS=$address UV_OFFLINE=1
+    export PIP_NO_INDEX=1 PIP_FIND_LINKS=$address UV_FIND_LINKS=$address UV_OFFLINE=1
 }
 
 install_uv() {
