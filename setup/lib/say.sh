@@ -10,6 +10,26 @@ die() {
     exit 1
 }
 
+# unwritable FILE: print the system's reason why a file cannot be opened for writing; nothing where it can.
+unwritable() {
+    local reason
+    reason=$({ mkdir -p "${1%/*}" && : >>"$1"; } 2>&1) || echo "${reason##*: }"
+}
+
+# lock FILE [TEXT]: wait for the lock of a set-up, as file 9; TEXT is said where another one has it.
+lock() {
+    local reason
+    reason=$(unwritable "$1")
+    if [[ -n $reason ]]; then
+        die "$1 cannot be written ($reason). Make the environment in a clone of your own, in a directory that you may write to."
+    fi
+    exec 9>"$1"
+    if ! flock -n 9; then
+        if [[ -n ${2:-} ]]; then say "$2"; fi
+        flock 9
+    fi
+}
+
 # show_failure LOG: the lines of a log that a person looks for first.
 # A compiler's error stands far above the wall of traceback that the build tools print after it,
 # so the tail alone would hide it; the tail is for the failures that are not a compiler's.

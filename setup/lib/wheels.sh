@@ -84,10 +84,9 @@ need_wheels() {
 # pip asks the build scripts of these for their names, so the libraries must be there as on the other machine.
 download_packages() {
     local name locks work=$BUILD/download
-    mkdir -p "$BUILD" "$DOWNLOAD"
+    mkdir -p "$DOWNLOAD"
     DOWNLOAD=$(cd "$DOWNLOAD" && pwd)
-    exec 9>"$BUILD/lock"
-    flock 9
+    lock "$BUILD/lock"
     unset PYTHONPATH PYTHONHOME
     find_base
     need_uv "$BASE_PYTHON"
