@@ -50,11 +50,20 @@ need_uv() {
     if [[ ! -w ${HOME:-/nonexistent} ]]; then export UV_CACHE_DIR=${UV_CACHE_DIR:-$BUILD/uv-cache}; fi
 }
 
+# take_packages_from DIR: have pip and uv look into DIR alone. As an address: pip separates directories by spaces, uv by commas.
+# uv has no variable for "no index", and without network it asks none.
+take_packages_from() {
+    local address
+    find_python || die "no Python >= 3.11 with headers and venv was found"
+    address=$("$BASE_PYTHON" -I -c 'import pathlib, sys; print(pathlib.Path(sys.argv[1]).as_uri())' "$1")
+    export PIP_NO_INDEX=1 PIP_FIND_LINKS=$address UV_FIND_LINKS=$address UV_OFFLINE=1
+}
+
 install_uv() {
     # Joined by &&: `set -e` is off inside a command whose failure is handled, as a step's is.
     rm -rf "$BUILD/tools" &&
         "$1" -m venv "$BUILD/tools" &&
-        "$BUILD/tools/bin/python" -m pip install --disable-pip-version-check "$2" &&
+        "$BUILD/tools/bin/python" -m pip install --disable-pip-version-check --retries 1 "$2" &&
         echo "$2" >"$BUILD/tools/.pin"
 }
 
