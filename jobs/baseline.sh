@@ -1,43 +1,60 @@
 # shellcheck shell=bash
-# Which run a nightly run is compared with, and what comes of it. Sourced by jobs/nightly.sh.
+# Which runs a nightly run is compared with, and what comes of it. Sourced by jobs/nightly.sh.
 
-# find_baseline: set BASELINE to the results directory to compare with; empty when this run is to become it.
+NIGHTS=7 # of a baseline: if it grew for ever, it would follow a program that becomes a bit slower each night
+
+# find_baseline: set BASELINE to the results directories to compare with; none for the first night.
 find_baseline() {
-    BASELINE=${PFFBENCH_BASELINE:-}
-    if [[ -n $BASELINE ]]; then
-        if [[ ! -r $BASELINE/run.json ]]; then die "PFFBENCH_BASELINE=$BASELINE: there is no run in it"; fi
+    local dir names='' source=PFFBENCH_BASELINE
+    BASELINE=()
+    if [[ -n ${PFFBENCH_BASELINE:-} ]]; then
+        names=${PFFBENCH_BASELINE//:/$'\n'}
     elif [[ -e $KEPT ]]; then
-        BASELINE=$(<"$KEPT")
-        if [[ $BASELINE != /* ]]; then BASELINE=$OUT/$BASELINE; fi
-        if [[ ! -r $BASELINE/run.json ]]; then
-            die "$KEPT names $BASELINE, where there is no run; without that file the next valid run is the baseline"
-        fi
+        names=$(<"$KEPT") source=$KEPT
     fi
+    while read -r dir; do
+        if [[ -z $dir ]]; then continue; fi
+        if [[ $source == "$KEPT" && $dir != /* ]]; then dir=$OUT/$dir; fi
+        if [[ ! -r $dir/run.json ]]; then die "$source=$dir: there is no run in it"; fi
+        BASELINE+=("$dir")
+    done <<<"$names"
 }
 
-# keep_baseline DIR: make a run the baseline, unless another job was faster to.
-keep_baseline() {
-    if (set -o noclobber && basename "$1" >"$KEPT") 2>/dev/null; then
-        say "this run is the baseline from now on, as $KEPT says; nothing was compared"
-    else
-        find_baseline
-    fi
+# judge_night DIR: compare a run with the baseline, let the job end as that says, and add the run to the baseline while it grows.
+judge_night() {
+    local dir number=$((${#BASELINE[@]} + 1))
+    for dir in "${BASELINE[@]}"; do
+        if [[ $dir -ef $1 ]]; then return; fi # judged by an earlier start of this job
+    done
+    if ((number > 1)); then compare_with_baseline "$1"; fi
+    # 4 comes with --strict, and does not say that anything is slower either.
+    if [[ -n ${PFFBENCH_BASELINE:-} || ! $WORST =~ ^[04]$ ]] || ((number > NIGHTS)); then return; fi
+    # The line before may have been written by hand, without an end.
+    if [[ -s $KEPT && -n $(tail -c 1 "$KEPT") ]]; then echo >>"$KEPT"; fi
+    basename "$1" >>"$KEPT"
+    say "this run is night $number of at most $NIGHTS in the baseline, as $KEPT says"
+    if ((number == 1)); then MEANING="all well: the first night of a baseline, so nothing was compared"; fi
 }
 
 # compare_with_baseline DIR: compare a run, and let the job end as that says.
 # shellcheck disable=SC2034  # `finish` reads MEANING and WORST
 compare_with_baseline() {
-    local status=0 out=$1-compare
-    say "compared with $BASELINE:"
-    COLUMNS=160 "$PYTHON" -m pffbench compare "$BASELINE" "$1" --fail-if-slower "$ALLOWED" --out "$out" || status=$?
-    case $status in
-        0) MEANING="all well: nothing is slower than the baseline by more than $ALLOWED" ;;
-        1) MEANING="shown to be slower than the baseline by more than $ALLOWED, see $out/compare.md" ;;
-        2) MEANING="not comparable with the baseline $BASELINE" ;;
-        4) MEANING="too few repetitions to tell whether it is slower by more than $ALLOWED, see $out/compare.md" ;;
-        5) MEANING="the machine has changed since the baseline: raw transfers differ, see $out/compare.md" ;;
+    local status=0 out=$1-compare text line shown='' more
+    read -ra more <<<"${PFFBENCH_COMPARE:-}"
+    say "compared with $(printf '%s ' "${BASELINE[@]}"):"
+    text=$(COLUMNS=160 "$PYTHON" -m pffbench compare "${BASELINE[@]}" -- "$1" --fail-if-slower "$ALLOWED" --out "$out" \
+        "${more[@]}") || status=$?
+    printf '%s\n' "$text"
+    line=${text##*$'\n'} # the last one is that of the gate
+    if [[ $line =~ a\ slowdown\ of\ [0-9.]+\ % ]]; then shown=${BASH_REMATCH[0]}; fi
+    case $status:$line in
+        0:PASSED:*) MEANING="all well: it is shown that nothing is slower than the baseline by more than $ALLOWED" ;;
+        0:*) MEANING="all well: nothing is shown to be slower than the baseline; $shown or more would have been" ;;
+        1:FAILED:*) MEANING="shown to be slower than the baseline by more than $ALLOWED, see $out/compare.md" ;;
+        2:"NOT COMPARABLE":*) MEANING="not comparable with the baseline, see $out/compare.md" ;;
+        4:*) MEANING="not shown to be as fast as the baseline; $shown or more would have been shown, see $out/compare.md" ;;
+        5:*) MEANING="the machine has changed since the baseline: raw transfers differ by more than $ALLOWED, see $out/compare.md" ;;
+        *) MEANING="the comparison failed, as said above" ;;
     esac
-    # Python ends with 1 when it fails itself.
-    if ((status == 1)) && [[ ! $out/compare.md -nt $1/run.json ]]; then MEANING="the comparison failed"; fi
     WORST=$status
 }

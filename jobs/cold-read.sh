@@ -40,7 +40,7 @@ begin "$@"
 if [[ $SITE_SCHEDULER != slurm ]]; then die "cold-read keeps the reading job off the nodes that wrote, which only Slurm can do here"; fi
 
 if [[ ${1:-} == --read ]]; then
-    read_written "$(realpath -m "${2:?--read needs the results directory of the job that wrote}")"
+    read_written "$(realpath -m -- "${2:?--read needs the results directory of the job that wrote}")"
 else
     run cold-read "$NODES" "$@" --set cache=separate --stage write
     send_elsewhere "${RESULTS[0]}"

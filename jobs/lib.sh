@@ -61,7 +61,7 @@ quoted() {
 # begin ARGUMENT…: make everything ready that a run needs, and print what the job is. The arguments are the script's.
 begin() {
     PFFBENCH_SITE=${PFFBENCH_SITE:-generic}
-    OUT=$(realpath -m "${PFFBENCH_OUT:-pffbench-results}")
+    OUT=$(realpath -m -- "${PFFBENCH_OUT:-pffbench-results}")
     RESULTS=() RUNS=1 WORST=0 MEANING='' SCRATCH_MADE='' STAGED='' MPI_OPTION=() PREPARED='' READS=''
     trap finish EXIT
     # The warning is for the ranks, not for this shell; should it get here all the same, it must not end the job. At the

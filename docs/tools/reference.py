@@ -153,7 +153,7 @@ def _api() -> Iterator[str]:
         "pffbench_analysis.runs.Difference",
         "pffbench_analysis.runs.differences",
         "pffbench_analysis.scaling.load_series",
-        "pffbench_analysis.scaling.fit_laws",
+        "pffbench_analysis.scaling.predict",
         "pffbench_analysis.published.published_frame",
         "pffbench_analysis.published.side_by_side",
         "pffbench.record.run_json.RunRecord",

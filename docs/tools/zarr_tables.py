@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,6 +14,10 @@ from pffbench.summary.labels import parameters_apart
 from pffbench.summary.shards import shard_costs, shard_lines
 from pffbench.summary.summary import CaseSummary, Summary, summarise
 from pffbench.text import escape_markdown, markdown_table, without_digests
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from kept_runs import keep, platform
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "zarr.md"
@@ -37,7 +41,7 @@ def written(page: str) -> str:
 
 
 def _lines(summary: Summary) -> Iterator[str]:
-    yield _platform(summary)
+    yield platform(summary, _LIBRARIES)
     costs = shard_costs(summary)
     for group, cases in summary.groups.items():
         apart = parameters_apart(summary.record).get(group, "")
@@ -65,28 +69,6 @@ def _short(text: str) -> str:
     return " ".join(word for word in text.split(" ") if not word.endswith("=None"))
 
 
-def _platform(summary: Summary) -> str:
-    record = summary.record
-    provenances = [told["provenance"] for told in record.environments.values()]
-    first = (provenances or [record.provenance])[0]
-    (host, *_), software = first["hosts"], first["software"]
-    names = list(record.environments) or [""]
-    versions = [_versions(p["software"]["libraries"]) for p in provenances or [first]]
-    told = "; ".join(": ".join(filter(None, pair)) for pair in zip(names, versions, strict=True))
-    ranks = f"{record.ranks} rank{'s' * (record.ranks > 1)}"
-    mpi = software["libraries"]["mpi4py"]["mpi_library"].partition(",")[0]
-    return (
-        f"{ranks} on {host['cores']} cores ({host['cpu_model']}), {host['os']}, Python "
-        f"{software['python']['version']}, {mpi}, {first['filesystem']['type']}, "
-        f"{record.started[:10]}. {told}."
-    )
-
-
-def _versions(libraries: dict[str, dict[str, str]]) -> str:
-    found = [(name, libraries.get(name, {}).get("version")) for name in _LIBRARIES]
-    return ", ".join(f"{name} {version}" for name, version in found if version)
-
-
 def take(run: Path, page: Path = PAGE) -> None:
     """Keep the tables of a run beside the page, and name it there.
 
@@ -98,21 +80,7 @@ def take(run: Path, page: Path = PAGE) -> None:
         The page; its runs are in ``results/zarr`` beside it.
     """
     kept = page.parent / "results" / "zarr" / run.name
-    kept.mkdir(parents=True, exist_ok=True)
-    text = (run / "run.json").read_text(encoding="utf-8")
-    record = json.loads(text)
-    hosts = {fact["host"] for fact in record["provenance"]["hosts"]}
-    executable = record["provenance"]["software"]["python"]["executable"]
-    checkout = re.sub(r"/\.v?envs?/.*", "", executable)
-    text = text.replace(checkout, "/home/user/pffbench")
-    for host in hosts:
-        text = text.replace(json.dumps(host), '"vm"')
-    (kept / "run.json").write_text(text, encoding="utf-8")
-    for name in ("samples.csv", "counters.csv"):
-        rows = (run / name).read_text(encoding="utf-8")
-        for host in hosts:
-            rows = rows.replace(f",{host},", ",vm,")
-        (kept / name).write_text(rows, encoding="utf-8")
+    keep(run, kept)
     told = page.read_text(encoding="utf-8")
     if f"<!-- run results/zarr/{run.name} -->" not in told:
         heading = f"### {run.name.replace('-', ' ').capitalize()}"

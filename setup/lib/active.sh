@@ -39,7 +39,7 @@ The whole log: $log"
 
 # The layer is a virtual environment of the same interpreter that also looks where the active one looks.
 layer_over() {
-    local python=$1 site path
+    local python=$1 site
     "$python" -m venv --without-pip "$VENV" || return
     site=$("$VENV/bin/python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     "$python" -P -c '
@@ -47,10 +47,8 @@ import os, sys, sysconfig
 own = {os.path.realpath(sysconfig.get_path(k)) for k in ("stdlib", "platstdlib")}
 for path in sys.path:
     if os.path.isdir(path) and os.path.basename(path) != "lib-dynload" and os.path.realpath(path) not in own:
-        print(path)' | while read -r path; do
         # addsitedir, not the bare path: that environment may have path files of its own (editable installations).
-        printf 'import site; site.addsitedir(%s)\n' "'$path'"
-    done >"$site/active-environment.pth"
+        print(f"import site; site.addsitedir({path!r})")' >"$site/active-environment.pth"
 }
 
 # Take an environment that does not serve out of the way: its compilers and launchers would get mixed into the build.

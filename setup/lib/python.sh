@@ -50,11 +50,20 @@ need_uv() {
     if [[ ! -w ${HOME:-/nonexistent} ]]; then export UV_CACHE_DIR=${UV_CACHE_DIR:-$BUILD/uv-cache}; fi
 }
 
+# take_packages_from DIR: have pip and uv look into DIR alone. As an address: pip separates directories by spaces, uv by commas.
+# uv has no variable for "no index", and without network it asks none.
+take_packages_from() {
+    local address
+    find_python || die "no Python >= 3.11 with headers and venv was found"
+    address=$("$BASE_PYTHON" -I -c 'import pathlib, sys; print(pathlib.Path(sys.argv[1]).as_uri())' "$1")
+    export PIP_NO_INDEX=1 PIP_FIND_LINKS=$address UV_FIND_LINKS=$address UV_OFFLINE=1
+}
+
 install_uv() {
     # Joined by &&: `set -e` is off inside a command whose failure is handled, as a step's is.
     rm -rf "$BUILD/tools" &&
         "$1" -m venv "$BUILD/tools" &&
-        "$BUILD/tools/bin/python" -m pip install --disable-pip-version-check "$2" &&
+        "$BUILD/tools/bin/python" -m pip install --disable-pip-version-check --retries 1 "$2" &&
         echo "$2" >"$BUILD/tools/.pin"
 }
 
@@ -82,13 +91,20 @@ PFFBENCH_PYTHON if it holds a parallel h5py and netCDF4, then run the command ag
     echo "$kind" >"$VENV/.pffbench-kind"
 }
 
+# quoted TEXT: print it as one word of sh. printf %q writes some characters as only Bash reads them.
+quoted() {
+    local quote="'\\''"
+    printf "'%s'" "${1//"'"/$quote}"
+}
+
 # install_project: put pffbench itself into .venv, pointing at this checkout, with its console script.
 # A path file does what an editable installation does without a build; the sources are the only copy.
 install_project() {
     local site
     site=$("$VENV/bin/python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     printf '%s\n' "$ROOT/src" "$ROOT/analysis" >"$site/pffbench.pth"
-    printf '#!/bin/sh\nexec "%s" -m pffbench "$@"\n' "$VENV/bin/python" >"$VENV/bin/pffbench"
+    # -P: a yaml.py in the current directory is not to be imported.
+    printf '#!/bin/sh\nexec %s -P -m pffbench "$@"\n' "$(quoted "$VENV/bin/python")" >"$VENV/bin/pffbench"
     chmod +x "$VENV/bin/pffbench"
 }
 
@@ -96,7 +112,7 @@ install_project() {
 install_launcher() {
     rm -f "$VENV/bin/mpiexec"
     if [[ ${NATIVE_MPIEXEC##*/} == mpi*.* ]]; then
-        printf '#!/bin/sh\nexec "%s" "$@"\n' "$NATIVE_MPIEXEC" >"$VENV/bin/mpiexec"
+        printf '#!/bin/sh\nexec %s "$@"\n' "$(quoted "$NATIVE_MPIEXEC")" >"$VENV/bin/mpiexec"
         chmod +x "$VENV/bin/mpiexec"
     fi
 }

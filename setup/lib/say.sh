@@ -10,6 +10,26 @@ die() {
     exit 1
 }
 
+# unwritable FILE: print the system's reason why a file cannot be opened for writing; nothing where it can.
+unwritable() {
+    local reason
+    reason=$({ mkdir -p "${1%/*}" && : >>"$1"; } 2>&1) || echo "${reason##*: }"
+}
+
+# lock FILE [TEXT]: wait for the lock of a set-up, as file 9; TEXT is said where another one has it.
+lock() {
+    local reason
+    reason=$(unwritable "$1")
+    if [[ -n $reason ]]; then
+        die "$1 cannot be written ($reason). Make the environment in a clone of your own, in a directory that you may write to."
+    fi
+    exec 9>"$1"
+    if ! flock -n 9; then
+        if [[ -n ${2:-} ]]; then say "$2"; fi
+        flock 9
+    fi
+}
+
 # show_failure LOG: the lines of a log that a person looks for first.
 # A compiler's error stands far above the wall of traceback that the build tools print after it,
 # so the tail alone would hide it; the tail is for the failures that are not a compiler's.
@@ -28,6 +48,9 @@ show_failure() {
     echo "  the whole log: $log"
 }
 
+# What pip and uv say where they reach no index.
+NO_NETWORK='Failed to establish a new connection|NameResolutionError|ConnectTimeoutError|dns error|tcp connect error'
+
 # step NAME TEXT COMMAND…: run a command with its output in a log, show that it is alive, and explain a failure.
 # The command runs in the foreground, so that an interrupt reaches it; in a subshell, so that what it exports stays there.
 step() {
@@ -41,7 +64,10 @@ step() {
     ("$@") >"$log" 2>&1 </dev/null || status=$?
     kill "$heart" 2>/dev/null || true
     wait "$heart" 2>/dev/null || true
-    if ((status != 0)); then
+    if ((status != 0)) && grep -qE "$NO_NETWORK" "$log"; then
+        printf '\npffbench set-up: %s: no package index can be reached; where one can be, run setup/bootstrap --download DIR, copy DIR, and run setup/bootstrap --from DIR here (log: %s)\n' "$text" "$log" >&2
+        return "$status"
+    elif ((status != 0)); then
         # In one piece: two steps may run, and fail, side by side.
         printf '\npffbench set-up: this step failed with status %s: %s\n%s\n' "$status" "$text" "$(show_failure "$log")" >&2
         return "$status"

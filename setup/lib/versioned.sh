@@ -10,8 +10,7 @@ versioned_hdf5_up_to_date() {
 
 # need_versioned_hdf5: build it unless the cache has it, put it into .venv, and prove it there.
 need_versioned_hdf5() {
-    exec 9>"$BUILD/lock"
-    flock 9
+    lock "$BUILD/lock"
     if versioned_hdf5_up_to_date; then return 0; fi
     local wheel
     find_hdf5_of_h5py || die "there are no headers of the HDF5 that h5py uses, which versioned-hdf5 is built with; name its prefix

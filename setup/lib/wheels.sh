@@ -80,6 +80,33 @@ need_wheels() {
     rm -rf "$work"
 }
 
+# download_packages: fetch into DOWNLOAD the wheels that are locked for this Python and the sources of what is compiled here.
+# pip asks the build scripts of these for their names, so the libraries must be there as on the other machine.
+download_packages() {
+    local name locks work=$BUILD/download
+    mkdir -p "$DOWNLOAD"
+    DOWNLOAD=$(cd "$DOWNLOAD" && pwd)
+    lock "$BUILD/lock"
+    unset PYTHONPATH PYTHONHOME
+    find_base
+    need_uv "$BASE_PYTHON"
+    locks=$(locks_of "$BASE_PYTHON")
+    rm -rf "$work"
+    mkdir -p "$work"
+    printf '[build_ext]\n' >"$work/build.cfg"
+    step build-tools "installing the build tools (Cython, setuptools, numpy, …)" build_tools "$work" || exit
+    grep -viE '^(h5py|netcdf4)==' "$locks/requirements.lock" >"$work/run.lock"
+    for name in "$locks/build-requirements.lock" "$work/run.lock"; do
+        step download "downloading what ${name##*/} names into $DOWNLOAD" "$BUILD/tools/bin/python" -m pip download \
+            --disable-pip-version-check --no-deps --only-binary :all: --dest "$DOWNLOAD" -r "$name" || exit
+    done
+    for name in h5py netcdf4 mpi4py; do
+        step download "downloading the sources of $name into $DOWNLOAD" "build_$name" "$work" || exit
+    done
+    rm -rf "$work"
+    say "ready: copy $DOWNLOAD, and run there: setup/bootstrap --from DIR"
+}
+
 build_tools() {
     "$UV" venv --python "$BASE_PYTHON" "$1/venv" &&
         "$UV" pip install --python "$1/venv/bin/python" --no-deps -r "$(locks_of "$BASE_PYTHON")/build-requirements.lock"
@@ -95,6 +122,10 @@ build_wheel() {
     export CFLAGS="-g0 ${CFLAGS:--O2} -include $SETUP/mpi4py_compat.h ${EXTRA_CFLAGS:-}"
     export LDFLAGS="${LDFLAGS:-} -Wl,-rpath,$NATIVE_HDF5_LIB ${NATIVE_NETCDF_LIB:+-Wl,-rpath,$NATIVE_NETCDF_LIB} -Wl,-rpath,${NATIVE_MPI%/*}"
     export PATH=$1/venv/bin:$PATH DIST_EXTRA_CONFIG=$1/build.cfg
+    if [[ -n ${DOWNLOAD:-} ]]; then
+        python -m pip download --disable-pip-version-check --no-deps --no-build-isolation --no-binary :all: --dest "$DOWNLOAD" "$(pinned "$2")"
+        return
+    fi
     python -m pip wheel --disable-pip-version-check --no-deps --no-build-isolation --no-binary :all: --no-cache-dir \
         --verbose --wheel-dir "$1/$2" "$(pinned "$2")" || return
     # By a rename, so that another checkout never sees half of it.

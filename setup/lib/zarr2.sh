@@ -13,8 +13,7 @@ zarr2_up_to_date() {
 
 # need_zarr2: make the layer unless it is there; ends with one message where it cannot be had.
 need_zarr2() {
-    exec 9>"$BUILD/lock"
-    flock 9
+    lock "$BUILD/lock"
     if ! zarr2_up_to_date; then make_zarr2; fi
     exec 9>&-
 }

@@ -8,7 +8,7 @@ import keyword
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
@@ -169,7 +169,22 @@ def reading(parsed: argparse.Namespace) -> AbstractContextManager[None]:
         return nullcontext()
     from pffbench.record.run_json import readable
 
+    _name_killed(runs)
     return readable(*runs)
+
+
+def _name_killed(directories: Sequence[str]) -> None:
+    """Print how to go on with each run that was killed; its own record cannot say that it was."""
+    from pffbench.record.lock import killed
+    from pffbench.record.run_json import RunRecord
+
+    for directory in directories:
+        why = killed(directory)
+        # What cannot be read, the command itself reports.
+        with suppress(ValueError, UserError):
+            if why and RunRecord.load(directory).status == "interrupted":
+                text = f"pffbench: {directory}: the run was killed ({why}); go on with: "
+                print(one_line(f"{text}pffbench run --resume {directory}"), file=sys.stderr)
 
 
 def with_command(arguments: list[str]) -> list[str]:

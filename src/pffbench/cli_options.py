@@ -97,11 +97,25 @@ def add_bisect(parser: argparse.ArgumentParser) -> None:
         help="command that starts the ranks (default: srun or mpiexec, with all cores) "
         "(example: --launcher 'mpiexec -n 2')",
     )
-    parser.add_argument(
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
         "--out",
         metavar="DIR",
         help="new directory for the results of all runs (default: ./pffbench-results/bisect-DATE) "
         "(example: --out results/h5py)",
+    )
+    where.add_argument(
+        "--resume",
+        metavar="DIR",
+        help="go on with a search that was stopped, with the options with which it began "
+        "(example: --resume results/h5py)",
+    )
+    parser.add_argument(
+        "--progress",
+        choices=("auto", "bar", "plain", "none"),
+        default="auto",
+        help="form of the progress reports of the runs, as of pffbench run "
+        "(example: --progress none)",
     )
     parser.add_argument(
         "--scratch",

@@ -43,6 +43,8 @@ def test_parallel_io_is_proved_and_nothing_stays_behind(tmp_path, ranks):
         works = f"{summary}: parallel writes and reads work (independent, collective"
         told = said(done).partition(works)[2]
         assert f"{who}, all verified" in told.partition("✓")[0]
+    for kind in ("flock", "fcntl"):
+        assert f"locks by {kind} on a file: seen by other processes of this node" in said(done)
     assert max(map(len, done.stdout.splitlines())) <= 80
     row = next(line for line in done.stdout.splitlines() if line.startswith("  hdf5 "))
     assert row.split() == ["hdf5", "yes", "yes", "yes"]

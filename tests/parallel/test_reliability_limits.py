@@ -74,7 +74,8 @@ def test_a_case_that_opens_all_files_ends_alone(tmp_path, backend):
 @pytest.mark.parametrize(
     ("mebibytes", "told"),
     [
-        (150, r"a process may have 150 MiB of virtual memory, and MPI .* \(ulimit -v\)"),
+        (95, r"a process may have 95 MiB of virtual memory, and MPI .* \(ulimit -v\)"),
+        (200, r"a process may have 200 MiB of virtual memory, and MPI .* \(ulimit -v\)"),
         (900, r"hdf5\.hyperslab\S+ needs about \S+ MiB more of virtual memory .* \(ulimit -v\)"),
     ],
 )
@@ -90,6 +91,18 @@ def test_too_little_virtual_memory_is_told_before_anything_is_made(tmp_path, meb
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "results").exists()
     assert not list((tmp_path / "scratch").iterdir())
+
+
+@pytest.mark.parametrize("command", ["plan", "report"])
+def test_too_little_virtual_memory_for_libraries_is_one_sentence(tmp_path, command):
+    limited = ["prlimit", f"--as={95 * 2**20}", sys.executable, "-m", "pffbench", command, tmp_path]
+    done = subprocess.run(list(map(str, limited)), env=environment(), timeout=LIMIT, check=False,
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.stderr == (
+        "pffbench: a process may have 95 MiB of virtual memory, and MPI and other libraries need "
+        "192 MiB at least, for a run more; raise the limit (ulimit -v)\n"
+    )
+    assert (done.returncode, done.stdout) == (2, "")
 
 
 # Before the first repetition

@@ -155,6 +155,13 @@ def test_the_doctor_tells_why_tasks_do_not_find_each_other(slurm, shared):
     assert "Traceback" not in done.stderr
 
 
+def test_the_doctor_tells_that_other_nodes_see_locks(slurm, shared):
+    launch = ["srun", "--mpi=pmix", "-N2", "--ntasks-per-node=2"]
+    told = " ".join(pffbench(slurm, launch, "doctor", "--scratch", shared).stdout.split())
+    for kind in ("flock", "fcntl"):
+        assert f"locks by {kind} on a file: seen by other nodes" in told
+
+
 def test_a_run_on_a_distributed_file_system_is_valid_and_names_it(moosefs_cluster):
     mount = moosefs_cluster.settings.moosefs_mount
     moosefs_cluster.run("touch", mount / "written", on="node1")

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pffbench.experiment.load import from_data, load_experiment
+from pffbench.experiment.load import from_data, is_built_in, load_experiment
 from pffbench.parallel.batch_job import StopSignals, seconds_left
 from pffbench.run.options import RunOptions, add_arguments
 from pffbench.run.prepare import with_time_of_job
@@ -64,8 +64,8 @@ def budget(words=(), environ=None, **experiment):
     add_arguments(parser)
     options = RunOptions.of_arguments(parser.parse_args(list(words)))
     loaded = (
-        load_experiment(None, options.overrides)
-        if options.experiment is None
+        load_experiment(options.experiment, options.overrides)
+        if is_built_in(options.experiment)
         else from_data(ONE_CASE | experiment, options.experiment)
     )
     end = str(int(time.time()) + 1800)
@@ -87,6 +87,7 @@ HALF_AN_HOUR = pytest.approx(1566, abs=3)
         (("--set", "time_budget=120 s"), 120),
         (("--stage", "write"), 120),
         (("mine.yaml",), HALF_AN_HOUR),
+        (("--experiment", "nightly"), HALF_AN_HOUR),
     ],
 )
 def test_in_a_job_the_time_budget_is_what_is_left_unless_it_is_given(words, expected):

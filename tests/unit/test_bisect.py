@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
+import random
 import sys
 from pathlib import Path
 from textwrap import dedent
@@ -12,8 +15,9 @@ import pytest
 import yaml
 
 from pffbench.environments import bisect as module
-from pffbench.environments.bisect import Search, TriedVersion, bisect
-from pffbench.errors import NOT_VALID, VALID, UserError
+from pffbench.environments.bisect import Question, Search, TriedVersion, bisect, looks_of
+from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, StoppedError, UserError
+from pffbench.parallel.batch_job import StopSignals
 from pffbench.summary.rank_test import Ratio
 
 CASE = str(Path(__file__).resolve().parents[2] / "configs" / "many-datasets.yaml")
@@ -27,7 +31,7 @@ def search(tmp_path, **changes):
     given = {
         "experiment": CASE, "good": "h5py==1.0", "bad": "h5py==2.0", "total": "write_total",
         "count": None, "margin": 0.02, "versions": VERSIONS, "out": str(tmp_path / "out"),
-        "launcher": None, "scratch": None,
+        "launcher": None, "scratch": None, "resume": False, "progress": "none",
     }  # fmt: skip
     return Search(**given | changes)
 
@@ -39,22 +43,29 @@ def planted(monkeypatch):
     Versions in `a_little` differ too, by less than half of it.
     """
 
-    def plant(first_other, undecided=(), a_little=(), factor=1.3):
+    def plant(first_other, undecided=(), a_little=(), factor=1.3, lasting=True):
         tried = []
 
         class Trials:
             def __init__(self, *arguments):
                 pass
 
-            def of(self, version, margin):
-                tried.append((version, margin))
+            def begin(self):
+                pass
+
+            def of(self, version, question, *, again=False):
+                tried.append((version, question.point))
                 other = first_other and ORDER.index(version) >= ORDER.index(first_other)
-                change = "more" if factor > 1 else "less"
-                standing = change if other or version in a_little else "equal"
-                standing = "undecided" if version in undecided else standing
                 value = factor if other else factor**0.4 if version in a_little else 1.0
+                standing = "unlike"
+                if question.point == 1.0:
+                    standing = "equal" if value == 1 else "more" if value > 1 else "less"
+                elif abs(math.log(value)) > abs(math.log(question.point)):
+                    standing = "like"
+                standing = "undecided" if version in undecided else standing
+                standing = "unlike" if again and not lasting else standing
                 ratio = Ratio(20, value, 0.9 * value, 1.1 * value, 0.01)
-                return TriedVersion(version, ratio, standing, None, f"out/{version}")
+                return TriedVersion(version, ratio, standing, None, None, f"out/{version}")
 
         monkeypatch.setattr(module, "_Trials", Trials)
         monkeypatch.setattr(module, "_reason", lambda trial, _: f"because of {trial.version}")
@@ -78,31 +89,37 @@ def test_the_first_changed_version_is_found_in_few_runs(
     first_other, factor, old, new, planted, tmp_path
 ):
     tried, said = planted(first_other, factor=factor), []
-    assert bisect(search(tmp_path), said.append) == VALID
+    assert bisect(search(tmp_path), StopSignals(), said.append) == VALID
     before = ORDER[ORDER.index(first_other) - 1]
     assert said[-2] == (
         f"FOUND: h5py {first_other} is the first {new} version; {before} is the last {old} one"
     )
     assert said[-1] == f"because of {first_other}"
-    assert len(tried) <= 4
+    assert len(tried) <= 5  # the bad version twice where it is the first one
     assert len(said) == 3 + len(tried)
     # Half of the difference on the logarithm decides; the first run knows none yet.
-    assert [margin for _, margin in tried] == pytest.approx(
-        [0.02] + [max(factor, 1 / factor) ** 0.5 - 1] * (len(tried) - 1)
-    )
+    points = [point for _, point in tried]
+    assert points == pytest.approx([1.0] + [factor**0.5] * (len(tried) - 1))
+
+
+def test_a_difference_that_is_not_there_again_is_not_found(planted, tmp_path):
+    planted("2.0", lasting=False)
+    said = []
+    assert bisect(search(tmp_path), StopSignals(), said.append) == NOT_VALID
+    assert said[-1] == "NOT SHOWN: h5py 2.0 differed once from 1.0, and not again"
 
 
 def test_a_smaller_change_on_the_way_is_not_the_one_that_is_searched(planted, tmp_path):
     planted("1.9", a_little=("1.3", "1.3.1", "1.4"))
     said = []
-    assert bisect(search(tmp_path), said.append) == VALID
+    assert bisect(search(tmp_path), StopSignals(), said.append) == VALID
     assert said[-2].startswith("FOUND: h5py 1.9 is the first slow version; 1.4 is the last fast")
 
 
 def test_a_count_has_its_own_words(planted, tmp_path):
     planted("1.4")
     said = []
-    assert bisect(search(tmp_path, count="write_calls"), said.append) == VALID
+    assert bisect(search(tmp_path, count="write_calls"), StopSignals(), said.append) == VALID
     assert "more write_calls, 20 repetitions" in said[1]
     assert said[-2] == (
         "FOUND: h5py 1.4 is the first version with other write_calls; 1.3.1 is the last one without"
@@ -113,7 +130,7 @@ def test_instructions_of_a_function_are_named(planted, valgrind, tmp_path):
     planted("1.4")
     said = []
     wanted = search(tmp_path, count="instructions:H5Dcreate2", experiment=CASE)
-    assert bisect(wanted, said.append) == VALID
+    assert bisect(wanted, StopSignals(), said.append) == VALID
     assert "h5py 2.0: 1.300 times the good version" in said[1]
     assert "more instructions in H5Dcreate2" in said[1]
     assert said[-2] == (
@@ -147,7 +164,7 @@ def test_instructions_of_a_version_are_counted_beside_the_good_one(
         tmp_path, count="instructions:H5Dcreate2", experiment=str(tmp_path / "x.yaml"),
         versions=("1.0",), launcher="env", scratch=str(tmp_path),
     )  # fmt: skip
-    assert bisect(wanted, said.append) == VALID, said
+    assert bisect(wanted, StopSignals(), said.append) == VALID, said
     assert "h5py 2.0: 2.500 times the good version, more instructions in H5Dcreate2" in said[1]
     assert said[2].startswith("FOUND: h5py 2.0 is the first version with other instructions")
 
@@ -160,7 +177,7 @@ def script(path, text):
 
 def test_without_a_difference_nothing_is_searched(planted, tmp_path):
     tried, said = planted(None), []
-    assert bisect(search(tmp_path), said.append) == NOT_VALID
+    assert bisect(search(tmp_path), StopSignals(), said.append) == NOT_VALID
     assert [version for version, _ in tried] == ["2.0"]
     assert said[-1] == "NOT SHOWN: h5py 2.0 is not shown to be slower or faster than 1.0"
 
@@ -168,7 +185,7 @@ def test_without_a_difference_nothing_is_searched(planted, tmp_path):
 def test_an_undecided_version_ends_the_search_with_what_is_known(planted, tmp_path):
     planted("1.4", undecided=("1.3",))
     said = []
-    assert bisect(search(tmp_path), said.append) == NOT_VALID
+    assert bisect(search(tmp_path), StopSignals(), said.append) == NOT_VALID
     assert said[-1] == "NOT DECIDED: it changed after h5py 1.0, in 1.4 at the latest"
 
 
@@ -189,7 +206,7 @@ def test_an_undecided_version_ends_the_search_with_what_is_known(planted, tmp_pa
 )
 def test_bad_input_is_one_sentence(changes, sentence, valgrind, tmp_path):
     with pytest.raises(UserError, match=sentence):
-        bisect(search(tmp_path, **changes), print)
+        bisect(search(tmp_path, **changes), StopSignals(), print)
     assert not (tmp_path / "out").exists()
 
 
@@ -213,9 +230,9 @@ def test_the_reason_is_no_more_than_what_was_counted(calls, seconds, cpu, said):
         )  # fmt: skip
 
     fast = case("1.0", 1.0, 0.0, dict.fromkeys(calls, 10))
-    summary = SimpleNamespace(cases=[fast, case("2.0", seconds, cpu, calls)])
-    trial = TriedVersion("2.0", None, "more", summary, "out")
-    assert said in module._reason(trial, "write_total")
+    trial = TriedVersion("2.0", None, "more", fast, case("2.0", seconds, cpu, calls), "out")
+    assert said in module._reason(trial, search(Path()))
+    assert "processor" not in module._reason(trial, search(Path(), count="write_calls"))
 
 
 def test_a_count_is_compared_and_its_name_must_be_known():
@@ -224,9 +241,126 @@ def test_a_count_is_compared_and_its_name_must_be_known():
                   ("read", "write_calls"): 99.0}  # fmt: skip
         return SimpleNamespace(sample=SimpleNamespace(environment=name), counts=counts)
 
-    summary = SimpleNamespace(cases=[case("1.0", 9.0), case("2.0", 19.0)])
-    wanted = search(Path(), count="write_calls")
-    trial = module._trial("2.0", "1.0", wanted, summary, "out")
-    assert (trial.ratio.value, trial.standing) == (2.0, "more")
+    good, new = case("1.0", 9.0), case("2.0", 19.0)
+    assert module._counted(good, new, search(Path(), count="write_calls"), "out") == 2.0
     with pytest.raises(UserError, match=r"--count x: nothing .* counted are: write_calls"):
-        module._trial("2.0", "1.0", search(Path(), count="x"), summary, "out")
+        module._counted(good, new, search(Path(), count="x"), "out")
+
+
+def blocks(drawn, effect, deviation, count, start=0):
+    """Return seconds of a version and of the good one, whose ratio has this effect and noise."""
+    state = [drawn.gauss(0, 0.1) for _ in range(count)]  # of the machine, which both have
+    new = {start + n: math.exp(s + drawn.gauss(effect, deviation)) for n, s in enumerate(state)}
+    return new, {start + n: math.exp(s) for n, s in enumerate(state)}
+
+
+def asked(drawn, question, effect, deviation, most=80):
+    """Run blocks until a question is answered; return the answer, its ratio and the blocks."""
+    new, good = blocks(drawn, effect, deviation, most)
+    for n in range(1, most + 1):
+        some = [{b: s for b, s in way.items() if b < n} for way in (new, good)]
+        if n in looks_of(most) or n == most:
+            standing, ratio = question.answer(*some, most, ended=n == most)
+            if standing != "undecided":
+                return standing, ratio, n
+    return "undecided", ratio, most
+
+
+def searched(drawn, effects, deviation):
+    """Return the place of the version that a search finds among effects; None without one."""
+    class Trials:
+        def of(self, version, question, **_):
+            standing, ratio, _ = asked(drawn, question, effects[int(version)], deviation)
+            return TriedVersion(version, ratio, standing, None, None, "out")
+
+    said = []
+    versions = [str(place) for place in range(len(effects))]
+    module._searched(search(Path()), Trials(), "x", versions, said.append)
+    found = [line.split()[2] for line in said if line.startswith("FOUND")]
+    return int(found[0]) if found else None
+
+
+@pytest.mark.parametrize(
+    ("change", "deviation", "earlier"),
+    [(1.04, 0.05, 0), (1.05, 0.05, 0), (1.05, 0.05, 0.25), (1.2, 0.08, 0), (1.2, 0.08, 0.25)],
+)
+def test_a_version_that_is_found_is_seldom_the_wrong_one(change, deviation, earlier, monkeypatch):
+    monkeypatch.setattr(module, "_reason", lambda *_: "")
+    drawn, effect = random.Random(5), math.log(change)
+    # With a step of a part of the effect three versions before.
+    effects = [0] * 3 + [earlier * effect] * 3 + [effect] * 3
+    found = [searched(drawn, effects, deviation) for _ in range(60)]
+    wrong = [place for place in found if place not in (6, None)]
+    assert len(wrong) <= 3, found
+    if earlier == 0 and change > 1.045:
+        assert found.count(6) >= 30, found
+
+
+def test_without_a_change_no_version_is_found(monkeypatch):
+    monkeypatch.setattr(module, "_reason", lambda *_: "")
+    drawn = random.Random(6)
+    assert [searched(drawn, [0] * 9, 0.05) for _ in range(100)] == [None] * 100
+
+
+def test_a_large_ratio_is_decided_at_the_first_look():
+    standing, _, n = asked(random.Random(1), Question(), math.log(8), 0.3)
+    assert (standing, n) == ("more", 8)
+    standing, _, n = asked(random.Random(1), Question(math.sqrt(8)), math.log(8), 0.3)
+    assert (standing, n) == ("like", 8)
+
+
+def test_an_interval_around_the_half_way_point_decides_nothing():
+    drawn = random.Random(2)
+    new, good = blocks(drawn, math.log(1.1) / 2, 0.02, 40)
+    assert Question(math.sqrt(1.1)).answer(new, good, 40, ended=True)[0] == "undecided"
+
+
+@pytest.fixture
+def checkout(monkeypatch, tmp_path):
+    """A checkout whose environments are this Python; return the files that note their starts."""
+    script(tmp_path / "setup" / "env", """\
+        mkdir -p "$(dirname "$0")/../.envs/$1/bin"
+        printf '#!/bin/bash\\nexec "$PYTHON" "$@"\\n' >"$(dirname "$0")/../.envs/$1/bin/python"
+        chmod +x "$(dirname "$0")/../.envs/$1/bin/python"
+    """)  # fmt: skip
+    monkeypatch.setenv("PYTHON", sys.executable)
+    monkeypatch.setattr(module, "_CHECKOUT", tmp_path)
+    case = {"workload": "datasets", "backend": "npy", "datasets": 8, "shape": [4],
+            "layout": "file_per_process"}  # fmt: skip
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump({"name": "x", "cases": [case]}))
+
+    def wanted(**changes):
+        given = {"experiment": str(tmp_path / "x.yaml"), "versions": ("1.0",), "launcher": "env",
+                 "scratch": str(tmp_path), "count": "write_calls"}  # fmt: skip
+        return search(tmp_path, **given | changes)
+
+    return wanted
+
+
+def test_an_unknown_count_leaves_nothing(checkout, tmp_path):
+    with pytest.raises(UserError, match="nothing is counted by that name"):
+        bisect(checkout(count="zzz"), StopSignals(), print)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_stopped_search_goes_on_with_the_same_options_alone(checkout, tmp_path):
+    stop = StopSignals()
+    stop.asked = True
+    with pytest.raises(StoppedError, match=r"--resume \S*/out") as raised:
+        bisect(checkout(), stop, print)
+    assert raised.value.exit_status == INTERRUPTED
+    with pytest.raises(UserError, match=r"another search \(margin\)"):
+        bisect(checkout(resume=True, margin=0.5), StopSignals(), print)
+    said = []
+    assert bisect(checkout(resume=True), StopSignals(), said.append) == NOT_VALID
+    assert said[-1].startswith("NOT SHOWN"), said
+    record = tmp_path / "out" / "1.0-2.0" / "run.json"
+    before = record.read_bytes()
+    assert json.loads(before)["status"] == "finished"
+    assert bisect(checkout(resume=True), StopSignals(), said.append) == NOT_VALID
+    assert record.read_bytes() == before  # not measured again
+
+
+def test_versions_of_thousands_of_digits_are_none(tmp_path):
+    with pytest.raises(UserError, match="name one version of a package"):
+        bisect(search(tmp_path, bad="h5py==" + "9" * 5000), StopSignals(), print)

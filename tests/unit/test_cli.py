@@ -180,8 +180,9 @@ def test_shipped_experiments_can_be_planned(config, tmp_path):
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [("default", []), ("default", ["--experiment", "default"]),
-     ("defaults", ["--experiment", "defaults"]), ("defaults", ["defaults"])],
-    ids=["default", "option default", "option defaults", "name defaults"],
+     ("defaults", ["--experiment", "defaults"]), ("defaults", ["defaults"]),
+     ("nightly", ["--experiment", "nightly"])],
+    ids=["default", "option default", "option defaults", "name defaults", "option nightly"],
 )  # fmt: skip
 def test_the_built_in_experiments_are_the_shipped_ones(name, arguments, tmp_path):
     shipped = REPOSITORY / "configs" / f"{name}.yaml"

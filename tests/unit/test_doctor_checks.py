@@ -10,7 +10,7 @@ import pytest
 from pffbench.backends.array_spec import Capabilities
 from pffbench.backends.registry import backend_class
 from pffbench.backends.shared_files import mentions
-from pffbench.doctor import backends, libraries
+from pffbench.doctor import backends, libraries, locks
 from pffbench.doctor import finding as report
 from pffbench.doctor import io_test as trial
 from pffbench.doctor import libraries as python
@@ -305,6 +305,15 @@ def test_what_is_absent_is_not_ok_and_says_what_it_is_for():
     assert gone.remedy == "`python -m pip install hdf5plugin`"
 
 
+def test_optional_libraries_are_those_that_backends_name():
+    uses = backends.needed_for() | {"h5py": [], "yaml": [], "not_there": ["mine: cannot run"]}
+    versions = libraries.optional_versions(uses)
+    assert {"hdf5plugin", "icechunk", "tensorstore", "versioned-hdf5", "pandas"} <= set(versions)
+    assert "h5py" not in versions, "it is required"
+    assert versions["yaml"] == "", "the distribution of it is called PyYAML"
+    assert versions["not-there"] is None
+
+
 def test_binaries_are_searched_for_what_only_a_parallel_build_has(tmp_path):
     (tmp_path / "a.so").write_bytes(b"\0" * 100)
     (tmp_path / "b.so").write_bytes(b"\0" * 100 + b"H5Pset_fapl_mpio\0")
@@ -574,6 +583,47 @@ def test_an_srun_that_fails_is_quoted(tmp_path, monkeypatch):
     (found,) = launcher.look_at_slurm(None)
     assert found.status == "unknown"
     assert found.text.endswith("it failed: srun: fatal: no source")
+
+
+# --- locks
+
+
+def locked(refused, *tries):
+    """Return what is said of flock; each try is on the other node or not, and what it met."""
+    met = [(far, {"flock": flock, "fcntl": locks.SEEN}) for far, flock in tries]
+    of_flock, of_fcntl = locks.judge_locks(refused, met)
+    assert of_fcntl.status == "ok"
+    assert_remedies([of_flock])
+    return of_flock.status, of_flock.text
+
+
+@pytest.mark.parametrize(
+    ("tries", "told"),
+    [
+        ([(False, "seen"), (True, "seen")], ("ok", "seen by other nodes")),
+        ([(False, "seen")], ("ok", "seen by other processes of this node")),
+        ([(False, "seen"), (True, "unseen")], ("warning", "seen on one node only")),
+        ([(False, "unseen"), (True, "seen")], ("warning", "not seen by other processes")),
+        ([(True, "No locks available")], ("warning", "refused (No locks available)")),
+    ],
+)
+def test_who_sees_a_lock_is_told(tries, told):
+    status, text = told
+    assert locked({}, *tries) == (status, f"locks by flock on a file: {text}")
+
+
+def test_a_lock_that_cannot_be_taken_is_refused_with_the_variable_of_hdf5():
+    refused = {"flock": "Function not implemented"}
+    found, _ = locks.judge_locks(refused, [(True, {"flock": "unseen", "fcntl": "seen"})])
+    assert found.text.endswith("refused (Function not implemented)")
+    assert "HDF5_USE_FILE_LOCKING" in found.remedy
+
+
+def test_locks_are_seen_by_another_process_until_they_are_released(tmp_path):
+    with locks.held(str(tmp_path)) as refused:
+        assert refused == {}
+        assert locks.tried_by_another_process(str(tmp_path)) == {"flock": "seen", "fcntl": "seen"}
+    assert locks.tried_by_another_process(str(tmp_path)) == {"flock": "unseen", "fcntl": "unseen"}
 
 
 # --- scratch directory, node, environment, clock

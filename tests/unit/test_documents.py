@@ -68,7 +68,7 @@ def test_every_command_is_accepted(page, command):
         words = ["run", *words]
     options = known[words[0]]._option_string_actions
     assert [w for w in words if w.startswith("--") and w.split("=")[0] not in options
-            and w not in ("--help", "--version")] == []  # fmt: skip
+            and w not in ("--", "--help", "--version")] == []  # fmt: skip
     for word in words:
         if word.startswith("configs/") and "*" not in word and "$" not in word:
             assert (REPOSITORY / word).exists(), word

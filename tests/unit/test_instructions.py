@@ -52,7 +52,8 @@ def count(tmp_path):
 def test_the_start_cancels_and_the_first_environment_is_the_reference(count, tmp_path):
     done = count([60000, 75000])
     assert (done.status, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [
+    assert done.stdout.count("twice under valgrind") == 2  # a line before each count
+    assert done.stdout.splitlines()[2:] == [
         "H5Dcreate2, for each dataset:",
         "e0: 60,000 instructions",
         "e1: 75,000 instructions, 1.250 times e0",
@@ -83,7 +84,7 @@ def test_bad_input_is_one_sentence(planted, arguments, changes, sentence, count)
     assert done.status == 2
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
+    assert "for each dataset:" not in done.stdout
 
 
 def test_a_file_without_a_sum_counts_nothing():

@@ -188,6 +188,12 @@ def test_what_a_scheduler_cannot_do_is_refused(tmp_path, words, said):
     assert not (tmp_path / "o").exists()
 
 
+def test_the_name_of_the_results_directory_is_no_option_of_a_tool(tmp_path):
+    done = submit(tmp_path, "--dry-run", "--site", "generic-pbs", "--out", "-o", "compare")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "/-o" in done.stdout
+
+
 # --- a job
 
 

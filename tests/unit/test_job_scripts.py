@@ -5,11 +5,14 @@ import pwd
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from launch import cannot_run
+from timed_runs import Maker
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = ROOT / "jobs"
@@ -32,11 +35,11 @@ def named(paths):
     return [pytest.param(path, id=str(path.relative_to(JOBS))) for path in paths]
 
 
-def bash(script, **variables):
+def bash(script, timeout=60, **variables):
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         env={**PLAIN, "PFFBENCH_HOME": str(ROOT), **variables},
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=timeout,
     )  # fmt: skip
 
 
@@ -284,6 +287,46 @@ def test_what_was_made_on_a_login_node_is_proved_once_by_the_first_job(tmp_path,
     assert done.returncode == (0 if works else 2)
     assert said in (done.stdout if works else done.stderr)
     assert ("nothing was measured" in done.stderr) is not works
+
+
+# --- nights
+
+
+def drawn_nights(directory, count, factor, generator):
+    """Runs of equal programs, or slower ones, whose starts differ by 5 % and repetitions by 8 %."""
+    maker = Maker(directory)
+    for seed in range(count):
+        start = {}
+
+        def took(case, phase, start=start):
+            own = start.setdefault((case, phase), float(np.exp(generator.normal(0, 0.05))))
+            return own * (1 if case.startswith("posix") else factor)
+
+        maker(factor=took, seed=seed, noise=0.08)
+
+
+def test_ten_equal_nights_are_green_seven_are_the_baseline_and_a_slowdown_of_half_is_red(tmp_path):
+    generator = np.random.default_rng(31)
+    for place, count, factor in (("equal", 10, 1), ("slow", 3, 1.5)):
+        (tmp_path / place).mkdir()
+        drawn_nights(tmp_path / place, count, factor, generator)
+    kept = tmp_path / "nightly-1n.baseline"
+    nights = [*(f"equal/run{n}" for n in range(1, 11)), *(f"slow/run{n}" for n in range(1, 4))]
+    for night in nights:
+        (tmp_path / night).rename(tmp_path / night.replace("/", "-"))
+    done = bash(
+        '. "$PFFBENCH_HOME/jobs/lib.sh"; . "$PFFBENCH_HOME/jobs/baseline.sh"; ALLOWED=20%\n'
+        'for night in "$OUT"/equal-run{1..10} "$OUT"/slow-run{1..3}; do\n'
+        '    WORST=0 MEANING=; find_baseline; judge_night "$night"; echo "ended $WORST: $MEANING"\n'
+        "done",
+        timeout=240, OUT=str(tmp_path), KEPT=str(kept), PYTHON=sys.executable,
+    )  # fmt: skip
+    ended = re.findall("^ended (.*)", done.stdout, re.MULTILINE)
+    assert len(ended) == 13, done.stdout + done.stderr
+    assert ended[0] == "0: all well: the first night of a baseline, so nothing was compared"
+    assert all(line.startswith("0: all well: ") for line in ended[:10]), done.stdout + done.stderr
+    assert all(line.startswith("1: shown to be slower than the base") for line in ended[10:]), ended
+    assert kept.read_text().split() == [f"equal-run{n}" for n in range(1, 8)]
 
 
 # --- submit

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import json
+import os
 import pickle
+import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
 
-from pffbench.environments.start import answer_in, last_line
-from pffbench.environments.step import step_experiment, turn_order
+from pffbench.environments.processes import Output, last_line, run_bounded
+from pffbench.environments.start import StartedEnvironment
+from pffbench.environments.step import _Ranks, remove_scratch_of, step_experiment, turn_order
 from pffbench.experiment.load import from_data, load_experiment, to_plain
+from pffbench.proc import process_fields
+from pffbench.storage.ownership import MARKER
+from pffbench.storage.scratch import Scratch
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 FILES = sorted(path for path in CONFIGS.rglob("*.yaml"))
@@ -69,6 +77,8 @@ def test_other_experiments_are_recorded_as_before():
         ("Traceback\nImportError: no\n-----\nmpiexec: 1 process failed\n-----", "ImportError: no"),
         ("pffbench: no room\n---\nmpiexec was here", "no room"),
         ("Killed\n", "Killed"),
+        ("pffbench: rank 0 met an unexpected error\nTraceback\nOSError: too large\nkilled",
+         "OSError: too large"),
         ("", "it said nothing"),
     ],
 )
@@ -76,7 +86,87 @@ def test_the_line_that_explains_a_failure_is_taken(text, line):
     assert last_line(text) == line
 
 
-def test_an_answer_is_found_among_other_output():
-    assert answer_in('module loaded\n[1,0]pffbench-environment: {"a": 1}\nbye') == {"a": 1}
-    assert answer_in("pffbench-environment: {broken") is None
-    assert answer_in("nothing") is None
+def test_messages_are_found_among_other_output_in_pieces_of_any_length():
+    heard = []
+    output = Output("pffbench-turn: ", heard.append)
+    text = b"module loaded\n[1,0]pffbench-turn: 1 600 a\nbye\n" + b"x" * 300_000
+    for place in range(0, len(text), 7):
+        output.hear(text[place : place + 7])
+    assert heard == ["1 600 a"]
+    assert output.text.endswith("x" * 100)
+    assert len(output.text) < 50_000
+
+
+def test_a_long_answer_is_heard_as_a_whole():
+    heard = []
+    output = Output("answer: ", heard.append)
+    for part in [b"answer: ", *[b"y" * 65536] * 100, b"\n"]:
+        output.hear(part)
+    assert list(map(len, heard)) == [100 * 65536]
+
+
+def test_output_costs_what_it_is_long():
+    """32 MiB were not heard within minutes when all of it was split again and again."""
+    output = Output("pffbench-turn: ", print)
+    began = time.process_time()
+    for _ in range(1024):
+        output.hear(b"z" * 65536)
+    for _ in range(1024):
+        output.hear(b"line\n" * 13107)
+    assert time.process_time() - began < 30
+
+
+def ranks_of(script, tmp_path, limit):
+    return _Ranks(["sh", "-c", script], StartedEnvironment("a", ()), tmp_path, {"c"}, limit)
+
+
+def test_a_repetition_that_nobody_ends_is_ended(tmp_path):
+    ranks = ranks_of("echo 'pffbench-turn: 0 0 c'; read x; sleep 100000", tmp_path, 0.5)
+    ranks.wait(lambda: None, 30, "start")
+    assert ranks.asks == (0, "c")
+    ranks.go(lambda: None)
+    assert ranks.asks is None
+    assert "its ranks did not end a repetition within 0.5 s" in ranks.leave(lambda: False)[1]
+
+
+def test_ranks_ask_for_a_turn_once(tmp_path):
+    ask = "echo 'pffbench-turn: 0 600 c'"
+    ranks = ranks_of(f"{ask}; read x; {ask}; read x", tmp_path, 5)
+    ranks.wait(lambda: None, 30, "start")
+    ranks.go(lambda: None)
+    assert ranks.asks is None
+    assert "asked for a turn that is none: '0 600 c'" in ranks.leave(lambda: False)[1]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_command_is_bounded_and_leaves_no_child(ends, tmp_path):
+    file = tmp_path / "child"
+    wait = "" if ends else "; wait"
+    command = ["sh", "-c", f"sleep 100000 & echo $! >{file}{wait}"]
+    done = run_bounded(command, dict(os.environ), 1.0, lambda: None)
+    assert done.status == (0 if ends else None)
+    fields = process_fields(int(file.read_text()))
+    assert not fields or fields[0] == "Z"
+
+
+def test_a_step_removes_no_scratch_but_its_own(tmp_path):
+    def left(parent, **marker):
+        parent.mkdir(exist_ok=True)
+        scratch = Scratch.create(str(parent), f"run-{len(list(tmp_path.rglob('*')))}")
+        file = Path(scratch.directory, MARKER)
+        gone = {"pid": 2**22 - 1, "started": "1"}
+        file.write_text(json.dumps(json.loads(file.read_text()) | gone | marker))
+        return scratch
+
+    parent = tmp_path / "scratch"
+    own = left(parent)
+    others = [
+        left(parent, pid=os.getpid(), started=""),
+        left(parent, kept_for="/elsewhere"),
+        left(tmp_path / "other"),
+    ]
+    for scratch in (own, *others):
+        record = SimpleNamespace(scratch=scratch.directory, run_id=scratch.run_id)
+        remove_scratch_of(record, str(parent), {"ended"})
+    assert not Path(own.directory).exists()
+    assert all(Path(other.directory, MARKER).exists() for other in others)

@@ -10,7 +10,8 @@ import pytest
 from nbclient import NotebookClient
 
 from pffbench.summary.conclusions import verdict_lines
-from pffbench.summary.rank_test import ratio_of_times
+from pffbench.summary.headline import Design
+from pffbench.summary.inference import ComparisonTable, decide
 from pffbench.summary.summary import summarise
 
 ROOT = Path(__file__).parents[2]
@@ -61,16 +62,20 @@ def test_every_question_is_answered_by_a_figure_or_a_table(executed):
     assert sum("image/png" in kinds for kinds in shown) == 4
 
 
-def test_its_verdict_and_ratios_are_those_of_the_summary(executed):
+def test_its_verdict_and_ratios_are_those_of_the_judge(executed):
     summary = summarise(EXAMPLE)
     told = printed(executed)
     for line in verdict_lines(summary):
         assert line in told
     totals = {case.sample.backend: case.phases["write_total"] for case in summary.cases}
-    for name in ("netcdf4", "zarr"):
-        ratio = ratio_of_times(totals[name].by_block, totals["hdf5"].by_block)
-        interval = f"({ratio.low:.2f}–{ratio.high:.2f})"
-        assert f"{name}: {ratio.value:.2f} times as long as hdf5 {interval}" in told
+    times = {name: phase.by_block for name, phase in totals.items()}
+    table = ComparisonTable(times, (("netcdf4", "hdf5"), ("zarr", "hdf5")))
+    decisions = decide([table], Design.of_experiment(summary.record.experiment).looks)
+    for (_, name, _), found in decisions.items():
+        ratio, interval = found.alone, f"({found.alone.low:.2f}–{found.alone.high:.2f})"
+        assert f"{name}: {ratio.value:.2f} times as long as hdf5 {interval}, not decided" in told
+    assert not any(found.decided for found in decisions.values())
+    assert "0.00–inf" not in told
     # Zarr compresses unless it is told not to, so that it is in no comparison with the others.
     assert totals["netcdf4"].ratio is not None
     assert totals["zarr"].ratio is None

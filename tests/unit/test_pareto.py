@@ -16,10 +16,12 @@ from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import BYTES, USUAL, a_run
 from pffbench.summary.headline import Design
 from pffbench.summary.rank_test import FEWEST
-from pffbench.summary.statistics import spread
+from pffbench.summary.statistics import Caveat, spread
 from pffbench.summary.summary import summarise
 from pffbench_analysis.page.build import render
 from pffbench_analysis.pareto import (
+    CompressionPoint,
+    DataKind,
     FrontStanding,
     Speed,
     kinds_of,
@@ -28,10 +30,12 @@ from pffbench_analysis.pareto import (
     standings,
     write_pareto,
 )
-from pffbench_analysis.pareto.advice import headline, markdown
+from pffbench_analysis.pareto.advice import headline, markdown, sureness
 from pffbench_analysis.pareto.choices import choices
 from pffbench_analysis.pareto.figure import draw_kind
 from pffbench_analysis.pareto.front import shown_faster
+from pffbench_analysis.recommend.candidates import Candidate, Work
+from pffbench_analysis.recommend.judge import compared
 from pffbench_analysis.report import report
 
 MIB = 2**20
@@ -78,17 +82,30 @@ def test_the_order_does_not_matter(rows, chance):
 
 
 def a_point(ratio, seconds=None, read=None, unsure=False):
-    """Return what `standings` needs of a point."""
-    speeds = {"write": seconds, "read": read}
+    """Return a point of a case that takes these seconds."""
+    totals = {"write_total": seconds, "read_total": read}
+    warnings = [Caveat("below_resolution", "")] if unsure else []
+    speeds, phases = [], {}
+    for total, took in totals.items():
+        by_block = numbered(() if took is None else took)
+        if by_block:
+            phases[total] = SimpleNamespace(by_block=by_block, warnings=warnings)
+        speeds.append(
+            Speed(BYTES, BYTES / ratio, spread([*by_block.values()]), by_block, unsure)
+            if by_block else None
+        )  # fmt: skip
+    case = SimpleNamespace(phases=phases, nbytes=BYTES, sample=SimpleNamespace(backend="hdf5"))
+    candidate = Candidate(case, {"layout": "own", "transfer": "", "settings": ""}, {}, None)
+    return CompressionPoint(candidate, f"{ratio}", ratio, *speeds)
 
-    def speed(direction):
-        found = speeds[direction]
-        if found is None:
-            return None
-        by_block = dict(enumerate(map(float, found)))
-        return Speed(BYTES, BYTES / ratio, spread([*found]), by_block, below_resolution=unsure)
 
-    return SimpleNamespace(shown_ratio=float(f"{ratio:.3g}"), speed=speed)
+def a_kind(points, design=DESIGN):
+    """Return the kind of data of some points."""
+    return DataKind("", Work({}, (), design, ()), 2, tuple(points), ())
+
+
+def placed_of(points, directions, design=DESIGN):
+    return standings(a_kind(points, design), directions)
 
 
 POINTS = st.lists(
@@ -115,7 +132,7 @@ def drawn(told, blocks=BLOCKS):
 @given(POINTS, st.sampled_from([("write",), ("read",), ("write", "read")]))
 def test_standings_agree_with_the_front_of_the_medians(told, directions):
     points = drawn(told)
-    placed = standings(points, directions, DESIGN)
+    placed = placed_of(points, directions)
     rates = [
         [np.nan if (s := p.speed(d)) is None else 1 / s.seconds.median for d in directions]
         for p in points
@@ -138,8 +155,8 @@ def test_standings_do_not_depend_on_the_order(told, chance):
     points = drawn(told)
     order = list(range(len(points)))
     chance.shuffle(order)
-    before = [one.standing for one in standings(points, ("write",), DESIGN)]
-    after = [one.standing for one in standings([points[i] for i in order], ("write",), DESIGN)]
+    before = [one.standing for one in placed_of(points, ("write",))]
+    after = [one.standing for one in placed_of([points[i] for i in order], ("write",))]
     assert after == [before[i] for i in order]
 
 
@@ -149,7 +166,7 @@ NOISE = np.array([1.0, 1.01, 0.99, 1.02, 0.98, 1.0, 1.015, 0.985, 1.005, 0.995, 
 def test_a_point_is_off_the_front_only_when_that_is_shown():
     fast, slow, hardly_slower = 0.1 * NOISE, 0.2 * NOISE[::-1], 0.1005 * NOISE[::-1]
     points = [a_point(2, fast), a_point(1.5, slow), a_point(1.5, hardly_slower)]
-    told = standings(points, ("write",), DESIGN)
+    told = placed_of(points, ("write",))
     assert [one.standing for one in told] == [
         FrontStanding.ON, FrontStanding.OFF, FrontStanding.CLOSE
     ]  # fmt: skip
@@ -158,7 +175,7 @@ def test_a_point_is_off_the_front_only_when_that_is_shown():
 
 def test_a_point_is_on_the_front_for_sure_only_when_all_that_are_as_small_are_slower():
     points = [a_point(2, 0.2 * NOISE), a_point(1.5, 0.1 * NOISE[::-1]), a_point(1, 0.0995 * NOISE)]
-    told = standings(points, ("write",), DESIGN)
+    told = placed_of(points, ("write",))
     assert [one.standing for one in told] == [
         FrontStanding.ON, FrontStanding.ON, FrontStanding.BY_MEDIAN
     ]  # fmt: skip
@@ -168,11 +185,11 @@ def test_a_point_is_on_the_front_for_sure_only_when_all_that_are_as_small_are_sl
 def test_too_few_blocks_and_too_short_phases_show_nothing():
     for blocks in (4, FEWEST - 1):
         few = [a_point(2, [0.1] * blocks), a_point(1, [0.3] * blocks)]
-        assert standings(few, ("write",), Design((blocks,)))[1].standing is FrontStanding.CLOSE
+        assert placed_of(few, ("write",), Design((blocks,)))[1].standing is FrontStanding.CLOSE
     enough = [a_point(2, [0.1] * FEWEST), a_point(1, [0.3] * FEWEST)]
-    assert standings(enough, ("write",), Design((FEWEST,)))[1].standing is FrontStanding.OFF
+    assert placed_of(enough, ("write",), Design((FEWEST,)))[1].standing is FrontStanding.OFF
     short = [a_point(2, 0.1 * NOISE, unsure=True), a_point(1, 0.3 * NOISE)]
-    assert standings(short, ("write",), DESIGN)[1].standing is FrontStanding.CLOSE
+    assert placed_of(short, ("write",))[1].standing is FrontStanding.CLOSE
 
 
 def test_together_a_point_is_off_when_it_is_slower_in_both():
@@ -182,14 +199,53 @@ def test_together_a_point_is_off_when_it_is_slower_in_both():
         a_point(2, 0.3 * NOISE, 0.05 * NOISE),
         a_point(2, 0.3 * NOISE),
     ]
-    told = [one.standing for one in standings(points, ("write", "read"), DESIGN)]
+    told = [one.standing for one in placed_of(points, ("write", "read"))]
     assert told == [FrontStanding.ON, FrontStanding.OFF, FrontStanding.ON, FrontStanding.NONE]
-    assert standings(points, ("write",), DESIGN)[3].standing is FrontStanding.OFF
+    assert placed_of(points, ("write",))[3].standing is FrontStanding.OFF
+
+
+def test_fronts_and_choices_give_one_answer_for_a_pair():
+    """A pair that a family of one direction would decide, and one of three does not."""
+    rng = np.random.default_rng(5)
+    pair = [np.arange(1.0, 9.0), np.arange(4.5, 12.5)]
+    kind = a_kind([a_point(2, took, np.exp(rng.normal(0, 0.1, 8))) for took in pair], Design((8,)))
+    times = [numbered(took) for took in pair]
+    (alone,) = shown(times, design=Design((8,)))
+    assert alone[0, 1]
+    for directions in (("write",), ("read",), ("write", "read")):
+        assert standings(kind, directions)[1].standing is not FrontStanding.OFF
+    assert {c.purpose: c.point for c in choices(kind)}["fastest writing"] is None
+    for direction in ("write", "read"):
+        decided = kind.answers[direction].decisions[0, 1]
+        beaten = standings(kind, (direction,))[1].standing is FrontStanding.OFF
+        assert beaten == decided.shorter
+
+
+def test_of_equal_ways_none_is_chosen_and_equally_small_ones_are_named_together():
+    rng = np.random.default_rng(6)
+    kind = a_kind([a_point(2, *np.exp(rng.normal(0, 0.2, (2, BLOCKS)))) for _ in range(3)])
+    smallest, *others = choices(kind)
+    assert (smallest.point, len(smallest.ties)) == (kind.points[0], 2)
+    for choice in others:
+        assert choice.point is None
+        assert set(map(id, choice.ties)) == set(map(id, kind.points))
+        assert re.fullmatch(r"not decided between .* would decide it", sureness(choice))
+
+
+def test_the_only_way_that_was_read_is_not_the_fastest():
+    kind = a_kind([a_point(2, 0.1 * NOISE, 0.1 * NOISE), a_point(1, 0.3 * NOISE)])
+    by_purpose = {choice.purpose: choice for choice in choices(kind)}
+    assert by_purpose["fastest writing"].point is kind.points[0]
+    for purpose in ("fastest reading", "balance"):
+        assert sureness(by_purpose[purpose]) == "only 2 was measured"
 
 
 def shown(*questions, design=DESIGN):
     """Return for each question whether i is shown to be faster than j."""
-    return shown_faster(questions, design)
+    return [
+        shown_faster(decisions, len(times))
+        for times, decisions in zip(questions, compared(questions, design), strict=True)
+    ]
 
 
 def test_chance_is_seldom_taken_for_a_difference():
@@ -260,7 +316,7 @@ def test_kinds_of_data_are_told_apart(kinds):
 def test_the_planted_front_is_found(kinds):
     points, told = kinds[0].points, {}
     for direction in ("write", "read"):
-        placed = zip(points, standings(points, (direction,), DESIGN), strict=True)
+        placed = zip(points, standings(kinds[0], (direction,)), strict=True)
         told[direction] = {p.name for p, one in placed if one.standing.on_front}
     assert told["write"] == {"hdf5 no compression", "hdf5 zstd", "zarr gzip"}
     assert told["read"] == {"zarr no compression", "hdf5 zstd", "zarr gzip"}
@@ -274,7 +330,7 @@ def test_the_recommendation_is_the_planted_one(kinds):
         "fastest reading": "zarr no compression",
         "balance": "hdf5 zstd",  # (0.20 + 0.12) / 2.0, against 0.20 without compression
     }
-    assert all(choice.sure for choice in told.values())
+    assert not any(choice.ties for choice in told.values())
     sparse = {c.purpose: c for c in choices(kinds[1])}
     assert sparse["smallest files"].point.name == "hdf5 zstd"
     assert [p.name for p in sparse["smallest files"].ties] == ["zarr zstd"]
@@ -299,7 +355,7 @@ def test_the_balance_is_the_least_product_of_bytes_and_time(kinds):
 def test_nothing_is_recommended_from_a_run_that_is_not_valid(tmp_path, record, said):
     run = a_codecs_run(tmp_path / "run", **record)
     summary = summarise(run)
-    text = "\n".join(markdown(kinds_of(summary), summary, run))
+    text = "\n".join(markdown(kinds_of(summary), summary))
     assert said in text
     assert "take " not in text
     assert "smallest files" not in text
@@ -313,8 +369,8 @@ def test_what_was_not_read_or_not_counted(tmp_path):
     assert kind.without == ("zarr gzip",)
     unread = next(i for i, p in enumerate(kind.points) if p.name == "hdf5 zstd")
     assert kind.points[unread].read is None
-    assert standings(kind.points, ("read",), DESIGN)[unread].standing is FrontStanding.NONE
-    assert standings(kind.points, ("write",), DESIGN)[unread].standing.on_front
+    assert standings(kind, ("read",))[unread].standing is FrontStanding.NONE
+    assert standings(kind, ("write",))[unread].standing.on_front
     assert choices(kind)[2].point.name == "zarr no compression"
     assert draw_kind(kind, summarise(run))
 

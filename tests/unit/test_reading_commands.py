@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,9 @@ import sys
 import pytest
 
 from drawn_runs import a_case, a_run
+from launch import pffbench_cli, run
+from pffbench.record.run_json import RunRecord
+from pffbench.storage.ownership import OwnerProcess
 
 pytest.importorskip("pandas")
 
@@ -50,3 +54,38 @@ def test_it_runs_where_neither_is_installed(runs, arguments):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+@pytest.fixture(scope="module")
+def a_process():
+    """Return the facts of a process that has ended."""
+    code = (
+        "import json; from pffbench.storage.ownership import OwnerProcess;"
+        "print(json.dumps(OwnerProcess.me().facts()))"
+    )
+    return json.loads(run(["-c", code]).stdout)
+
+
+READING = (["report", "--fom", "RUN"], ["report", "RUN"], ["compare", "RUN", "OTHER"],
+           ["scaling", "RUN", "OTHER"], ["recommend", "RUN"])  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", READING, ids=" ".join)
+def test_a_killed_run_is_named_with_the_command_that_goes_on(tmp_path, runs, a_process, arguments):
+    place = a_run(tmp_path / "run", [a_case("hdf5"), a_case("zarr")], status="running", valid=None)
+    (tmp_path / "run" / "run.lock").write_text(json.dumps(a_process))
+    names = {"RUN": str(place), "OTHER": runs[0]}
+    done = pffbench_cli(*(names.get(a, a) for a in arguments), cwd=tmp_path)
+    told = f"{place}: the run was killed (its process is gone); go on with: "
+    assert done.stderr.count(f"{told}pffbench run --resume {place}\n") == 1, done.said
+
+
+def test_a_run_that_goes_on_or_has_ended_is_not_called_killed(tmp_path, a_process):
+    mine = OwnerProcess.me().facts()
+    for status, lock in (("running", mine), ("running", None), ("finished", a_process)):
+        place = tmp_path / f"{status}-{lock is None}"
+        a_run(place, [a_case("hdf5")], status=status)
+        if lock:
+            (place / "run.lock").write_text(json.dumps(lock))
+        assert RunRecord.load(place).status == status
+        assert pffbench_cli("report", "--fom", place).stderr == ""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec import to_builtins
+from msgspec.structs import replace
 from rich.console import Console
 
 from drawn_runs import FLOOR, PHASES, a_case, a_run, a_sample
@@ -15,12 +18,21 @@ from launch import pffbench_cli
 from pffbench.cli import make_parser
 from pffbench.commands.recommend import print_markdown
 from pffbench.errors import UserError
+from pffbench.experiment.load import from_data
 from pffbench.record.samples import SamplesLog
 from pffbench.summary.rank_test import FEWEST
+from pffbench.summary.results import as_data
+from pffbench.summary.statistics import LoadSummary
+from pffbench.summary.summary import summarise
 
 pytest.importorskip("pandas")
 
+from pffbench_analysis.page.build import render
 from pffbench_analysis.recommend import Filters, Weights, advise, recommend
+from pffbench_analysis.recommend.advice import advice_of
+from pffbench_analysis.recommend.candidates import Candidate
+from pffbench_analysis.recommend.code import code_for
+from pffbench_analysis.recommend.text import lines_of
 
 CASES = [a_case("hdf5"), a_case("netcdf4"), a_case("zarr"), a_case("mpiio")]
 
@@ -67,15 +79,16 @@ def test_a_difference_of_ten_percent_is_found_unless_the_load_varies_more(tmp_pa
     seconds = noisy(generator, factors, repetitions=12, noise=0.01, load=load)
     run = timed_run(tmp_path, seconds, repetitions=12)
     writing, reading, both = answers(run, Weights(1, 10))
-    assert writing.first.candidate.backend == "hdf5"
-    assert reading.first.candidate.backend == both.first.candidate.backend == "netcdf4"
+    assert of(writing.placed)[0] == "hdf5"
+    assert of(reading.placed)[0] == of(both.placed)[0] == "netcdf4"
+    assert (writing.taken is not None) == found
     beside = writing.placed[1]
     assert beside.candidate.backend == "netcdf4"
     assert beside.ratio.low < 1.1 < beside.ratio.high
     if found:
         assert of(writing.slower) == ["netcdf4", "zarr"]
     else:
-        assert of(writing.ties)[0] == "netcdf4"
+        assert of(writing.best)[:2] == ["hdf5", "netcdf4"]
 
 
 def test_where_there_is_no_difference_none_is_claimed(tmp_path):
@@ -91,7 +104,7 @@ def test_where_there_is_no_difference_none_is_claimed(tmp_path):
 
 def test_weights_decide_between_fast_writing_and_fast_reading(tmp_path):
     factors = {"hdf5": (1.0, 2.0), "netcdf4": (3.0, 1.0), "zarr": (9, 9), "mpiio": (1, 1)}
-    run = timed_run(tmp_path, noisy(np.random.default_rng(2), factors))
+    run = timed_run(tmp_path, noisy(np.random.default_rng(2), factors, load=0.02))
     for told, backend in (("1:0", "hdf5"), ("1:1", "hdf5"), ("1:10", "netcdf4")):
         done = pffbench_cli("recommend", run, "--weight", told)
         assert done.status == 0, done.said
@@ -123,7 +136,7 @@ def test_runs_that_nothing_follows_from_are_refused(tmp_path, record, reason):
     good = timed_run(tmp_path / "good", noisy(np.random.default_rng(4), factors))
     lines = recommend([bad, good]).lines()
     assert reason in lines[0]
-    assert any(line.startswith("- **Take**") for line in lines)
+    assert any(line.startswith("- **Not decided,**") for line in lines)
 
 
 def test_few_repetitions_and_short_phases_claim_nothing(tmp_path):
@@ -133,10 +146,11 @@ def test_few_repetitions_and_short_phases_claim_nothing(tmp_path):
         run = timed_run(tmp_path / str(few), seconds, repetitions=few)
         assert all(not answer.slower for answer in answers(run))
         text = "\n".join(recommend([run]).lines())
-        assert "Writing: hdf5 has the smallest median" in text
-        assert "**As good here:** none is shown to be; not decided: netcdf4 (" in text
+        assert "Writing: not decided." in text
+        assert "times as long, too few repetitions for an interval)" in text
+        assert f"**What would decide it:** about {FEWEST} repetitions." in text
         assert "**Avoid:** none is shown to be slower." in text
-        assert "is fastest" not in text
+        nothing_is_taken(run)
     short = timed_run(
         tmp_path / "short",
         noisy(np.random.default_rng(5), factors),
@@ -144,6 +158,66 @@ def test_few_repetitions_and_short_phases_claim_nothing(tmp_path):
     )
     with pytest.raises(UserError, match="too short to be told apart from the harness"):
         recommend([short])
+
+
+def nothing_is_taken(run):
+    """Assert that text, JSON, program, page and results of a run name no format to take."""
+    text = "\n".join(recommend([run]).lines())
+    assert "- **Not decided,** for 1 × writing + 1 × reading: " in text
+    assert not re.search(r"Take|fastest|```|∞|\binf\b|smallest median", text), text
+    found = json.loads(pffbench_cli("recommend", run, "--json").stdout)
+    (work,) = found["runs"][0]["works"]
+    assert work["take"] is work["program"] is None
+    assert "Take" not in "".join(work["sentences"])
+    assert work["answers"][-1]["ways"][0]["standing"] == "not decided"
+    summary = summarise(run)
+    assert 'class="choice"' not in render(summary, run, {})
+    assert [one["take"] for one in as_data(summary)["recommendation"]] == [(), ()]
+
+
+def test_of_equal_formats_none_is_taken(tmp_path):
+    factors = dict.fromkeys(("hdf5", "netcdf4", "zarr", "mpiio"), (1.0, 1.0))
+    run = timed_run(tmp_path, noisy(np.random.default_rng(8), factors, noise=0.2))
+    nothing_is_taken(run)
+    assert re.search(r"What would decide it:\*\* (about|more than) \d+", told(run))
+
+
+def test_a_decided_format_is_taken_everywhere(tmp_path):
+    cases = [a_case(backend, shape_per_rank=[4, 6]) for backend in ("hdf5", "netcdf4", "zarr")]
+    factors = {"hdf5": (1.0, 1.0), "netcdf4": (2.0, 2.0), "zarr": (3.0, 3.0)}
+    seconds = noisy(np.random.default_rng(9), factors, cases, repetitions=12, load=0.02)
+    run = timed_run(tmp_path, seconds, cases, 12, experiment={"repetitions": 12})
+    assert "- **Take** hdf5, one shared array" in told(run)
+    assert "Writing: hdf5 is fastest, " in told(run)
+    (work,) = json.loads(pffbench_cli("recommend", run, "--json").stdout)["runs"][0]["works"]
+    assert work["take"].startswith("hdf5.")
+    assert "import h5py" in work["program"]
+    assert work["answers"][-1]["ways"][0]["standing"] == "fastest"
+    summary = summarise(run)
+    assert 'class="choice"' in render(summary, run, {})
+    assert [one["take"] for one in as_data(summary)["recommendation"]] == [("hdf5",), ("hdf5",)]
+
+
+def test_a_busy_machine_comes_first_in_what_would_decide(tmp_path):
+    factors = dict.fromkeys(("hdf5", "netcdf4", "zarr", "mpiio"), (1.0, 1.0))
+    run = timed_run(tmp_path, noisy(np.random.default_rng(8), factors, noise=0.2))
+    load = LoadSummary(blocks=8, busy=8, busy_others=0.85)
+    advice = advice_of(replace(summarise(run), load=load), run)
+    text = "\n".join(lines_of(advice))
+    assert "**What would decide it:** BUSY: others used 85% of the processors in 8 of 8" in text
+    assert text.split("What makes this doubtful")[1].lstrip().startswith("- BUSY: ")
+
+
+def test_the_only_way_is_not_called_the_best(tmp_path):
+    (hdf5, *_) = CASES
+    seconds = {hdf5[0]: [np.full(8, 1.0)] * 2}
+    text = told(timed_run(tmp_path, seconds, [hdf5]))
+    assert "**Only measured:** hdf5, one shared array" in text
+    assert not re.search(r"Take|fastest|as good|Avoid", text)
+
+
+def told(run):
+    return "\n".join(recommend([run]).lines())
 
 
 def test_what_bounds_an_answer_is_told(tmp_path):
@@ -200,7 +274,7 @@ def test_reading_by_another_transfer_is_a_way_of_doing_the_same_work(tmp_path):
         for (name, _), took in zip(cases, (2.0, 1.0), strict=True)
     }
     (work,) = advise(timed_run(tmp_path, seconds, cases)).works
-    fastest = work.answers[1].first.candidate
+    fastest = work.answers[1].taken.candidate
     assert "collective transfer, independent reads" in fastest.label
 
 
@@ -293,3 +367,15 @@ def test_a_program_is_not_cut_at_the_width_of_the_terminal():
     program = f"x = 1  # {'long ' * 30}end"
     print_markdown(["```python", program, "```"], Console(file=out, width=40))
     assert out.getvalue().rstrip("\n") == program
+
+
+def test_a_case_of_an_environment_has_a_program(tmp_path):
+    case = {"workload": "hyperslab", "backend": "hdf5", "shape": [[8, 8]]}
+    ((_, case), *_) = from_data({"name": "x", "cases": [case], "roofline": False}, "x").cases
+    told = {"workload": "hyperslab", **to_builtins(case.parameters, enc_hook=int)}
+    options = to_builtins(case.options, enc_hook=int)
+    summary = SimpleNamespace(sample=SimpleNamespace(backend="hdf5"))
+    plain = code_for(Candidate(summary, told, options, None), 2)
+    there = Candidate(summary, {**told, "environment": "new"}, options, None)
+    assert code_for(there, 2) == plain
+    assert "import h5py" in plain

@@ -38,6 +38,14 @@ def test_a_backend_of_another_package_is_listed_and_runs_with_its_options(with_p
     assert delays["mine"]["delays"] == {"write": 0.001}
 
 
+def test_the_library_of_a_backend_of_another_package_is_listed_by_doctor(with_plugin, tmp_path):
+    plugin = PLUGIN + '    libraries = ("a_library",)\n'
+    (tmp_path / "site" / "plugin.py").write_text(plugin)
+    said = " ".join(pffbench_cli("doctor", "--no-mpi", timeout=60, cwd=tmp_path).stdout.split())
+    _, _, absent = said.partition("a-library, which is optional, is not installed")
+    assert absent.startswith(" so: the backend mine cannot run")
+
+
 @pytest.mark.parametrize(
     ("case", "said"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import jsonschema
+import numpy as np
 import pytest
 
 from drawn_runs import AUTO, USUAL, a_case, a_run, timed_run
@@ -75,6 +76,24 @@ def test_the_document_says_what_the_summary_says(tmp_path, validator):
     assert total["ratio"]["low"] < total["ratio"]["value"] < total["ratio"]["high"]
     assert total["ratio"]["value"] == pytest.approx(3, rel=0.01)
     assert [case["raw"] for case in data["cases"]] == [False, False, True]
+
+
+def test_what_is_not_decided_is_not_taken(tmp_path):
+    """Writing of one layout is decided, that of the other is not; reading is equally fast."""
+    ten = np.linspace(1, 1.1, 10)
+    factors = {"hdf5": ten, "zarr": 3 * ten}
+    cases = [a_case(b, layout=layout) for layout in ("shared", "own") for b in factors]
+    seconds = {
+        name: (factors[entry["parameters"]["backend"]], np.full(10, 1.0)) for name, entry in cases
+    }
+    open_ = next(name for name, entry in cases if name.startswith("zarr.hyperslab.own"))
+    both = {"total": "read_total", "take": ["hdf5", "zarr"]}
+    run = timed_run(tmp_path / "decided", seconds, cases, experiment=AUTO)
+    taken = written(run)["recommendation"]
+    assert taken == [{"total": "write_total", "take": ["hdf5"]}, both]
+    seconds[open_] = (ten[::-1] * 1.08, np.full(10, 1.0))
+    run = timed_run(tmp_path / "open", seconds, cases, experiment=AUTO)
+    assert written(run)["recommendation"] == [{"total": "write_total", "take": []}, both]
 
 
 def test_a_run_without_a_verdict_or_with_a_failure_fits_the_schema(tmp_path, validator):

@@ -8,7 +8,7 @@ import pytest
 
 from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import BYTES, USUAL, a_run
-from pffbench_analysis.scaling import load_series, study
+from pffbench_analysis.scaling import load_series
 from pffbench_analysis.scaling.compression import compression_table
 from pffbench_analysis.scaling.export import scaling
 
@@ -80,4 +80,4 @@ def test_without_compression_there_is_no_price_and_without_codecs_no_table(made,
     assert plain
     assert not any("×" in line.replace("×best", "") for line in plain)
     series = load_series([a_run(tmp_path / f"r{n}", USUAL, **at(n)) for n in SIZES])
-    assert list(compression_table(study(series), series)) == []
+    assert list(compression_table(series.curves, series)) == []

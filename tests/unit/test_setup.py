@@ -1,7 +1,9 @@
 """The set-up's decisions and messages, without network, compilers or installations."""
 
+import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -54,7 +56,7 @@ def bash(script, tmp_path, path=None, **variables):
 
 
 def program(directory, name, body):
-    directory.mkdir(exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
     file = directory / name
     file.write_text(f"#!/bin/bash\n{body}\n")
     file.chmod(0o755)
@@ -276,6 +278,47 @@ def test_the_state_follows_what_it_depends_on(tmp_path):
     assert before != state(tmp_path)
 
 
+def test_only_dependencies_of_the_project_are_a_reason_to_make_it_anew(tmp_path):
+    project = ROOT / "pyproject.toml"
+    copy = tmp_path / "pyproject.toml"
+
+    def after(old, new):
+        text = project.read_text()
+        assert text.count(old) == 1, old
+        copy.write_text(text.replace(old, new))
+        return state(tmp_path)
+
+    before = after("[project]", "[project]")
+    assert before == after("timeout = 300", "timeout = 301")
+    assert before == after("# The documentation site", "# What is read")
+    assert before == after('keywords = ["HPC"', 'keywords = ["fast"')
+    assert before != after('"zarr>=3.1,<4",', '"zarr>=3.2,<4",')
+    assert before != after('analysis = ["vl', 'more = ["some"]\nanalysis = ["vl')
+    assert before != after('requires-python = ">=3.11"', 'requires-python = ">=3.12"')
+
+
+def test_libraries_that_were_named_are_kept_until_others_are(tmp_path):
+    (tmp_path / ".build").mkdir()
+    program(tmp_path / ".venv" / "bin", "python", 'echo "$0"')
+    named = {"MPICC": "/mpi/it's mpicc", "HDF5_DIR": "/hdf5", "LOADEDMODULES": "gcc"}
+    remember = "NATIVE_MPIEXEC=mpiexec; remember_state"
+    assert bash(remember, tmp_path, **named).returncode == 0
+    use = (
+        "use_chosen_libraries; up_to_date && echo kept || echo anew;"
+        "echo ${MPICC:-} ${HDF5_DIR:-}"
+    )
+
+    def then(**variables):
+        return bash(use, tmp_path, **variables).stdout.splitlines()
+
+    assert then(LOADEDMODULES="gcc") == ["kept", "/mpi/it's mpicc /hdf5"]
+    assert then(LOADEDMODULES="gcc", NETCDF4_DIR="/netcdf") == ["anew", ""]
+    assert then(LOADEDMODULES="gcc", MPICC="") == ["anew", ""]
+    assert then(LOADEDMODULES="clang") == ["anew", ""]
+    assert bash(remember, tmp_path, MPICC="").returncode == 0
+    assert then() == ["kept", ""]
+
+
 def test_the_active_environment(tmp_path):
     other = tmp_path / "other"
     other.mkdir()
@@ -334,11 +377,135 @@ def test_mpiexec_in_the_environment_is_that_of_its_mpi(tmp_path, launcher, expec
     assert done.stdout == f"{expected}\n", done.stderr
 
 
+HOSTILE = "it's `touch PWN` $(touch PWN) \"\\"
+
+
+def test_the_path_of_the_checkout_is_not_run_by_the_shell(tmp_path):
+    place = tmp_path / HOSTILE
+    (place / ".venv").mkdir(parents=True)
+    program(place / ".venv" / "bin", "python", f'[[ $1 == -I ]] && echo "{tmp_path}" || echo "$@"')
+    program(place / "mpi", "mpiexec.mpich", "echo MPICH")
+    script = (
+        'ROOT=$PLACE VENV=$PLACE/.venv; install_project; NATIVE_MPIEXEC=$PLACE/mpi/mpiexec.mpich;'
+        'install_launcher; cd "$HOME"; "$VENV/bin/pffbench" plan; "$VENV/bin/mpiexec"'
+    )
+    done = bash(script, tmp_path, PLACE=str(place))
+    assert done.stdout == "-P -m pffbench plan\nMPICH\n", done.stderr
+    assert not (tmp_path / "PWN").exists()
+
+
+def test_a_layer_over_a_path_with_an_apostrophe_finds_what_is_there(tmp_path):
+    place = tmp_path / HOSTILE
+    place.mkdir()
+    (place / "of_the_base.py").write_text("print('found')\n")
+    (tmp_path / ".build").mkdir()
+    script = (
+        f'layer_over {sys.executable}; "$VENV/bin/python" -I -c "import of_the_base";'
+        'SETUP=$HOME NATIVE_MPIEXEC=; remember_state; grep -F "$PYTHONPATH" "$BUILD/watch"'
+    )
+    done = bash(script, tmp_path, PYTHONPATH=str(place))
+    assert done.stdout == f"found\n{place}\n", done.stderr
+    assert not (tmp_path / "PWN").exists()
+
+
 def test_other_arguments_are_refused():
     done = subprocess.run([SETUP / "bootstrap", "--zarr3"], capture_output=True, text=True)
     assert done.returncode == 1
-    assert "takes no argument but --login, --tests, --zarr2 and --study NAME" in done.stderr
+    assert "no argument but --login, --tests, --zarr2, --study NAME, --download DIR" in done.stderr
     assert "was given: --zarr3" in done.stderr
+
+
+# --- where nothing may be written
+
+
+def test_a_checkout_that_cannot_be_written_is_one_sentence(tmp_path):
+    (tmp_path / ".build").write_text("no directory")
+    done = bash('lock "$BUILD/lock"', tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.strip().splitlines()
+    assert re.search(r"/\.build/lock cannot be written \([A-Z][a-z ]+\)\. Make the", line), line
+
+
+def test_a_second_set_up_waits_for_the_first(tmp_path):
+    script = (
+        'lock "$BUILD/lock" waiting;'
+        '(exec 9>&-; lock "$BUILD/lock" waiting; echo second) &'
+        "sleep 0.5; echo first; exec 9>&-; wait"
+    )
+    said = [line.partition("] ")[2] or line for line in bash(script, tmp_path).stdout.splitlines()]
+    assert said == ["waiting", "first", "second"]
+
+
+def test_a_name_that_is_too_long_for_a_directory_is_refused():
+    done = subprocess.run([SETUP / "env", "a" * 300, "h5py"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "is no name of an environment: up to 100 letters" in done.stderr
+
+
+# --- without network
+
+
+def copied(directory):
+    """Copy what the set-up and a run need: it leaves .venv and .build in the checkout."""
+    for name in ("setup", "src", "analysis", "configs"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, directory / name, ignore=ignored)
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(ROOT / name, directory)
+    return directory
+
+
+def set_up(checkout, script, cache, network):
+    """Run a script with nothing in the caches; without network only the machine itself is there."""
+    alone = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--net"]
+    if not network and subprocess.run([*alone, "true"], capture_output=True).returncode:
+        cannot_run("no process may be started without network here")
+    # Open MPI needs the loopback device.
+    command = ["bash", "-c", f"set -e; {'' if network else 'ip link set lo up;'} {script}"]
+    own = ("VIRTUAL_ENV", "PFFBENCH_", "UV_", *(() if network else ("PIP_FIND_LINKS",)))
+    kept = {name: value for name, value in PLAIN.items() if not name.startswith(own)}
+    return subprocess.run(
+        command if network else [*alone, *command], cwd=checkout, capture_output=True, text=True,
+        env={**kept, "XDG_CACHE_HOME": str(cache), "PFFBENCH_ENV": "private",
+             "PFFBENCH_NO_SYSTEM": "1"},
+    )  # fmt: skip
+
+
+def test_without_network_the_set_up_ends_at_once_and_names_the_way_out(tmp_path):
+    done = set_up(copied(tmp_path / "copy"), "make env", tmp_path / "cache", network=False)
+    (sentence,) = (line for line in done.stderr.splitlines() if line.startswith("pffbench set-up"))
+    assert "no package index can be reached" in sentence
+    assert "setup/bootstrap --download DIR" in sentence
+    assert "setup/bootstrap --from DIR" in sentence
+    assert "Retrying" not in done.stdout + done.stderr
+    assert done.returncode != 0
+
+
+def test_a_directory_of_packages_that_is_not_there_is_refused(tmp_path):
+    missing = str(tmp_path / "missing")
+    done = subprocess.run([SETUP / "bootstrap", "--from", missing], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert f"--from {missing}: there is no such directory" in done.stderr
+    done = subprocess.run([SETUP / "bootstrap", "--download"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "--download needs a directory" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_what_was_downloaded_is_all_that_an_environment_and_a_run_need(tmp_path):
+    packages = tmp_path / "it's, packages"  # an address of it has neither space nor comma
+    download = f"setup/bootstrap --download {shlex.quote(str(packages))}"
+    done = set_up(copied(tmp_path / "with"), download, tmp_path / "cache-with", network=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    script = (
+        f"setup/bootstrap --from {shlex.quote(str(packages))}; make env;"
+        "make bench RANKS=2 ARGS='configs/smallest.yaml --out results --scratch .'"
+    )
+    done = set_up(copied(tmp_path / "without"), script, tmp_path / "cache-without", network=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads((tmp_path / "without" / "results" / "run.json").read_text())
+    assert record["valid"] is True
 
 
 # --- what single studies need

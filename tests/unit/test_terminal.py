@@ -23,7 +23,7 @@ from launch import DIGEST, REPOSITORY, environment, pffbench_cli
 from pffbench.summary.export import print_summary
 from pffbench.summary.summary import summarise
 
-RUN = REPOSITORY / "docs" / "results" / "2026-11-23-default"
+RUN = REPOSITORY / "docs" / "results" / "default"
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 #: Characters of the line below the headings of a table.
 _RULE = re.compile(r"^[ ─━]*[─━]{8,}[ ─━]*$")

@@ -262,6 +262,41 @@ def test_what_is_no_count_is_refused(run, count):
         read_samples(run / "samples.csv")
 
 
+@pytest.mark.parametrize(
+    ("column", "text", "told"),
+    [
+        ("ranks", "0", "0 is no count"),
+        ("reads", "0", "0 is no count"),
+        ("disk_inodes", "-1", "-1 is no count"),
+        ("bytes", "1_0", "1_0 is no number"),
+        ("ranks", "٣", "٣ is no number"),
+        ("own_max", "1_0.5", r"1_0\.5 is no number"),
+        ("seconds", "٣", "٣ is no number"),
+        ("resident", "0_1", "0_1 is no number"),
+        ("environment", "zzz", "environment is zzz, and that of the case is none"),
+    ],
+)
+def test_a_cell_that_no_run_writes_is_refused_with_its_line(run, column, text, told):
+    lines = (run / "samples.csv").read_text().splitlines(keepends=True)
+    cells = lines[3].rstrip("\n").split(",")
+    cells[lines[0].rstrip("\n").split(",").index(column)] = text
+    (run / "samples.csv").write_text("".join([*lines[:3], ",".join(cells) + "\n", *lines[4:]]))
+    with pytest.raises(ValueError, match=rf"samples\.csv line 4: {told}"):
+        read_samples(run / "samples.csv")
+
+
+def test_a_row_of_another_environment_than_its_case_is_refused(run):
+    # All rows of a case: no row contradicts another.
+    lines = (run / "samples.csv").read_text().splitlines(keepends=True)
+    names = lines[0].rstrip("\n").split(",")
+    rows = [dict(zip(names, line.rstrip("\n").split(","), strict=True)) for line in lines[1:]]
+    rows = [row | {"case": row["case"] + "@a", "environment": "b"} for row in rows]
+    lines[1:] = [",".join(row.values()) + "\n" for row in rows]
+    (run / "samples.csv").write_text("".join(lines))
+    with pytest.raises(ValueError, match=r"line 2: environment is b, and that of the case is a"):
+        read_samples(run / "samples.csv")
+
+
 def test_a_row_that_stands_there_twice_is_refused(run, capsys):
     lines = (run / "samples.csv").read_text().splitlines(keepends=True)
     (run / "samples.csv").write_text("".join([*lines, lines[5]]))

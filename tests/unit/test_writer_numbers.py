@@ -14,7 +14,7 @@ ALONE, FEW, MORE = {}, {"per_node": 1}, {"per_node": 2}
 ONE, TWO, EACH = "1 writer per node (box)", "2 writers per node (box)", "each rank for itself"
 
 
-def a_run_of(directory, law, sizes=(16,), noise=0.02, seed=0):
+def a_run_of(directory, law, sizes=(16,), noise=0.02, seed=0, **experiment):
     """Write a run of 20 repetitions; `law` maps a size in MiB to the seconds of each way."""
     random = np.random.default_rng(seed)
     cases, seconds = [], {}
@@ -27,7 +27,7 @@ def a_run_of(directory, law, sizes=(16,), noise=0.02, seed=0):
             cases.append((name, entry))
             times = time * np.exp(noise * random.standard_normal((2, 20)))
             seconds[name] = (times[0], times[1])
-    return timed_run(directory, seconds, cases, experiment={"repetitions": 20})
+    return timed_run(directory, seconds, cases, experiment={"repetitions": 20} | experiment)
 
 
 def lines(directory):
@@ -87,11 +87,26 @@ def test_equal_numbers_of_writers_have_no_best_and_no_crossing(tmp_path):
             assert line.count("are equally fast") == 2
 
 
-def test_what_is_not_shown_is_called_so(tmp_path):
+def test_what_is_not_shown_names_no_winner(tmp_path):
     run = a_run_of(tmp_path, lambda _: [(ALONE, 1.0), (FEW, 1.02), (MORE, 3.0)], noise=0.3)
     for line in lines(run):
-        assert "is fastest, not shown against " in line
+        assert " has the smallest median, not decided against " in line
+        assert "is fastest" not in line
         assert TWO not in line
+
+
+def test_ways_of_several_environments_are_compared_within_blocks(tmp_path):
+    """The state of the machine is another one in each block, and the same for all ways."""
+    machine = np.exp(np.random.default_rng(0).standard_normal(20))
+
+    def law(_):
+        return [(ALONE, 1.2 * machine), (FEW, machine)]
+
+    alone = a_run_of(tmp_path / "alone", law)
+    several = a_run_of(tmp_path / "several", law, environments=[{"name": "here"}])
+    for line, other in zip(lines(alone), lines(several), strict=True):
+        assert "not decided against" in line
+        assert f"{ONE} is best, {EACH} takes " in other
 
 
 def test_a_run_without_writers_has_no_sentence(tmp_path):

@@ -75,7 +75,7 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
     ranks = read_ranks(directory, _repetitions(summary))
     differs = differences(common)
     scripts = (_library(), _scripts())
-    compression, points = compression_of(summary, directory)
+    compression, points = compression_of(summary)
     gaps = [ranks.missing] if ranks.missing else []
     costs = shard_costs(summary)
     return (

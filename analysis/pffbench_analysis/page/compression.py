@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pffbench.summary.summary import Summary
@@ -91,7 +90,7 @@ class Section:
     how_to_read: tuple[str, ...]
 
 
-def compression_of(summary: Summary, directory: Path) -> tuple[Section | None, Plain | None]:
+def compression_of(summary: Summary) -> tuple[Section | None, Plain | None]:
     """Return the section and the data of its figure; None where no codecs were compared."""
     kinds = kinds_of(summary)
     if not kinds:
@@ -104,7 +103,7 @@ def compression_of(summary: Summary, directory: Path) -> tuple[Section | None, P
                 f"{kind.name}, {ranks_of(kind)}",
                 [] if why else [[plain(cell) for cell in row] for row in choice_rows(kind)],
                 plain(front_line(kind)),
-                [plain(text) for text in limits(kind, summary, directory)],
+                [plain(text) for text in limits(kind, summary)],
             )
             for kind in kinds
         ],
@@ -117,8 +116,8 @@ def compression_of(summary: Summary, directory: Path) -> tuple[Section | None, P
 
 
 def _kind(kind: DataKind) -> Plain:
-    placed = {d: standings(kind.points, (d,), kind.work.design) for d in DIRECTIONS}
-    both = standings(kind.points, DIRECTIONS, kind.work.design)
+    placed = {d: standings(kind, (d,)) for d in DIRECTIONS}
+    both = standings(kind, DIRECTIONS)
     choices = {d: (d,) for d in DIRECTIONS} | {"both": DIRECTIONS}
     views = {}
     for choice, directions in choices.items():

@@ -6,7 +6,7 @@ In a notebook::
     from pffbench_analysis.pareto import kinds_of, pareto_frame, standings
 
     kinds = kinds_of(summarise("results/first"))
-    standings(kinds[0].points, ("write",))
+    standings(kinds[0], ("write",))
     pareto_frame(kinds)
 """
 

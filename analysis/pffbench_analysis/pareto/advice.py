@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from pffbench.summary.summary import Summary
 from pffbench.text import escape_markdown, markdown_table
-from pffbench_analysis.pareto.choices import BALANCED, RULE, Choice, barred, choices
+from pffbench_analysis.pareto.choices import (
+    BALANCED,
+    READ,
+    RULE,
+    SMALLEST,
+    WRITTEN,
+    Choice,
+    barred,
+    choices,
+)
 from pffbench_analysis.pareto.front import FrontPosition, standings
 from pffbench_analysis.pareto.points import DIRECTIONS, CompressionPoint, DataKind, Direction, Speed
-from pffbench_analysis.recommend.advice import Advice, WorkAdvice
 from pffbench_analysis.recommend.bounds import doubts, untested
-from pffbench_analysis.recommend.candidates import READING, WRITING
-from pffbench_analysis.recommend.judge import judge
 
 _MIB = 2**20
 #: Number of ways that are named individually.
@@ -39,18 +44,17 @@ def headline(kind: DataKind, summary: Summary) -> str:
     """Return the recommendation in one line, for a pull request."""
     if why := barred(summary.record):
         return f"**{kind.name}**: {why}"
-    told = choices(kind)
-    balance = next(choice for choice in told if choice.purpose == BALANCED)
-    if balance.point is None:
-        first = f"no balance ({balance.why_not})"
-    else:
-        first = f"take {balance.point.name} ({_numbers(balance.point)}{_how_sure(balance)})"
-    others = [
-        f"{choice.purpose} {choice.point.name} ({_number_for(choice)}{_how_sure(choice)})"
-        for choice in told
-        if choice.point is not None and choice.purpose != BALANCED
-    ]
-    return f"**{kind.name}**, {ranks_of(kind)}: " + "; ".join([first, *others])
+    *others, balance = choices(kind)
+    texts = [_text(balance, "take "), *(_text(choice, f"{choice.purpose} ") for choice in others)]
+    return f"**{kind.name}**, {ranks_of(kind)}: {'; '.join(texts)}"
+
+
+def _text(choice: Choice, words: str) -> str:
+    """Return a choice for the headline, after some words, or that there is none."""
+    if choice.point is None:
+        return f"no {choice.purpose} ({sureness(choice)})"
+    good = f", as good: {_named(choice.ties)}" if choice.ties else ""
+    return f"{words}{choice.point.name} ({_number_for(choice)}{good})"
 
 
 def ranks_of(kind: DataKind) -> str:
@@ -74,15 +78,12 @@ def choice_rows(kind: DataKind) -> list[list[str]]:
 def sureness(choice: Choice) -> str:
     """Return the confidence in a choice as text."""
     if choice.point is None:
-        return f"no answer: {choice.why_not}"
-    if choice.why_not:
-        return f"by its median; {choice.why_not}"
-    exact = choice.purpose.startswith("smallest")
-    if not choice.ties:
-        return "exact" if exact else "shown to be better than every other way"
-    if exact:
-        return f"exact; as small, but written more slowly by the median: {_named(choice.ties)}"
-    return f"not told from it: {_named(choice.ties)}"
+        open_ = f"not decided between {_named(choice.ties)}; " if choice.ties else ""
+        return f"{open_}{choice.why_not}"
+    exact = choice.purpose == SMALLEST
+    if choice.ties:
+        return f"{'exact; as small' if exact else 'equally good'}: {_named(choice.ties)}"
+    return "exact" if exact else "shown to be better than every other way"
 
 
 def front_line(kind: DataKind) -> str:
@@ -105,24 +106,16 @@ def _named(points: Sequence[CompressionPoint]) -> str:
     return told + (f"; and {more} more" if more > 0 else "")
 
 
-def _how_sure(choice: Choice) -> str:
-    if choice.sure or choice.purpose.startswith("smallest"):
-        return ""
-    if not choice.ties:
-        return ", by its median"
-    return f", {len(choice.ties)} other{'s' * (len(choice.ties) > 1)} not told from it"
-
-
-def _numbers(point: CompressionPoint) -> str:
-    written, read = _cells(point)[1:]
-    return f"ratio {point.shown_ratio:g}, write {written}, read {read} MiB/s"
-
-
 def _number_for(choice: Choice) -> str:
     assert choice.point is not None
     ratio, written, read = _cells(choice.point)
-    told = {"fastest writing": f"{written} MiB/s", "fastest reading": f"{read} MiB/s"}
-    return told.get(choice.purpose, f"ratio {ratio}")
+    told = {
+        SMALLEST: f"ratio {ratio}",
+        WRITTEN: f"{written} MiB/s",
+        READ: f"{read} MiB/s",
+        BALANCED: f"ratio {ratio}, write {written}, read {read} MiB/s",
+    }
+    return told[choice.purpose]
 
 
 def _cells(point: CompressionPoint) -> list[str]:
@@ -156,24 +149,20 @@ def number(value: float) -> str:
 
 def front_of(kind: DataKind, direction: Direction) -> list[tuple[CompressionPoint, FrontPosition]]:
     """Return each point with its standing relative to the front of one direction."""
-    placed = standings(kind.points, (direction,), kind.work.design)
+    placed = standings(kind, (direction,))
     return list(zip(kind.points, placed, strict=True))
 
 
-def limits(kind: DataKind, summary: Summary, directory: str | Path) -> list[str]:
+def limits(kind: DataKind, summary: Summary) -> list[str]:
     """List the reasons for doubt in a kind of data, and the ways not tested."""
-    candidates = kind.work.candidates
-    answers = tuple(judge([(candidates, p) for p in (WRITING, READING)], kind.work.design))
-    one = WorkAdvice(kind.work, answers)
-    advice = Advice(Path(directory), summary, (one,))
-    texts = [f"{text[0].upper()}{text[1:]}." for text in doubts(advice, one)]
+    texts = [f"{text[0].upper()}{text[1:]}." for text in doubts(summary, kind.work)]
     if kind.without:
         texts.append(f"Stored bytes were not counted of: {'; '.join(kind.without)}.")
-    texts.append(f"Not tested: {'; '.join(untested(advice, one))}.")
+    texts.append(f"Not tested: {'; '.join(untested(summary, kind.work))}.")
     return texts
 
 
-def markdown(kinds: Sequence[DataKind], summary: Summary, directory: str | Path) -> Iterator[str]:
+def markdown(kinds: Sequence[DataKind], summary: Summary) -> Iterator[str]:
     """Yield the lines of `pareto.md`: the recommendation, then all points."""
     yield f"# {summary.record.name}: compression against speed"
     yield ""
@@ -189,7 +178,7 @@ def markdown(kinds: Sequence[DataKind], summary: Summary, directory: str | Path)
         yield from (escape_markdown(front_line(kind)), "")
         yield from markdown_table(*all_points(kind))
         yield ""
-        yield from (f"- {escape_markdown(text)}" for text in limits(kind, summary, directory))
+        yield from (f"- {escape_markdown(text)}" for text in limits(kind, summary))
     yield from ("", "## How to read it", "")
     yield from (f"- {text}" for text in HOW_TO_READ)
 
@@ -200,8 +189,8 @@ def all_points(kind: DataKind) -> tuple[tuple[str, ...], list[list[str]]]:
         "way", "ratio", "write MiB/s", "front of writing", "read MiB/s", "front of reading",
         "front of both",
     )  # fmt: skip
-    own = [standings(kind.points, (direction,), kind.work.design) for direction in DIRECTIONS]
-    both = standings(kind.points, DIRECTIONS, kind.work.design)
+    own = [standings(kind, (direction,)) for direction in DIRECTIONS]
+    both = standings(kind, DIRECTIONS)
     rows = []
     for point, written, read, joint in zip(kind.points, *own, both, strict=True):
         ratio, write_rate, read_rate = _cells(point)

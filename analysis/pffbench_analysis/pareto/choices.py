@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pffbench.record.run_json import RunRecord
 from pffbench_analysis.pareto.points import CompressionPoint, DataKind
-from pffbench_analysis.recommend.candidates import READING, WRITING, Candidate, Purpose
-from pffbench_analysis.recommend.judge import Recommendation, judge
 
-BOTH = Purpose("writing and reading once", {"write_total": 1.0, "read_total": 1.0})
 SMALLEST, WRITTEN, READ, BALANCED = (
     "smallest files", "fastest writing", "fastest reading", "balance",
 )  # fmt: skip
@@ -30,11 +27,12 @@ class Choice:
     purpose : str
         The purpose.
     point : CompressionPoint or None
-        The way; None without a conclusion.
+        The way; None where nothing is decided.
     ties : tuple of CompressionPoint
-        Other ways that are not distinguished from it.
+        Other ways that are as small, or equally fast; where nothing is decided, all ways that may
+        be the fastest.
     why_not : str
-        Reason for the lack of a conclusion or of a claimed difference; mostly empty.
+        Why nothing is decided; mostly empty.
     """
 
     purpose: str
@@ -42,27 +40,12 @@ class Choice:
     ties: tuple[CompressionPoint, ...] = ()
     why_not: str = ""
 
-    @property
-    def sure(self) -> bool:
-        """Whether it is shown to be better than every other way."""
-        return self.point is not None and not self.ties and not self.why_not
-
-
-@dataclass(frozen=True)
-class _TimesBytes(Candidate):
-    """A way whose seconds are multiplied by its stored bytes."""
-
-    stored_bytes: float = 1.0
-
-    def seconds(self, purpose: Purpose) -> dict[int, float]:
-        return {b: s * self.stored_bytes for b, s in super().seconds(purpose).items()}
-
 
 def choices(kind: DataKind) -> tuple[Choice, ...]:
     """Choose for the smallest files, the fastest writing, the fastest reading, and the balance.
 
     Times are judged as `pffbench recommend` judges them. Ratios are compared with the three digits
-    that are shown; of equal ones the fastest written is taken.
+    that are shown.
     """
     return (_smallest(kind), *_judged(kind))
 
@@ -78,29 +61,16 @@ def barred(record: RunRecord) -> str:
 
 def _smallest(kind: DataKind) -> Choice:
     best = max(point.shown_ratio for point in kind.points)
-    equal = [point for point in kind.points if point.shown_ratio == best]
-    equal.sort(key=lambda p: float("inf") if p.write is None else p.write.seconds.median)
-    return Choice(SMALLEST, equal[0], tuple(equal[1:]))
+    first, *equal = (point for point in kind.points if point.shown_ratio == best)
+    return Choice(SMALLEST, first, tuple(equal))
 
 
 def _judged(kind: DataKind) -> Iterator[Choice]:
-    own = [point.candidate for point in kind.points]
-    held = [
-        _TimesBytes(**vars(point.candidate), stored_bytes=point.stored) for point in kind.points
-    ]
-    questions: list[tuple[Sequence[Candidate], Purpose]] = [
-        (own, WRITING), (own, READING), (held, BOTH),
-    ]  # fmt: skip
-    answers = judge(questions, kind.work.design)
-    for name, (candidates, _), answer in zip(
-        (WRITTEN, READ, BALANCED), questions, answers, strict=True
-    ):
-        points = dict(zip(map(id, candidates), kind.points, strict=True))
-        yield _choice(name, answer, points)
-
-
-def _choice(name: str, answer: Recommendation, points: dict[int, CompressionPoint]) -> Choice:
-    if not answer.placed:
-        return Choice(name, None, (), answer.why_not)
-    ties = tuple(points[id(placed.candidate)] for placed in answer.ties)
-    return Choice(name, points[id(answer.first.candidate)], ties, answer.why_not)
+    for name, answer in zip((WRITTEN, READ, BALANCED), kind.answers.values(), strict=True):
+        best = tuple(kind.points[placed.number] for placed in answer.best)
+        if len(answer.placed) == 1:
+            yield Choice(name, None, (), f"only {best[0].name} was measured")
+        elif answer.taken is not None:
+            yield Choice(name, best[0], best[1:])
+        else:
+            yield Choice(name, None, best, answer.why_not or f"{answer.remedy} would decide it")

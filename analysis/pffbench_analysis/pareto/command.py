@@ -46,7 +46,7 @@ def write_pareto(summary: Summary, directory: str | Path) -> Iterator[Path]:
         for suffix in (".md", ".csv"):
             (place / _NAME).with_suffix(suffix).unlink(missing_ok=True)
         return
-    lines = markdown(kinds, summary, directory)
+    lines = markdown(kinds, summary)
     write_replacing(place / f"{_NAME}.md", "\n".join(lines) + "\n")
     write_csv(place / f"{_NAME}.csv", (row for kind in kinds for row in rows_of(kind)))
     yield from (place / f"{_NAME}.md", place / f"{_NAME}.csv")
@@ -69,9 +69,9 @@ def pareto_frame(kinds: Sequence[DataKind]) -> pd.DataFrame:
 
 def rows_of(kind: DataKind) -> Iterator[dict[str, object]]:
     """Yield a row for each point and direction that was measured."""
-    both = standings(kind.points, DIRECTIONS, kind.work.design)
+    both = standings(kind, DIRECTIONS)
     for direction in DIRECTIONS:
-        placed = standings(kind.points, (direction,), kind.work.design)
+        placed = standings(kind, (direction,))
         for point, own, joint in zip(kind.points, placed, both, strict=True):
             speed = point.speed(direction)
             if speed is None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
-from pffbench.summary.headline import Design
-from pffbench.summary.rank_test import Times
-from pffbench_analysis.pareto.points import CompressionPoint, Direction, Speed
-from pffbench_analysis.recommend.judge import compared
+from pffbench_analysis.pareto.points import DataKind, Direction, Speed
+from pffbench_analysis.recommend.judge import Pairs
 
 Matrix = np.ndarray[Any, np.dtype[np.bool_]]
 Values = np.ndarray[Any, np.dtype[np.float64]]
@@ -71,34 +69,16 @@ def non_dominated(values: Values) -> Matrix:
     return there & ~dominated
 
 
-def shown_faster(questions: Sequence[Sequence[Times | None]], design: Design) -> list[Matrix]:
-    """Compare all pairs of ways in some directions at once, by the rule of the headline.
-
-    Parameters
-    ----------
-    questions : sequence of sequence of dict or None
-        For each direction the seconds by block of each way; None for a way without usable times.
-    design : Design
-        Plan of the repetitions.
-
-    Returns
-    -------
-    list of array of bool, shape (n, n)
-        For each direction: True at [i, j] where i is shown to be faster than j.
-    """
-    found = []
-    for times, decisions in zip(questions, compared(questions, design), strict=True):
-        faster = np.zeros((len(times), len(times)), dtype=np.bool_)
-        for (a, b), decision in decisions.items():
-            if decision.different:
-                faster[(b, a) if decision.longer else (a, b)] = True
-        found.append(faster)
-    return found
+def shown_faster(decisions: Pairs, count: int) -> Matrix:
+    """Return a matrix that is True at [i, j] where way i is shown to be faster than way j."""
+    faster = np.zeros((count, count), dtype=np.bool_)
+    for (a, b), decision in decisions.items():
+        if decision.different:
+            faster[(b, a) if decision.longer else (a, b)] = True
+    return faster
 
 
-def standings(
-    points: Sequence[CompressionPoint], directions: Sequence[Direction], design: Design
-) -> list[FrontPosition]:
+def standings(kind: DataKind, directions: Sequence[Direction]) -> list[FrontPosition]:
     """Return the standing of each point relative to the front of ratio and rates.
 
     The front is that of the medians: points that no other one matches or exceeds in ratio, as it
@@ -107,13 +87,13 @@ def standings(
     on it is there for sure when each one with no smaller ratio is shown to be slower in some
     direction; else it is there *by its median*.
     """
+    points = kind.points
     speeds = [[point.speed(direction) for direction in directions] for point in points]
     ratios = np.array([point.shown_ratio for point in points])
     rates = np.array([[_rate(speed) for speed in row] for row in speeds]).reshape(len(points), -1)
     on_front = non_dominated(np.column_stack([ratios, rates]))
     there = ~np.isnan(rates).any(axis=1)
-    times = [[_times(row[i]) for row in speeds] for i in range(len(directions))]
-    shown = np.stack(shown_faster(times, design))
+    shown = np.stack([shown_faster(kind.answers[d].decisions, len(points)) for d in directions])
     # Rows are the other points, columns the judged point.
     as_small = (ratios[:, np.newaxis] >= ratios) & ~np.eye(len(points), dtype=bool)
     beats = as_small & shown.all(axis=0)
@@ -138,11 +118,6 @@ def standings(
 
 def _rate(speed: Speed | None) -> float:
     return np.nan if speed is None else speed.nbytes / speed.seconds.median
-
-
-def _times(speed: Speed | None) -> Mapping[int, float] | None:
-    """Return the times of a way; None where they are below resolution."""
-    return None if speed is None or speed.below_resolution else speed.by_block
 
 
 def _first(those: Matrix, on_front: Matrix) -> int | None:

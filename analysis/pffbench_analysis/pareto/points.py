@@ -5,13 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePath
 from typing import Any, Literal
 
 from pffbench.summary.statistics import Spread
 from pffbench.summary.summary import CaseSummary, Summary, compression_ratio
 from pffbench_analysis.charts import differences
-from pffbench_analysis.recommend.candidates import Candidate, Work, works
+from pffbench_analysis.recommend.candidates import (
+    READING,
+    WRITING,
+    Candidate,
+    Purpose,
+    Work,
+    works,
+)
+from pffbench_analysis.recommend.judge import Recommendation, judge
 from pffbench_analysis.style import plain
 
 Direction = Literal["write", "read"]
@@ -111,6 +120,19 @@ class CompressionPoint:
         return self.write if direction == "write" else self.read
 
 
+BOTH = Purpose("writing and reading once", {"write_total": 1.0, "read_total": 1.0})
+
+
+@dataclass(frozen=True)
+class _TimesBytes(Candidate):
+    """A way whose seconds are multiplied by its stored bytes."""
+
+    stored_bytes: float = 1.0
+
+    def seconds(self, purpose: Purpose) -> dict[int, float]:
+        return {b: s * self.stored_bytes for b, s in super().seconds(purpose).items()}
+
+
 @dataclass(frozen=True, eq=False)
 class DataKind:
     """The same data, compressed in several ways by one run.
@@ -134,6 +156,16 @@ class DataKind:
     ranks: int
     points: tuple[CompressionPoint, ...]
     without: tuple[str, ...]
+
+    @cached_property
+    def answers(self) -> Mapping[Direction | Literal["balance"], Recommendation]:
+        """The answers for writing, reading and the balance, whose pairs are one family."""
+        ways = [point.candidate for point in self.points]
+        held = [_TimesBytes(**vars(p.candidate), stored_bytes=p.stored) for p in self.points]
+        written, read, balance = judge(
+            [(ways, WRITING), (ways, READING), (held, BOTH)], self.work.design
+        )
+        return {"write": written, "read": read, "balance": balance}
 
 
 def kinds_of(summary: Summary) -> list[DataKind]:

@@ -28,7 +28,7 @@ class WorkAdvice:
     ----------
     work : Work
         The work.
-    answers : tuple of Answer
+    answers : tuple of Recommendation
         For writing, for reading and for their weighted sum.
     """
 
@@ -37,12 +37,13 @@ class WorkAdvice:
 
     @property
     def choice(self) -> Candidate | None:
-        """The recommended way: the first one for the sum, else for writing, else for reading."""
-        return None if self.answer is None else self.answer.first.candidate
+        """The recommended way; None where nothing is decided."""
+        taken = None if self.answer is None else self.answer.taken
+        return None if taken is None else taken.candidate
 
     @property
     def answer(self) -> Recommendation | None:
-        """The answer that the recommended way comes from."""
+        """The answer for the sum, else for writing, else for reading, if there is one."""
         writing, reading, both = self.answers
         return next((answer for answer in (both, writing, reading) if answer.placed), None)
 
@@ -104,7 +105,7 @@ def advice_of(
         WorkAdvice(work, tuple(answers[i * len(wanted) : (i + 1) * len(wanted)]))
         for i, work in enumerate(there)
     )
-    if not any(one.choice for one in found):
+    if not any(one.answer for one in found):
         reasons = {a.why_not for one in found for a in one.answers if a.why_not}
         why = "; ".join(sorted(reasons)) or "it holds no case of a format that counts"
         raise UserError(f"{path} recommends nothing: {why}")

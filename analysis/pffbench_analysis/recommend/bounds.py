@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from pffbench.backends.registry import backend_class, backend_names, missing_library
+from pffbench.summary.conclusions import cautions
 from pffbench.summary.summary import Summary
 from pffbench.text import value_text
 from pffbench.units import Size
-from pffbench_analysis.recommend.advice import Advice, WorkAdvice
-from pffbench_analysis.recommend.candidates import Candidate
+from pffbench_analysis.recommend.candidates import READING, Candidate, Work
 
 #: Part of a node's memory below which data may never have left it.
 _SMALL = 0.5
@@ -20,9 +20,15 @@ _CODECS = ("none", "gzip", "zstd", "blosc", "szip", "lz4")
 _CACHES = ("warm", "shifted", "dropped", "separate")
 
 
-def doubts(advice: Advice, one: WorkAdvice) -> Iterator[str]:
+def busy(summary: Summary) -> list[str]:
+    """Return the caveats of a run on a machine that was busy; mostly none."""
+    return [text for text in cautions(summary) if text.startswith("BUSY")]
+
+
+def doubts(summary: Summary, work: Work) -> Iterator[str]:
     """Yield the reasons for doubt in the answers for a work, the worst first."""
-    record, p = advice.summary.record, one.work.parameters
+    record, p = summary.record, work.parameters
+    yield from busy(summary)
     filesystem = record.provenance.get("filesystem", {})
     if filesystem.get("in_memory"):
         yield (
@@ -31,11 +37,10 @@ def doubts(advice: Advice, one: WorkAdvice) -> Iterator[str]:
         )
     if record.status == "interrupted":
         yield "the run was interrupted: fewer repetitions count than were planned"
-    yield from advice.summary.gaps
+    yield from summary.gaps
     if failed := [name for name, entry in record.cases.items() if entry.get("failure")]:
         yield f"{len(failed)} cases failed and are out of the running: {', '.join(failed[:3])}"
-    if any(c.warned(a.purpose, "cache_unproved") for a in one.answers if a.purpose.reads
-           for c in one.work.candidates):  # fmt: skip
+    if any(way.warned(READING, "cache_unproved") for way in work.candidates):
         yield (
             f"reading: the state of the page cache (cache: {p.get('cache')}) was not proved, so "
             "reads may have come from memory"
@@ -47,7 +52,7 @@ def doubts(advice: Advice, one: WorkAdvice) -> Iterator[str]:
             f"writing: timed until {p.get('durability')}, when bytes may still be in memory "
             "(durability: sync times them until they are on the device)"
         )
-    yield from _small(advice.summary)
+    yield from _small(summary)
 
 
 def _small(summary: Summary) -> Iterator[str]:
@@ -65,10 +70,10 @@ def _small(summary: Summary) -> Iterator[str]:
         )
 
 
-def untested(advice: Advice, one: WorkAdvice) -> Iterator[str]:
+def untested(summary: Summary, work: Work) -> Iterator[str]:
     """Yield the choices that the answers for a work do not cover."""
-    candidates = one.work.tested
-    record = advice.summary.record
+    candidates = work.tested
+    record = summary.record
     kinds = {name: backend_class(name) for name in backend_names()}
     # Of two series of a library, one that cannot run here is no other format to try.
     formats = [
@@ -86,8 +91,8 @@ def untested(advice: Advice, one: WorkAdvice) -> Iterator[str]:
     yield from _others("codecs", [_codec(c) for c in candidates], _CODECS)
     chunks = sorted({_chunks(c) for c in candidates})
     yield f"chunks other than {', '.join(chunks)}"
-    yield from _others("cache states", [one.work.parameters.get("cache")], _CACHES)
-    source = one.work.parameters.get("source")
+    yield from _others("cache states", [work.parameters.get("cache")], _CACHES)
+    source = work.parameters.get("source")
     if source in ("uniform", "integers", "constant"):
         how = "far too well" if source == "constant" else "hardly at all"
         yield f"your data: these ({source}) compress {how}, so they say little of codecs"

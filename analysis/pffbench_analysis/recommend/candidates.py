@@ -49,16 +49,6 @@ class Purpose:
     name: str
     parts: Mapping[str, float]
 
-    @property
-    def reads(self) -> bool:
-        """Whether reading is a part of it."""
-        return "read_total" in self.parts
-
-    @property
-    def writes(self) -> bool:
-        """Whether writing is a part of it."""
-        return "write_total" in self.parts
-
 
 WRITING = Purpose("writing", {"write_total": 1.0})
 READING = Purpose("reading", {"read_total": 1.0})

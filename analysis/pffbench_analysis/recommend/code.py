@@ -133,8 +133,10 @@ def _typed(candidate: Candidate) -> tuple[Parameters, Options]:
     if backend not in _LIBRARIES:
         raise NoCodeError(f"there are no lines for the backend {backend}")
     kind = workload(str(candidate.parameters["workload"])).parameters_type
+    # Which environment ran it is no parameter of the case.
+    given = {key: value for key, value in candidate.parameters.items() if key != "environment"}
     try:
-        parameters = msgspec.convert(dict(candidate.parameters), kind)
+        parameters = msgspec.convert(given, kind)
         options = msgspec.convert(
             dict(candidate.options), backend_class(backend).options_type, dec_hook=_decode
         )

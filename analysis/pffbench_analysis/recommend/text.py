@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from pffbench.errors import UserError
 from pffbench.summary.columns import title
 from pffbench.summary.conclusions import interval, number
 from pffbench.summary.rank_test import Ratio
+from pffbench.summary.results import RatioResult
 from pffbench.units import Size
 from pffbench_analysis.recommend.advice import Advice, WorkAdvice, advise
-from pffbench_analysis.recommend.bounds import doubts, untested
+from pffbench_analysis.recommend.bounds import busy, doubts, untested
 from pffbench_analysis.recommend.candidates import Candidate, Filters, Weights, Work
 from pffbench_analysis.recommend.code import NoCodeError, code_for
 from pffbench_analysis.recommend.judge import RankedWay, Recommendation, WayStanding
@@ -31,59 +35,64 @@ def lines_of(advice: Advice) -> Iterator[str]:
     yield f"# {record.name}: {advice.directory} ({ranks})"
     for one in advice.works:
         yield from ("", f"## {work_title(advice, one)}", "")
-        yield from (f"- **{head}** {text}" for head, text in choice_lines(one))
+        yield from (f"- **{head}** {text}" for head, text in choice_lines(advice, one))
     for one in advice.works:
         if len(advice.works) > 1:
             yield from ("", f"## {work_title(advice, one)}")
         yield from ("", "### Because", "")
         for answer in one.answers:
             yield from _answer(answer, one.work)
-        yield from _listed("What makes this doubtful", doubts(advice, one))
-        yield from _listed("Not tested", untested(advice, one))
+        yield from _listed("What makes this doubtful", doubts(advice.summary, one.work))
+        yield from _listed("Not tested", untested(advice.summary, one.work))
         yield from _code(one, record.ranks)
 
 
-def choice_lines(one: WorkAdvice) -> list[tuple[str, str]]:
+def choice_lines(advice: Advice, one: WorkAdvice) -> list[tuple[str, str]]:
     """Return the answer for a work in three lines, each with its first word.
 
     These are the way to take, those that are as good here, and those to avoid, with their times
-    over that of the first.
+    over that of the first. Where the fastest way is not decided, the first two are the ways that
+    it may be, and what would decide it.
     """
     answer = one.answer
     if answer is None:
         reasons = dict.fromkeys(a.why_not for a in one.answers if a.why_not)
         return [("No recommendation:", f"{'; '.join(reasons)}.")]
-    sure = " (by the smallest median)" if answer.ties or len(answer.placed) == 1 else ""
-    equal = [p for p in answer.ties if p.standing is WayStanding.EQUAL]
-    open_ = [p for p in answer.ties if p.standing is WayStanding.OPEN]
-    also = _named(equal, one.work) or "none is shown to be"
-    if open_:
-        also += f"; not decided: {_named(open_, one.work)}"
-    if len(answer.placed) == 1:
-        return [
-            ("Take", f"{answer.first.candidate.label}{sure}."),
-            ("As good here:", "no other way was measured."),
-            ("Avoid:", "no other way was measured."),
+    first, *others = answer.best
+    if first.standing is WayStanding.ONLY:
+        text = f"{first.candidate.label}. There is nothing to compare it with."
+        return [("Only measured:", text)]
+    if answer.taken is None:
+        named = _named(answer.best, one.work)
+        lines = [
+            ("Not decided,", f"for {answer.purpose.name}: {named}."),
+            ("What would decide it:", f"{'; '.join([*busy(advice.summary), answer.remedy])}."),
+        ]
+    else:
+        lines = [
+            ("Take", f"{first.candidate.label}, for {answer.purpose.name}."),
+            ("As good here:", f"{_named(others, one.work) or 'none is shown to be'}."),
         ]
     slower = sorted(answer.slower, key=lambda placed: -placed.median)
-    return [
-        ("Take", f"{answer.first.candidate.label}, for {answer.purpose.name}{sure}."),
-        ("As good here:", f"{also}."),
-        ("Avoid:", f"{_named(slower, one.work) or 'none is shown to be slower'}."),
-    ]
+    return [*lines, ("Avoid:", f"{_named(slower, one.work) or 'none is shown to be slower'}.")]
 
 
 def _named(placed: Sequence[RankedWay], work: Work) -> str:
     """Name ways with their times over that of the first one, a few of them in full."""
-    texts = [f"{work.short(p.candidate)} ({_factor(p.ratio)})" for p in placed[:_MOST_NAMED]]
+    texts = [
+        work.short(p.candidate) + ("" if p.ratio is None else f" ({_ratio(p.ratio)})")
+        for p in placed[:_MOST_NAMED]
+    ]
     more = len(placed) - _MOST_NAMED
     return "; ".join(texts) + (f"; and {more} more" if more > 0 else "")
 
 
-def _factor(ratio: Ratio | None) -> str:
-    if ratio is None or not ratio.n:
-        return "not to be compared"
-    return f"{number(ratio.value)} times as long, {interval(ratio)}"
+def _ratio(ratio: Ratio) -> str:
+    if not ratio.n:
+        return "no repetition can be compared"
+    bounded = ratio.low > 0 and math.isfinite(ratio.high)
+    bounds = interval(ratio) if bounded else "too few repetitions for an interval"
+    return f"{number(ratio.value)} times as long, {bounds}"
 
 
 def work_title(advice: Advice, one: WorkAdvice) -> str:
@@ -104,18 +113,17 @@ def _answer(answer: Recommendation, work: Work) -> Iterator[str]:
     if not answer.placed:
         yield f"- {name}: no answer, {answer.why_not}."
         return
-    first = answer.first
-    unproven = bool(answer.why_not or answer.ties) or len(answer.placed) == 1
-    claim = "has the smallest median" if unproven else "is fastest"
-    yield f"- {name}: {work.short(first.candidate)} {claim}, {_time(first, answer)}."
-    if len(answer.placed) == 1:
-        yield "  - No other way was measured, so nothing can be said of how good this is."
-    for placed in answer.ties[:_MOST_WAYS]:
-        short = work.short(placed.candidate)
-        yield f"  - {placed.standing.value}: {short}: {_ratio(placed.ratio)}"
-    for placed in answer.slower[:_MOST_WAYS]:
-        yield f"  - slower: {work.short(placed.candidate)}: {_ratio(placed.ratio)}"
-    rest = max(0, len(answer.ties) - _MOST_WAYS) + max(0, len(answer.slower) - _MOST_WAYS)
+    first, *others = answer.best
+    if answer.taken is None:
+        yield f"- {name}: not decided."
+        others = answer.best
+    else:
+        claim = "is among the fastest" if others else f"is {first.standing}"
+        yield f"- {name}: {work.short(first.candidate)} {claim}, {_time(first, answer)}."
+    for placed in (*others[:_MOST_WAYS], *answer.slower[:_MOST_WAYS]):
+        text = _time(placed, answer) if placed.ratio is None else _ratio(placed.ratio)
+        yield f"  - {placed.standing}: {work.short(placed.candidate)}: {text}"
+    rest = max(0, len(others) - _MOST_WAYS) + max(0, len(answer.slower) - _MOST_WAYS)
     if rest:
         yield f"  - and {rest} more ways; all are in summary.csv"
 
@@ -130,12 +138,6 @@ def _time(placed: RankedWay, answer: Recommendation) -> str:
     return f"{seconds} for {Size(nbytes)}, {Size(int(nbytes / placed.median))}/s"
 
 
-def _ratio(ratio: Ratio | None) -> str:
-    if ratio is None or not ratio.n:
-        return "no repetition can be compared"
-    return f"takes {number(ratio.value)} times as long (95 % interval {interval(ratio)})"
-
-
 def _listed(heading: str, texts: Iterator[str]) -> Iterator[str]:
     found = list(texts)
     if found:
@@ -146,7 +148,7 @@ def _listed(heading: str, texts: Iterator[str]) -> Iterator[str]:
 def program_of(one: WorkAdvice, ranks: int) -> tuple[str | None, str]:
     """Return the program of the recommended way, or the reason why there is none."""
     if one.choice is None:
-        return None, "nothing is recommended"
+        return None, "nothing is decided"
     try:
         return code_for(one.choice, ranks), ""
     except NoCodeError as error:
@@ -187,10 +189,9 @@ def agreement(all_: Sequence[Advice]) -> Iterator[str]:
     found: dict[str, dict[str, list[str]]] = {}
     for advice in all_:
         for one in advice.works:
-            if one.choice is not None:
-                layouts = " or ".join(dict.fromkeys(c.layout for c in one.work.candidates))
-                labels = found.setdefault(layouts, {})
-                labels.setdefault(one.choice.label, []).append(str(advice.directory))
+            label = "nothing, not decided" if one.choice is None else one.choice.label
+            labels = found.setdefault(work_layouts(one), {})
+            labels.setdefault(label, []).append(str(advice.directory))
     for layouts, labels in found.items():
         yield ""
         where = f"layout {layouts}: " if len(found) > 1 else ""
@@ -282,7 +283,7 @@ def _work_data(advice: Advice, one: WorkAdvice) -> dict[str, Any]:
         "title": work_title(advice, one),
         "parameters": dict(one.work.parameters),
         "take": None if one.choice is None else one.choice.case.sample.case,
-        "sentences": [f"{head} {text}" for head, text in choice_lines(one)],
+        "sentences": [f"{head} {text}" for head, text in choice_lines(advice, one)],
         "answers": [
             {
                 "purpose": answer.purpose.name,
@@ -292,8 +293,8 @@ def _work_data(advice: Advice, one: WorkAdvice) -> dict[str, Any]:
             }
             for answer in one.answers
         ],
-        "doubts": list(doubts(advice, one)),
-        "not_tested": list(untested(advice, one)),
+        "doubts": list(doubts(advice.summary, one.work)),
+        "not_tested": list(untested(advice.summary, one.work)),
         "program": program,
         "no_program": reason,
     }
@@ -306,7 +307,5 @@ def _way_data(placed: RankedWay) -> dict[str, Any]:
         "label": placed.candidate.label,
         "median_s": placed.median,
         "standing": str(placed.standing),
-        "times_as_long": None
-        if ratio is None
-        else {"value": ratio.value, "low": ratio.low, "high": ratio.high},
+        "times_as_long": None if ratio is None else msgspec.to_builtins(RatioResult.of(ratio)),
     }

@@ -10,7 +10,6 @@ from pffbench_analysis.charts import label
 from pffbench_analysis.scaling.points import Curve, Estimate, Point
 from pffbench_analysis.scaling.sentences import count, interval, number, phase_name
 from pffbench_analysis.scaling.series import Series
-from pffbench_analysis.scaling.study import Fitted
 
 _MIB = 2**20
 #: Parameters of compression.
@@ -57,9 +56,8 @@ def price(point: Point, base: Curve | None) -> float | None:
     return None if found is None else point.time.median / found.time.median
 
 
-def compression_table(fitted: Sequence[Fitted], series: Series) -> Iterator[str]:
+def compression_table(curves: Sequence[Curve], series: Series) -> Iterator[str]:
     """Yield a table of one comparison as Markdown; nothing for fewer than two codecs."""
-    curves = [one.curve for one in fitted]
     totals = [c for c in curves if c.phase.endswith("_total") and c.points[-1].stored is not None]
     if len({_codec(curve, series) for curve in totals}) < 2:
         return

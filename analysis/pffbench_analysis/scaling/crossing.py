@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise, permutations
 
-from pffbench.summary.statistics import crossing_of
-from pffbench_analysis.scaling.points import Curve, Point
+from pffbench.summary.crossing import WaysAtSize, compare_ways
+from pffbench.summary.crossing import crossings as crossings_over
+from pffbench.summary.headline import Design
+from pffbench.summary.rank_test import Times
+from pffbench_analysis.scaling.points import Curve
 from pffbench_analysis.scaling.sentences import case_name, count, number, phase_name
-from pffbench_analysis.scaling.study import Fitted
+from pffbench_analysis.scaling.series import Series
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Crossing:
     """Two ways of which one is shown to be faster at a size, and the other at a larger one.
 
@@ -42,45 +44,26 @@ class Crossing:
         )
 
 
-def crossings(fitted: Sequence[Fitted]) -> list[Crossing]:
-    """Return the crossings of each comparison, backend and total.
-
-    Of each backend the ways are looked at that are the fastest at some size.
-    """
-    alike: dict[tuple[str, str, str], list[Curve]] = defaultdict(list)
-    for one in fitted:
-        sample, phase = one.curve.case.sample, one.curve.phase
-        if phase.endswith("_total"):
-            alike[sample.group, sample.backend, phase].append(one.curve)
+def crossings(series: Series) -> list[Crossing]:
+    """Return the crossings of each comparison, backend and total, decided as one family."""
+    curves = {(curve.case.sample.case, curve.phase): curve for curve in series.curves}
+    design = Design.of_experiment(series.runs[-1].record.experiment)
     return [
-        crossing
-        for curves in alike.values()
-        for pair in permutations(_leading(curves), 2)
-        for crossing in _between(*pair)
+        Crossing(curves[c.before, phase], curves[c.after, phase], c.below, c.above, c.near)
+        for (_, _, phase), found in compare_ways(list(_fields(series)), design).items()
+        for c in crossings_over(found)
     ]
 
 
-def _leading(curves: Sequence[Curve]) -> list[Curve]:
-    """Return the curves that are the fastest at some size that all have."""
-    found = [{point.size: point.time.median for point in curve.points} for curve in curves]
-    common = set.intersection(*(set(times) for times in found))
-    first = [min(range(len(curves)), key=lambda i: found[i][size]) for size in sorted(common)]
-    return [curves[i] for i in dict.fromkeys(first)]
-
-
-def _between(before: Curve, after: Curve) -> Iterator[Crossing]:
-    """Yield where one way, shown to be faster at a size, is shown to be slower at the next."""
-    others = {point.size: point for point in after.points}
-    pairs = [(point, others[point.size]) for point in before.points if point.size in others]
-    shown = [(one, other) for one, other in pairs if _apart(one, other) or _apart(other, one)]
-    for (one, other), (then, other_then) in pairwise(shown):
-        if _apart(one, other) and _apart(other_then, then):
-            at, later = (a.time.median / b.time.median
-                         for a, b in ((one, other), (then, other_then)))  # fmt: skip
-            near = crossing_of((one.size, then.size), (at, later))
-            yield Crossing(before, after, one.size, then.size, near)
-
-
-def _apart(faster: Point, slower: Point) -> bool:
-    """Whether the 95 % intervals are apart; false where there are none."""
-    return faster.time.high < slower.time.low
+def _fields(series: Series) -> Iterator[WaysAtSize[tuple[str, str, str]]]:
+    """Yield the ways of each backend at each size, in each total, that can be resolved."""
+    ways: dict[tuple[str, str, str, int], dict[str, Times]] = defaultdict(dict)
+    for curve in series.curves:
+        sample = curve.case.sample
+        for point in curve.points:
+            if curve.phase.endswith("_total") and not point.below_resolution:
+                place = (sample.group, sample.backend, curve.phase, point.size)
+                ways[place][sample.case] = point.by_block
+    for (group, backend, phase, size), times in ways.items():
+        if len(times) > 1:
+            yield WaysAtSize((group, backend, phase), backend, size, times)

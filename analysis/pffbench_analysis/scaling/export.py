@@ -7,35 +7,38 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pffbench.errors import UserError
 from pffbench.regular_files import read_regular, write_replacing
 from pffbench_analysis.derived_files import writing
-from pffbench_analysis.scaling.crossing import crossings
+from pffbench_analysis.scaling.crossing import Crossing, crossings
 from pffbench_analysis.scaling.points import Over
 from pffbench_analysis.scaling.sentences import summary_lines
 from pffbench_analysis.scaling.series import Series, load_series
-from pffbench_analysis.scaling.study import Fitted, study
-from pffbench_analysis.scaling.tables import scaling_data, write_markdown, write_points
+from pffbench_analysis.scaling.tables import (
+    scaling_data,
+    write_markdown,
+    write_points,
+    write_times,
+)
 
 _NAME = "scaling"
 #: Largest size of a `scaling.json`, in bytes.
 _LARGEST = 2**28
-_TABLES = ("scaling.csv", "scaling.json", "scaling.md")
+_TABLES = ("scaling.csv", "scaling.json", "scaling.jsonl", "scaling.md")
 
 
 @dataclass(frozen=True, eq=False)
 class ScalingStudy:
-    """A series with its laws, and the directory for its files.
+    """A series, and the directory for its files.
 
     Parameters
     ----------
     series : Series
         The series.
-    fitted : tuple of Fitted
-        Its curves with their laws.
     directory : Path
         The directory, which need not exist.
     earlier : tuple of str
@@ -43,17 +46,21 @@ class ScalingStudy:
     """
 
     series: Series
-    fitted: tuple[Fitted, ...]
     directory: Path
     earlier: tuple[str, ...]
 
+    @cached_property
+    def crossings(self) -> list[Crossing]:
+        """Where another way becomes faster."""
+        return crossings(self.series)
+
     def lines(self) -> list[str]:
         """Return the verdict."""
-        return [*summary_lines(self.series, self.fitted), *map(str, crossings(self.fitted))]
+        return [*summary_lines(self.series), *map(str, self.crossings)]
 
     def data(self, files: Sequence[str] = ()) -> dict[str, Any]:
         """Return the content of `scaling.json`."""
-        return scaling_data(self.series, self.fitted, files)
+        return scaling_data(self.series, self.crossings, files)
 
     def write(self) -> Iterator[Path]:
         """Write tables, then draw; yield each file.
@@ -77,16 +84,17 @@ class ScalingStudy:
                 for old in (name, *_unfinished(self.directory, name)):
                     if old != "scaling.json":
                         (self.directory / old).unlink(missing_ok=True)
-            write_points(self.fitted, self.directory / "scaling.csv")
-            write_markdown(self.series, self.fitted, (), self.directory / "scaling.md")
+            write_points(self.series, self.directory / "scaling.csv")
+            write_times(self.series, self.directory / "scaling.jsonl")
+            write_markdown(self.series, self.crossings, (), self.directory / "scaling.md")
             yield from (self.directory / name for name in _TABLES)
             made: list[str] = []
-            for name, figure in figures(self.series, self.fitted):
+            for name, figure in figures(self.series):
                 self._note([*_TABLES, *made, *(f"{name}{suffix}" for suffix in SUFFIXES)])
                 for file in save(figure, self.directory / name):
                     made.append(file.name)
                     yield file
-            write_markdown(self.series, self.fitted, made, self.directory / "scaling.md")
+            write_markdown(self.series, self.crossings, made, self.directory / "scaling.md")
             self._note([*_TABLES, *made])
 
     def _note(self, files: Sequence[str]) -> None:
@@ -100,7 +108,7 @@ def scaling(
     over: Over | None = None,
     predict: int | None = None,
 ) -> ScalingStudy:
-    """Read a series of runs and fit laws; `ScalingStudy.write` writes the files.
+    """Read a series of runs; `ScalingStudy.write` writes the files.
 
     Parameters
     ----------
@@ -111,17 +119,17 @@ def scaling(
     over : {"ranks", "nodes"}, optional
         See `load_series`.
     predict : int, optional
-        See `study`.
+        See `load_series`.
 
     Raises
     ------
     UserError
         The runs are not a series, or the directory may not be written to.
     """
-    series = load_series(runs, over)
+    series = load_series(runs, over, predict)
     directory = _directory(series, out)
     earlier = tuple(_earlier(directory, series))
-    return ScalingStudy(series, tuple(study(series, predict)), directory, earlier)
+    return ScalingStudy(series, directory, earlier)
 
 
 def _directory(series: Series, out: str | Path | None) -> Path:

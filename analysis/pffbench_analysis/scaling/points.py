@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from pffbench.summary.rank_test import Times, Values
 from pffbench.summary.statistics import Spread, spread
 from pffbench.summary.summary import CaseSummary
 
-Values = np.ndarray[Any, np.dtype[np.float64]]
 Over = Literal["ranks", "nodes"]
 Kind = Literal["weak", "strong"]
 
@@ -46,8 +46,8 @@ class Point:
         Ranks or nodes, whichever the series varies.
     nbytes : int
         Bytes that all ranks move together.
-    seconds : array of float64, shape (repetitions,)
-        Job time of each repetition.
+    by_block : dict of int to float
+        Job time of each block of repetitions; each of several runs has starts of its own.
     imbalance : float
         Seconds of the slowest over those of the median rank, the median over repetitions.
     runs : tuple of str
@@ -62,11 +62,16 @@ class Point:
     nodes: int
     size: int
     nbytes: int
-    seconds: Values
+    by_block: Times
     imbalance: float
     runs: tuple[str, ...]
     below_resolution: bool
     stored: float | None = None
+
+    @cached_property
+    def seconds(self) -> Values:
+        """Job time of each repetition."""
+        return np.array(list(self.by_block.values()))
 
     @cached_property
     def time(self) -> Spread:
@@ -78,12 +83,6 @@ class Point:
         """Bytes per second of all ranks: bytes over the median time and the bounds of it."""
         t = self.time
         return Estimate(self.nbytes / t.median, self.nbytes / t.high, self.nbytes / t.low)
-
-    @property
-    def rates(self) -> Values:
-        """Bytes per second of each repetition."""
-        rates: Values = self.nbytes / self.seconds
-        return rates
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +127,7 @@ class Curve:
         if min(point.seconds.size, first.seconds.size) < 2:
             return Estimate(value, float("nan"), float("nan"))
         rng = np.random.default_rng(0)
-        one, other = (medians(p.seconds, _RESAMPLES, rng) / p.nbytes for p in (first, point))
+        one, other = (_medians(p.seconds, rng) / p.nbytes for p in (first, point))
         low, high = np.percentile(one / other, [2.5, 97.5])
         return Estimate(value, float(low), float(high))
 
@@ -141,24 +140,9 @@ class Curve:
         return self.speedup(point).scaled(1 / self.ideal(point))
 
 
-def medians(values: Values, count: int, rng: np.random.Generator) -> Values:
-    """Draw repetitions with replacement and return the median of each draw.
-
-    Parameters
-    ----------
-    values : array of float64, shape (n,)
-        One number for each repetition.
-    count : int
-        Number of draws.
-    rng : Generator
-        Random generator.
-
-    Returns
-    -------
-    array of float64, shape (count,)
-    """
-    drawn = rng.choice(values, size=(count, values.size))
-    found: Values = np.median(drawn, axis=1)
+def _medians(values: Values, rng: np.random.Generator) -> Values:
+    """Draw repetitions with replacement and return the median of each draw."""
+    found: Values = np.median(rng.choice(values, size=(_RESAMPLES, values.size)), axis=1)
     return found
 
 

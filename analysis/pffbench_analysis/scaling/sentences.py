@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from pffbench.units import Size
-from pffbench_analysis.scaling.bootstrap import FAR, WIDE, Prediction
-from pffbench_analysis.scaling.fits import FEWEST, POOR, Fit
-from pffbench_analysis.scaling.laws import SYMBOLS, peak
 from pffbench_analysis.scaling.points import Curve, Estimate
+from pffbench_analysis.scaling.prediction import FEWEST, WIDE, Prediction
 from pffbench_analysis.scaling.series import Series
-from pffbench_analysis.scaling.study import Fitted
 
 _MIB = 2**20
 
@@ -23,21 +20,19 @@ def phase_name(phase: str) -> str:
     return phase.replace("_total", " total")
 
 
-def verdict(one: Fitted) -> str:
+def verdict(curve: Curve, series: Series) -> str:
     """Describe in one line the scaling of a case in a phase."""
-    curve = one.curve
     name = f"{case_name(curve)}, {phase_name(curve.phase)}"
     first, last = curve.points[0], curve.points[-1]
     if curve.kind is None:
-        at = count(last.size, curve.over)
-        return f"{name}: {rate_text(last.rate)} with {at}; {one.fits.reason}"
+        few = "one size: nothing scales" if len(curve.points) == 1 else "not a scaling series"
+        return f"{name}: {rate_text(last.rate)} with {count(last.size, curve.over)}; {few}"
     parts = [
         f"{first.size}→{count(last.size, curve.over)}, {number(curve.speedup(last).value)}× "
-        f"(ideal {curve.ideal(last):.3g}), efficiency {percent(curve.efficiency(last))}",
-        law_text(one),
+        f"(ideal {curve.ideal(last):.3g}), efficiency {percent(curve.efficiency(last))}"
     ]
-    if one.fits.chosen is not None:
-        parts += [prediction_text(p, curve.over) for p in one.fits.chosen.predictions]
+    if (found := series.prediction(curve)) is not None:
+        parts.append(prediction_text(found, curve.over))
     below = "; below resolution, not to be relied on" if _unsound(curve) else ""
     return f"{name}: {'; '.join(parts)}{below}"
 
@@ -59,51 +54,13 @@ def count(size: int, over: str) -> str:
     return f"{size} {over if size > 1 else over[:-1]}"
 
 
-def law_text(one: Fitted) -> str:
-    """Name the law with its parameters, and its peak if any."""
-    fit = one.fits.chosen
-    if fit is None:
-        return f"no law ({one.fits.reason})"
-    told = [
-        f"{SYMBOLS[name]} = {interval(value, 2)}"
-        for name, value in fit.parameters.items()
-        if name != "lambda"
-    ]
-    poor = f", fits poorly (off by {fit.residual:.0%})" if fit.residual > POOR else ""
-    return f"law {fit.law.title}{poor}: {', '.join(told)}{peak_text(fit)}"
-
-
-def peak_text(fit: Fit) -> str:
-    """State the size of the highest rate, if shown."""
-    kappa = fit.parameters.get("kappa")
-    if kappa is None or not kappa.low > 0:
-        return ""
-    at = peak({name: value.value for name, value in fit.parameters.items()})
-    return f", peak at N = {at:.0f}"
-
-
 def prediction_text(found: Prediction, over: str) -> str:
     """State the predicted rate at a size, and its uncertainty."""
     at = count(found.size, over)
     if found.useless:
         return f"no prediction for {at} (its interval spans over a factor of {WIDE:g})"
-    text = f"{rate_text(found.rate)} expected with {at}"
-    if found.far:
-        text += f" (a guess: {found.stretch:.3g} times the largest size, over {FAR:g})"
-    return text
-
-
-def held_out_text(found: Prediction, over: str) -> str:
-    """Compare the predicted with the measured rate at a size."""
-    assert found.measured is not None
-    off = found.rate.value / found.measured - 1
-    inside = {True: "inside the interval", False: "outside the interval", None: "no interval"}[
-        found.covers
-    ]
-    return (
-        f"{count(found.size, over)}: predicted {rate_text(found.rate)}, "
-        f"measured {number(found.measured / _MIB)} (off by {off:+.0%}, {inside})"
-    )
+    guess = f" (a guess: {found.why_guess})" if found.why_guess else ""
+    return f"{rate_text(found.rate)} expected with {at} if nothing saturates{guess}"
 
 
 def rate_text(rate: Estimate) -> str:
@@ -150,20 +107,20 @@ def can_tell(series: Series) -> Iterator[str]:
     count = len(series.sizes)
     if count == 1:
         yield (
-            "One size only: rates, but no speed-up, efficiency or law. "
+            "One size only: rates, but no speed-up and no efficiency. "
             f"Add runs of the same experiment with other numbers of {series.over}."
         )
     elif count < FEWEST:
         yield (
-            f"{count} sizes only: speed-up and efficiency between them, but no law and no "
-            f"prediction, for which there must be {FEWEST} or more."
+            f"{count} sizes only: speed-up and efficiency between them, but no prediction, "
+            f"for which there must be {FEWEST} or more."
         )
 
 
-def summary_lines(series: Series, fitted: Sequence[Fitted]) -> list[str]:
+def summary_lines(series: Series) -> list[str]:
     """Return the lines for a terminal: problems, then the totals of all cases."""
     lines = [*series.alarms, *can_tell(series)]
-    lines += [verdict(one) for one in fitted if one.curve.phase.endswith("_total")]
+    lines += [verdict(c, series) for c in series.curves if c.phase.endswith("_total")]
     return lines + [f"note: {note}" for note in series.notes]
 
 
@@ -172,8 +129,9 @@ HOW_TO_READ = (
     "Rate: bytes of all ranks over the median job time; in brackets the 95 % interval of the "
     "median. Efficiency: the rate over that of the smallest size, as a part of how much larger the "
     "job is.",
-    "Laws are fitted to the medians, chosen by their error in predicting the largest size (two of "
-    "them from six sizes on) from the others. Intervals of parameters and predictions are from a "
-    "bootstrap over repetitions, with the scatter about the law that repetitions do not explain.",
+    "Expected: the mean slope of the three largest sizes, continued on double logarithmic axes. "
+    "The interval holds the error of that slope, its change and a rate that stays as it is, such "
+    "as that of a full link. It does not hold a rate that falls for a reason which no smaller job "
+    "shows.",
     "Repetitions show the noise of one job, not that of another day.",
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from pffbench.errors import UserError
 from pffbench.phases import TOTALS
+from pffbench.summary.starts import OF_PHASES, OF_TOTALS, of_run
 from pffbench.summary.summary import CaseSummary, compression_ratio
 from pffbench_analysis.charts import place
 from pffbench_analysis.runs import EmptyRunError, Run, readable
@@ -25,6 +26,7 @@ from pffbench_analysis.scaling.belonging import (
     transfers,
 )
 from pffbench_analysis.scaling.points import PHASES, Curve, Over, Point, kind_of
+from pffbench_analysis.scaling.prediction import Prediction, predict
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,8 @@ class Series:
         Remarks, such as facts in which runs differ.
     alarms : tuple of str
         Problems of a run.
+    predict : int or None
+        Ranks or nodes to predict for; None for twice the largest size of a curve.
     """
 
     runs: tuple[Run, ...]
@@ -50,6 +54,7 @@ class Series:
     curves: tuple[Curve, ...]
     notes: tuple[str, ...]
     alarms: tuple[str, ...]
+    predict: int | None = None
 
     @property
     def sizes(self) -> list[int]:
@@ -61,12 +66,37 @@ class Series:
         """The kinds of scaling that occur."""
         return sorted({curve.kind for curve in self.curves if curve.kind})
 
-    def size(self, run: Run) -> int:
-        """Return the size of a run."""
-        return size_of(run, self.over)
+    @property
+    def groups(self) -> list[list[Curve]]:
+        """The curves of each comparison: the same work, done in several ways."""
+        found: dict[str, list[Curve]] = defaultdict(list)
+        for curve in self.curves:
+            found[curve.case.sample.group].append(curve)
+        return list(found.values())
+
+    def prediction(self, curve: Curve) -> Prediction | None:
+        """Predict the rate of a larger job; None where nothing can be said."""
+        if curve.kind is None:
+            return None
+        size = self.predict or 2 * curve.sizes[-1]
+        between = OF_TOTALS if curve.phase.endswith("_total") else OF_PHASES
+        return predict(curve.points, size, new_node=size > self._room, between=between)
+
+    @property
+    def _room(self) -> int:
+        """The largest size that has room on as many nodes as were measured."""
+        last = self.runs[-1]
+        if self.over == "nodes":
+            return max(run.nodes for run in self.runs)
+        if len({run.nodes for run in self.runs}) > 1:
+            return last.ranks
+        cores = [host.get("cores") or 0 for host in last.record.provenance.get("hosts", [])]
+        return max(last.ranks, last.nodes * min(cores, default=0))
 
 
-def load_series(directories: Sequence[str | Path], over: Over | None = None) -> Series:
+def load_series(
+    directories: Sequence[str | Path], over: Over | None = None, predict: int | None = None
+) -> Series:
     """Read the runs of a scaling series.
 
     Parameters
@@ -76,6 +106,8 @@ def load_series(directories: Sequence[str | Path], over: Over | None = None) -> 
     over : {"ranks", "nodes"}, optional
         Unit of the sizes; by default nodes if their number varies and each has the same number of
         ranks, else ranks.
+    predict : int, optional
+        Ranks or nodes to predict for; by default twice the largest size.
 
     Raises
     ------
@@ -90,10 +122,14 @@ def load_series(directories: Sequence[str | Path], over: Over | None = None) -> 
     by_case: dict[str, list[tuple[Run, CaseSummary]]] = defaultdict(list)
     for run in runs:
         for case in readable(run.directory).cases:
-            by_case[case.sample.case].append((run, case))
+            if case.invalid:
+                name = f"{case.sample.case} of {run.directory.name}"
+                notes.append(f"left out: {name}: {case.invalid}")
+            else:
+                by_case[case.sample.case].append((run, case))
     curves = []
     for found in by_case.values():
-        curves += _curves(found, over)
+        curves += _curves(found, over, _numbers(runs, over))
     sizes = {size_of(run, over) for run in runs}
     if len(sizes) > 1 and all(len(curve.points) == 1 for curve in curves):
         raise UserError(nothing_common(runs))
@@ -102,7 +138,8 @@ def load_series(directories: Sequence[str | Path], over: Over | None = None) -> 
         key=lambda c: (groups.index(c.case.sample.group), PHASES.index(c.phase), place(c.case))
     )
     notes += [*_odd_ones(curves, sizes), *transfers(runs)]
-    return Series(tuple(runs), over, tuple(curves), tuple(notes), (*empty, *alarms(runs)))
+    alarms_ = (*empty, *alarms(runs))
+    return Series(tuple(runs), over, tuple(curves), tuple(notes), alarms_, predict)
 
 
 def _read(directories: Sequence[str | Path]) -> tuple[list[Run], list[str]]:
@@ -118,7 +155,9 @@ def _read(directories: Sequence[str | Path]) -> tuple[list[Run], list[str]]:
     return runs, empty
 
 
-def _curves(found: Sequence[tuple[Run, CaseSummary]], over: Over) -> list[Curve]:
+def _curves(
+    found: Sequence[tuple[Run, CaseSummary]], over: Over, numbers: Mapping[Path, int]
+) -> list[Curve]:
     """Return the curves of one case."""
     curves = []
     for phase in PHASES:
@@ -127,15 +166,29 @@ def _curves(found: Sequence[tuple[Run, CaseSummary]], over: Over) -> list[Curve]
             seconds = case.phases.get(phase)
             if seconds and seconds.rate and min(seconds.by_block.values()) > 0:
                 by_size[size_of(run, over)].append((run, case))
-        points = tuple(_point(by_size[size], phase, size) for size in sorted(by_size))
+        points = tuple(_point(by_size[size], phase, size, numbers) for size in sorted(by_size))
         if points:
             curves.append(Curve(found[-1][1], phase, kind_of(points), over, points))
     return curves
 
 
-def _point(found: Sequence[tuple[Run, CaseSummary]], phase: str, size: int) -> Point:
+def _numbers(runs: Sequence[Run], over: Over) -> dict[Path, int]:
+    """Return the place of each run among those of its size: each is a start of the program."""
+    seen: Counter[int] = Counter()
+    numbers = {}
+    for run in runs:
+        numbers[run.directory] = seen[size_of(run, over)]
+        seen[size_of(run, over)] += 1
+    return numbers
+
+
+def _point(
+    found: Sequence[tuple[Run, CaseSummary]], phase: str, size: int, numbers: Mapping[Path, int]
+) -> Point:
     run, case = found[0]
-    seconds = [s for _, c in found for s in c.phases[phase].by_block.values()]
+    by_block: dict[int, float] = {}
+    for r, c in found:
+        by_block |= of_run(numbers[r.directory], c.phases[phase].by_block)
     part = case.phases[phase]
     assert part.rate is not None
     nbytes = round(part.rate * part.seconds.median)
@@ -145,7 +198,7 @@ def _point(found: Sequence[tuple[Run, CaseSummary]], phase: str, size: int) -> P
         nodes=run.nodes,
         size=size,
         nbytes=nbytes,
-        seconds=np.array(seconds),
+        by_block=by_block,
         imbalance=float(np.median([v for r, c in found for v in _imbalances(r, c, phase)])),
         runs=tuple(r.directory.name for r, _ in found),
         below_resolution=any(

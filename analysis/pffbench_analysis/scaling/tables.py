@@ -1,7 +1,8 @@
-"""Files of a scaling series: `scaling.csv`, `scaling.json` and `scaling.md`."""
+"""Files of a scaling series: `scaling.csv`, `scaling.json`, `scaling.jsonl` and `scaling.md`."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,20 +13,16 @@ from pffbench.regular_files import write_replacing
 from pffbench.text import escape_markdown, markdown_table
 from pffbench_analysis.charts import label
 from pffbench_analysis.derived_files import known, write_csv
-from pffbench_analysis.scaling.bootstrap import Prediction
 from pffbench_analysis.scaling.compression import compression_table, per_rank, ratio
-from pffbench_analysis.scaling.crossing import Crossing, crossings
-from pffbench_analysis.scaling.fits import Fit
-from pffbench_analysis.scaling.laws import peak
-from pffbench_analysis.scaling.points import Estimate, Point
+from pffbench_analysis.scaling.crossing import Crossing
+from pffbench_analysis.scaling.points import Curve, Estimate, Point
+from pffbench_analysis.scaling.prediction import Prediction
 from pffbench_analysis.scaling.sentences import (
     HOW_TO_READ,
     can_tell,
     case_name,
     count,
-    held_out_text,
     interval,
-    law_text,
     phase_name,
     prediction_text,
     summary_lines,
@@ -33,20 +30,35 @@ from pffbench_analysis.scaling.sentences import (
     work,
 )
 from pffbench_analysis.scaling.series import Series
-from pffbench_analysis.scaling.study import Fitted, groups
 
 _MIB = 2**20
 
 
-def write_points(fitted: Sequence[Fitted], path: Path) -> None:
+def write_points(series: Series, path: Path) -> None:
     """Write the measured points, one row for each case, phase and size."""
-    write_csv(path, (_row(one, point) for one in fitted for point in one.curve.points))
+    write_csv(path, (_row(curve, point) for curve in series.curves for point in curve.points))
 
 
-def _row(one: Fitted, point: Point) -> dict[str, object]:
-    curve, s, fit = one.curve, one.curve.case.sample, one.fits.chosen
-    predicted = {p.size: p.rate.scaled(1 / _MIB) for p in (fit.held_out if fit else ())}
-    scales, time = curve.kind is not None, point.time
+def write_times(series: Series, path: Path) -> None:
+    """Write the seconds of all repetitions as JSON Lines, which Extra-P reads.
+
+    It fits its own models to them. All curves must have all sizes there.
+    """
+    lines = [
+        json.dumps({
+            "params": {series.over: point.size},
+            "callpath": f"{curve.case.sample.case}->{curve.phase}",
+            "metric": "seconds",
+            "value": point.seconds.tolist(),
+        })
+        for curve in series.curves if curve.sizes == series.sizes
+        for point in curve.points
+    ]  # fmt: skip
+    write_replacing(path, "".join(f"{line}\n" for line in lines))
+
+
+def _row(curve: Curve, point: Point) -> dict[str, object]:
+    s, scales, time = curve.case.sample, curve.kind is not None, point.time
     return {
         "case": s.case,
         "group": s.group,
@@ -78,12 +90,6 @@ def _row(one: Fitted, point: Point) -> dict[str, object]:
         ),
         "imbalance": point.imbalance,
         "below_resolution": point.below_resolution,
-        "law": fit.law.name if fit else "",
-        "fitted_mib_s": float(fit.rate([point.size])[0]) / _MIB if fit else None,
-        "held_out": point.size in predicted,
-        **_bounded(
-            "predicted_mib_s predicted_low_mib_s predicted_high_mib_s", predicted.get(point.size)
-        ),
     }
 
 
@@ -98,9 +104,9 @@ def _value(found: Estimate | None) -> float | None:
 
 
 def scaling_data(
-    series: Series, fitted: Sequence[Fitted], files: Sequence[str]
+    series: Series, crossed: Sequence[Crossing], files: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the fits and their data, for `scaling.json` and `--json`."""
+    """Return the curves, predictions and crossings, for `scaling.json` and `--json`."""
     record = series.runs[-1].record
     return {
         "made_by": "pffbench scaling",
@@ -120,28 +126,23 @@ def scaling_data(
         ],
         "alarms": series.alarms,
         "notes": series.notes,
-        "curves": [_curve(one) for one in fitted],
-        "crossings": [_crossing(one) for one in crossings(fitted)],
-        "sentences": summary_lines(series, fitted),
+        "curves": [_curve(curve, series) for curve in series.curves],
+        "crossings": [_crossing(one) for one in crossed],
+        "sentences": summary_lines(series),
         "files": list(files),
     }
 
 
-def _curve(one: Fitted) -> dict[str, Any]:
-    curve, chosen = one.curve, one.fits.chosen
+def _curve(curve: Curve, series: Series) -> dict[str, Any]:
+    found = series.prediction(curve)
     return {
         "case": curve.case.sample.case,
         "label": case_name(curve),
         "phase": curve.phase,
         "kind": curve.kind,
         "sizes": curve.sizes,
-        "law": None if chosen is None else chosen.law.name,
-        "reason": one.fits.reason,
-        "verdict": verdict(one),
-        # The chosen law has wider intervals here than among those tried: see docs/scaling.md.
-        "held_out": [] if chosen is None else [_prediction(p) for p in chosen.held_out],
-        "predictions": [] if chosen is None else [_prediction(p) for p in chosen.predictions],
-        "tried": [_fit(fit) for fit in one.fits.tried],
+        "verdict": verdict(curve, series),
+        "prediction": None if found is None else _prediction(found),
     }
 
 
@@ -157,29 +158,12 @@ def _crossing(one: Crossing) -> dict[str, Any]:
     }
 
 
-def _fit(fit: Fit) -> dict[str, Any]:
-    values = {name: value.value for name, value in fit.parameters.items()}
-    return {
-        "law": fit.law.name,
-        "title": fit.law.title,
-        "formula": fit.law.formula,
-        "parameters": {name: _estimate(value) for name, value in fit.parameters.items()},
-        "peak": known(peak(values)),
-        "residual": fit.residual,
-        "held_out_error": fit.held_out_error,
-        "held_out": [_prediction(p) for p in fit.held_out],
-        "predictions": [_prediction(p) for p in fit.predictions],
-    }
-
-
 def _prediction(found: Prediction) -> dict[str, Any]:
     return {
         "size": found.size,
         "bytes_per_second": _estimate(found.rate),
         "stretch": found.stretch,
-        "far": found.far,
-        "measured": found.measured,
-        "covers": found.covers,
+        "guess": found.why_guess,
     }
 
 
@@ -188,13 +172,15 @@ def _estimate(found: Estimate) -> dict[str, float | None]:
 
 
 def write_markdown(
-    series: Series, fitted: Sequence[Fitted], figures: Sequence[str], path: Path
+    series: Series, crossed: Sequence[Crossing], figures: Sequence[str], path: Path
 ) -> None:
     """Write the verdict, then a table for each comparison and phase."""
-    write_replacing(path, "\n".join(_markdown(series, fitted, figures)) + "\n")
+    write_replacing(path, "\n".join(_markdown(series, crossed, figures)) + "\n")
 
 
-def _markdown(series: Series, fitted: Sequence[Fitted], figures: Sequence[str]) -> Iterator[str]:
+def _markdown(
+    series: Series, crossed: Sequence[Crossing], figures: Sequence[str]
+) -> Iterator[str]:
     record = series.runs[-1].record
     kinds = " and ".join(series.kinds) or "no"
     sizes = [*map(str, series.sizes[:-1]), count(series.sizes[-1], series.over)]
@@ -203,19 +189,23 @@ def _markdown(series: Series, fitted: Sequence[Fitted], figures: Sequence[str]) 
         yield from ("", escape_markdown(record.question))
     yield ""
     alarms = [*series.alarms, *can_tell(series)]
-    verdicts = [verdict(one) for one in fitted if one.curve.phase.endswith("_total")]
+    verdicts = [verdict(c, series) for c in series.curves if c.phase.endswith("_total")]
     yield from (f"- **{escape_markdown(text)}**" for text in alarms)
     yield from (f"- {escape_markdown(text)}" for text in verdicts)
-    yield from (f"- {escape_markdown(str(one))}" for one in crossings(fitted))
+    yield from (f"- {escape_markdown(str(one))}" for one in crossed)
     yield from (f"- note: {escape_markdown(note)}" for note in series.notes)
-    for members in groups(fitted).values():
-        yield from ("", f"## {escape_markdown(work(members[0].curve))}")
-        for phase in dict.fromkeys(one.curve.phase for one in members):
-            these = [one for one in members if one.curve.phase == phase]
+    for members in series.groups:
+        yield from ("", f"## {escape_markdown(work(members[0]))}")
+        for phase in dict.fromkeys(curve.phase for curve in members):
+            these = [curve for curve in members if curve.phase == phase]
             yield from ("", f"### {phase_name(phase)}", "")
             yield from _points_table(these, series)
-            yield ""
-            yield from _laws_table(these, series)
+            found = [(curve, series.prediction(curve)) for curve in these]
+            told = [(curve, prediction) for curve, prediction in found if prediction]
+            yield from [""] if told else []
+            for curve, prediction in told:
+                text = prediction_text(prediction, series.over)
+                yield f"- {escape_markdown(label(curve.case))}: {text}"
         yield from compression_table(members, series)
     if figures:
         yield from ("", "## Figures", "")
@@ -224,30 +214,20 @@ def _markdown(series: Series, fitted: Sequence[Fitted], figures: Sequence[str]) 
     yield from (f"- {text}" for text in HOW_TO_READ)
 
 
-def _points_table(fitted: Sequence[Fitted], series: Series) -> Iterator[str]:
+def _points_table(curves: Sequence[Curve], series: Series) -> Iterator[str]:
     yield "MiB/s (95 % interval), efficiency, slowest over median rank; †: below resolution:"
     yield ""
     headings = ["case", *(count(size, series.over) for size in series.sizes)]
     rows = []
-    for one in fitted:
-        cells = {point.size: _cell(one, point) for point in one.curve.points}
-        rows.append([label(one.curve.case), *(cells.get(size, "") for size in series.sizes)])
+    for curve in curves:
+        cells = {point.size: _cell(curve, point) for point in curve.points}
+        rows.append([label(curve.case), *(cells.get(size, "") for size in series.sizes)])
     yield from markdown_table(headings, rows, ["case"])
 
 
-def _cell(one: Fitted, point: Point) -> str:
+def _cell(curve: Curve, point: Point) -> str:
     rate = interval(point.rate.scaled(1 / _MIB)) + ("†" if point.below_resolution else "")
-    if one.curve.kind is None:
+    if curve.kind is None:
         return f"{rate}, {point.imbalance:.2f}×"
-    part = one.curve.efficiency(point).value
+    part = curve.efficiency(point).value
     return f"{rate}, {part:.0%}, {point.imbalance:.2f}×"
-
-
-def _laws_table(fitted: Sequence[Fitted], series: Series) -> Iterator[str]:
-    for one in fitted:
-        fit = one.fits.chosen
-        yield f"- {escape_markdown(label(one.curve.case))}: {law_text(one)}"
-        if fit is not None:
-            yield f"  - {one.fits.reason}; off by {fit.residual:.1%} where it was fitted"
-            yield from (f"  - held out: {held_out_text(p, series.over)}" for p in fit.held_out)
-            yield from (f"  - {prediction_text(p, series.over)}" for p in fit.predictions)

@@ -6,6 +6,7 @@ import argparse
 from datetime import UTC, datetime
 
 from pffbench.environments.bisect import Search, bisect
+from pffbench.parallel.batch_job import StopSignals
 from pffbench.text import one_line
 
 
@@ -20,8 +21,11 @@ def main(arguments: argparse.Namespace) -> int:
         count=arguments.count,
         margin=arguments.margin,
         versions=tuple(arguments.versions),
-        out=arguments.out or name,
+        out=arguments.resume or arguments.out or name,
+        resume=arguments.resume is not None,
+        progress=arguments.progress,
         launcher=arguments.launcher,
         scratch=arguments.scratch,
     )
-    return bisect(search, lambda text: print(one_line(text), flush=True))
+    with StopSignals() as stop:
+        return bisect(search, stop, lambda text: print(one_line(text), flush=True))

@@ -8,7 +8,7 @@ from pffbench.commands import needing_analysis
 from pffbench.run.output import print_json
 
 #: Version of what `--json` prints; a higher one changed or removed a key.
-_JSON_VERSION = 1
+_JSON_VERSION = 2
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -56,7 +56,7 @@ def absent_libraries() -> frozenset[str]:
 
 
 def needed_for() -> dict[str, list[str]]:
-    """Return what cannot be done without each library that is not installed, by import name."""
+    """Return what cannot be done without each library that a backend names, by import name."""
     uses: dict[str, list[str]] = {}
     for name in backend_names():
         kind = _class_of(name)
@@ -71,7 +71,7 @@ def needed_for() -> dict[str, list[str]]:
         for keep in ways_of(name):
             for library in keeper_class(name, keep).libraries:
                 uses.setdefault(library, []).append(f"{name}: no versions with keep: {keep}")
-    return {library: texts for library, texts in uses.items() if find_spec(library) is None}
+    return uses
 
 
 def abilities(

@@ -15,7 +15,7 @@ from functools import partial
 
 from pffbench.backends.registry import backend_class, backend_names, missing_library
 from pffbench.backends.shared_files import extension_modules, mentions
-from pffbench.doctor import backends, io_test, libraries, local, machine, mpi_stack, scratch
+from pffbench.doctor import backends, io_test, libraries, local, locks, machine, mpi_stack, scratch
 from pffbench.doctor.backends import absent_libraries
 from pffbench.doctor.finding import Finding, Report, as_text, grouped, looked_at
 from pffbench.doctor.installation import Installation, find_installation
@@ -119,6 +119,7 @@ class Examination:
             made = self._make_scratch(held)
             self._on_root(scratch.TOPIC, self._judge_directory)
             if made is not None:
+                self._together(scratch.TOPIC, partial(self._try_locks, made))
                 self._try_backends(made)
                 self._on_root(mpi_stack.MPI_TOPIC, lambda: _look_at_mpi_io(made))
                 self._on_root(scratch.TOPIC, lambda: [local.judge_cache_at(made)])
@@ -195,6 +196,31 @@ class Examination:
         except (UserError, OSError):
             blind = host
         return sorted({name for name in self._team.comm.allgather(blind) if name is not None})
+
+    def _try_locks(self, made: Scratch) -> list[Finding]:
+        """Hold locks on rank 0 and let all others try them at once: they ask for shared ones."""
+        team, directory = self._team, made.directory
+        at_end = last_command(made) if team.is_root else ()
+        text = self._text_with(locks.NEVER_RETURNED) if team.is_root else None
+        with (
+            ExitStack() as taken,
+            Watchdog(team, locks.SECONDS, at_end=at_end) as watchdog,
+            scratch.limited(watchdog, made, locks.SECONDS, text),
+        ):
+            refused: dict[str, str] = {}
+            with AgreedStep(team.comm, "taking locks"):
+                if team.is_root:
+                    refused = taken.enter_context(locks.held(directory))
+            result: dict[str, str] | None = None
+            with AgreedStep(team.comm, "trying locks"):
+                if not team.is_root:
+                    result = locks.tried(directory)
+                elif team.size == 1:
+                    result = locks.tried_by_another_process(directory)
+            nodes = team.topology.nodes
+            results = zip(nodes, team.comm.allgather(result), strict=True)
+        tries = [(node != nodes[0], met) for node, met in results if met is not None]
+        return list(locks.judge_locks(refused, tries))
 
     def _try_backends(self, scratch: Scratch) -> None:
         self._worked = {}

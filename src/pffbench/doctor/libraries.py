@@ -30,13 +30,12 @@ LIBRARIES = "Libraries"
 #: decides which copy the process uses.
 REQUIRED = ("mpi4py", "numpy", "h5py", "netCDF4", "zarr", "numcodecs")
 
-#: Optional libraries, by the name of their distribution, and what they are for where no backend
-#: names them.
+#: Optional libraries that no backend names, by the name of their distribution, and what cannot be
+#: done without them.
 OPTIONAL = {
-    "hdf5plugin": "", "icechunk": "", "tensorstore": "", "versioned-hdf5": "",
     "pandas": "report, recommend, compare, scaling and import cannot run",
     "vl-convert-python": "no figures and no report.html",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -139,6 +138,23 @@ def _judge_failing(
     return Finding(LIBRARIES, status, said, remedy, name=name)
 
 
+def optional_versions(needed_for: Iterable[str]) -> dict[str, str | None]:
+    """Find the versions of the optional libraries, by distribution; None is not installed.
+
+    Parameters
+    ----------
+    needed_for : iterable of str
+        Import names of the libraries that backends need.
+    """
+    versions: dict[str, str | None] = {}
+    for name in sorted({*needed_for} - {*REQUIRED}):
+        version = installed(name)
+        # A distribution may be called otherwise than what is imported of it.
+        known = "" if version is None and find_spec(name) is not None else version
+        versions[name.replace("_", "-")] = known
+    return versions | {name: installed(name) for name in OPTIONAL}
+
+
 def judge_optional(
     versions: Mapping[str, str | None],
     needed_for: Mapping[str, Sequence[str]],
@@ -155,7 +171,8 @@ def judge_optional(
     installation : Installation
         Where the remedies are to work.
     """
-    there = [f"{name} {version}" for name, version in versions.items() if version is not None]
+    known = {name: version for name, version in versions.items() if version is not None}
+    there = [f"{name} {version}".rstrip() for name, version in known.items()]
     if there:
         yield Finding(LIBRARIES, "ok", f"optional, installed: {', '.join(there)}")
     for name in (name for name, version in versions.items() if version is None):

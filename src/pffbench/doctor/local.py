@@ -8,8 +8,7 @@ import socket
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pffbench.backends.registry import installed
-from pffbench.doctor import backends, libraries, machine, mpi_stack, scratch, spack
+from pffbench.doctor import backends, libraries, locks, machine, mpi_stack, scratch, spack
 from pffbench.doctor.finding import Finding, Report, grouped, looked_at
 from pffbench.doctor.installation import Installation, find_installation
 from pffbench.doctor.libraries import Library, unloaded_libraries
@@ -48,7 +47,7 @@ def examine_alone(
     found.append(Finding(mpi_stack.MPI_TOPIC, "unknown", f"library, MPI-IO and launcher: {reason}"))
     found += looked_at(mpi_stack.LAUNCHER, lambda: mpi_stack.look_at_slurm(None))
     found += looked_at(scratch.TOPIC, lambda: look_at_parent(given, nodes=1))
-    found += looked_at(scratch.TOPIC, lambda: _try_eviction(given))
+    found += looked_at(scratch.TOPIC, lambda: _try_directory(given))
     found += looked_at(machine.NODE, _look_at_node)
     found += looked_at(machine.ENVIRONMENT, lambda: machine.judge_environment(os.environ))
     runs = backends.abilities(broken, None, mpi="mpi4py" not in broken)
@@ -75,10 +74,10 @@ def judge_software(
     found += looked_at(
         libraries.LIBRARIES, lambda: libraries.judge_libraries(here, failing, installation)
     )
-    versions = {name: installed(name) for name in libraries.OPTIONAL}
+    uses = backends.needed_for()
     found += looked_at(
         libraries.LIBRARIES,
-        lambda: libraries.judge_optional(versions, backends.needed_for(), installation),
+        lambda: libraries.judge_optional(libraries.optional_versions(uses), uses, installation),
     )
     required = {name for name in broken if name in libraries.REQUIRED}
     told = looked_at(backends.TOPIC, lambda: backends.look_at_backends(broken))
@@ -112,10 +111,13 @@ def judge_cache_at(made: Scratch) -> Finding:
     return scratch.judge_eviction(part_kept_in_cache(made.directory), there.in_memory)
 
 
-def _try_eviction(given: str | None) -> Iterator[Finding]:
+def _try_directory(given: str | None) -> Iterator[Finding]:
     try:
         with scratch.own_directory(given) as made:
             yield judge_cache_at(made)
+            with locks.held(made.directory) as refused:
+                tries = [(False, locks.tried_by_another_process(made.directory))]
+            yield from locks.judge_locks(refused, tries)
     except UserError as error:
         yield scratch.judge_refusal(error)
 

@@ -210,7 +210,7 @@ def limited(
 
 def last_command(scratch: Scratch) -> list[str]:
     """Return the command that prints the findings so far and removes the scratch directory."""
-    return [sys.executable, "-m", __name__, scratch.directory, scratch.run_id]
+    return [sys.executable, "-P", "-m", __name__, scratch.directory, scratch.run_id]
 
 
 if __name__ == "__main__":  # rank 0 hangs; see `last_command`

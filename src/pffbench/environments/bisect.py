@@ -6,34 +6,54 @@ time it ends when their comparison is decided; a count takes one block.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import os
 import re
-import subprocess
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 import pffbench
+from pffbench.environments.blocks import MakesSchedule
+from pffbench.environments.coordinator import measured, measured_further
 from pffbench.environments.instructions import check_countable, count_instructions
-from pffbench.environments.start import last_line
-from pffbench.errors import NOT_VALID, VALID, UserError
+from pffbench.environments.merge import MergingRecorder
+from pffbench.environments.processes import last_line, run_bounded, stop_before_start
+from pffbench.errors import NOT_VALID, VALID, StoppedError, UserError
 from pffbench.experiment.load import load_experiment, to_plain
+from pffbench.experiment.plan import Plan
+from pffbench.parallel.batch_job import StopSignals
 from pffbench.phases import TOTALS
-from pffbench.summary.headline import Contender
-from pffbench.summary.rank_test import Ratio
-from pffbench.summary.summary import CaseSummary, Summary, summarise
+from pffbench.record.run import MeasuredRun
+from pffbench.record.run_json import LARGEST, RunRecord
+from pffbench.regular_files import read_regular, write_replacing
+from pffbench.run.options import RunOptions, add_arguments
+from pffbench.run.schedule import Schedule
+from pffbench.run.spec import BlockSpec
+from pffbench.summary.dependence import variance_inflation
+from pffbench.summary.export import write_summary
+from pffbench.summary.rank_test import ALPHA, Ratio, Times, ratio_of_times
+from pffbench.summary.results import write_results
+from pffbench.summary.summary import CaseSummary, summarise, summary_of
 
-_VERSION = r"[0-9]+(?:\.[0-9]+)*"
+_VERSION = r"[0-9]{1,18}(?:\.[0-9]{1,18}){0,20}"
 _REQUIREMENT = re.compile(rf"(?P<package>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>{_VERSION})")
 #: The checkout that this code is in, if it is in one.
 _CHECKOUT = Path(pffbench.__file__).parents[2]
 #: Counts that differ by more than this part, of all phases, have changed.
 _COUNT_CHANGED = 0.01
+#: Looks of a search, the first one, and the blocks from which on a dependence of blocks shows.
+_LOOKS, _FIRST_LOOK, _SHOW_DEPENDENCE = 6, 8, 20
+#: Seconds in which pip lists versions, and in which an environment is made.
+_LISTING_SECONDS, _MAKING_SECONDS = 120.0, 3600.0
 #: Part of a longer time that must be processor time for it to be named so.
 _MOSTLY = 0.5
 #: Counters of work and not of time, and the layer whose work each counts.
@@ -65,6 +85,10 @@ class Search(msgspec.Struct, frozen=True):
         Versions between the two, in order; those of the package index if empty.
     out : str
         Directory for the runs.
+    resume : bool
+        Whether a search that was stopped goes on there.
+    progress : {"auto", "bar", "plain", "none"}
+        Form of the progress reports of the runs.
     launcher : str, optional
         Command that starts the ranks; that of the experiment if not given.
     scratch : str, optional
@@ -79,6 +103,8 @@ class Search(msgspec.Struct, frozen=True):
     margin: float
     versions: tuple[str, ...]
     out: str
+    resume: bool
+    progress: str
     launcher: str | None
     scratch: str | None
 
@@ -87,6 +113,74 @@ class Search(msgspec.Struct, frozen=True):
         """The library function whose instructions are counted, if any are."""
         kind, _, function = (self.count or "").partition(":")
         return function if kind == "instructions" else None
+
+
+Standing = Literal["more", "less", "equal", "like", "unlike", "undecided"]
+
+
+class Question(msgspec.Struct, frozen=True):
+    """The question about a version, which blocks of repetitions are run to answer.
+
+    The ratio of its time to that of the good version is compared with a point, by the interval of
+    the signed-rank test over blocks. Each look has an equal part of the error. Ranks are started
+    anew in each block, so that blocks are taken for independent until there are enough of them to
+    see otherwise.
+
+    Parameters
+    ----------
+    point : float
+        The ratio that it is compared with: 1, or half-way to that of the bad version.
+    margin : float
+        Without another point, the smallest difference that is searched for.
+    """
+
+    point: float = 1.0
+    margin: float = 0.02
+
+    def answer(
+        self, new: Times, good: Times, most: int, *, ended: bool
+    ) -> tuple[Standing, Ratio | None]:
+        """Return what is shown by the blocks up to now, and the ratio at the look that shows it.
+
+        Parameters
+        ----------
+        new, good : dict of int to float
+            Seconds of both versions by block.
+        most : int
+            Most blocks.
+        ended : bool
+            Whether no further block follows.
+        """
+        blocks = sorted(new.keys() & good.keys())
+        looks = looks_of(most)
+        known: Ratio | None = None
+        for n in [look for look in looks if look <= len(blocks)] + [len(blocks)] * ended:
+            first = blocks[:n]
+            one, other = ({block: way[block] for block in first} for way in (new, good))
+            dependent = n >= _SHOW_DEPENDENCE
+            inflation = variance_inflation([[one, other]], n, cautious=False) if dependent else 1.0
+            known = ratio_of_times(one, other, ALPHA / len(looks), inflation, paired=True)
+            if known is not None and (standing := self._standing(known)) != "undecided":
+                return standing, known
+        return "undecided", known
+
+    def _standing(self, ratio: Ratio) -> Standing:
+        if self.point == 1.0:
+            if ratio.low > 1 or ratio.high < 1:
+                return "more" if ratio.low > 1 else "less"
+            return "equal" if ratio.is_equivalent(self.margin) else "undecided"
+        above = ratio.low > self.point
+        if not above and ratio.high >= self.point:
+            return "undecided"
+        return "like" if above == (self.point > 1) else "unlike"
+
+
+def looks_of(most: int) -> list[int]:
+    """Return the numbers of blocks after which a search looks, from the first that can show it."""
+    if most <= _FIRST_LOOK:
+        return [most]
+    step = (most / _FIRST_LOOK) ** (1 / (_LOOKS - 1))
+    return sorted({round(_FIRST_LOOK * step**place) for place in range(_LOOKS)})
 
 
 class TriedVersion(msgspec.Struct, frozen=True):
@@ -98,28 +192,34 @@ class TriedVersion(msgspec.Struct, frozen=True):
         The version.
     ratio : Ratio
         Its time or count over that of the good version.
-    standing : {"more", "less", "equal", "undecided"}
-        Whether it is shown to take more or less.
-    summary : Summary
-        The run.
+    standing : {"more", "less", "equal", "like", "unlike", "undecided"}
+        Whether it is shown to take more or less than the good version, or to differ from it by
+        over or by under half as much as the bad one.
+    fast, slow : CaseSummary or None
+        The good version and this one, which tell the reason.
     directory : str
         Its results.
     """
 
     version: str
     ratio: Ratio
-    standing: Literal["more", "less", "equal", "undecided"]
-    summary: Summary
+    standing: Standing
+    fast: CaseSummary | None
+    slow: CaseSummary | None
     directory: str
 
-    def is_like(self, other: TriedVersion) -> bool:
-        """Return whether it differs from the good version as another one does, or by over half."""
-        mine, its = (math.log(trial.ratio.value) for trial in (self, other))
-        return self.standing == other.standing and abs(mine) > abs(its) / 2
 
-
-def bisect(search: Search, say: Callable[[str], None]) -> int:
+def bisect(search: Search, stop: StopSignals, say: Callable[[str], None]) -> int:
     """Search for the first changed version, and print the evidence; return the exit status.
+
+    Parameters
+    ----------
+    search : Search
+        What is searched.
+    stop : StopSignals
+        Tells that the search is to end.
+    say : callable
+        Receives the lines.
 
     Raises
     ------
@@ -130,41 +230,61 @@ def bisect(search: Search, say: Callable[[str], None]) -> int:
     other, last = _requirement(search.bad, "--bad")
     if package != other:
         raise UserError(f"--bad {search.bad}: it is of another package than --good {search.good}")
-    versions = _between(package, first, last, search.versions)
+    versions = _between(package, first, last, search.versions, stop)
     loaded = load_experiment(search.experiment)
     if len([case for _, case in loaded.cases if not case.roofline]) != 1:
         raise UserError(f"{search.experiment}: bisect takes an experiment with one case")
     if search.function is not None:
         check_countable(loaded, search.function)
-    out = Path(search.out)
-    if out.exists():
-        raise UserError(f"--out {out}: already there; name a new directory")
     content = to_plain(loaded.experiment)
     content["step_repetitions"] = loaded.experiment.step_repetitions
     content |= {} if search.launcher is None else {"launcher": search.launcher}
-    trials = _Trials(search, package, first, content, out)
+    trials = _Trials(search, package, first, content, stop)
+    trials.begin()
     say(f"{package} {first} to {last}: {len(versions)} versions")
-    words = _Words.of(search)
-    worst = trials.of(last, search.margin)
+    try:
+        return _searched(search, trials, package, versions, say)
+    except _UnknownCountError:
+        trials.undo()
+        raise
+
+
+def _searched(
+    search: Search,
+    trials: _Trials,
+    package: str,
+    versions: Sequence[str],
+    say: Callable[[str], None],
+) -> int:
+    words, (first, *_, last) = _Words.of(search), versions
+    worst = trials.of(last, Question(margin=search.margin))
     say(words.line(worst, package))
     if worst.standing in ("equal", "undecided"):
         say(f"NOT SHOWN: {package} {last} is not shown to {words.differ} {first}")
         return NOT_VALID
-    margin = math.expm1(abs(math.log(worst.ratio.value)) / 2)
+    half = Question(math.sqrt(worst.ratio.value))
     before, since, at_since = first, last, worst
     while (left := versions[versions.index(before) + 1 : versions.index(since)]):
-        trial = trials.of(left[len(left) // 2], max(margin, 0.01))
+        trial = trials.of(left[len(left) // 2], half)
         say(words.line(trial, package))
         if trial.standing == "undecided":
             say(f"NOT DECIDED: it changed after {package} {before}, in {since} at the latest")
             return NOT_VALID
-        if trial.is_like(worst):
+        if trial.standing == "like":
             since, at_since = trial.version, trial
         else:
             before = trial.version
+    if since == last and search.count is None:
+        # Its run has set what the others are compared with. A difference by chance is not there
+        # again in a run of its own.
+        again = trials.of(last, half, again=True)
+        say(words.line(again, package))
+        if again.standing != "like":
+            say(f"NOT SHOWN: {package} {last} differed once from {first}, and not again")
+            return NOT_VALID
     first_one, last_one = words.ends[worst.standing]
     say(f"FOUND: {package} {since} is {first_one}; {before} is {last_one}")
-    say(_reason(at_since, search.total))
+    say(_reason(at_since, search))
     return VALID
 
 
@@ -178,7 +298,12 @@ class _Words(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, search: Search) -> _Words:
-        told = {"equal": "like it", "undecided": "not decided"}
+        told = {
+            "equal": "like it",
+            "undecided": "not decided",
+            "like": "like the bad version",
+            "unlike": "like the good version",
+        }
         if search.count is None:
             return cls(
                 {"more": "slower", "less": "faster", **told},
@@ -215,13 +340,15 @@ def _requirement(text: str, option: str) -> tuple[str, str]:
     return match["package"], match["version"]
 
 
-def _between(package: str, first: str, last: str, given: Sequence[str]) -> list[str]:
+def _between(
+    package: str, first: str, last: str, given: Sequence[str], stop: StopSignals
+) -> list[str]:
     """Return the versions to search, the good and the bad one at the ends."""
     if wrong := [version for version in given if not re.fullmatch(_VERSION, version)]:
         raise UserError(f"--versions: {wrong[0]} is no version; separate them by commas")
     if _order(first) >= _order(last):
         raise UserError(f"--good {first} must be an earlier version than --bad {last}")
-    known = sorted({*(given or _published(package)), first, last}, key=_order)
+    known = sorted({*(given or _published(package, stop)), first, last}, key=_order)
     return known[known.index(first) : known.index(last) + 1]
 
 
@@ -229,153 +356,330 @@ def _order(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def _published(package: str) -> list[str]:
+def _published(package: str, stop: StopSignals) -> list[str]:
     """Return the released versions of a package, as pip lists them."""
     python = _CHECKOUT / ".build" / "tools" / "bin" / "python"
-    command = [str(python if python.exists() else sys.executable), "-m", "pip"]
-    done = subprocess.run(
-        [*command, "index", "versions", package], capture_output=True, text=True, check=False
+    command = [str(python if python.exists() else sys.executable), "-P", "-m", "pip"]
+    done = run_bounded(
+        [*command, "index", "versions", package],
+        dict(os.environ),
+        _LISTING_SECONDS,
+        stop_before_start(stop),
+        "Available versions: ",
     )
-    _, found, versions = done.stdout.partition("Available versions: ")
-    if not found:
+    if not done.messages:
         raise UserError(
-            f"pip cannot list the versions of {package} ({last_line(done.stderr)}); name those "
+            f"pip cannot list the versions of {package} ({last_line(done.text)}); name those "
             "between with --versions"
         )
-    words = versions.partition("\n")[0].split(", ")
-    return [version for version in words if re.fullmatch(_VERSION, version)]
+    return [word for word in done.messages[0].split(", ") if re.fullmatch(_VERSION, word)]
+
+
+class _UnknownCountError(UserError):
+    """Nothing is counted by the name that was given."""
 
 
 class _Trials:
-    """Makes environments and runs them beside that of the good version."""
+    """Makes environments and runs them beside that of the good version.
+
+    Times are compared within blocks, so the good version runs beside each other one. Counts are
+    exact: it is counted once.
+    """
 
     def __init__(
-        self, search: Search, package: str, good: str, experiment: dict[str, Any], out: Path
+        self,
+        search: Search,
+        package: str,
+        good: str,
+        experiment: dict[str, Any],
+        stop: StopSignals,
     ) -> None:
         self._search = search
         self._package = package
         self._good = good
         self._experiment = experiment
-        self._out = out
+        self._stop = stop
+        self._out = Path(search.out)
+        #: Counts of the good version: those of all counters, and its instructions.
+        self._before: CaseSummary | None = None
+        self._instructions: dict[str, float] = {}
         self._maker = _CHECKOUT / "setup" / "env"
         if not self._maker.is_file():
             raise UserError("bisect makes environments with setup/env, which only a checkout has")
 
-    def of(self, version: str, margin: float) -> TriedVersion:
-        """Run a version beside the good one until it is decided, or counted."""
-        both = {name: self._environment(name) for name in (self._good, version)}
-        directory = self._out / f"{self._good}-{version}"
-        directory.parent.mkdir(parents=True, exist_ok=True)
+    def begin(self) -> None:
+        """Make the directory of the search, or see that it is of the same search.
+
+        Raises
+        ------
+        UserError
+            It is there already, or is of another search.
+        """
+        search, file = self._search, self._out / "search.json"
+        told = {
+            "good": search.good, "bad": search.bad, "total": search.total, "count": search.count,
+            "margin": search.margin, "experiment": self._experiment,
+        }  # fmt: skip
+        if not search.resume:
+            if self._out.exists():
+                raise UserError(f"--out {self._out}: already there; name a new directory")
+            self._out.mkdir(parents=True)
+            write_replacing(file, json.dumps(told, default=str))
+            return
+        try:
+            before = json.loads(read_regular(file, LARGEST))
+        except (OSError, ValueError):
+            raise UserError(f"--resume {self._out}: there is no search to go on with") from None
+        told = json.loads(json.dumps(told, default=str))
+        if before != told:
+            known = before if isinstance(before, dict) else {}
+            keys = [key for key, value in told.items() if known.get(key) != value]
+            raise UserError(
+                f"--resume {self._out}: it is another search ({', '.join(keys)}); give the options "
+                "with which it began"
+            )
+
+    def undo(self) -> None:
+        """Remove what a search made that cannot be."""
+        if not self._search.resume:
+            shutil.rmtree(self._out, ignore_errors=True)
+
+    def of(self, version: str, question: Question, *, again: bool = False) -> TriedVersion:
+        """Run a version beside the good one until the question is answered, or count it.
+
+        Parameters
+        ----------
+        version : str
+            The version.
+        question : Question
+            What is asked about its time.
+        again : bool
+            Whether it has had a run before.
+        """
+        alone = self._before is not None
+        names = [version] if alone else [self._good, version]
+        made = {name: self._environment(name) for name in names}
+        directory = self._out / f"{self._good}-{version}{'-again' * again}"
         content = self._experiment | {
-            "environments": [{"name": n, "python": python} for n, python in both.items()],
+            "environments": [{"name": n, "python": python} for n, python in made.items()],
             "roofline": False,
             "counters": True,
-            "margin": min(margin, 1.0),
+            "margin": min(self._search.margin, 1.0),
         }
         if self._search.count is not None:
             content["repetitions"] = 1
         file = self._out / f"{directory.name}.yaml"
-        file.write_text(json.dumps(content), encoding="utf-8")
+        write_replacing(file, json.dumps(content))
+        self._run(file, directory, question, version)
+        return self._result(version, question, directory, file)
+
+    def _run(self, file: Path, directory: Path, question: Question, version: str) -> None:
+        """Measure, unless an earlier start of the search has done so."""
+        schedule: MakesSchedule = Schedule
+        if self._search.count is None:
+            schedule = partial(_UntilAnswered, question, self._search.total, version, self._good)
+        loaded = load_experiment(str(file))
+        if directory.exists():
+            try:
+                if RunRecord.load(directory).status == "finished":
+                    return
+            except ValueError as error:
+                raise UserError(f"{error}; remove {directory}") from None
+            run = measured_further(self._options(file, "--resume", directory), self._stop, schedule)
+        else:
+            options = self._options(file, "--out", directory)
+            run = measured(options, loaded, self._stop, schedule)
+        try:
+            with run as recorder:
+                if recorder.run_record.status == "interrupted":
+                    raise StoppedError
+                summary = summarise(directory)
+                write_summary(summary, directory)
+                write_results(summary, directory)
+        except StoppedError:
+            raise StoppedError(self._how_to_go_on()) from None
+        if recorder.exit_status != VALID:
+            why = recorder.run_record.objection
+            raise UserError(f"{self._package} {version}: {why} ({directory})")
+
+    def _options(self, file: Path, option: str, directory: Path) -> RunOptions:
+        parser = argparse.ArgumentParser()
+        add_arguments(parser)
+        told = [str(file), option, str(directory), "--progress", self._search.progress]
         scratch = self._search.scratch
-        done = subprocess.run(
-            [
-                sys.executable, "-m", "pffbench", "run", str(file), "--out", str(directory),
-                "--progress", "none", *(() if scratch is None else ("--scratch", scratch)),
-            ],
-            capture_output=True, text=True, check=False,
-            # Without what an MPI that this process has started puts beside it: the run would
-            # take itself for a rank.
-            env=dict(os.environ),
-        )  # fmt: skip
-        if done.returncode != VALID:
-            raise UserError(f"{self._package} {version}: {last_line(done.stderr or done.stdout)}")
-        summary = summarise(directory)
-        if self._search.function is None:
-            return _trial(version, self._good, self._search, summary, str(directory))
-        good, new = count_instructions(
-            load_experiment(str(file)), self._search.function, scratch
+        told += [] if scratch is None else ["--scratch", scratch]
+        return RunOptions.of_arguments(parser.parse_args(told))
+
+    def _result(
+        self, version: str, question: Question, directory: Path, file: Path
+    ) -> TriedVersion:
+        search, run = self._search, MeasuredRun.load(directory)
+        summary = summary_of(run)
+        cases = {case.sample.environment: case for case in summary.cases}
+        if search.count is not None:
+            return self._counts(version, question, cases, str(directory), file)
+        if any(a.total == search.total and a.too_short for a in summary.answers):
+            raise UserError(f"{directory}: too short to be compared; take larger or more arrays")
+        new, good = (
+            run.seconds[cases[name].sample.case].get(search.total, {})
+            for name in (version, self._good)
         )
-        return _by_count(version, new.each / good.each, summary, str(directory))
+        standing, ratio = question.answer(new, good, _most(run.record.experiment), ended=True)
+        if ratio is None:
+            raise UserError(f"{directory}: it has no times of {search.total} to compare")
+        return TriedVersion(
+            version, ratio, standing, cases[self._good], cases[version], str(directory)
+        )
+
+    def _counts(
+        self,
+        version: str,
+        question: Question,
+        cases: Mapping[str, CaseSummary],
+        directory: str,
+        file: Path,
+    ) -> TriedVersion:
+        """Return the result for a version by the ratio of a count, which has no error."""
+        before = self._before = self._before or cases[self._good]
+        if self._search.function is None:
+            ratio = _counted(before, cases[version], self._search, directory)
+        else:
+            ratio = self._counted_instructions(version, file)
+        standing: Standing = "equal" if abs(ratio - 1) <= _COUNT_CHANGED else "less"
+        if standing == "less" and ratio > 1:
+            standing = "more"
+        if question.point != 1.0:
+            mine, half = math.log(ratio), math.log(question.point)
+            standing = "like" if mine * half > 0 and abs(mine) > abs(half) else "unlike"
+        exact = Ratio(1, ratio, ratio, ratio, 0.0)
+        return TriedVersion(version, exact, standing, before, cases[version], directory)
+
+    def _counted_instructions(self, version: str, file: Path) -> float:
+        """Return the instructions of a version over those of the good one, each counted once."""
+        search, known = self._search, self._out / "instructions.json"
+        assert search.function is not None
+        if not self._instructions and known.exists():
+            told = read_regular(known, LARGEST)
+            self._instructions = msgspec.json.decode(told, type=dict[str, float])
+        loaded = load_experiment(str(file))
+        left = [e for e in loaded.experiment.environments if e.name not in self._instructions]
+        if left:
+            one = replace(loaded.experiment, environments=tuple(left))
+            counted = count_instructions(
+                replace(loaded, experiment=one), search.function, search.scratch, self._stop,
+                lambda text: None if search.progress == "none" else print(text, flush=True),
+            )  # fmt: skip
+            self._instructions |= {count.environment: count.each for count in counted}
+            write_replacing(known, json.dumps(self._instructions))
+        return self._instructions[version] / self._instructions[self._good]
 
     def _environment(self, version: str) -> str:
         name = f"{self._package}-{version}"
-        done = subprocess.run(
+        done = run_bounded(
             [str(self._maker), name, f"{self._package}=={version}"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            raise UserError(last_line(done.stderr).removeprefix("setup/env: "))
+            dict(os.environ),
+            _MAKING_SECONDS,
+            self._keep_going,
+        )
+        if done.status != VALID:
+            raise UserError(last_line(done.text).removeprefix("setup/env: "))
         return str(_CHECKOUT / ".envs" / name / "bin" / "python")
 
+    def _keep_going(self) -> None:
+        if self._stop.asked:
+            raise StoppedError(self._how_to_go_on())
 
-def _trial(
-    version: str, good: str, search: Search, summary: Summary, directory: str
-) -> TriedVersion:
-    """Return the result of a run for the version, over the good one."""
-    if search.count is not None:
-        return _by_count(
-            version, _counted(version, good, search, summary, directory), summary, directory
+    def _how_to_go_on(self) -> str:
+        return (
+            "the search was stopped; go on with the same options and "
+            f"--resume {self._out} in place of --out"
         )
-    answers = [answer for answer in summary.answers if answer.total == search.total]
-    if not answers or answers[0].too_short:
-        raise UserError(f"{directory}: too short to be compared; take larger or more arrays")
-    (other,) = answers[0].others
-    is_slower = answers[0].name == good
-    ratio = other.ratio if is_slower else other.ratio.inverse
-    return TriedVersion(version, ratio, _standing(other, is_slower), summary, directory)
 
 
-def _by_count(version: str, ratio: float, summary: Summary, directory: str) -> TriedVersion:
-    """Return the result for a version by the ratio of a count, which has no error."""
-    standing: Literal["more", "less", "equal"] = "equal"
-    if abs(ratio - 1) > _COUNT_CHANGED:
-        standing = "more" if ratio > 1 else "less"
-    return TriedVersion(version, Ratio(1, ratio, ratio, ratio, 0.0), standing, summary, directory)
+class _UntilAnswered:
+    """Schedule of a run that ends when a question is answered."""
+
+    def __init__(
+        self,
+        question: Question,
+        total: str,
+        new: str,
+        good: str,
+        plan: Plan,
+        record: MergingRecorder,
+    ) -> None:
+        self._question, self._total, self._names = question, total, (new, good)
+        self._plan, self._record = plan, record
+
+    def first(self) -> BlockSpec:
+        """Return a block of both versions."""
+        both = range(len(self._plan.cases))
+        return BlockSpec(tuple(both), dict.fromkeys(both, 1))
+
+    def after(self, block: int, passed: float, expected: Mapping[str, float]) -> BlockSpec:
+        """Return the next block, or none."""
+        experiment = self._plan.experiment
+        budget = experiment.time_budget
+        late = budget is not None and passed + sum(expected.values()) > budget
+        failed = any("failure" in entry for entry in self._record.cases.values())
+        times = self._record.totals(block).get(self._total, {})
+        of = {case.environment: times.get(case.id, {}) for case in self._plan.cases}
+        most = experiment.blocks - experiment.warmup
+        new, good = (of.get(name, {}) for name in self._names)
+        standing, _ = self._question.answer(new, good, most, ended=False)
+        if late or failed or standing != "undecided":
+            counted = block + 1 - experiment.warmup
+            why = "the question of the search is answered" if not late else "the time budget ended"
+            if counted < most and not failed:
+                self._record.stop([case.id for case in self._plan.cases], counted, why)
+            return BlockSpec((), {})
+        return self.first()
 
 
-def _standing(
-    other: Contender, is_slower: bool
-) -> Literal["more", "less", "equal", "undecided"]:
-    if other.standing != "slower":
-        return other.standing
-    return "more" if is_slower else "less"
+def _most(experiment: Mapping[str, Any]) -> int:
+    """Return the most blocks that count."""
+    fixed = experiment["repetitions"]
+    return int(experiment["max_repetitions"] if fixed == "auto" else fixed)
 
 
-def _counted(
-    version: str, good: str, search: Search, summary: Summary, directory: str
-) -> float:
-    """Return the ratio of a count."""
-    assert search.count is not None
-    of = {case.sample.environment: case.counts for case in summary.cases}
-    known = {name for phase, name in of[good] if phase in TOTALS[search.total]}
-    mine, before = (
+def _counted(good: CaseSummary, new: CaseSummary, search: Search, directory: str) -> float:
+    """Return the ratio of a count.
+
+    Raises
+    ------
+    _UnknownCountError
+        There is no such count.
+    """
+    known = {name for phase, name in good.counts if phase in TOTALS[search.total]}
+    before, mine = (
         sum(
             count
-            for (phase, name), count in of[environment].items()
+            for (phase, name), count in case.counts.items()
             if name == search.count and phase in TOTALS[search.total]
         )
-        for environment in (version, good)
+        for case in (good, new)
     )
     if not mine or not before:
-        raise UserError(
+        raise _UnknownCountError(
             f"--count {search.count}: nothing is counted by that name; counted are: "
             f"{', '.join(sorted(known))} ({directory})"
         )
     return mine / before
 
 
-def _reason(trial: TriedVersion, total: str) -> str:
-    """Return which counts changed with the time, and whether the processor time did."""
-    by_environment = {case.sample.environment: case for case in trial.summary.cases}
-    slow = by_environment.pop(trial.version)
-    (fast,) = by_environment.values()
-    told = _processor_time(fast, slow, total)
+def _reason(trial: TriedVersion, search: Search) -> str:
+    """Return which counts changed, and of a time whether the processor time did."""
+    fast, slow, total = trial.fast, trial.slow, search.total
+    assert fast is not None
+    assert slow is not None
+    # A single block says how much was done, not how long it takes.
+    told = f"; {_processor_time(fast, slow, total)}" if search.count is None else ""
     changed = list(_changed_counts(fast.counts, slow.counts, total))
     if changed:
-        return f"changed counts: {'; '.join(changed)}; {told}"
+        return f"changed counts: {'; '.join(changed)}{told}"
     if not any(counter in _LAYERS for _, counter in slow.counts):
-        return f"system calls and their bytes were not counted here, so no layer is named; {told}"
-    return f"no count of system calls or bytes changed; {told}"
+        return f"system calls and their bytes were not counted here, so no layer is named{told}"
+    return f"no count of system calls or bytes changed{told}"
 
 
 def _processor_time(fast: CaseSummary, slow: CaseSummary, total: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -22,7 +23,21 @@ from pffbench.run.calibration import open_groups
 from pffbench.run.options import RunOptions
 from pffbench.run.order import ordered_block
 from pffbench.run.schedule import Schedule
+from pffbench.run.spec import BlockSpec
 from pffbench.text import one_line
+
+
+class BlockSchedule(Protocol):
+    """Selects the cases of each block."""
+
+    def first(self) -> BlockSpec:
+        """Return the first block."""
+
+    def after(self, block: int, passed: float, expected: Mapping[str, float]) -> BlockSpec:
+        """Return the block that follows another one, as `Schedule.after` does."""
+
+
+MakesSchedule = Callable[[Plan, MergingRecorder], BlockSchedule]
 
 
 class Blocks:
@@ -44,6 +59,8 @@ class Blocks:
         Whether a signal asks the run to end.
     done : Repetitions
         Repetitions that an earlier start of the run recorded.
+    schedule : callable
+        Makes the schedule of the plan by the records.
     """
 
     def __init__(
@@ -55,8 +72,10 @@ class Blocks:
         options: RunOptions,
         stop: StopSignals,
         done: Repetitions,
+        schedule: MakesSchedule = Schedule,
     ) -> None:
         self._done = done
+        self._schedule = schedule
         #: The plan, with the numbers that were found.
         self.plan = plan
         self._environments = environments
@@ -84,7 +103,7 @@ class Blocks:
             )
             if self._stop.asked:
                 return False
-        schedule = Schedule(self.plan, self._recorder)
+        schedule = self._schedule(self.plan, self._recorder)
         begin = time.monotonic()
         following = schedule.first()
         for block in range(experiment.blocks - experiment.warmup):

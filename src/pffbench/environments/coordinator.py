@@ -9,30 +9,31 @@ environments.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
-import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace as replace_options
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec.structs import replace
 
 from pffbench.case import Case
-from pffbench.environments.blocks import Blocks
+from pffbench.environments.blocks import Blocks, MakesSchedule
 from pffbench.environments.cross_reading import CrossReading
 from pffbench.environments.merge import MergingRecorder, merged_record
+from pffbench.environments.processes import last_line, run_bounded, stop_before_start
 from pffbench.environments.resume import STEPS, experiment_file, stopped_run
 from pffbench.environments.start import (
+    ANSWER,
     StartedEnvironment,
-    answer_in,
-    last_line,
+    commands_of,
     launcher_of,
     start_environment,
 )
@@ -46,14 +47,16 @@ from pffbench.parallel.clock import Floor
 from pffbench.parallel.topology import Topology
 from pffbench.record.lock import RunLock
 from pffbench.record.progress import make_progress
-from pffbench.record.run_json import RunRecord
+from pffbench.record.run_json import RunRecord, check_layout, readable
 from pffbench.record.samples import Repetitions, Sample, whole
 from pffbench.run.options import RunOptions
 from pffbench.run.prepare import results_directory
 from pffbench.run.recording import begin_results, undo_results
+from pffbench.run.schedule import Schedule
 from pffbench.run.verdict import report_result
 from pffbench.storage.filesystem import same_filesystem
 from pffbench.storage.scratch import scratch_parent
+from pffbench.text import one_line
 
 _TOGETHER = "results are written to the file system under test, off the timer"
 
@@ -76,6 +79,31 @@ def run_environments(options: RunOptions, loaded: LoadedExperiment, stop: StopSi
         The input is wrong, or an environment cannot run it; nothing has been created then.
     """
     began = time.monotonic()
+    with measured(options, loaded, stop) as recorder:
+        return report_result(recorder, options, began)
+
+
+@contextmanager
+def measured(
+    options: RunOptions,
+    loaded: LoadedExperiment,
+    stop: StopSignals,
+    schedule: MakesSchedule = Schedule,
+) -> Iterator[MergingRecorder]:
+    """Run an experiment in all of its environments; the results are locked while the block runs.
+
+    Parameters
+    ----------
+    options, loaded, stop
+        As of `run_environments`.
+    schedule : callable
+        Makes the schedule of the blocks.
+
+    Raises
+    ------
+    UserError
+        As of `run_environments`.
+    """
     experiment, path = loaded.experiment, loaded.path
     if options.stage is not None:
         raise UserError(f"--stage: {path} has environments, whose steps write and read in one job")
@@ -84,10 +112,12 @@ def run_environments(options: RunOptions, loaded: LoadedExperiment, stop: StopSi
     parent, own_parent = scratch_parent(options.scratch)
     if not own_parent and not Path(parent).is_dir():
         raise UserError(f"--scratch {parent}: there is no such directory")
-    checked = _checked(loaded, options, str(out))
-    record = merged_record(
-        checked.plan, path, run_id, parent, checked.probes, checked.starts
-    )
+    checked = _checked(loaded, options, str(out), stop)
+    with readable(*(f"answer of environment {name}" for name in checked.probes)):
+        record = merged_record(
+            checked.plan, path, run_id, parent, checked.probes, checked.starts
+        )
+        check_layout(msgspec.structs.asdict(record))
     lock = RunLock()
     begin_results(out, lock)
     try:
@@ -98,7 +128,9 @@ def run_environments(options: RunOptions, loaded: LoadedExperiment, stop: StopSi
         undo_results(out, lock)
         raise UserError(f"{out}: cannot be written to: {error.strerror or error}") from None
     try:
-        return _executed(checked, recorder, options, stop, began, own_parent=own_parent)
+        yield _executed(
+            checked, recorder, options, stop, schedule, own_parent=own_parent
+        )
     finally:
         lock.release()
 
@@ -119,17 +151,40 @@ def resume_environments(options: RunOptions, stop: StopSignals) -> int:
         The run cannot be resumed, or is not the same any more; its record stays as it was.
     """
     began = time.monotonic()
+    with measured_further(options, stop) as recorder:
+        return report_result(recorder, options, began)
+
+
+@contextmanager
+def measured_further(
+    options: RunOptions, stop: StopSignals, schedule: MakesSchedule = Schedule
+) -> Iterator[MergingRecorder]:
+    """Go on with a stopped run; its results are locked while the block runs.
+
+    Parameters
+    ----------
+    options, stop, schedule
+        As of `measured`.
+
+    Raises
+    ------
+    UserError
+        As of `resume_environments`.
+    """
     lock = RunLock()
     try:
         run = stopped_run(options, lock)
         options = replace_options(run.options, experiment=str(experiment_file(run)))
         try:
-            checked = _checked(run.loaded, options, str(run.directory / STEPS / "run"))
+            out = str(run.directory / STEPS / "run")
+            checked = _checked(run.loaded, options, out, stop)
         finally:
             shutil.rmtree(run.directory / STEPS, ignore_errors=True)
-        checked = replace(checked, plan=run.plan(checked.plan))
-        said = run.goes_on(checked.probes, datetime.now(UTC).isoformat(timespec="seconds"))
-        known = run.samples()
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        with readable(run.directory):
+            checked = replace(checked, plan=run.plan(checked.plan))
+            said = run.goes_on(checked.probes, now)
+            known = run.samples()
         try:
             recorder = _recorder(checked, run.directory, run.record, options, known)
         except OSError as error:
@@ -139,7 +194,9 @@ def resume_environments(options: RunOptions, stop: StopSignals) -> int:
             recorder.progress.message(text)
         done = whole(known).finished
         own = scratch_parent(options.scratch)[1]
-        return _executed(checked, recorder, options, stop, began, own_parent=own, done=done)
+        yield _executed(
+            checked, recorder, options, stop, schedule, own_parent=own, done=done
+        )
     finally:
         lock.release()
 
@@ -170,7 +227,9 @@ class _Checked(msgspec.Struct, frozen=True):
         return {e.name: shlex.join([*self.launcher, *e.command]) for e in self.environments}
 
 
-def _checked(loaded: LoadedExperiment, options: RunOptions, out: str) -> _Checked:
+def _checked(
+    loaded: LoadedExperiment, options: RunOptions, out: str, stop: StopSignals
+) -> _Checked:
     """Start each environment and let its ranks check the experiment.
 
     Raises
@@ -180,12 +239,15 @@ def _checked(loaded: LoadedExperiment, options: RunOptions, out: str) -> _Checke
     """
     experiment, path = loaded.experiment, loaded.path
     launcher = launcher_of(experiment, path)
+    if not options.json and options.progress != "none":
+        print(one_line(f"starts: {'; '.join(commands_of(experiment))}"), flush=True)
     environments = tuple(
-        start_environment(environment, f"{path}: environments[{number}]")
+        start_environment(environment, f"{path}: environments[{number}]", stop_before_start(stop))
         for number, environment in enumerate(experiment.environments)
     )
-    probes = {e.name: _probed(e, launcher, options, out) for e in environments}
-    return _Checked(launcher, environments, probes, _plan(loaded, probes))
+    probes = {e.name: _probed(e, launcher, options, out, stop) for e in environments}
+    with readable(*(f"answer of environment {e.name}" for e in environments)):
+        return _Checked(launcher, environments, probes, _plan(loaded, probes))
 
 
 def _recorder(
@@ -215,12 +277,12 @@ def _executed(
     recorder: MergingRecorder,
     options: RunOptions,
     stop: StopSignals,
-    began: float,
+    schedule: MakesSchedule,
     *,
     own_parent: bool,
     done: Repetitions = frozenset(),
-) -> int:
-    """Run the blocks that are left, and report the result; return the exit status."""
+) -> MergingRecorder:
+    """Run the blocks that are left; return the recorder, which has the verdict."""
 
     def note_stop() -> None:  # while steps run: this process may be killed before they have ended
         if stop.asked:
@@ -230,7 +292,7 @@ def _executed(
     steps = JobSteps(checked.launcher, options, out / STEPS, stop, note_stop)
     try:
         blocks = Blocks(
-            checked.plan, checked.environments, recorder, steps, options, stop, done
+            checked.plan, checked.environments, recorder, steps, options, stop, done, schedule
         )
         complete = blocks.run()
         if complete and checked.plan.experiment.cross_reads:
@@ -252,11 +314,15 @@ def _executed(
             with suppress(OSError):
                 Path(recorder.run_record.scratch).rmdir()
     recorder.finish(complete)
-    return report_result(recorder, options, began)
+    return recorder
 
 
 def _probed(
-    environment: StartedEnvironment, launcher: Sequence[str], options: RunOptions, out: str
+    environment: StartedEnvironment,
+    launcher: Sequence[str],
+    options: RunOptions,
+    out: str,
+    stop: StopSignals,
 ) -> dict[str, Any]:
     """Check the experiment with the ranks of an environment; return its facts.
 
@@ -266,30 +332,56 @@ def _probed(
         It cannot run there.
     """
     name = environment.name
-    command = [*launcher, *environment.command, "-m", "pffbench.environments.probe"]
+    command = [*launcher, *environment.command, "-P", "-m", "pffbench.environments.probe"]
     command += [options.experiment] if options.experiment is not None else []
     for override in options.overrides:
         command += ["--set", override]
-    try:
-        done = subprocess.run(
-            [*command, "--out", out, *arguments_of(options)],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=START_SECONDS,
-            stdin=subprocess.DEVNULL,
-            env=environment.process_environment,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+    done = run_bounded(
+        [*command, "--out", out, *arguments_of(options)],
+        environment.process_environment,
+        START_SECONDS,
+        stop_before_start(stop),
+        ANSWER,
+    )
+    if done.status is None:
         raise UserError(
             f"environment {name}: its ranks did not start within {START_SECONDS:g} s: "
             f"{shlex.join(command)}"
+        )
+    if done.status or not done.messages:
+        raise UserError(f"environment {name}: {last_line(done.text)}")
+    try:
+        found = json.loads(done.messages[-1])
+        msgspec.convert(found, _Facts)
+    except (ValueError, RecursionError) as error:  # of msgspec too
+        raise UserError(
+            f"environment {name}: its ranks answered in another way than those of pffbench do: "
+            f"{one_line(str(error), 200)}"
         ) from None
-    found = answer_in(done.stdout)
-    if done.returncode or not isinstance(found, dict):
-        raise UserError(f"environment {name}: {last_line(done.stderr or done.stdout)}")
-    return found
+    return dict(found)
+
+
+class _Facts(msgspec.Struct, frozen=True):
+    """What `pffbench.environments.probe` prints."""
+
+    topology: _Topology
+    floor: Floor
+    startup: dict[str, float]
+    provenance: dict[str, Any]
+    entries: dict[str, _Entry]
+    left_out: list[tuple[str, str]]
+    limits: list[str]
+
+
+class _Topology(msgspec.Struct, frozen=True):
+    hosts: Annotated[list[str], msgspec.Meta(min_length=1)]
+    nodes: Annotated[list[int], msgspec.Meta(min_length=1)]
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    parameters: dict[str, Any]
+    options: dict[str, Any]
+    roofline: bool
 
 
 def _plan(loaded: LoadedExperiment, probes: Mapping[str, Mapping[str, Any]]) -> Plan:

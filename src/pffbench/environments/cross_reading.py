@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import convert
 from msgspec.structs import asdict, replace
 
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case
-from pffbench.environments.start import ANSWER, StartedEnvironment, last_line
+from pffbench.environments.processes import last_line, run_bounded
+from pffbench.environments.start import ANSWER, StartedEnvironment
 from pffbench.environments.step import START_SECONDS, step_experiment
 from pffbench.errors import UserError
 from pffbench.experiment.plan import Plan
@@ -28,8 +28,6 @@ from pffbench.storage.scratch import Scratch
 from pffbench.text import one_line
 from pffbench.workloads.registry import workload
 
-#: Seconds between two looks at ranks that work, and that they get to end when they must.
-_LOOK, _GRACE = 0.5, 10.0
 #: A case, the directory of its files, and the directory that they are copied from.
 _Piece = tuple[str, str, str]
 
@@ -194,49 +192,21 @@ class CrossReading:
                 self._scratch.remove(self._scratch.path(directory), missing_ok=True)
         module = "pffbench.environments.cross_read_ranks"
         seconds = self._seconds * (1 + len(work))
-        command = [*self._launcher, *environment.command, "-m", module, str(file)]
-        output, errors, status = self._run(command, environment, seconds)
-        end = f"no end within {seconds:g} s"
-        if status is not None:
-            end = f"the ranks ended with status {status}: {last_line(errors or output)}"
-        answers = {}
-        for line in output.splitlines():
-            _, mark, text = line.partition(ANSWER)
-            if mark:
-                _, directory, trouble = json.loads(text)
-                answers[directory] = trouble
-        return answers, one_line(end, 400)
-
-    def _run(
-        self, command: Sequence[str], environment: StartedEnvironment, seconds: float
-    ) -> tuple[str, str, int | None]:
-        """Run ranks to their end; return output, errors and status, None if they took too long."""
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env=environment.process_environment,
-            start_new_session=True,  # Ctrl-C ends the run after the work at hand
+        command = [*self._launcher, *environment.command, "-P", "-m", module, str(file)]
+        done = run_bounded(
+            command, environment.process_environment, seconds, self._keep_going, ANSWER
         )
-        try:
-            until = time.monotonic() + seconds
-            while time.monotonic() < until:
-                with suppress(subprocess.TimeoutExpired):
-                    output, errors = process.communicate(timeout=_LOOK)
-                    return output, errors, process.returncode
-                self._keep_going()
-            process.terminate()  # a launcher passes it on to its ranks
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_GRACE)
-        finally:
-            process.kill()
-        with suppress(subprocess.TimeoutExpired):  # others may keep its output open
-            output, errors = process.communicate(timeout=_GRACE)
-            return output, errors, None
-        return "", "", None
+        end = f"no end within {seconds:g} s"
+        if done.status is not None:
+            end = f"the ranks ended with status {done.status}: {last_line(done.text)}"
+        answers: dict[str, str] = {}
+        for text in done.messages:
+            try:
+                _, directory, trouble = msgspec.json.decode(text, type=tuple[str, str, str])
+            except msgspec.MsgspecError:
+                return answers, f"the ranks answered in another way: {one_line(text, 200)}"
+            answers[directory] = trouble
+        return answers, one_line(end, 400)
 
 
 def _place(number: int, writer: str) -> str:

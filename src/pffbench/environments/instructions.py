@@ -8,21 +8,23 @@ program take cancels in the difference.
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from pffbench.case import case_names
-from pffbench.environments.start import StartedEnvironment, last_line, start_environment
+from pffbench.environments.processes import last_line, run_bounded, stop_before_start
+from pffbench.environments.start import StartedEnvironment, start_environment
 from pffbench.environments.step import step_experiment
 from pffbench.errors import VALID, UserError
 from pffbench.experiment.load import LoadedExperiment
+from pffbench.parallel.batch_job import StopSignals
 from pffbench.workloads.datasets import DatasetsParameters
 
 #: The sum at the end of callgrind's file.
@@ -48,7 +50,11 @@ class InstructionCount(msgspec.Struct, frozen=True):
 
 
 def count_instructions(
-    loaded: LoadedExperiment, function: str, scratch: str | None
+    loaded: LoadedExperiment,
+    function: str,
+    scratch: str | None,
+    stop: StopSignals,
+    say: Callable[[str], None],
 ) -> list[InstructionCount]:
     """Count the instructions of a function, and of all that it calls, for each dataset.
 
@@ -60,6 +66,10 @@ def count_instructions(
         Function of a library, which must not call itself.
     scratch : str, optional
         Directory for the files of the runs.
+    stop : StopSignals
+        Tells that the count is to end.
+    say : callable
+        Receives a line of progress for each run.
 
     Returns
     -------
@@ -75,17 +85,20 @@ def count_instructions(
     valgrind = check_countable(loaded, function)
     if not experiment.environments:
         raise UserError(f"{path}: it names no environments")
+    keep_going = stop_before_start(stop)
     cases = [case for _, case in loaded.cases if not case.roofline]
     environments = [
-        start_environment(environment, f"{path}: environments[{number}]")
+        start_environment(environment, f"{path}: environments[{number}]", keep_going)
         for number, environment in enumerate(experiment.environments)
     ]
     names = case_names(cases)
-    found = []
+    found: list[InstructionCount] = []
     for case in cases:
         for environment in environments:
             content = step_experiment(experiment, [case], 0)
-            each = _each(valgrind, environment, content, function, scratch)
+            run = f"{len(found) + 1} of {len(cases) * len(environments)}"
+            say(f"count {run}: {names[case.id]} in {environment.name}, twice under valgrind")
+            each = _each(valgrind, environment, content, function, scratch, keep_going)
             found.append(InstructionCount(environment.name, names[case.id], each))
     return found
 
@@ -118,6 +131,7 @@ def _each(
     content: dict[str, Any],
     function: str,
     scratch: str | None,
+    keep_going: Callable[[], None],
 ) -> float:
     (entry,) = content["cases"]
     fewer = int(entry["datasets"])
@@ -125,7 +139,7 @@ def _each(
     for datasets in (fewer, 2 * fewer):
         once = {"repetitions": 1, "warmup": 0, "counters": False}
         told = content | once | {"cases": [entry | {"datasets": datasets}]}
-        counts.append(_count(valgrind, environment, told, function, scratch))
+        counts.append(_count(valgrind, environment, told, function, scratch, keep_going))
     if counts[0] == counts[1]:
         raise UserError(
             f"{environment.name}: {function}: no such function was called for the datasets"
@@ -139,6 +153,7 @@ def _count(
     content: dict[str, Any],
     function: str,
     scratch: str | None,
+    keep_going: Callable[[], None],
 ) -> int:
     """Run an experiment in one process under callgrind; return the instructions counted."""
     with tempfile.TemporaryDirectory(prefix="pffbench-instructions-", dir=scratch) as made:
@@ -152,18 +167,15 @@ def _count(
             "--out", str(place / "run"), "--scratch", made, "--progress", "none",
             "--hang-timeout", "none",
         ]  # fmt: skip
-        done = subprocess.run(
+        done = run_bounded(
             command,
-            capture_output=True,
-            text=True,
-            errors="replace",
             # Objects of Python lie in an order that depends on random hashes otherwise.
-            env={**environment.process_environment, "PYTHONHASHSEED": "0"},
-            stdin=subprocess.DEVNULL,
-            check=False,
+            {**environment.process_environment, "PYTHONHASHSEED": "0"},
+            math.inf,  # under valgrind it takes a hundred times as long, and a signal ends it
+            keep_going,
         )
-        if done.returncode != VALID:
-            raise UserError(f"{environment.name}: {last_line(done.stderr or done.stdout)}")
+        if done.status != VALID:
+            raise UserError(f"{environment.name}: {last_line(done.text)}")
         return total_of(counted.read_text(encoding="utf-8", errors="replace"))
 
 

@@ -205,7 +205,8 @@ class MergingRecorder(Recorder):
         ]
         self._samples.append(samples)
         self._note_totals(samples)
-        self._progress.repetition(case, number)
+        if not warmup:  # those of a step come with its first repetition
+            self._progress.repetition(case, number)
 
     def _take_facts(self, case: str, entry: Mapping[str, Any]) -> None:
         mine = self.run_record.cases[case]

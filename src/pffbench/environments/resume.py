@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -13,13 +14,17 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from pffbench.environments.start import commands_of
+from pffbench.environments.step import remove_scratch_of
 from pffbench.errors import UserError
-from pffbench.experiment.load import LoadedExperiment, from_data
+from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
 from pffbench.experiment.plan import Plan
+from pffbench.experiment.schema import Experiment
 from pffbench.provenance.inputs import changed_inputs
 from pffbench.record.lock import RunLock
 from pffbench.record.run_json import RunRecord, digest_of, readable
 from pffbench.record.samples import Sample, drop_unfinished, read_samples
+from pffbench.regular_files import make_own_directory, write_replacing
 from pffbench.run.calibration import recorded_numbers, with_numbers
 from pffbench.run.options import RunOptions
 from pffbench.run.resume import (
@@ -30,7 +35,6 @@ from pffbench.run.resume import (
     refuse_other_cases,
     without_left_out,
 )
-from pffbench.storage.scratch import Scratch
 
 #: Name of the directory, in that of the results, with the files of the current step.
 STEPS = ".steps"
@@ -127,7 +131,7 @@ def stopped_run(options: RunOptions, lock: RunLock) -> StoppedRun:
         It cannot be resumed: it is finished or was changed, or is still running.
     """
     here = f"--resume {options.resume}"
-    if options.experiment or options.overrides:
+    if options.overrides:
         raise UserError("--resume goes on with the experiment of the run; it takes no other")
     if options.stage is not None:
         raise UserError(f"{here}: --stage: steps of a run of several environments have no stages")
@@ -140,34 +144,89 @@ def stopped_run(options: RunOptions, lock: RunLock) -> StoppedRun:
         raise UserError(f"--resume {error}") from None
     if record.experiment_digest not in (None, digest_of(record.experiment)):
         raise UserError(f"{here}: not the same run: the experiment in run.json was changed")
+    used = dataclasses.replace(options, scratch=options.scratch or record.scratch)
     with readable(directory):
         loaded = from_data(record.experiment, f"{directory}/run.json")
-        _check_steps(directory / STEPS, here)
-    used = dataclasses.replace(options, scratch=options.scratch or record.scratch)
+        _check_commands(loaded.experiment, options, here)
+        _check_steps(directory / STEPS, here, str(used.scratch))
     return StoppedRun(directory, record, loaded, used)
 
 
-def _check_steps(steps: Path, here: str) -> None:
+def _check_commands(experiment: Experiment, options: RunOptions, here: str) -> None:
+    """Reject a record whose commands the user does not know to be those of the run.
+
+    A results directory may come from anybody, and a run starts what its record names.
+
+    Raises
+    ------
+    UserError
+        Names the commands.
+    """
+    commands = commands_of(experiment)
+    if options.experiment is not None:
+        own = load_experiment(options.experiment).experiment
+        if commands_of(own) != commands:
+            raise UserError(
+                f"{here}: {options.experiment} starts other commands than run.json, which has "
+                f"{'; '.join(commands)}"
+            )
+    elif not options.trust:
+        raise UserError(
+            f"{here}: its run.json would start: {'; '.join(commands)}; name the experiment file "
+            "too if they are those of your own, or give --trust"
+        )
+
+
+def _check_steps(steps: Path, here: str, parent: str) -> None:
     """Remove the files that the steps of a killed run have left.
 
     Raises
     ------
     UserError
-        Their ranks still run.
+        Their ranks still run, or the directory is not as pffbench makes it.
     """
+    if not os.path.lexists(steps):
+        return
+    _refuse_links(steps, here)
     for path in sorted(steps.glob("*/run")):
         RunLock().take(path, f"{here}: a step of environment {path.parent.name}")
-        with suppress(OSError, UserError, ValueError):
-            record = RunRecord.load(path)
-            Scratch.attach(record.scratch, record.run_id).destroy()
+        with suppress(ValueError):
+            remove_scratch_of(RunRecord.load(path), parent, {"ended"})
     shutil.rmtree(steps, ignore_errors=True)
 
 
+def _refuse_links(steps: Path, here: str) -> None:
+    """Reject a directory of steps that is a link, or that holds one.
+
+    Raises
+    ------
+    UserError
+        Names the link.
+    """
+    try:
+        make_own_directory(steps)
+    except OSError as error:
+        raise UserError(f"{here}: {steps}: {error.strerror}") from None
+    for folder, folders, files in os.walk(steps):  # which follows no links
+        for name in (*folders, *files):
+            if (path := Path(folder, name)).is_symlink():
+                raise UserError(f"{here}: {path} is a symbolic link, which pffbench makes none of")
+
+
 def experiment_file(run: StoppedRun) -> Path:
-    """Write the experiment of a stopped run for the ranks that check it."""
+    """Write the experiment of a stopped run for the ranks that check it.
+
+    Raises
+    ------
+    UserError
+        It cannot be written.
+    """
     path = run.directory / STEPS / "experiment.yaml"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(run.record.experiment), encoding="utf-8")
+    try:
+        make_own_directory(path.parent)
+        write_replacing(path, json.dumps(run.record.experiment))
+    except OSError as error:
+        raise UserError(f"--resume: {path}: {error.strerror}") from None
     return path
 
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 import pffbench
-from pffbench.errors import UserError
+from pffbench.environments.processes import last_line, run_bounded
+from pffbench.errors import VALID, UserError
 from pffbench.experiment.schema import EnvironmentEntry, Experiment
 from pffbench.run.next_steps import available_processors
 from pffbench.text import one_line
-from pffbench.tools import run_tool
 
 #: Seconds in which the Python of an environment must start; a container may be fetched first.
 _START_SECONDS = 120.0
@@ -31,7 +28,9 @@ ANSWER = "pffbench-environment: "
 #: Prints the version of pffbench in an environment and a digest of its source; null without it.
 #: Any Python runs this, also with another pffbench.
 _OWN = f"""
-import hashlib, importlib.util, json, pathlib, sys
+import sys
+del sys.path[0]  # the current directory; an older Python knows no option -P
+import hashlib, importlib.util, json, pathlib
 spec, own = importlib.util.find_spec("pffbench"), None
 if spec is not None and spec.origin:
     import pffbench
@@ -41,10 +40,10 @@ if spec is not None and spec.origin:
     own = [pffbench.__version__, digest.hexdigest(), str(folder)]
 print("{ANSWER}" + json.dumps([own, list(sys.version_info[:2])]))
 """
+#: Its answer.
+_Own = tuple[tuple[str, str, str] | None, tuple[int, int]]
 #: Oldest Python that pffbench runs with.
 _OLDEST = (3, 11)
-#: The last line of a traceback.
-_ERROR = re.compile(r"[A-Za-z_.]*(?:Error|Exception): ")
 #: Folders that hold installed packages.
 _SITE = frozenset({"site-packages", "dist-packages"})
 
@@ -89,7 +88,7 @@ def command_of(environment: EnvironmentEntry, where: str) -> tuple[str, ...]:
         if shutil.which("bash") is None:
             raise UserError(f"{where}.activate: scripts are sourced by bash, which is not here")
         return ("bash", "-c", '. "$0" </dev/null && exec python "$@"', str(script))
-    words = _words(environment.command or "", f"{where}.command")
+    words = shlex.split(environment.command or "")
     return (_program(words[0], f"{where}.command"), *words[1:])
 
 
@@ -109,7 +108,7 @@ def launcher_of(experiment: Experiment, path: str) -> tuple[str, ...]:
         There is no such program.
     """
     if experiment.launcher is not None:
-        words = _words(experiment.launcher, f"{path}: launcher")
+        words = shlex.split(experiment.launcher)
         return (_program(words[0], f"{path}: launcher"), *words[1:])
     cores = str(available_processors())
     if "SLURM_JOB_ID" in os.environ:
@@ -120,14 +119,13 @@ def launcher_of(experiment: Experiment, path: str) -> tuple[str, ...]:
     return (mpiexec, "-n", cores) if mpiexec else ()
 
 
-def _words(text: str, where: str) -> list[str]:
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise UserError(f"{where}: {one_line(text)}: {error}") from None
-    if not words:
-        raise UserError(f"{where}: it names no program")
-    return words
+def commands_of(experiment: Experiment) -> list[str]:
+    """Return what a run of an experiment starts, as its file names it: ``KEY: COMMAND``."""
+    told = [] if experiment.launcher is None else [f"launcher: {experiment.launcher}"]
+    for entry in experiment.environments:
+        ways = {key: getattr(entry, key) for key in ("python", "activate", "command")}
+        told += [f"{entry.name}: {key} {value}" for key, value in ways.items() if value]
+    return told
 
 
 def _program(name: str, where: str) -> str:
@@ -138,10 +136,21 @@ def _program(name: str, where: str) -> str:
     return str(Path(found).absolute())
 
 
-def start_environment(environment: EnvironmentEntry, where: str) -> StartedEnvironment:
+def start_environment(
+    environment: EnvironmentEntry, where: str, keep_going: Callable[[], None]
+) -> StartedEnvironment:
     """Start the Python of an environment once, and see that its pffbench is this one.
 
     An environment without pffbench takes that of a checkout, by ``PYTHONPATH``.
+
+    Parameters
+    ----------
+    environment : EnvironmentEntry
+        The environment.
+    where : str
+        Its place in the experiment, for messages.
+    keep_going : callable
+        Called while it starts; may raise, which ends it.
 
     Raises
     ------
@@ -149,11 +158,12 @@ def start_environment(environment: EnvironmentEntry, where: str) -> StartedEnvir
         It cannot be started, or its pffbench is another one or missing.
     """
     command = command_of(environment, where)
-    own, python = _versions((*command, "-c", _OWN), where)
-    if tuple(python) < _OLDEST:
+    own, python = _versions((*command, "-c", _OWN), where, keep_going)
+    if python < _OLDEST:
         version = ".".join(map(str, python))
         raise UserError(f"{where}: it has Python {version}, and pffbench needs 3.11 or newer")
-    here, _ = _versions((sys.executable, "-c", _OWN), where)
+    here, _ = _versions((sys.executable, "-c", _OWN), where, keep_going)
+    assert here is not None
     if own is None:
         return StartedEnvironment(environment.name, command, _by_path(where))
     if own[:2] != here[:2]:
@@ -165,14 +175,21 @@ def start_environment(environment: EnvironmentEntry, where: str) -> StartedEnvir
     return StartedEnvironment(environment.name, command)
 
 
-def _versions(command: Sequence[str], where: str) -> tuple[Any, Any]:
+def _versions(command: Sequence[str], where: str, keep_going: Callable[[], None]) -> _Own:
     """Return version, digest and folder of an environment's pffbench, and the Python's version."""
-    answer = run_tool(command, _START_SECONDS)
-    found = answer_in(answer.text) if answer.ok else None
-    if found is None:
-        raise UserError(f"{where}: no Python starts there: {last_line(answer.text)}")
-    own, python = found
-    return own, python
+    try:
+        done = run_bounded(command, dict(os.environ), _START_SECONDS, keep_going, ANSWER)
+    except OSError as error:
+        raise UserError(f"{where}: no Python starts there: {error.strerror}") from None
+    try:
+        answer = done.messages[-1] if done.status == VALID else ""
+        found: _Own = msgspec.json.decode(answer, type=_Own)
+        return found
+    except (IndexError, msgspec.MsgspecError):
+        why = last_line(done.text)
+        if done.status is None:
+            why = f"it gave no answer within {_START_SECONDS:g} s"
+        raise UserError(f"{where}: no Python starts there: {why}") from None
 
 
 def _by_path(where: str) -> dict[str, str]:
@@ -184,23 +201,3 @@ def _by_path(where: str) -> dict[str, str]:
         )
     paths = [str(source), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {"PYTHONPATH": os.pathsep.join(paths)}
-
-
-def answer_in(output: str) -> Any:
-    """Return the answer of a program of ours in its output; None without one."""
-    for line in reversed(output.splitlines()):
-        _, mark, text = line.partition(ANSWER)
-        if mark:
-            try:
-                return json.loads(text)
-            except ValueError:
-                return None
-    return None
-
-
-def last_line(text: str) -> str:
-    """Return the line that explains a failed program: that of pffbench, an error, or the last."""
-    lines = [line.strip() for line in text.splitlines() if line.strip(" -=")]
-    own = [line.removeprefix("pffbench: ") for line in lines if line.startswith("pffbench: ")]
-    errors = [line for line in lines if _ERROR.match(line)]
-    return one_line(next(iter([*own[:1], *errors[-1:], *lines[-1:]]), "it said nothing"), 400)

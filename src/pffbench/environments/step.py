@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import select
+import re
 import shutil
-import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,22 +15,31 @@ from typing import Any
 import msgspec
 
 from pffbench.case import Case
-from pffbench.environments.start import StartedEnvironment, last_line
+from pffbench.environments.processes import Processes, last_line
+from pffbench.environments.start import StartedEnvironment
 from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.experiment.load import to_plain
 from pffbench.experiment.schema import Experiment
 from pffbench.parallel.batch_job import StopSignals
+from pffbench.parallel.clock import Floor
 from pffbench.record.counters import Counted, read_counts
+from pffbench.record.lock import NAME as LOCK
 from pffbench.record.ranks import RecordedTimes, read_ranks
-from pffbench.record.run_json import RunRecord
+from pffbench.record.run_json import RunRecord, readable
 from pffbench.record.samples import Sample, read_samples, whole
 from pffbench.run.options import RunOptions
 from pffbench.run.order import williams_square
 from pffbench.run.turns import ASKS
-from pffbench.storage.scratch import Scratch
+from pffbench.storage.ownership import leftover_at
+from pffbench.storage.scratch import Scratch, scratch_parent
+from pffbench.text import one_line
 
-#: Seconds between two looks at a step that runs, and that it gets to end when it must.
-_LOOK, _GRACE = 0.05, 10.0
+#: Seconds that ranks get to leave when all is recorded, or when the run is to end.
+_LEAVING = 30.0
+#: Steps that a repetition has at most; each may take as long as the ranks' watchdog lets it.
+_MOST_STEPS = 32
+#: A request for a turn: repetition, seconds that a step of it may take, case.
+_ASKED = re.compile(r"([0-9]{1,9}) ([0-9.]{1,20}|inf) (\S+)")
 #: Seconds that the ranks of an environment may take to start and to check the experiment.
 START_SECONDS = 600.0
 #: Seconds that they may take to start and to find the numbers of all cases.
@@ -132,85 +139,144 @@ def arguments_of(options: RunOptions) -> list[str]:
 
 
 class _Ranks:
-    """The ranks of an environment in a block: they wait for a turn, run, or have ended."""
+    """The ranks of an environment in a block: they wait for a turn, run, or have ended.
 
-    def __init__(self, command: Sequence[str], environment: StartedEnvironment, work: Path) -> None:
-        self._errors = work / "errors.txt"
-        with self._errors.open("wb") as errors:
-            # A session of its own: Ctrl-C ends the run, and not these ranks in a repetition.
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env=environment.process_environment,
-                start_new_session=True,
-                bufsize=0,
-            )
-        self._said = ""
+    Parameters
+    ----------
+    command : sequence of str
+        Command that starts them.
+    environment : StartedEnvironment
+        Their environment.
+    out : Path
+        Their results directory.
+    cases : collection of str
+        The cases that they may ask to run.
+    limit : float
+        Seconds that they may take to leave.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: StartedEnvironment,
+        out: Path,
+        cases: Collection[str],
+        limit: float,
+    ) -> None:
+        self._out, self._cases, self._limit = out, cases, limit
+        self._had: set[tuple[int, str]] = set()
+        #: Why they were ended, or are to be.
+        self._trouble = ""
         #: Repetition and case that they ask to run.
         self.asks: tuple[int, str] | None = None
+        self._recorded, self._next_look = False, 0.0
+        #: Seconds that a step of it may take, by their own watchdog.
+        self._patience = math.inf
+        self._processes = Processes(
+            command,
+            environment.process_environment,
+            mark=ASKS,
+            take=self._hear,
+            listens=True,
+        )
 
-    def wait(self, keep_going: Callable[[], None], seconds: float = math.inf) -> None:
-        """Wait until they ask for a turn or have ended; end them when that takes too long."""
-        assert self._process.stdout is not None
-        output, until = self._process.stdout.fileno(), time.monotonic() + seconds
-        while self.asks is None:
-            ready, _, _ = select.select([output], [], [], _LOOK)
-            keep_going()
-            # A process that they left behind may keep their output open.
-            ended = not ready and self._process.poll() is not None
-            if ended or (ready and not self._hear(os.read(output, 65536))):
-                return
-            if time.monotonic() > until:
-                self._kill()
-                self._said += f"\npffbench: its ranks did not start within {seconds:g} s\n"
-                return
+    def _hear(self, asked: str) -> None:
+        """Take a request for a turn; a wrong one is the end of these ranks."""
+        told = _ASKED.fullmatch(asked.strip())
+        wanted = (int(told[1]), told[3]) if told else (0, "")
+        if told is None or wanted[1] not in self._cases or wanted in self._had:
+            self._trouble = f"its ranks asked for a turn that is none: {one_line(asked, 100)!r}"
+            return
+        self._had.add(wanted)
+        self._patience = float(told[2])
+        self.asks = wanted
 
-    def _hear(self, text: bytes) -> bool:
-        """Take output; return whether there was any, and not its end."""
-        self._said += text.decode(errors="replace")
-        done, _, rest = self._said.rpartition("\n")
-        for line in done.splitlines():
-            _, mark, asked = line.partition(ASKS)
-            if mark:
-                number, _, case = asked.partition(" ")
-                self.asks = int(number), case.strip()
-                self._said = rest
-        return bool(text)
+    def wait(
+        self,
+        keep_going: Callable[[], None],
+        seconds: float,
+        what: str,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Wait until they ask for a turn or have ended; end them when that takes too long.
+
+        Parameters
+        ----------
+        keep_going : callable
+            Called at each look; may raise.
+        seconds : float
+            Longest time to wait.
+        what : str
+            What they did not do in time, for the message.
+        stop : callable
+            Whether the wait is not worth it any more.
+        """
+        there = self._processes.wait(
+            seconds,
+            lambda: self.asks is not None or bool(self._trouble) or stop(),
+            keep_going,
+        )
+        if not there:
+            self._trouble = f"its ranks did not {what} within {seconds:g} s"
+        if self._trouble:
+            self.asks = None
+            self._processes.end()
 
     def go(self, keep_going: Callable[[], None]) -> None:
-        """Let them run the repetition they ask for, and wait until they ask again or have ended."""
-        self.asks = None
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):
-            self._process.stdin.write(b"\n")
-        self.wait(keep_going)
+        """Let them run the repetition they ask for, and wait until they ask again or have ended.
 
-    def leave(self) -> tuple[int, str]:
-        """Give them no further turn; return the exit status and its explanation."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        Their own watchdog ends a step that hangs. This is for what it cannot see, such as a
+        launcher that is stopped.
+        """
         self.asks = None
-        self.wait(lambda: None)
-        status = self._process.wait()
-        errors = self._errors.read_text(encoding="utf-8", errors="replace")
-        return status, f"{self._said}\n{errors}"
+        self._processes.write(b"\n")
+        seconds = _MOST_STEPS * self._patience + self._limit
+        # After the last repetition they do not ask again: `leave` sees to their end.
+        self.wait(keep_going, seconds, "end a repetition", self._has_recorded)
 
-    def _kill(self) -> None:
-        if self._process.poll() is None:
-            self._process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_GRACE)
-            self._process.kill()
-            self._process.wait()
+    def _has_recorded(self) -> bool:
+        """Return whether their run is recorded as a whole; asked once a second."""
+        if time.monotonic() > self._next_look:
+            self._next_look = time.monotonic() + 1.0
+            released = not (self._out / LOCK).exists()
+            self._recorded = released and (self._out / "run.json").exists()
+        return self._recorded
+
+    def leave(self, stop: Callable[[], bool]) -> tuple[int, str]:
+        """Give them no further turn; return the exit status and its explanation.
+
+        Everything is recorded when they have released their results directory: a library that
+        does not let them leave MPI or Python has no long time then, nor has a run that is to end.
+
+        Parameters
+        ----------
+        stop : callable
+            Whether the run is to end.
+        """
+        self.asks = None
+        self._processes.close_input()
+        left = self._processes.wait(
+            self._limit,
+            lambda: stop() or self._has_recorded(),
+            _nothing,
+        )
+        left = left and self._processes.wait(min(self._limit, _LEAVING), _never, _nothing)
+        if not left and not self._trouble:
+            self._trouble = "its ranks did not end"
+        status = self._processes.end()
+        return status, f"{self._processes.text}\n{self._trouble and f'pffbench: {self._trouble}'}"
 
     def end(self) -> None:
         """End them at once, if they have not ended."""
-        self._kill()
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
-            pipe.close()
+        self._processes.end()
+
+
+def _never() -> bool:
+    return False
+
+
+def _nothing() -> None:
+    """Do nothing at a look."""
 
 
 class JobSteps:
@@ -243,6 +309,9 @@ class JobSteps:
         self._directory = directory
         self._stop = stop
         self._keep_going = keep_going
+        limit = options.hang_timeout
+        #: Seconds that ranks may take to leave.
+        self._limit = START_SECONDS if limit is None else limit
 
     def run(
         self,
@@ -287,16 +356,28 @@ class JobSteps:
         """
         ranks = None
         try:
-            ranks = self._start(environment, experiment)
-            ranks.wait(self._keep_going, _CALIBRATION_SECONDS)
-            ranks.leave()
+            ranks = self._start(environment, experiment, ())
+            ranks.wait(self._keep_going, _CALIBRATION_SECONDS, "find the numbers", self._is_asked)
+            ranks.leave(self._is_asked)
             return RunRecord.load(self._directory / environment.name / "run")
         except ValueError:
             return None
         finally:
-            if ranks is not None:
-                ranks.end()
-            self.remove()
+            self._end({} if ranks is None else {environment.name: ranks})
+
+    def _is_asked(self) -> bool:
+        return self._stop.asked
+
+    def _end(self, there: Mapping[str, _Ranks]) -> None:
+        """End ranks that have not ended, and remove their files."""
+        for ranks in there.values():
+            ranks.end()
+        parent, _ = scratch_parent(self._options.scratch)
+        for name in there:
+            with suppress(ValueError):
+                record = RunRecord.load(self._directory / name / "run")
+                remove_scratch_of(record, parent, {"ended", "unknown"})
+        self.remove()
 
     def _run_together(
         self,
@@ -312,20 +393,23 @@ class JobSteps:
                 if self._stop.asked:
                     break
                 environment = environments[place]
-                ranks = self._start(environment, experiments[environment.name])
+                ranks = self._start(environment, experiments[environment.name], cases)
                 there[environment.name] = ranks
-                ranks.wait(self._keep_going, START_SECONDS)
+                ranks.wait(self._keep_going, START_SECONDS, "start", self._is_asked)
             self._take_turns(list(there.values()), cases)
             return {
-                name: _result(self._directory / name / "run", *ranks.leave())
+                name: _result(self._directory / name / "run", *ranks.leave(self._is_asked))
                 for name, ranks in there.items()
             }
         finally:
-            for ranks in there.values():
-                ranks.end()
-            self.remove()
+            self._end(there)
 
-    def _start(self, environment: StartedEnvironment, experiment: dict[str, Any]) -> _Ranks:
+    def _start(
+        self,
+        environment: StartedEnvironment,
+        experiment: dict[str, Any],
+        cases: Collection[str],
+    ) -> _Ranks:
         work = self._directory / environment.name
         work.mkdir(parents=True)
         file = work / "experiment.yaml"
@@ -335,7 +419,7 @@ class JobSteps:
             "--out", str(work / "run"), "--in-turns", "--progress", "none", "--max-time", "none",
             *arguments_of(self._options),
         ]  # fmt: skip
-        return _Ranks(command, environment, work)
+        return _Ranks(command, environment, work / "run", cases, self._limit)
 
     def _take_turns(self, there: Sequence[_Ranks], cases: Sequence[str]) -> None:
         """Let the ranks run their repetitions; those of a case in turn, before the next one."""
@@ -363,25 +447,50 @@ def turn_order(count: int, number: int) -> Sequence[int]:
 def _result(out: Path, status: int, errors: str) -> StepResult:
     """Read the results directory of a step that has ended."""
     trouble = ""
-    if status not in (VALID, NOT_VALID):
+    if "its ranks " in last_line(errors):
+        trouble = f"the job step was ended: {last_line(errors)}"
+    elif status not in (VALID, NOT_VALID):
         what = f"signal {-status}" if status < 0 else f"status {status}"
         trouble = f"the job step ended with {what}: {last_line(errors)}"
     try:
-        record = RunRecord.load(out)
-        samples = read_samples(out / "samples.csv")
-        complete = whole(samples, record.last_written).finished
-        if trouble:
-            _remove_scratch(record)
-        rows = [sample for sample in samples if (sample.case, sample.repetition) in complete]
-        ranks = dict(read_ranks(out / "ranks.h5", record.cases))
-        by_case = {case: [s for s in rows if s.case == case] for case in record.cases}
-        return StepResult(record, by_case, ranks, read_counts(out), trouble)
-    except (OSError, ValueError) as error:
+        with readable(out):
+            return _recorded(out, trouble)
+    except (OSError, ValueError, UserError) as error:
         told = trouble or f"the job step left no results: {error}; {last_line(errors)}"
         return StepResult(None, {}, {}, [], told)
 
 
-def _remove_scratch(record: RunRecord) -> None:
-    """Remove the files of a step that died."""
-    with suppress(OSError, UserError):
-        Scratch.attach(record.scratch, record.run_id).destroy()
+def _recorded(out: Path, trouble: str) -> StepResult:
+    record = RunRecord.load(out)
+    Floor(**{key: record.floor[key] for key in ("own", "synced", "tick")})
+    samples = read_samples(out / "samples.csv")
+    complete = whole(samples, record.last_written).finished
+    rows = [sample for sample in samples if (sample.case, sample.repetition) in complete]
+    ranks = dict(read_ranks(out / "ranks.h5", record.cases))
+    by_case = {case: [s for s in rows if s.case == case] for case in record.cases}
+    return StepResult(record, by_case, ranks, read_counts(out), trouble)
+
+
+def remove_scratch_of(record: RunRecord, parent: str, states: Collection[str]) -> None:
+    """Remove the files that a step of this run has left, which has ended.
+
+    Only by the rules of `pffbench clean`: its record may name any directory.
+
+    Parameters
+    ----------
+    record : RunRecord
+        Record of the step.
+    parent : str
+        The directory in which steps of this run create theirs.
+    states : collection of str
+        What may be known of the process that made them: ``ended``; ``unknown`` too where this
+        process has ended it, maybe on another node.
+    """
+    here = Path(record.scratch)
+    if here.parent.resolve() != Path(parent).resolve():
+        return
+    for left in leftover_at(str(here)):
+        is_own = left.run_id == record.run_id and not left.kept_for
+        if is_own and left.holder.fate().state in states:
+            with suppress(OSError, UserError):
+                Scratch.attach(str(here), record.run_id).destroy()

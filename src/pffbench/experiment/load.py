@@ -7,6 +7,7 @@ lists, text, numbers, true, false and null.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -27,7 +28,7 @@ from pffbench.text import has_controls, one_line, similar_word
 from pffbench.workloads.registry import workload, workload_names
 
 #: Names of the experiments that the package has.
-BUILT_IN = ("default", "defaults")
+BUILT_IN = ("default", "defaults", "nightly")
 #: Maximum bytes: an experiment is a page of text; a larger file is the wrong one.
 LARGEST = 2**20
 #: Maximum number of values, with each alias counted as all values that it stands for.
@@ -265,12 +266,35 @@ def _check_environments(experiment: Experiment, name: str) -> None:
         ways = {key: getattr(environment, key) for key in ("python", "activate", "command")}
         if sum(bool(value) for value in ways.values()) != 1:
             raise UserError(f"{where}: give one of {', '.join(ways)}")
+        if environment.command:
+            _check_words(environment.command, f"{where}.command")
+        if environment.activate and not _may_be_script(environment.activate):
+            raise UserError(f"{where}.activate: {environment.activate}: it is no regular file")
+    if experiment.launcher is not None:
+        _check_words(experiment.launcher, f"{name}: launcher")
     if experiment.launcher is not None and not experiment.environments:
         raise UserError(f"{name}: launcher: only a run with environments starts one itself")
     if experiment.cross_reads and not experiment.environments:
         raise UserError(f"{name}: cross_reads: only environments read each other's files")
     if experiment.cross_reads and experiment.node_local:
         raise UserError(f"{name}: cross_reads: with node_local no job reads files of another one")
+
+
+def _check_words(text: str, where: str) -> None:
+    """Reject a command that a shell could not read, or without a program."""
+    try:
+        if shlex.split(text):
+            return
+        why = "it names no program"
+    except ValueError as error:
+        why = f"{one_line(text)}: {str(error).lower()}"
+    raise UserError(f"{where}: {why}")
+
+
+def _may_be_script(path: str) -> bool:
+    """Return whether a script may be there; where it is sourced it may be on another machine."""
+    there = Path(path).expanduser()
+    return there.is_file() or not there.exists()
 
 
 def _merged(common: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
@@ -282,8 +306,13 @@ def _merged(common: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def is_built_in(path: str | None) -> bool:
+    """Return whether an experiment is one of the package; a file of its name goes before it."""
+    return path is None or (path in BUILT_IN and not Path(path).exists())
+
+
 def _text(path: str | None) -> tuple[str, str]:
-    if path is None or (path in BUILT_IN and not Path(path).exists()):
+    if path is None or is_built_in(path):
         name = path or BUILT_IN[0]
         return f"built-in {name}", files("pffbench").joinpath(f"{name}.yaml").read_text()
     try:

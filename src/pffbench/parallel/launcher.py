@@ -257,7 +257,7 @@ def reason_against_mpi() -> str | None:
     """
     if find_spec("mpi4py") is None:
         return "mpi4py is not installed"
-    said = run_tool([sys.executable, "-c", _LOAD_MPI], _LOAD_SECONDS)
+    said = run_tool([sys.executable, "-P", "-c", _LOAD_MPI], _LOAD_SECONDS)
     return _why_no_mpi(ImportError(said.text)) if said.ok and said.text else None
 
 

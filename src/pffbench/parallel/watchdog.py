@@ -167,7 +167,7 @@ class Watchdog:
         told = [str(file), str(count), self._limit, json.dumps(self._places)]
         try:
             self._watchman = subprocess.Popen(
-                [sys.executable, "-S", "-m", "pffbench.parallel.watchdog_process", *told],
+                [sys.executable, "-P", "-S", "-m", "pffbench.parallel.watchdog_process", *told],
                 stdin=subprocess.PIPE,
                 stdout=None if self._places["at_end"] else subprocess.DEVNULL,
                 pass_fds=[file],

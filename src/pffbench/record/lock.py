@@ -97,6 +97,18 @@ class RunLock:
             new.replace(path)
 
 
+def killed(directory: str | Path) -> str:
+    """Return how it is known that the run that holds a directory's lock was killed, or nothing.
+
+    A run releases its lock at its end, whatever ends it but a kill.
+    """
+    try:
+        fate = OwnerProcess.of(read_facts(Path(directory) / NAME)).fate()
+    except (OSError, ValueError):  # no lock, or none that names a process
+        return ""
+    return fate.why if fate.state == "ended" else ""
+
+
 @contextmanager
 def _taking(path: Path, option: str) -> Iterator[None]:
     """Exclude other processes from taking over a lock.

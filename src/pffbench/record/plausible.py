@@ -18,22 +18,45 @@ if TYPE_CHECKING:
 LARGEST = 2**63 - 1
 
 
-def whole_number(text: str) -> int:
-    """Return the count in a cell.
+def refuse_odd_digits(text: str) -> None:
+    """Reject numbers as only Python reads them: ``1_0``, digits of other scripts.
 
     Raises
     ------
     ValueError
-        The text is not a whole number, is less than -1 (unknown), or is too large.
+        The text has such characters.
     """
+    if "_" in text or not text.isascii():
+        raise ValueError(f"{one_line(text, 40)} is no number: digits 0 to 9 are allowed")
+
+
+def whole_number(text: str, lowest: int = -1) -> int:
+    """Return the count in a cell.
+
+    Parameters
+    ----------
+    text : str
+        The cell.
+    lowest : int
+        The least value; -1 stands for unknown.
+
+    Raises
+    ------
+    ValueError
+        The text is not a whole number, is less than ``lowest``, or is too large.
+    """
+    refuse_odd_digits(text)
     number = int(text)
-    if not -1 <= number <= LARGEST:
+    if not lowest <= number <= LARGEST:
         raise ValueError(f"{one_line(text, 40)} is no count")
     return number
 
 
 def refuse_implausible(samples: Iterable[Sample], path: str | Path) -> None:
-    """Reject rows that no run writes: impossible seconds, or two rows of the same phase.
+    """Reject rows that no run writes.
+
+    These have impossible seconds, are the second of a phase, or are of another environment than
+    their case.
 
     A row that was recorded as not valid may hold the times of a clock that ran backwards.
 
@@ -56,8 +79,10 @@ def refuse_implausible(samples: Iterable[Sample], path: str | Path) -> None:
         phases = {row.phase for row in repetition}
         seconds = [row.own_max for row in repetition]
         seconds += [row.job for row in repetition]
+        environments = {row.environment for row in repetition}
+        elsewhere = environments != {key[0].partition("@")[2]}
         twice = len(phases) < len(repetition) or not phases.isdisjoint(known.get(key, ()))
-        if twice or min(seconds) < 0 or not sum(seconds) < math.inf:
+        if elsewhere or twice or min(seconds) < 0 or not sum(seconds) < math.inf:
             _look_closely(repetition, known.get(key, set()), f"{path} line", line)
         known[key] = phases | known[key] if key in known else phases
         line += len(repetition)
@@ -70,6 +95,11 @@ def _look_closely(rows: Iterable[Sample], known: set[str], place: str, first: in
         for name, seconds in (("own_max", row.own_max), ("seconds", row.job)):
             if row.valid and not 0 <= seconds < math.inf:
                 raise ValueError(f"{place} {line}: {name} is {seconds}, which are no seconds")
+        if row.environment != (own := row.case.partition("@")[2]):
+            other = one_line(row.environment, 40) or "none"
+            raise ValueError(
+                f"{place} {line}: environment is {other}, and that of the case is {own or 'none'}"
+            )
         if row.phase in seen:
             phase = one_line(row.phase, 40)
             raise ValueError(f"{place} {line}: {phase} of this repetition stands there twice")

@@ -146,7 +146,7 @@ def _answers(
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     root = str(Path(pffbench.__file__).parents[1])
     paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, "-m", "pffbench.record.ranks_reader", str(path)]
+    command = [sys.executable, "-P", "-m", "pffbench.record.ranks_reader", str(path)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": paths},

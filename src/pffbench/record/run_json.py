@@ -20,6 +20,7 @@ import msgspec
 from pffbench.case import PLAIN_NAME, ExperimentName
 from pffbench.errors import UserError
 from pffbench.record.cross_reads import CrossRead
+from pffbench.record.lock import killed
 from pffbench.regular_files import read_regular, similar_path, write_replacing
 from pffbench.text import escaped, json_needs_escaping, one_line, without_digests
 
@@ -178,7 +179,7 @@ class RunRecord(msgspec.Struct):
 
     @classmethod
     def load(cls, directory: str | Path) -> RunRecord:
-        """Read the record of a run.
+        """Read the record of a run; one that was killed while it was running was interrupted.
 
         Raises
         ------
@@ -214,10 +215,13 @@ class RunRecord(msgspec.Struct):
             _from_version_1(data)
         try:
             check_layout(data)
-            return cls(**data)
+            record = cls(**data)
         except (TypeError, ValueError) as error:
             told = one_line(str(error), 300)
             raise ValueError(f"{path} is not a record of a run: {told}") from None
+        if record.status == "running" and killed(directory):
+            record.status = "interrupted"
+        return record
 
 
 def _json_of(data: dict[str, Any]) -> str:

@@ -33,6 +33,8 @@ class RunOptions:
         The part of every repetition done by this job; None for all of it.
     other_hosts : bool
         Whether a run may be resumed on other hosts than it began on.
+    trust : bool
+        Whether the commands in the record of a resumed run of several environments are started.
     max_time : float, optional
         Maximum duration of the run in seconds, infinite for no limit; None for the time left to
         the batch job.
@@ -63,6 +65,7 @@ class RunOptions:
     resume: str | None
     stage: Literal["write", "read"] | None
     other_hosts: bool
+    trust: bool
     max_time: float | None
     job_share: int
     hang_timeout: float | None
@@ -108,6 +111,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --resume: allow other hosts than before, which is noted as a remark; otherwise "
         "the run becomes INVALID (example: --resume results/first --other-hosts)",
+    )
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="with --resume of a run of several environments: start the commands that its run.json "
+        "names; otherwise name its experiment file too, whose commands must be the same "
+        "(example: --resume results/first --trust)",
     )
     parser.add_argument(
         "--max-time",
@@ -182,9 +192,10 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--experiment",
-        choices=("default", "defaults"),
+        choices=("default", "defaults", "nightly"),
         help="built-in experiment: default compares the formats at equal work; defaults, as each "
-        "library comes, and with collective transfer (example: --experiment defaults)",
+        "library comes, and with collective transfer; nightly is for regression runs "
+        "(example: --experiment defaults)",
     )
     which.add_argument(
         "experiment",

@@ -20,7 +20,12 @@ from pffbench.case import Parameters, Stage
 from pffbench.errors import UserError
 from pffbench.experiment.check import NO_COLD_READS, extra_cold_reads, make_plan
 from pffbench.experiment.limits import Allowance, check_addresses, check_nodes, check_open_files
-from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
+from pffbench.experiment.load import (
+    LoadedExperiment,
+    from_data,
+    is_built_in,
+    load_experiment,
+)
 from pffbench.experiment.plan import Plan
 from pffbench.parallel.batch_job import seconds_left
 from pffbench.parallel.single import lack_of_mpi
@@ -140,7 +145,7 @@ def with_time_of_job(
     if experiment.time_budget is None:
         given = named or experiment.repetitions != "auto"
     else:
-        given = named or options.experiment is not None
+        given = named or not is_built_in(options.experiment)
     left = None if given or options.stage is not None else seconds_left(environ)
     if left is None:
         return loaded

@@ -270,7 +270,8 @@ class Runner:
         if not self.spec.options.in_turns:
             return True
         self.watchdog.begin("waiting for a turn", math.inf)
-        return wait_for_turn(self.team.comm, block, case.id)
+        limit = self._patience(case)
+        return wait_for_turn(self.team.comm, block, case.id, limit)
 
     def _note_stop(self) -> None:
         """Record, off the timer, that the run is to end: it may be killed first.
@@ -288,14 +289,14 @@ class Runner:
 
     def _measure_floor(self) -> None:
         """Measure the floor again: on a busy machine a single measurement is unreliable."""
-        self.watchdog.begin("the floor", SHORTEST_PATIENCE)
+        self.watchdog.begin("the floor", self._limit(SHORTEST_PATIENCE))
         floor = measure_floor(self.team.comm, self._meter)
         if self.recorder is not None:
             self.recorder.note_floor(floor)
 
     def _measure_memory(self) -> None:
         """Measure how fast all ranks together copy in memory, and get new memory."""
-        self.watchdog.begin("the speed of memory", SHORTEST_PATIENCE)
+        self.watchdog.begin("the speed of memory", self._limit(SHORTEST_PATIENCE))
         rates = memory_rates(self.team)
         if self.recorder is not None and rates is not None:
             self.recorder.note_memory_rates(rates)
@@ -416,10 +417,13 @@ class Runner:
 
     def _patience(self, case: Case) -> float:
         """Return the maximum seconds of a step; nearly the same on all ranks."""
-        limit = self.spec.options.hang_timeout
-        if limit is not None and math.isfinite(limit):
-            return limit
-        return self._pace.patience(case, self.team.size, int(self.spec.plan.experiment.memory))
+        memory = int(self.spec.plan.experiment.memory)
+        return self._limit(self._pace.patience(case, self.team.size, memory))
+
+    def _limit(self, seconds: float) -> float:
+        """Return the limit of a step that the user gives, or this one."""
+        given = self.spec.options.hang_timeout
+        return seconds if given is None else given
 
     def _record(
         self,

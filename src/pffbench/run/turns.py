@@ -19,8 +19,17 @@ if TYPE_CHECKING:
 ASKS = "pffbench-turn: "
 
 
-def wait_for_turn(comm: MPI.Intracomm, repetition: int, case: str) -> bool:
+def wait_for_turn(comm: MPI.Intracomm, repetition: int, case: str, seconds: float) -> bool:
     """Wait until the ranks may run a repetition of a case; collective.
+
+    Parameters
+    ----------
+    comm : MPI.Intracomm
+        The ranks.
+    repetition, case : int, str
+        The repetition.
+    seconds : float
+        Seconds after which their watchdog ends a step of it; infinite where none does.
 
     Returns
     -------
@@ -29,7 +38,7 @@ def wait_for_turn(comm: MPI.Intracomm, repetition: int, case: str) -> bool:
     """
     may = True
     if comm.rank == 0:
-        print(f"{ASKS}{repetition} {case}", flush=True)
+        print(f"{ASKS}{repetition} {seconds:.0f} {case}", flush=True)
         may = bool(sys.stdin.readline())
     sleeping_barrier(comm)
     return bool(comm.bcast(may))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 from pffbench.record.progress import on_terminal
 from pffbench.run.next_steps import next_steps
@@ -42,9 +43,11 @@ def report_result(recorder: Recorder, options: RunOptions, began: float) -> int:
         print(fom.read_text(encoding="utf-8"), end="", flush=True)
     console.print(f"results: {recorder.directory}")
     if record.status == "interrupted":
-        console.print(
-            f"go on with: pffbench run --resume {recorder.directory}", highlight=False
-        )
+        told = f"go on with: pffbench run --resume {recorder.directory}"
+        if record.environments:  # whose commands a record alone may not start
+            is_file = Path(record.experiment_file).is_file()
+            told += f" {record.experiment_file}" if is_file else " --trust"
+        console.print(told, highlight=False, soft_wrap=True)
     elif record.status == "written":
         console.print(
             f"kept until they are read: {record.scratch}\nread them on other nodes with: "

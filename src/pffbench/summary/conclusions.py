@@ -20,7 +20,7 @@ from pffbench.summary.labels import (
     parameters_apart,
     unusual_sizes,
 )
-from pffbench.summary.rank_test import Ratio, Times
+from pffbench.summary.rank_test import FEWEST, Ratio, Times
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.units import duration_text
 
@@ -119,7 +119,9 @@ def _without_verdict(record: RunRecord) -> str:
         return f"IMPORTED: measured by {record.imported}; pffbench has verified nothing of that"
     if record.status == "written":
         return "WRITTEN: nothing has been read and verified yet"
-    return "NOT FINISHED: the run goes on or was killed, and repetitions are missing"
+    if record.status == "interrupted":
+        return "KILLED: repetitions are missing; pffbench run --resume goes on with them"
+    return "NOT FINISHED: the run goes on, or was killed elsewhere; repetitions are missing"
 
 
 def _duration(record: RunRecord) -> str:
@@ -251,7 +253,7 @@ def _part(
     for other in slower:
         by_name[label[other.name]].append(other)
     told = [
-        f"{name} takes {_times(some)}" + (" as long" if i == 0 else "")
+        f"{name} takes {_times(some)}" + (" as long (medians)" if i == 0 else "")
         for i, (name, some) in enumerate(by_name.items())
     ]
     return "; ".join(filter(None, [text, ", ".join(told)]))
@@ -376,6 +378,9 @@ def undecided(summary: Summary) -> Iterator[str]:
     count = sum(len(answer.others) for answer in summary.answers)
     needed = max(other.needed for _, other in open_)
     text = f"Not decided: {len(open_)} of {count} comparisons"
+    if (most := max(case.repetitions for case in summary.cases)) < FEWEST:
+        yield f"{text}; {most} repetitions show nothing, {FEWEST} are needed."
+        return
     if needed > _MANY:
         yield f"{text}; more than {_MANY} repetitions would be needed, or larger arrays."
         return
@@ -424,7 +429,8 @@ def _too_short(summary: Summary) -> Iterator[str]:
     short = [a for a in summary.answers if a.too_short]
     if short and len(short) < len(summary.answers):
         yield (
-            f"warning: {len(short)} comparisons are too short to be told apart from the harness; "
+            f"warning: {len(short)} comparison{'s are' if len(short) > 1 else ' is'} too short to "
+            "be told apart from the harness; "
             "take larger arrays (shape, shape_per_rank)"
         )
 

@@ -280,14 +280,15 @@ class ComparisonResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FormatChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """The contenders that no comparison of a total shows to be slower than another one.
+    """The contenders that are shown to be fastest in all their comparisons of a total.
 
     Parameters
     ----------
     total : {"write_total", "update_total", "read_total"}
         The total.
     take : list of str
-        Their names; empty where each contender is slower in some comparison.
+        Their names, several where they are equally fast; empty where that is not decided or
+        where each contender is slower in some comparison.
     """
 
     total: Total
@@ -432,11 +433,12 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 def _recommendations(summary: Summary) -> Iterator[FormatChoice]:
     for total in get_args(Total):
         answers = [a for a in summary.answers if a.total == total and not a.too_short]
-        names = dict.fromkeys(n for a in answers for n in (a.name, *(o.name for o in a.others)))
-        slower = {o.name for a in answers for o in a.others if o.standing == "slower"}
+        named = {a.key: (a.name, *(o.name for o in a.others)) for a in answers}
+        best = {a.key: a.fastest if a.decided else () for a in answers}
+        names = dict.fromkeys(name for some in named.values() for name in some)
+        take = [n for n in names if all(n in best[key] for key in named if n in named[key])]
         if answers:
-            take = tuple(name for name in names if name not in slower)
-            yield FormatChoice(total=total, take=take)
+            yield FormatChoice(total=total, take=tuple(take))
 
 
 def _finite(value: float | None) -> float | None:

@@ -20,6 +20,8 @@ from pffbench.summary.student import student_quantile, student_tail
 
 #: Number of the first block of the second start of the program; the third begins at its double.
 START = 1_000_000
+#: Number of starts that each of several runs has for itself.
+_OF_A_RUN = 1000
 
 
 class BetweenStarts(msgspec.Struct, frozen=True):
@@ -131,3 +133,11 @@ def starts_of(times: Times) -> list[list[int]]:
     return [
         list(blocks) for _, blocks in groupby(sorted(times), key=lambda b: b // START)
     ]
+
+
+def of_run(number: int, times: Times) -> dict[int, float]:
+    """Return the times of one of several runs, with block numbers of starts of its own.
+
+    Ways of one run keep their common blocks. Those of the run with number 0 stay as they are.
+    """
+    return {number * _OF_A_RUN * START + block: seconds for block, seconds in times.items()}

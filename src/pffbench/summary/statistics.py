@@ -237,17 +237,3 @@ def load_summary(samples: Iterable[Sample]) -> LoadSummary:
         repetitions=len(rows),
         unsettled=sum((s.dirty_bytes or 0) > QUIET for s in rows.values()),
     )
-
-
-def crossing_of(sizes: tuple[float, float], ratios: tuple[float, float]) -> float:
-    """Return the size at which two ways take equally long.
-
-    Parameters
-    ----------
-    sizes : tuple of float
-        Two sizes; between them the times are straight lines on double logarithmic axes.
-    ratios : tuple of float
-        Time of the one way over that of the other at each size, one below 1 and one above.
-    """
-    (size, then), (before, after) = sizes, (math.log(ratio) for ratio in ratios)
-    return size * math.exp(math.log(then / size) * before / (before - after))

@@ -1,0 +1,185 @@
+"""Make everything in `docs` again that comes from the runs in `docs/results`; take a new run.
+
+    setup/run python docs/tools/derive_results.py             # after a change of the program
+    setup/run python docs/tools/derive_results.py RUN         # RUN becomes docs/results/default
+
+A run's directory holds its raw rows and some of the files that ``pffbench report`` makes of them.
+Pages show parts of what a run prints, between two comments:
+
+    <!-- run results/default table answer 80 -->
+    <!-- end -->
+
+``table`` is the first table, ``answer`` the last lines, ``platform`` where the run was made; the
+number is that of columns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from pffbench.summary.conclusions import verdict_lines
+from pffbench.summary.export import print_summary
+from pffbench.summary.summary import Summary, summarise
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import zarr_tables
+from kept_runs import RAW, keep, platform
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results"
+#: The run that the README shows, and what is kept of its derived files.
+SHOWN, KEPT = "default", ("summary.md", "answer.svg")
+_BLOCK = re.compile(
+    r"(<!-- run (\S+)((?: (?:table|answer|platform))+) (\d+) -->\n).*?(<!-- end -->)", re.DOTALL
+)
+_LIBRARIES = ("h5py", "netCDF4", "zarr")
+_README = """\
+# The run that the README shows
+
+`pffbench run` with `configs/default.yaml`:
+
+<!-- run . platform 120 -->
+<!-- end -->
+
+Names of directories and hosts are masked; the numbers are as they were. `pffbench report` in a copy
+of this directory makes all derived files, of which the summary and the picture of the answer are
+kept here (`docs/tools/derive_results.py`).
+"""
+
+
+def runs(results: Path = RESULTS) -> list[Path]:
+    """Return the directories of the shipped runs.
+
+    Raises
+    ------
+    ValueError
+        A directory holds neither raw rows nor directories with them.
+    """
+    found = []
+    for place in sorted(path for path in results.rglob("*") if path.is_dir()):
+        if all((place / name).is_file() for name in ("run.json", "samples.csv")):
+            found.append(place)
+        elif not any(path.is_dir() for path in place.iterdir()) or derived_names(place):
+            raise ValueError(f"{place}: no run.json and samples.csv from which its files were made")
+    return found
+
+
+def derived_names(run: Path) -> list[str]:
+    """Return the names of the files in a run's directory that were made from its raw rows."""
+    names = (path.name for path in run.iterdir() if path.is_file())
+    return sorted(name for name in names if name not in (*RAW, "README.md"))
+
+
+def derived(run: Path, names: Sequence[str]) -> dict[str, str]:
+    """Return files as `pffbench report` makes them of the raw rows of a run."""
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place) / run.name
+        copy.mkdir()
+        for name in RAW:
+            if (run / name).exists():
+                shutil.copy(run / name, copy)
+        subprocess.run(
+            [sys.executable, "-m", "pffbench", "report", str(copy)],
+            check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        made = {path.name: path for path in copy.rglob("*")}
+        if missing := sorted(set(names) - set(made)):
+            raise ValueError(f"{run}: pffbench report does not make {', '.join(missing)}")
+        return {name: made[name].read_text(encoding="utf-8") for name in names}
+
+
+def pages(root: Path = ROOT) -> list[Path]:
+    """Return the pages that show parts of runs."""
+    files = [root / "README.md", *(root / "docs").glob("*.md")]
+    files += (root / "docs" / "results").rglob("README.md")
+    return sorted(page for page in files if _BLOCK.search(page.read_text(encoding="utf-8")))
+
+
+def written(page: Path) -> str:
+    """Return the text of a page with the parts of runs that it shows."""
+
+    def block(found: re.Match[str]) -> str:
+        summary = summarise(page.parent / found[2])
+        lines = _shown(summary, found[3].split(), int(found[4]))
+        return f"{found[1]}\n{chr(10).join(lines)}\n\n{found[5]}"
+
+    return _BLOCK.sub(block, page.read_text(encoding="utf-8"))
+
+
+def _shown(summary: Summary, parts: Sequence[str], width: int) -> Iterator[str]:
+    if parts == ["platform"]:
+        yield from textwrap.wrap(platform(summary, _LIBRARIES), width, break_on_hyphens=False)
+        return
+    yield "```text"
+    if "table" in parts:
+        yield from _first_table(summary, width)
+    if parts == ["table", "answer"]:
+        yield ""
+    if "answer" in parts:
+        for line in verdict_lines(summary):
+            yield from textwrap.wrap(line, width, break_on_hyphens=False)
+    yield "```"
+
+
+def _first_table(summary: Summary, width: int) -> list[str]:
+    """Return the first table that a run prints on a terminal of that width, with its title."""
+    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
+    with console.capture() as capture:
+        print_summary(summary, console)
+    lines = [line.rstrip() for line in capture.get().splitlines()]
+    title = lines.index("")
+    return lines[: lines.index("", title + 1)]
+
+
+def take(run: Path, results: Path = RESULTS) -> None:
+    """Put a run in the place of the one that the README shows.
+
+    Parameters
+    ----------
+    run : Path
+        Results directory of a default run, left unchanged.
+    results : Path, optional
+        Directory of the shipped runs.
+    """
+    place = results / SHOWN
+    with tempfile.TemporaryDirectory() as directory:
+        kept = Path(directory) / SHOWN
+        keep(run, kept)  # refuses before anything is replaced
+        for name in KEPT:
+            (kept / name).touch()
+        (kept / "README.md").write_text(_README, encoding="utf-8")
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(kept, place)
+
+
+def main() -> None:
+    """Take a run, if one is named, and make everything anew."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", nargs="?", type=Path, metavar="RUN", help="results of a default run")
+    given = parser.parse_args()
+    if given.run:
+        take(given.run)
+    for run in runs():
+        if names := derived_names(run):
+            for name, text in derived(run, names).items():
+                (run / name).write_text(text, encoding="utf-8")
+    for page in pages():
+        page.write_text(written(page), encoding="utf-8")
+    table = zarr_tables.PAGE
+    table.write_text(zarr_tables.written(table.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

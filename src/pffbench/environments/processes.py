@@ -1,0 +1,330 @@
+"""A command in a session of its own, whose output is heard and whose end is bounded.
+
+Environments come from anywhere. A command may print without end, may never end, and may leave
+children behind: what it prints is kept in bounded memory, and its whole session is ended with it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from pffbench.errors import StoppedError
+from pffbench.parallel.batch_job import StopSignals
+from pffbench.proc import PROC, process_fields
+from pffbench.text import one_line
+
+#: Seconds between two looks at processes, and that they get to end when they must.
+_LOOK, _GRACE = 0.05, 10.0
+#: Bytes of output that are kept to explain an end, and of a line without a mark.
+_KEPT, _LONGEST_LINE = 10 * 1024, 64 * 1024
+#: Bytes of a line with a mark; the answer about 100 000 cases has a tenth of them.
+_LONGEST_ANSWER = 2**29
+#: The last line of a traceback.
+_ERROR = re.compile(r"[A-Za-z_.]*(?:Error|Exception): ")
+#: Lines of pffbench around a traceback, which explains more than they do.
+_AROUND = re.compile(r"rank \d+ met an unexpected error|nothing was recorded|go on with: ")
+
+
+class Output:
+    """The lines of a stream: those with a mark are handed on, of the others the last are kept.
+
+    Parameters
+    ----------
+    mark : str
+        Beginning of a message; other text may stand before it in the line.
+    take : callable
+        Receives what follows the mark.
+    """
+
+    def __init__(self, mark: str = "", take: Callable[[str], None] | None = None) -> None:
+        self._mark, self._take = mark.encode(), take
+        self._parts: list[bytes] = []
+        self._length = 0
+        self._own = ""
+        self._last: deque[str] = deque()
+        self._kept = 0
+
+    def hear(self, data: bytes) -> None:
+        """Take output as it comes, in pieces of any length."""
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            self._parts.append(line)
+            self._line()
+        self._parts.append(rest)
+        self._length += len(rest)
+        if self._length > _LONGEST_LINE:
+            self._shorten()
+
+    def _shorten(self) -> None:
+        """Drop the middle of a long line without a mark, and all of one that is too long."""
+        line = b"".join(self._parts)
+        if self._mark and self._mark in line:
+            # Joined once for each doubling: an answer may have many megabytes.
+            self._length = -len(line)
+            if len(line) > _LONGEST_ANSWER:
+                line, self._length = b"", 0
+        else:
+            line, self._length = line[-_KEPT:], 0
+        self._parts = [line]
+
+    def _line(self) -> None:
+        line = b"".join(self._parts).decode(errors="replace")
+        self._parts, self._length = [], 0
+        _, found, text = line.partition(self._mark.decode()) if self._mark else ("", "", "")
+        if found and self._take is not None:
+            self._take(text)
+            return
+        line = line[-_KEPT:]
+        if not self._own and line.startswith("pffbench: ") and not _AROUND.match(line[10:]):
+            self._own = line
+        self._last.append(line)
+        self._kept += len(line)
+        while self._kept > _KEPT:
+            self._kept -= len(self._last.popleft())
+
+    @property
+    def text(self) -> str:
+        """What is kept: the first line of pffbench itself, and the last lines."""
+        self._line()
+        return "\n".join([self._own, *self._last])
+
+
+class Processes:
+    """A command and all processes of its session.
+
+    Parameters
+    ----------
+    command : sequence of str
+        The command.
+    variables : mapping of str to str
+        Its environment variables.
+    mark : str
+        Beginning of the messages in its standard output.
+    take : callable, optional
+        Receives each message.
+    listens : bool
+        Whether it reads its standard input.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        variables: Mapping[str, str],
+        *,
+        mark: str = "",
+        take: Callable[[str], None] | None = None,
+        listens: bool = False,
+    ) -> None:
+        self._output, self._errors = Output(mark, take), Output()
+        # A session of its own: Ctrl-C ends the run, and not these processes in a repetition.
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE if listens else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=variables,
+            start_new_session=True,
+            bufsize=0,
+        )
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._streams = {
+            self._process.stdout.fileno(): self._output,
+            self._process.stderr.fileno(): self._errors,
+        }
+
+    @property
+    def text(self) -> str:
+        """The part of its output and of its errors that explains its end."""
+        return f"{self._output.text}\n{self._errors.text}"
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the command has ended; its number stays its own until `end`."""
+        if self._process.returncode is not None:
+            return True
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self._process.pid, flags) is not None
+
+    def wait(
+        self, seconds: float, until: Callable[[], bool], keep_going: Callable[[], None]
+    ) -> bool:
+        """Hear its output until a condition holds or it has ended.
+
+        Parameters
+        ----------
+        seconds : float
+            Longest time to wait.
+        until : callable
+            The condition.
+        keep_going : callable
+            Called at each look; may raise.
+
+        Returns
+        -------
+        bool
+            Whether that happened in time.
+        """
+        end = time.monotonic() + seconds
+        while not until():
+            heard = self._hear()
+            keep_going()
+            # A process that it left behind may keep its output open.
+            if not heard and self.has_ended:
+                return True
+            if time.monotonic() > end:
+                return until()
+        return True
+
+    def _hear(self) -> bool:
+        """Take output that is there; return whether there was any."""
+        if not self._streams:
+            time.sleep(_LOOK)
+            return False
+        ready, _, _ = select.select(list(self._streams), [], [], _LOOK)
+        heard = False
+        for stream in ready:
+            data = os.read(stream, 65536)
+            heard |= bool(data)
+            if data:
+                self._streams[stream].hear(data)
+            else:
+                del self._streams[stream]
+        return heard
+
+    def write(self, text: bytes) -> None:
+        """Write to its standard input, if it still reads it."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(text)
+
+    def close_input(self) -> None:
+        """Tell it that nothing more is written to its standard input."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def end(self) -> int:
+        """End all processes of the session, unless they have ended; return the exit status.
+
+        They are asked first, which launchers pass on, and lose what they hold after some seconds.
+        """
+        self.close_input()
+        if not self.has_ended:
+            self._process.terminate()
+            self.wait(_GRACE, lambda: False, lambda: None)
+        # The command is not reaped yet, so that no other session can have its number.
+        if self._process.returncode is None:
+            _kill_session(self._process.pid)
+        status = self._process.wait()
+        while self._hear():
+            pass
+        for pipe in (self._process.stdout, self._process.stderr):
+            assert pipe is not None
+            pipe.close()
+        self._streams = {}
+        return status
+
+
+def _kill_session(number: int) -> None:
+    """Kill the processes of a session, and wait until they are gone."""
+    end = time.monotonic() + _GRACE
+    while left := [n for n in _processes() if _is_of(n, number)]:
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > end:  # in a call of a device that does not return
+            return
+        time.sleep(_LOOK / 5)
+
+
+def _processes() -> list[int]:
+    return [int(path.name) for path in PROC.iterdir() if path.name.isdecimal()]
+
+
+def _is_of(pid: int, session: int) -> bool:
+    """Return whether a process that has not ended is of a session (proc(5): its sixth field)."""
+    fields = process_fields(pid)
+    return len(fields) > 3 and fields[0] not in "ZX" and fields[3] == str(session)
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """Outcome of a command that has ended.
+
+    Parameters
+    ----------
+    status : int or None
+        Exit status; None if it took too long.
+    messages : list of str
+        What followed the mark in its standard output.
+    text : str
+        The part of its output that explains its end.
+    """
+
+    status: int | None
+    messages: list[str]
+    text: str
+
+
+def run_bounded(
+    command: Sequence[str],
+    variables: Mapping[str, str],
+    seconds: float,
+    keep_going: Callable[[], None],
+    mark: str = "",
+) -> Finished:
+    """Run a command to its end, or end it with all its children.
+
+    Parameters
+    ----------
+    command, variables, mark
+        As of `Processes`.
+    seconds : float
+        Longest time that it may take.
+    keep_going : callable
+        Called while it runs; may raise, which ends it too.
+    """
+    messages: list[str] = []
+    processes = Processes(command, variables, mark=mark, take=messages.append)
+    in_time = False
+    try:
+        in_time = processes.wait(seconds, lambda: False, keep_going)
+    finally:
+        status = processes.end()
+    return Finished(status if in_time else None, messages, processes.text)
+
+
+def stop_before_start(stop: StopSignals) -> Callable[[], None]:
+    """Return the function that ends the checks of a run, which has not begun, at a signal.
+
+    Parameters
+    ----------
+    stop : StopSignals
+        Tells that the run is to end.
+    """
+
+    def check() -> None:
+        if stop.asked:
+            raise StoppedError(
+                "a signal asked the run to end before it began; nothing was made"
+            )
+
+    return check
+
+
+def last_line(text: str) -> str:
+    """Return the line that explains a failed program: that of pffbench, an error, or the last."""
+    lines = [line.strip() for line in text.splitlines() if line.strip(" -=")]
+    own = [line.removeprefix("pffbench: ") for line in lines if line.startswith("pffbench: ")]
+    own = [line for line in own if not _AROUND.match(line)]
+    errors = [line for line in lines if _ERROR.match(line)]
+    return one_line(next(iter([*own[:1], *errors[-1:], *lines[-1:]]), "it said nothing"), 400)
