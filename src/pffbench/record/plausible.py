@@ -1,13 +1,14 @@
-"""Plausibility checks of the rows of `samples.csv`, of any origin."""
+"""Cells and rows of `samples.csv`, of any origin: conversion and plausibility."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pffbench.text import one_line
 
@@ -16,6 +17,20 @@ if TYPE_CHECKING:
 
 #: Largest count: programs that read the tables store counts in 64 bits.
 LARGEST = 2**63 - 1
+#: Counts that are known in every row.
+_AT_LEAST_ONE = ("ranks", "reads")
+
+
+def converter(name: str, kind: Any) -> Callable[[str], Any]:
+    """Return what converts the cells of a column, by its name and the type of its values."""
+    if kind is bool:
+        return truth
+    if kind is str:
+        return str
+    if kind is int:
+        return partial(whole_number, lowest=1 if name in _AT_LEAST_ONE else -1)
+    number = partial(whole_number, lowest=0) if kind == (int | None) else plain_float
+    return lambda text: None if text == "" else number(text)
 
 
 def refuse_odd_digits(text: str) -> None:
@@ -28,6 +43,19 @@ def refuse_odd_digits(text: str) -> None:
     """
     if "_" in text or not text.isascii():
         raise ValueError(f"{one_line(text, 40)} is no number: digits 0 to 9 are allowed")
+
+
+def truth(text: str) -> bool:
+    """Return the truth value in a cell."""
+    if text not in ("true", "false"):
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text == "true"
+
+
+def plain_float(text: str) -> float:
+    """Return the number in a cell; `refuse_odd_digits` says which are refused."""
+    refuse_odd_digits(text)
+    return float(text)
 
 
 def whole_number(text: str, lowest: int = -1) -> int:

@@ -7,14 +7,13 @@ import io
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, TextIO, get_type_hints
 
 import msgspec
 
 from pffbench.phases import LAST_PHASE, UPDATE_PHASES, WRITE_PHASES
-from pffbench.record.plausible import refuse_implausible, refuse_odd_digits, whole_number
+from pffbench.record.plausible import converter, plain_float, refuse_implausible, refuse_odd_digits
 from pffbench.regular_files import append_regular, open_regular, write_replacing
 from pffbench.text import escape_controls, has_controls
 
@@ -226,8 +225,6 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
 
 
 COLUMNS = Sample.__struct_fields__
-#: Counts that are known in every row.
-_AT_LEAST_ONE = ("ranks", "reads")
 #: Columns that every table has; those of earlier versions lack some of the others, from the end.
 _FEWEST = COLUMNS.index("seconds")
 
@@ -378,31 +375,9 @@ def _converters() -> tuple[Converter, ...]:
     """Return a converter for each column; only seconds rarely repeat."""
     kinds = get_type_hints(Sample)
     return tuple(
-        float if kinds[name] is float else _Known(_converter(name, kinds[name])).__getitem__
+        float if kinds[name] is float else _Known(converter(name, kinds[name])).__getitem__
         for name in COLUMNS
     )
-
-
-def _converter(name: str, kind: Any) -> Converter:
-    if kind is bool:
-        return _truth
-    if kind is str:
-        return str
-    if kind is int:
-        return partial(whole_number, lowest=1 if name in _AT_LEAST_ONE else -1)
-    number: Converter = partial(whole_number, lowest=0) if kind == (int | None) else _fraction
-    return lambda text: None if text == "" else number(text)
-
-
-def _fraction(text: str) -> float:
-    refuse_odd_digits(text)
-    return float(text)
-
-
-def _truth(text: str) -> bool:
-    if text not in ("true", "false"):
-        raise ValueError(f"{text!r} is neither true nor false")
-    return text == "true"
 
 
 def _samples(
@@ -423,9 +398,7 @@ def _samples(
                 raise ValueError(f"{path} line {number}: {told}") from None
             try:
                 for convert, text in zip(converters, row, strict=True):
-                    if convert is float:
-                        refuse_odd_digits(text)
-                    convert(text)
+                    (plain_float if convert is float else convert)(text)
             except ValueError as error:
                 raise ValueError(f"{path} line {number}: {error}") from None
         raise
