@@ -94,7 +94,8 @@ def a_point(ratio, seconds=None, read=None, unsure=False):
             Speed(BYTES, BYTES / ratio, spread([*by_block.values()]), by_block, unsure)
             if by_block else None
         )  # fmt: skip
-    case = SimpleNamespace(phases=phases, nbytes=BYTES, sample=SimpleNamespace(backend="hdf5"))
+    sample = SimpleNamespace(backend="hdf5")
+    case = SimpleNamespace(phases=phases, nbytes=BYTES, disk_files=1, sample=sample)
     candidate = Candidate(case, {"layout": "own", "transfer": "", "settings": ""}, {}, None)
     return CompressionPoint(candidate, f"{ratio}", ratio, *speeds)
 

@@ -36,7 +36,7 @@ class WaysAtSize(NamedTuple, Generic[Series]):
     times: Mapping[str, Times]
 
 
-class Comparison(NamedTuple):
+class WaysCompared(NamedTuple):
     """Ways that do the same work at one size, compared.
 
     Parameters
@@ -59,7 +59,7 @@ class Comparison(NamedTuple):
         return found is not None and found.shorter
 
 
-class Crossing(NamedTuple):
+class WaysCross(NamedTuple):
     """Two ways of which one is shown to be faster at a size, and the other at a larger one.
 
     Parameters
@@ -81,7 +81,7 @@ class Crossing(NamedTuple):
 
 def compare_ways(
     fields: Sequence[WaysAtSize[Series]], design: Design
-) -> dict[Series, list[Comparison]]:
+) -> dict[Series, list[WaysCompared]]:
     """Compare the ways at each size, all as one family; return each series by growing size."""
     tables = [
         ComparisonTable(
@@ -93,18 +93,18 @@ def compare_ways(
         for field in fields
     ]
     decisions = decide(tables, design.looks, margin=design.margin)
-    found: dict[Series, list[Comparison]] = defaultdict(list)
+    found: dict[Series, list[WaysCompared]] = defaultdict(list)
     for place, field in enumerate(fields):
         own: dict[tuple[str, str], Decision] = {}
         for one, other in combinations(field.times, 2):
             if known := decisions.get((place, one, other)):
                 own[one, other], own[other, one] = known, known.inverse
         first = fastest_of(field.times, paired=design.paired)
-        found[field.series].append(Comparison(field.size, first, own))
+        found[field.series].append(WaysCompared(field.size, first, own))
     return {series: sorted(at, key=lambda one: one.size) for series, at in found.items()}
 
 
-def crossings(comparisons: Sequence[Comparison]) -> Iterator[Crossing]:
+def crossings(comparisons: Sequence[WaysCompared]) -> Iterator[WaysCross]:
     """Yield where a way, shown to be faster at a size, is shown to be slower at a larger one.
 
     Of the ways that are first at some size.
@@ -116,7 +116,7 @@ def crossings(comparisons: Sequence[Comparison]) -> Iterator[Crossing]:
             if larger.faster(after, before):
                 ratios = [c.decisions[before, after].ratio.value for c in (smaller, larger)]
                 near = _where_equal((smaller.size, larger.size), (ratios[0], ratios[1]))
-                yield Crossing(before, after, smaller.size, larger.size, near)
+                yield WaysCross(before, after, smaller.size, larger.size, near)
 
 
 def _where_equal(sizes: tuple[float, float], ratios: tuple[float, float]) -> float:

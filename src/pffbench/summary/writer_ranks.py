@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.conclusions import interval, number
-from pffbench.summary.crossing import Comparison, WaysAtSize, compare_ways, crossings
+from pffbench.summary.crossing import WaysAtSize, WaysCompared, compare_ways, crossings
 from pffbench.summary.headline import Design
 from pffbench.summary.summary import CaseSummary, Summary, resolution_of
 from pffbench.units import Size
@@ -96,7 +96,7 @@ def _way(parameters: Mapping[str, Any]) -> str:
     return f"{count} {noun}{' per node' if kind == 'per_node' else ''} ({how})"
 
 
-def _best(field: Comparison, *, named: bool) -> str:
+def _best(field: WaysCompared, *, named: bool) -> str:
     """Name the best way of a size, with the ratio of the next one and its interval."""
     others = [way for way, first in field.decisions if first == field.first]
     by_ratio = sorted(others, key=lambda way: _ratio(field, way))
@@ -113,5 +113,5 @@ def _best(field: Comparison, *, named: bool) -> str:
     return f"{where}{field.first} is best, {told}"
 
 
-def _ratio(field: Comparison, way: str) -> float:
+def _ratio(field: WaysCompared, way: str) -> float:
     return field.decisions[way, field.first].ratio.value
