@@ -275,6 +275,25 @@ def test_a_run_made_before_a_parameter_existed_ran_with_its_default(make):
     assert "writers all, there" in printed(make(), make(cases=one))
 
 
+def test_a_default_that_is_now_recorded_as_nothing_is_the_same_as_before(make):
+    """HDF5's own default was recorded as ``earliest``; with ``matched`` it is another one now."""
+
+    def cases(settings, libver):
+        name, entry = a_case("hdf5", settings=settings)
+        return {name: entry | {"options": {"libver": libver}}}
+
+    def run(settings, libver, hdf5="1.14.5"):
+        software = {"libraries": {"h5py": {"imported": True, "hdf5": hdf5}}}
+        return make(cases=cases(settings, libver), provenance={"software": software})
+
+    assert compared(run("defaults", "earliest"), run("defaults", None)).pairs
+    assert compared(run("matched", "v108"), run("matched", None)).pairs
+    (lone,) = compared(run("matched", "earliest"), run("matched", None)).only_base
+    assert lone.reason == "different settings: hdf5.libver earliest, there v108"
+    newer = run("defaults", None, "2.0.0")
+    assert compared(run("defaults", "earliest", "2.0.0"), newer).only_base
+
+
 def test_other_bytes_are_other_work(make):
     found = compared(make(seed=1), make(seed=2, nbytes=BYTES // 2))
     told = {pair.phase: pair.reason for pair in found.pairs}

@@ -72,11 +72,28 @@ def _without(cases: Mapping[str, _Told], taken: set[str]) -> dict[str, _Told]:
 
 def _told(run: Side) -> dict[str, _Told]:
     """Return parameters and options of all planned cases as text, options by their backend."""
-    return {name: _settings(entry) for name, entry in run.record.cases.items()}
+    libraries = run.record.provenance.get("software", {}).get("libraries", {})
+    hdf5 = str((libraries.get("h5py") or {}).get("hdf5") or "1")
+    return {
+        name: _settings(entry, old_hdf5=hdf5.startswith("1"))
+        for name, entry in run.record.cases.items()
+    }
 
 
-def _settings(entry: Mapping[str, Any]) -> _Told:
-    """Return parameters and options of a case; those its version lacked have their defaults."""
+#: What no `libver` means: earlier versions recorded ``earliest`` in place of nothing.
+_LIBVER = {"matched": "v108", "defaults": "earliest"}
+
+
+def _settings(entry: Mapping[str, Any], *, old_hdf5: bool) -> _Told:
+    """Return parameters and options of a case; those its version lacked have their defaults.
+
+    Parameters
+    ----------
+    entry : dict
+        Its entry in `run.json`.
+    old_hdf5 : bool
+        Whether it ran with an HDF5 before 2.0, which wrote the earliest format by default.
+    """
     parameters, options = entry["parameters"], entry["options"]
     backend = parameters["backend"]
     with suppress(KeyError):  # of a package that is not installed here
@@ -84,6 +101,9 @@ def _settings(entry: Mapping[str, Any]) -> _Told:
         parameters = defaults_of_added(kind) | parameters
     with suppress(KeyError):
         options = defaults_of_added(backend_class(backend).options_type) | options
+    settings = parameters.get("settings")
+    if "libver" in options and options["libver"] is None and (old_hdf5 or settings == "matched"):
+        options = {**options, "libver": _LIBVER.get(str(settings))}
     return _texts(parameters) | _texts(options, f"{backend}.")
 
 
