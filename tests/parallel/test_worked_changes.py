@@ -25,8 +25,8 @@ PHASE = {
 }
 COLUMN = {
     "record/samples.py": (
-        "    disk_inodes: int | None = None\n",
-        "    disk_inodes: int | None = None\n    own_mean: float = math.nan\n",
+        "    new_memory: int | None = None\n",
+        "    new_memory: int | None = None\n    own_mean: float = math.nan\n",
     ),
     "run/recorder.py": (
         "            own_min=float(own.min()),\n",

@@ -250,8 +250,9 @@ def _backends(entry: dict[str, Any]) -> set[str]:
 
 def _idle(entry: dict[str, Any], used: set[str], where: str) -> Iterator[str]:
     """Yield the options of backends that are not used."""
-    for key in entry:
-        if is_backend(key) and key not in used:
+    for key, options in entry.items():
+        # Options are a mapping; to look every key up would search the installed packages.
+        if isinstance(options, dict) and key not in used and is_backend(key):
             yield f"{where}.{key}: no case of it has backend {key}, so it has no effect"
 
 
