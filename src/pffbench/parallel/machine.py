@@ -145,20 +145,23 @@ def memory_rates(team: Team, rounds: int = 5) -> MemoryRates | None:
     """
     on_node, cores = int(team.node.size), os.cpu_count() or 1
     copied = min(_COPIED, _COPIED_ON_A_NODE // on_node, _COPIED_ON_A_CORE * cores // on_node)
-    try:
+    part = copied // rounds
+    source = target = np.empty(0, dtype=np.uint8)
+    fresh = None
+    # Whoever cannot get the memory must say so before the first barrier: the others would wait.
+    with suppress(MemoryError, OSError):
+        fresh = mmap.mmap(-1, part * rounds, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         source = np.ones(copied, dtype=np.uint8)
         target = np.empty_like(source)
-    except MemoryError:
-        source = target = np.empty(0, dtype=np.uint8)
-    if any_of(team.comm, source.size < copied):
+    if any_of(team.comm, target.size < copied) or fresh is None:
         return None
     copying = _slowest(team, rounds, lambda _: np.copyto(target, source))
-    part, own = copied // rounds, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    with mmap.mmap(-1, part * rounds, flags=own) as fresh:
-        with suppress(OSError):  # as NumPy asks the kernel for its large arrays
+    with fresh:
+        with suppress(OSError, AttributeError):  # as NumPy asks the kernel for its large arrays
             fresh.madvise(mmap.MADV_HUGEPAGE)
         parts = [np.frombuffer(fresh, np.uint8, part, part * place) for place in range(rounds)]
-        first, again = (_slowest(team, rounds, lambda place: parts[place].fill(0)) for _ in "12")
+        first = _slowest(team, rounds, lambda place: parts[place].fill(0))
+        again = _slowest(team, rounds, lambda place: parts[place].fill(0))
         parts.clear()  # the mapping cannot be closed before
     each, more = team.comm.allreduce(copied) / rounds, first - again
     return MemoryRates(rounds * each / copying, each / more if more > 0 else math.inf)

@@ -1,6 +1,11 @@
-"""Tell how fast memory is for all ranks together and for one, all of them on one core."""
+"""Tell how fast memory is for all ranks together and for one, all of them on one core.
 
+Then one rank gets no memory; tell whether each of them went on without a result.
+"""
+
+import mmap
 import os
+from types import SimpleNamespace
 
 from mpi4py import MPI
 
@@ -13,5 +18,16 @@ copyrate._COPIED = 2**21
 
 together = copyrate.memory_rates(Team.of(MPI.COMM_WORLD), rounds=25).copy
 alone = copyrate.memory_rates(Team.of(MPI.COMM_SELF), rounds=25).copy
+
+
+def refuse(*_, **__):
+    """Fail as mmap(2) does without memory."""
+    raise OSError("Cannot allocate memory")
+
+
+if MPI.COMM_WORLD.rank == MPI.COMM_WORLD.size - 1:
+    copyrate.mmap = SimpleNamespace(**{**vars(mmap), "mmap": refuse})
+without = copyrate.memory_rates(Team.of(MPI.COMM_WORLD)) is None
+everywhere = MPI.COMM_WORLD.allreduce(without, op=MPI.LAND)
 if MPI.COMM_WORLD.rank == 0:
-    print(together, alone)
+    print(together, alone, everywhere)
