@@ -81,14 +81,16 @@ def _judge(found: Comparison, gate: Gate) -> tuple[int, str]:
         return NOT_VALID, f"FAILED: {run} is slower by more than {part}: {named}{more}"
     if (lost := _missing(found)) and not gate.allow_missing:
         return WRONG_INPUT, (
-            f"NOT COMPARABLE: {run}: {lost}; nothing else is shown to be slower "
+            f"NOT COMPARABLE: {run}: {lost}; nothing is shown to be slower by more than {part} "
             "(--allow-missing lets that pass)"
         )
     if open_ := [pair for pair in gated if not pair.within(limit)]:
         text = f"{run}: {_open(found, open_, limit)}"
         if gate.strict:
             return INCONCLUSIVE, f"INCONCLUSIVE: {text}"
-        return VALID, f"NO SLOWDOWN SHOWN: {text}; {_extent(found)}"
+        some = any(pair.decision.longer for pair in open_)
+        head = "SLOWER WITHIN THE LIMIT" if some else "NO SLOWDOWN SHOWN"
+        return VALID, f"{head}: {text}; {_extent(found)}"
     return VALID, (
         f"PASSED: {run}: each of {len(gated)} totals is shown not to be slower by more than "
         f"{part}; {_extent(found)}"
@@ -126,8 +128,15 @@ def _open(found: Comparison, open_: Sequence[Pair], limit: float) -> str:
     """State what was seen, the power, and the number of runs that would show the rest."""
     worst = max(open_, key=lambda pair: (pair.decision.alone.high, pair.ratio))
     shown = percent(max(pair.decision.shown for pair in open_) - 1)
+    slower = [pair for pair in open_ if pair.decision.longer]
+    are = "total is" if len(slower) == 1 else "totals are"
+    seen = (
+        f"{len(slower)} {are} shown to be slower, by no more than {percent(limit)}, and "
+        if slower
+        else "no total is shown to be slower, and "
+    )
     return (
-        f"no total is shown to be slower, and a slowdown of {shown} or more would have been; "
+        f"{seen}a slowdown of {shown} or more would have been; "
         f"{len(open_)} of {len(found.gated)} totals may be slower by more than {percent(limit)}, "
         f"such as {in_words(worst)}. More runs of each side show less "
         "(pffbench compare OLD … -- NEW …)"
