@@ -49,6 +49,7 @@ compare_with_baseline() {
     if [[ $line =~ a\ slowdown\ of\ [0-9.]+\ % ]]; then shown=${BASH_REMATCH[0]}; fi
     case $status:$line in
         0:PASSED:*) MEANING="all well: it is shown that nothing is slower than the baseline by more than $ALLOWED" ;;
+        0:SLOWER*) MEANING="all well: shown to be slower than the baseline, by no more than $ALLOWED, see $out/compare.md" ;;
         0:*) MEANING="all well: nothing is shown to be slower than the baseline; $shown or more would have been" ;;
         1:FAILED:*) MEANING="shown to be slower than the baseline by more than $ALLOWED, see $out/compare.md" ;;
         2:"NOT COMPARABLE":*) MEANING="not comparable with the baseline, see $out/compare.md" ;;
