@@ -348,6 +348,15 @@ def test_what_is_not_decided_names_what_would_decide_it(tmp_path):
     )
 
 
+def test_fewer_than_seven_repetitions_ask_for_seven_and_no_more(tmp_path):
+    """How many would decide cannot be told from so few."""
+    summary = a_timed(tmp_path, FORMATS, blocks=4)
+    (line,) = undecided(summary)
+    assert line.endswith(
+        "; fewer than 7 repetitions show nothing, and there are 4 at most (--set repetitions=7)."
+    )
+
+
 def test_what_no_number_of_repetitions_decides_is_said_to_be_so(tmp_path):
     cases = [a_case("hdf5"), a_case("netcdf4")]
     wild = drawn("normal", 1, 12, np.random.default_rng(1), 4.0)[0]

@@ -532,11 +532,11 @@ def noisy_ways(ranks, place, noise=0.01):
 def test_ways_that_cross_are_named_with_the_sizes_where_it_is_shown(tmp_path):
     series = crossing_runs(tmp_path, [("a", 1), ("b", 4), ("c", 16)], noisy_ways)
     found = crossings(series)
-    assert [(c.before.phase, c.below, c.above) for c in found] == [
+    assert [(c.before.phase, c.at.below, c.at.above) for c in found] == [
         ("write_total", 4, 16), ("read_total", 4, 16),
     ]  # fmt: skip
     assert all(c.before.case.sample.transfer == "collective" for c in found)
-    assert [round(c.near, 1) for c in found] == [pytest.approx(6, abs=0.2)] * 2
+    assert [round(c.at.near, 1) for c in found] == [pytest.approx(6, abs=0.2)] * 2
     assert str(found[1]).startswith(
         "read total: hdf5 shared collective is faster with 4 nodes, "
         "hdf5 shared independent with 16 nodes; they cross near "
@@ -553,7 +553,7 @@ def test_runs_of_one_size_are_compared_each_within_itself(tmp_path):
 
     names = [("a", 1), ("again", 1), ("b", 4), ("b-again", 4)]
     series = crossing_runs(tmp_path, names, seconds)
-    assert [(c.below, c.above) for c in crossings(series)] == [(1, 4), (1, 4)]
+    assert [(c.at.below, c.at.above) for c in crossings(series)] == [(1, 4), (1, 4)]
     curve = totals(series)[0]
     assert [len(starts_of(point.by_block)) for point in curve.points] == [2, 2]
 

@@ -15,11 +15,9 @@ from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.inference import Decision
 from pffbench.summary.rank_test import Ratio, Times
-from pffbench.summary.starts import START, starts_of
+from pffbench.summary.starts import of_run, starts_of
 from pffbench_analysis.runs import Difference
 
-#: Numbers of starts that each run has for itself.
-_OF_A_RUN = 1000
 #: Name of the row of all raw transfers, the control of the machine.
 RAW = "raw bytes"
 
@@ -93,11 +91,10 @@ class Side:
 
     def times(self, case: str, phase: str) -> Times:
         """Return the seconds of a case in a phase or total, each run at starts of its own."""
-        return {
-            number * _OF_A_RUN * START + block: seconds
-            for number, run in enumerate(self.runs, start=self.first)
-            for block, seconds in run.seconds.get(case, {}).get(phase, {}).items()
-        }
+        found: dict[int, float] = {}
+        for number, run in enumerate(self.runs, start=self.first):
+            found |= of_run(number, run.seconds.get(case, {}).get(phase, {}))
+        return found
 
     def sizes(self, case: str, phase: str) -> set[tuple[int, ...]]:
         """Return ranks, nodes, bytes and arrays of a case in each of the runs."""

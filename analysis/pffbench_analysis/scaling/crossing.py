@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pffbench.summary.crossing import WaysAtSize, compare_ways
+from pffbench.summary.crossing import WaysAtSize, WaysCross, compare_ways
 from pffbench.summary.crossing import crossings as crossings_over
 from pffbench.summary.headline import Design
 from pffbench.summary.rank_test import Times
@@ -17,30 +17,26 @@ from pffbench_analysis.scaling.series import Series
 
 @dataclass(frozen=True, eq=False)
 class Crossing:
-    """Two ways of which one is shown to be faster at a size, and the other at a larger one.
+    """Two curves that cross.
 
     Parameters
     ----------
     before, after : Curve
         The way that is faster at the smaller size, and the one at the larger size.
-    below, above : int
-        The two sizes, both measured; between them neither is shown to be faster.
-    near : float
-        Where the times, straight lines on double logarithmic axes between them, cross.
+    at : WaysCross
+        The sizes of the job, and where the curves cross between them.
     """
 
     before: Curve
     after: Curve
-    below: int
-    above: int
-    near: float
+    at: WaysCross
 
     def __str__(self) -> str:
         over = self.before.over
         return (
             f"{phase_name(self.before.phase)}: {case_name(self.before)} is faster with "
-            f"{count(self.below, over)}, {case_name(self.after)} with {count(self.above, over)}; "
-            f"they cross near {number(self.near, 2)}"
+            f"{count(self.at.below, over)}, {case_name(self.after)} with "
+            f"{count(self.at.above, over)}; they cross near {number(self.at.near, 2)}"
         )
 
 
@@ -49,7 +45,7 @@ def crossings(series: Series) -> list[Crossing]:
     curves = {(curve.case.sample.case, curve.phase): curve for curve in series.curves}
     design = Design.of_experiment(series.runs[-1].record.experiment)
     return [
-        Crossing(curves[c.before, phase], curves[c.after, phase], c.below, c.above, c.near)
+        Crossing(curves[c.before, phase], curves[c.after, phase], c)
         for (_, _, phase), found in compare_ways(list(_fields(series)), design).items()
         for c in crossings_over(found)
     ]

@@ -151,9 +151,9 @@ def _crossing(one: Crossing) -> dict[str, Any]:
         "phase": one.before.phase,
         "before": one.before.case.sample.case,
         "after": one.after.case.sample.case,
-        "below": one.below,
-        "above": one.above,
-        "near": one.near,
+        "below": one.at.below,
+        "above": one.at.above,
+        "near": one.at.near,
         "sentence": str(one),
     }
 

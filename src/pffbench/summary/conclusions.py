@@ -379,7 +379,10 @@ def undecided(summary: Summary) -> Iterator[str]:
     needed = max(other.needed for _, other in open_)
     text = f"Not decided: {len(open_)} of {count} comparisons"
     if (most := max(case.repetitions for case in summary.cases)) < FEWEST:
-        yield f"{text}; {most} repetitions show nothing, {FEWEST} are needed."
+        yield (
+            f"{text}; fewer than {FEWEST} repetitions show nothing, and there are {most} at most "
+            f"(--set repetitions={FEWEST})."
+        )
         return
     if needed > _MANY:
         yield f"{text}; more than {_MANY} repetitions would be needed, or larger arrays."
