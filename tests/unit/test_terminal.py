@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from launch import DIGEST, REPOSITORY, environment, pffbench_cli
+from pffbench.summary.columns import title
 from pffbench.summary.export import print_summary
 from pffbench.summary.summary import summarise
 
@@ -160,3 +161,11 @@ def test_rates_that_do_not_fit_beside_the_times_are_in_one_table(capsys):
         if width == 80:
             assert "MiB/s" not in headings[0] + headings[1]
             assert headings[2].split()[-4:] == ["write", "MiB/s", "read", "MiB/s"]
+
+
+def test_no_two_tables_of_the_default_run_have_the_same_title():
+    """Comparisons that differ in the size of their chunks alone would."""
+    summary = summarise(RUN)
+    titles = [title(cases, summary) for cases in summary.groups.values()]
+    assert len(set(titles)) == len(titles) > 4
+    assert sum("in chunks of 512 KiB" in text for text in titles) == 1

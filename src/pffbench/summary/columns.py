@@ -11,7 +11,7 @@ import msgspec
 
 from pffbench.phases import MOVING, WAITING
 from pffbench.record.run_json import RunRecord
-from pffbench.summary.labels import comparisons_apart, ignored_of
+from pffbench.summary.labels import chunks_apart, comparisons_apart, ignored_of
 from pffbench.summary.summary import (
     AMPLIFICATIONS,
     CaseSummary,
@@ -327,7 +327,8 @@ def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
     of = f"{s.arrays} array{'s' if s.arrays != 1 else ''}"
     printed = ", reads printed within their time" if p.get("read_sink") == "print" else ""
     memory = ", one buffer reused" if p.get("buffer") == "reuse" else ""
-    amount = f"{Size(cases[0].nbytes)} in {of} of {p['dtype']} ({p['source']})"
+    chunks = chunks_apart(summary.record).get(s.group, "")
+    amount = f"{Size(cases[0].nbytes)} in {of} of {p['dtype']} ({p['source']}){chunks}"
     return (
         f"{s.workload}{apart}, layout {s.layout}: {amount}, {s.ranks} ranks, "
         f"cache {p['cache']}, written until {p['durability']}{printed}{memory}"

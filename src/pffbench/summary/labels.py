@@ -154,6 +154,21 @@ class Measured(msgspec.Struct, frozen=True):
         return _span(self.sizes) + (f" in chunks of {_span(self.chunks)}" if self.chunks else "")
 
 
+def chunks_apart(record: RunRecord) -> dict[str, str]:
+    """Return the size of the chunks of each comparison, such as `` in chunks of 4 MiB``.
+
+    To be appended to the amount of data; empty where no comparison has another size.
+    """
+    groups: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for entry in record.cases.values():
+        if not entry.get("raw"):
+            groups[entry["group"]].append(entry)
+    chunks = {group: Measured.of(entries).chunks for group, entries in groups.items()}
+    if len(set(chunks.values())) < 2:
+        return {}
+    return {group: f" in chunks of {_span(some)}" for group, some in chunks.items() if some}
+
+
 def _chunk_bytes(parameters: Mapping[str, Any]) -> int:
     """Return the bytes of a chunk; 0 where its shape is not given."""
     chunks, dtype = parameters.get("chunks"), parameters.get("dtype")
