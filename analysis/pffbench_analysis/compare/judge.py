@@ -15,7 +15,13 @@ from pffbench.record.run import MeasuredRun
 from pffbench.summary.inference import MARGIN, ComparisonTable, decide
 from pffbench.summary.labels import stored_as
 from pffbench.summary.rank_test import FEWEST, Times
-from pffbench.summary.starts import OF_PHASES, OF_TOTALS
+from pffbench.summary.starts import (
+    OF_PHASES,
+    OF_SHORT_PHASES,
+    OF_TOTALS,
+    SHORT,
+    BetweenStarts,
+)
 from pffbench_analysis.compare.comparison import RAW, CaseName, Comparison, Pair, Side, typical
 from pffbench_analysis.compare.matching import match, only_raw
 from pffbench_analysis.runs import ABSENT, Difference, differences
@@ -146,7 +152,7 @@ def _judged(pairs: Sequence[Pair], margin: float) -> list[Pair]:
             ComparisonTable(
                 {"new": pairs[i].new, "base": pairs[i].base},
                 (("new", "base"),),
-                between=OF_TOTALS if pairs[i].is_total else OF_PHASES,
+                between=_between(pairs[i]),
             )
             for i in places
         ]
@@ -154,6 +160,13 @@ def _judged(pairs: Sequence[Pair], margin: float) -> list[Pair]:
         for number, place in enumerate(places):
             found[place] = replace(found[place], decision=decisions[number, "new", "base"])
     return found
+
+
+def _between(pair: Pair) -> BetweenStarts:
+    """Return what is known of the variation of a phase between starts of the program."""
+    if pair.is_total:
+        return OF_TOTALS
+    return OF_SHORT_PHASES if typical(pair.base) < SHORT else OF_PHASES
 
 
 def _overall(judged: Sequence[Pair], base: Side) -> list[Pair]:

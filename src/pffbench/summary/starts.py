@@ -41,8 +41,10 @@ class BetweenStarts(msgspec.Struct, frozen=True):
 
 #: Totals of one way at different starts (docs/compare.md has the measurement).
 OF_TOTALS = BetweenStarts(0.06)
-#: Single phases: those of a millisecond and less vary more, and now and then by half.
+#: Single phases, and those shorter than `SHORT` seconds, of which a start can take half or double.
 OF_PHASES = BetweenStarts(0.12, starts=4)
+OF_SHORT_PHASES = BetweenStarts(0.5, starts=4)
+SHORT = 1e-3
 #: Ratios of two ways of one start.
 OF_RATIOS = BetweenStarts(0.03)
 
