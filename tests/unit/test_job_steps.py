@@ -149,6 +149,16 @@ def test_a_command_is_bounded_and_leaves_no_child(ends, tmp_path):
     assert not fields or fields[0] == "Z"
 
 
+def test_output_of_a_process_that_left_the_session_does_not_keep_the_run(monkeypatch):
+    """It is no child that could be ended, and prints for as long as somebody listens."""
+    monkeypatch.setattr("pffbench.environments.processes._GRACE", 0.5)
+    began = time.monotonic()
+    command = ["bash", "-c", "setsid yes & sleep 0.5"]
+    done = run_bounded(command, dict(os.environ), 1.0, lambda: None)
+    assert time.monotonic() - began < 30
+    assert "y" in done.text
+
+
 def test_a_step_removes_no_scratch_but_its_own(tmp_path):
     def left(parent, **marker):
         parent.mkdir(exist_ok=True)

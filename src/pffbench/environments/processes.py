@@ -226,7 +226,9 @@ class Processes:
         if self._process.returncode is None:
             _kill_session(self._process.pid)
         status = self._process.wait()
-        while self._hear():
+        # What has left the session may go on printing for ever.
+        until = time.monotonic() + _GRACE
+        while self._hear() and time.monotonic() < until:
             pass
         for pipe in (self._process.stdout, self._process.stderr):
             assert pipe is not None
