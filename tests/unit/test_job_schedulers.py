@@ -125,6 +125,10 @@ def test_a_refused_submission_ends_the_command(tmp_path, site, accepted, silent)
     )
     assert before in done.stderr
     assert (tmp_path / "o").exists() == bool(accepted)
+    # A directory that was there is the user's.
+    (tmp_path / "mine").mkdir()
+    submit(tools, "--site", site, "--out", str(tmp_path / "mine"), "compare")
+    assert (tmp_path / "mine").exists()
 
 
 @pytest.mark.parametrize("site", SCHEDULERS)
