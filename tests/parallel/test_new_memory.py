@@ -91,14 +91,12 @@ def new_memory(rows):
 
 
 @pytest.mark.parametrize("size", [24, 64, 240])
-def test_backends_that_differ_in_a_fresh_array_alone_are_equal_in_matched(run_both, size):
+def test_a_fresh_array_brings_no_new_memory_in_matched(run_both, size):
     done = run_both(size, "matched")
     fresh, reused = (reads(done, name, "matched") for name in ("fresh", "reused"))
     assert new_memory(fresh) < 0.05
+    # Faults are the kernel's own count. Times of half a millisecond would fail on a busy machine.
     assert new_memory(reused) < 0.05
-    # The least of seven: others on the machine add to processor time, and take nothing away.
-    least = [min(float(row["cpu_seconds"]) for row in rows) for rows in (fresh, reused)]
-    assert least[0] < 1.4 * least[1], least
     assert "kept" in done.record["allocator"]["matched"]
 
 
