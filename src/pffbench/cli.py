@@ -4,53 +4,23 @@ from __future__ import annotations
 
 import argparse
 import gc
-import keyword
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
 from pffbench import __version__
-from pffbench.cli_options import (
-    add_bisect,
-    add_compare,
-    add_import,
-    add_instructions,
-    add_json,
-    add_plan,
-    add_recommend,
-    add_report,
-    add_scaling,
-)
+from pffbench.commands import COMMANDS, command_module, command_names, help_of
 from pffbench.commands.compare import NEXT_SIDE
 from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.parallel.launcher import is_launched, speaks_for_all
-from pffbench.run.options import add_arguments as add_run
 from pffbench.run.output import best_effort_output, status_after
 from pffbench.text import one_line, similar_word, without_digests
 
 #: Exit status of a program that Ctrl-C ended, as shells report it.
 _INTERRUPTED = 130
-_COMMANDS = {
-    "run": "run an experiment on all ranks; without a name, the built-in one",
-    "plan": "print the cases of an experiment and their cost; write nothing",
-    "doctor": "check the software and this machine, and name remedies",
-    "report": "rebuild summary, tables and plots of results directories",
-    "compare": "compare the same cases in two or more runs: faster, slower, or not decided",
-    "bisect": "find the version of a package from which on a case takes longer",
-    "instructions": "count the instructions that a library function takes in each environment",
-    "scaling": "show how rates grow with ranks or nodes, and predict those of larger jobs",
-    "recommend": "recommend a format and settings, with certainty and a program that uses them",
-    "import": "create a results directory from the output of IOR or h5bench",
-    "clean": "list the files that killed runs left in a scratch directory; --remove removes them",
-    "backends": "list the backends and their capabilities",
-    "workloads": "list the workloads and their parameters",
-    "schema": "print the JSON Schema of an experiment, or of results.json",
-    "completion": "print a script that completes commands, options and files in bash or zsh",
-}
 
 _PURPOSE = "Compares parallel HDF5, parallel netCDF4 and Zarr with raw MPI-IO and POSIX."
 _SHORT_HELP = f"""\
@@ -110,10 +80,9 @@ def _done(given: Sequence[str]) -> int:
     if given[0] == "compare":  # argparse would take the first of them away
         given = [NEXT_SIDE if word == "--" else word for word in given]
     parsed = make_parser(given[0]).parse_args(given)
-    module = f"{parsed.command}_" if keyword.iskeyword(parsed.command) else parsed.command
     try:
         _check_directory()
-        command = import_module(f"pffbench.commands.{module}")
+        command = command_module(parsed.command)
         _collect_garbage()
         with reading(parsed):
             return int(command.main(parsed))
@@ -195,10 +164,12 @@ def with_command(arguments: list[str]) -> list[str]:
     if not arguments:
         return ["run"] if is_launched(os.environ) else []
     first = arguments[0]
-    if first in _COMMANDS or first in ("-h", "--help", "--version"):
+    if first in COMMANDS or first in ("-h", "--help", "--version"):
         return arguments
-    if first.startswith("-") or Path(first).suffix or "/" in first or Path(first).exists():
+    if first.startswith("-") or Path(first).suffix or "/" in first:
         return ["run", *arguments]  # options of a run, or its experiment
+    if Path(first).exists() and first not in command_names():
+        return ["run", *arguments]
     return arguments
 
 
@@ -240,9 +211,15 @@ def _near(word: str, known: Sequence[str]) -> str:
 
 
 def make_parser(command: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the whole command line, or of one command alone.
+    """Return the parser of the whole command line, or the one that the first argument needs.
 
     Every rank of a run builds one, and the other commands would take most of the time.
+
+    Parameters
+    ----------
+    command : str, optional
+        First argument of the command line. Where it is a command, the parser has no other one;
+        where it is not, such as ``--help``, all commands are there without their options.
     """
     parser = Parser(
         prog="pffbench",
@@ -251,92 +228,25 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"pffbench {__version__}")
+    # `completion` describes the whole command line.
+    parser.set_defaults(make_parser=make_parser)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    options = _options()
-    for name in [command] if command in _COMMANDS else _COMMANDS:
-        text = _COMMANDS[name]
-        made = commands.add_parser(
-            name,
-            help=text,
-            description=f"{text[0].upper()}{text[1:]}.",
-            epilog=_STATUSES,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        if name in options:
-            options[name](made)
+    known = command in COMMANDS or command in command_names()
+    for name in [command] if command is not None and known else command_names():
+        _add_command(commands, name, with_options=known or command is None)
     return parser
 
 
-def _options() -> dict[str, Callable[[argparse.ArgumentParser], None]]:
-    """Return the function that adds the options of each command, where it has options."""
-    return {
-        "run": add_run,
-        "plan": add_plan,
-        "doctor": _add_doctor,
-        "clean": _add_clean,
-        "report": add_report,
-        "compare": add_compare,
-        "bisect": add_bisect,
-        "instructions": add_instructions,
-        "scaling": add_scaling,
-        "recommend": add_recommend,
-        "import": add_import,
-        "schema": _add_schema,
-        "completion": _add_completion,
-    }
-
-
-def _add_doctor(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--no-mpi",
-        action="store_true",
-        help="do not start MPI, for login nodes that forbid it (example: --no-mpi)",
+def _add_command(
+    commands: argparse._SubParsersAction[Parser], name: str, *, with_options: bool
+) -> None:
+    text = help_of(name)
+    parser = commands.add_parser(
+        name,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog=_STATUSES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--scratch",
-        metavar="DIR",
-        help="directory on the file system under test (example: --scratch /lustre/me)",
-    )
-    add_json(parser)
-
-
-def _add_clean(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--scratch",
-        metavar="DIR",
-        help="scratch directory of the runs (default: $PFFBENCH_SCRATCH, $SCRATCH or "
-        "./pffbench-scratch) (example: --scratch /lustre/me)",
-    )
-    parser.add_argument(
-        "--remove",
-        action="store_true",
-        help="remove the files of runs that are known to have ended (example: --remove)",
-    )
-    parser.add_argument(
-        "--kept",
-        action="store_true",
-        help="include files that a job with --stage write left for another one to read "
-        "(example: --remove --kept)",
-    )
-
-
-def _add_schema(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "document",
-        nargs="?",
-        choices=("experiment", "results"),
-        default="experiment",
-        metavar="DOCUMENT",
-        help="experiment (the default) or results, which is results.json (example: results)",
-    )
-
-
-def _add_completion(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(parser=make_parser)
-    parser.add_argument(
-        "shell",
-        choices=("bash", "zsh", "tcsh"),
-        metavar="SHELL",
-        help="bash, zsh or tcsh (example: pffbench completion bash > "
-        "~/.local/share/bash-completion/completions/pffbench)",
-    )
+    if with_options:
+        command_module(name).add_arguments(parser)

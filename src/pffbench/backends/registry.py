@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
 
 from pffbench.backends.base import Backend
+from pffbench.plugins import plugins
 
 #: Name → location of its class. The modules are light: only an instance imports a library.
 _BUILT_IN = {
@@ -25,19 +25,6 @@ _BUILT_IN = {
 
 #: Other packages add a backend through an entry point of this group.
 ENTRY_POINT_GROUP = "pffbench.backends"
-
-
-@cache
-def _entry_points() -> Any:  # of another type in Python 3.11
-    """Return those of all groups: searching all installed packages takes a while."""
-    from importlib.metadata import entry_points
-
-    return entry_points()
-
-
-def plugins(group: str) -> dict[str, str]:
-    """Return what other packages have in a group of entry points: name → location."""
-    return {entry.name: entry.value for entry in _entry_points().select(group=group)}
 
 
 @cache

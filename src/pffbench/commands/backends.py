@@ -11,6 +11,10 @@ from pffbench.backends.registry import backend_class, backend_names, missing_lib
 from pffbench.commands.describe import key_lines, wrapped
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add nothing: the command has no options."""
+
+
 def main(arguments: argparse.Namespace) -> int:  # noqa: ARG001 -- it takes none
     """List the backends. Return the exit status."""
     for name in backend_names():

@@ -3,11 +3,104 @@
 from __future__ import annotations
 
 import argparse
+import math
 from datetime import UTC, datetime
 
 from pffbench.environments.bisect import Search, bisect
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.text import one_line
+
+#: The line of `pffbench --help`.
+HELP = "find the package version that changed a time or a count"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    later = "a later version that is slower, or faster"
+    for name, text in (("good", "a version before the change"), ("bad", later)):
+        parser.add_argument(
+            f"--{name}",
+            required=True,
+            metavar="NAME==VERSION",
+            help=f"{text} of a package (example: --{name} h5py==3.1{3 if name == 'good' else 6}.0)",
+        )
+    parser.add_argument(
+        "--case",
+        required=True,
+        metavar="EXPERIMENT.yaml",
+        help="experiment file with one case (example: --case configs/many-datasets.yaml)",
+    )
+    parser.add_argument(
+        "--total",
+        choices=("write", "read"),
+        default="write",
+        help="the time that changed (default: write) (example: --total read)",
+    )
+    parser.add_argument(
+        "--count",
+        metavar="COUNTER",
+        help="search for the version in which a counter of that time changed, such as system "
+        "calls, or the instructions of a library function, instead of the time (example: --count "
+        "write_calls, --count instructions:H5Dcreate2)",
+    )
+    parser.add_argument(
+        "--margin",
+        type=_margin,
+        default=0.02,
+        metavar="PART",
+        help="smallest difference between the two that is searched for (default: 0.02) "
+        "(example: --margin 0.01)",
+    )
+    parser.add_argument(
+        "--versions",
+        type=lambda text: text.split(","),
+        default=[],
+        metavar="V,…",
+        help="versions between the two (default: all that pip lists) "
+        "(example: --versions 3.14.0,3.15.0)",
+    )
+    parser.add_argument(
+        "--launcher",
+        metavar="COMMAND",
+        help="command that starts the ranks (default: srun or mpiexec, with all cores) "
+        "(example: --launcher 'mpiexec -n 2')",
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--out",
+        metavar="DIR",
+        help="new directory for the results of all runs (default: ./pffbench-results/bisect-DATE) "
+        "(example: --out results/h5py)",
+    )
+    where.add_argument(
+        "--resume",
+        metavar="DIR",
+        help="go on with a search that was stopped, with the options with which it began "
+        "(example: --resume results/h5py)",
+    )
+    parser.add_argument(
+        "--progress",
+        choices=("auto", "bar", "plain", "none"),
+        default="auto",
+        help="form of the progress reports of the runs, as of pffbench run "
+        "(example: --progress none)",
+    )
+    parser.add_argument(
+        "--scratch",
+        metavar="DIR",
+        help="directory on the file system under test (example: --scratch /lustre/me)",
+    )
+
+
+def _margin(text: str) -> float:
+    """Convert a part above 0 and up to 1."""
+    try:
+        part = float(text)
+    except ValueError:
+        part = math.nan
+    if not 0 < part <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no part above 0 and up to 1, such as 0.02")
+    return part
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -19,6 +19,27 @@ from pffbench.text import one_line, without_digests
 from pffbench.units import Size
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "--scratch",
+        metavar="DIR",
+        help="scratch directory of the runs (default: $PFFBENCH_SCRATCH, $SCRATCH or "
+        "./pffbench-scratch) (example: --scratch /lustre/me)",
+    )
+    parser.add_argument(
+        "--remove",
+        action="store_true",
+        help="remove the files of runs that are known to have ended (example: --remove)",
+    )
+    parser.add_argument(
+        "--kept",
+        action="store_true",
+        help="include files that a job with --stage write left for another one to read "
+        "(example: --remove --kept)",
+    )
+
+
 def main(arguments: argparse.Namespace) -> int:
     """List leftovers, and remove unneeded ones on request. Return the exit status."""
     parent, _ = scratch_parent(arguments.scratch)

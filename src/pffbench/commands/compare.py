@@ -7,10 +7,90 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from pffbench.commands import needing_analysis
+from pffbench.commands.arguments import add_json
 from pffbench.errors import UserError
 
 #: Stands for the ``--`` between the sides, which argparse would take away.
 NEXT_SIDE = "//"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.usage = (
+        "pffbench compare [OPTION …] BASE NEW …\n       pffbench compare [OPTION …] OLD … -- NEW …"
+    )
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="results directories: the base, then those compared with it (example: results/before "
+        "results/after); or several of each side, which are compared as starts of one program "
+        "(example: results/old* -- results/new*)",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help="directory for compare.md, compare.csv and figures (default: none are written) "
+        "(example: --out results/before-after)",
+    )
+    parser.add_argument(
+        "--fail-if-slower",
+        type=_percent,
+        metavar="PERCENT",
+        help="gate for CI: exit status 1 if a total is shown to be slower, by more than this; 0 if "
+        "none is; 2 if a total of the base cannot be compared; 5 if raw transfers show that the "
+        "machine changed (example: --fail-if-slower 20%%)",
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="with --fail-if-slower: exit status 4 unless each total is shown not to be slower by "
+        "more than that (example: --strict)",
+    )
+    parser.add_argument(
+        "--allow-missing",
+        action="store_true",
+        help="with --fail-if-slower: pass although a total of the base cannot be compared "
+        "(example: --allow-missing)",
+    )
+    parser.add_argument(
+        "--across",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="compare cases that differ in this parameter or option of a backend; may be given "
+        "several times (example: --across codec --across zarr.format)",
+    )
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument(
+        "--all",
+        action="store_true",
+        help="show all totals in the table, not only rows with a difference (example: --all)",
+    )
+    shown.add_argument(
+        "--only",
+        choices=("slower", "faster"),
+        help="show only rows with this verdict in the table (example: --only slower)",
+    )
+    parser.add_argument(
+        "--sort",
+        choices=("ratio", "case", "time"),
+        help="order of the table: the slowest first, by case, or the longest time of BASE first "
+        "(default: as in the run) (example: --sort ratio)",
+    )
+    add_json(parser)
+
+
+def _percent(text: str) -> float:
+    """Return a percentage as a fraction of 1."""
+    number, sign, rest = text.partition("%")
+    try:
+        part = float(number) / 100
+    except ValueError:
+        part = -1.0
+    if not 0 <= part < float("inf") or not sign or rest.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage such as 5%")
+    return part
 
 
 def main(arguments: argparse.Namespace) -> int:

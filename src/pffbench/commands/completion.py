@@ -11,6 +11,17 @@ _DIRECTORIES = frozenset({"DIR", "RUN", "BASE", "NEW"})
 _FILES = frozenset({"EXPERIMENT.yaml", "FILE"})
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "shell",
+        choices=("bash", "zsh", "tcsh"),
+        metavar="SHELL",
+        help="bash, zsh or tcsh (example: pffbench completion bash > "
+        "~/.local/share/bash-completion/completions/pffbench)",
+    )
+
+
 def main(arguments: argparse.Namespace) -> int:
     """Print the script. Return the exit status."""
     try:
@@ -19,7 +30,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise UserError(
             "completion needs shtab, which is not installed: pip install 'pffbench[completion]'"
         ) from None
-    parser: argparse.ArgumentParser = arguments.parser()
+    parser: argparse.ArgumentParser = arguments.make_parser()
     for action in _actions(parser):
         if action.metavar in _DIRECTORIES:
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]

@@ -8,12 +8,28 @@ import sys
 from dataclasses import asdict
 
 from pffbench.commands import to_install_analysis
+from pffbench.commands.arguments import add_json
 from pffbench.doctor.finding import Finding, Report, print_report
 from pffbench.errors import NOT_VALID, VALID, UserError
 
 HEALTHY, PROBLEMS = VALID, NOT_VALID
 #: Version of what `--json` prints; a higher one changed or removed a key.
 _JSON_VERSION = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "--no-mpi",
+        action="store_true",
+        help="do not start MPI, for login nodes that forbid it (example: --no-mpi)",
+    )
+    parser.add_argument(
+        "--scratch",
+        metavar="DIR",
+        help="directory on the file system under test (example: --scratch /lustre/me)",
+    )
+    add_json(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:

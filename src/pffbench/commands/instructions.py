@@ -10,6 +10,39 @@ from pffbench.experiment.load import load_experiment
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.text import one_line
 
+#: The line of `pffbench --help`.
+HELP = "count the instructions that a library function takes in each environment"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "experiment",
+        metavar="EXPERIMENT.yaml",
+        help="experiment with environments and cases of the workload datasets "
+        "(example: configs/issues/hdf5-5962-create.yaml)",
+    )
+    parser.add_argument(
+        "--function",
+        required=True,
+        metavar="NAME",
+        help="function of a library whose instructions are counted, with all that it calls "
+        "(example: --function H5Dcreate2)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a key of the experiment, or of all its cases; may be given several times "
+        "(example: --set datasets=200 --set hdf5.libver=v108)",
+    )
+    parser.add_argument(
+        "--scratch",
+        metavar="DIR",
+        help="directory for the files of the runs (example: --scratch /dev/shm)",
+    )
+
 
 def main(arguments: argparse.Namespace) -> int:
     """Count, and print a line for each environment. Return the exit status."""

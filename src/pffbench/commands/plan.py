@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pffbench.case import Case, case_names
+from pffbench.commands.arguments import add_json, ranks
 from pffbench.errors import UserError
 from pffbench.experiment.check import extra_cold_reads, make_plan
 from pffbench.experiment.estimate import (
@@ -32,6 +33,7 @@ from pffbench.experiment.schema import Experiment
 from pffbench.parallel.launcher import reason_against_mpi
 from pffbench.record.ranks import NEEDS_H5PY
 from pffbench.run.calibration import is_open
+from pffbench.run.options import add_experiment
 from pffbench.run.output import make_console, print_json
 from pffbench.run.space import parent_of_node
 from pffbench.storage.filesystem import FileSystem, filesystem
@@ -124,6 +126,41 @@ class PlannedRun(msgspec.Struct, frozen=True):
 def _parent(experiment: Experiment, scratch: str | None) -> str:
     """Return the directory of the files on this machine."""
     return (parent_of_node if experiment.node_local else scratch_parent)(scratch)[0]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_experiment(parser)
+    parser.add_argument(
+        "-n",
+        "--ranks",
+        type=ranks,
+        metavar="N",
+        help="number of ranks to plan for (default: the tasks of the Slurm job, else 1) "
+        "(example: --ranks 64)",
+    )
+    parser.add_argument(
+        "--node-memory",
+        type=_size,
+        metavar="SIZE",
+        help="memory of a node: a plan whose writer ranks hold more is refused (default: that of "
+        "this machine, and a warning) (example: --node-memory 256GiB)",
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="show all cases, even if there are more than 200 "
+        "(example: pffbench plan exp.yaml --all)",
+    )
+    add_json(parser)
+
+
+def _size(text: str) -> int:
+    """Return a number of bytes given on the command line."""
+    try:
+        return int(Size.parse(text))
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pffbench.commands import needing_analysis
+from pffbench.commands.arguments import add_json
 from pffbench.run.output import make_console, print_json
 
 if TYPE_CHECKING:
@@ -15,6 +16,81 @@ if TYPE_CHECKING:
 
 #: Version of what `--json` prints; a higher one changed or removed a key.
 _JSON_VERSION = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="results directories (example: results/mine)",
+    )
+    how_often = parser.add_mutually_exclusive_group()
+    how_often.add_argument(
+        "--weight",
+        type=_weight,
+        default=(1.0, 1.0),
+        metavar="WRITE:READ",
+        help="how often your program writes and reads its data (default: 1:1) "
+        "(example: --weight 1:0)",
+    )
+    how_often.add_argument(
+        "--reads",
+        type=_reads,
+        dest="weight",
+        metavar="N",
+        help="how many times your program reads what it has written once (example: --reads 10)",
+    )
+    parser.add_argument(
+        "--layout",
+        action="append",
+        default=[],
+        choices=("shared", "own", "file_per_process"),
+        help="restrict to this layout; repeat to compare layouts (default: each layout by itself) "
+        "(example: --layout shared --layout file_per_process)",
+    )
+    parser.add_argument(
+        "--format",
+        action="append",
+        default=[],
+        metavar="BACKEND",
+        help="restrict to this backend; may be repeated (example: --format hdf5)",
+    )
+    parser.add_argument(
+        "--transfer",
+        action="append",
+        default=[],
+        choices=("independent", "collective"),
+        help="restrict to this transfer of the writes (example: --transfer collective)",
+    )
+    parser.add_argument(
+        "--one-file",
+        action="store_true",
+        help="restrict to a single file: no file for each process, no directory "
+        "(example: --one-file)",
+    )
+    add_json(parser)
+
+
+def _weight(text: str) -> tuple[float, float]:
+    """Return two numbers that are not negative and not both zero."""
+    parts = text.split(":")
+    try:
+        numbers = [float(part) for part in parts]
+    except ValueError:
+        numbers = []
+    if len(numbers) != 2 or not all(0 <= n < float("inf") for n in numbers) or not any(numbers):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a weight of writing and reading (1:10)")
+    return numbers[0], numbers[1]
+
+
+def _reads(text: str) -> tuple[float, float]:
+    """Return the weights of one write and so many reads."""
+    try:
+        return _weight(f"1:{text}")
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of reads (0 or more)") from None
 
 
 def main(arguments: argparse.Namespace) -> int:

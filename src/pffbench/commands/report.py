@@ -13,6 +13,35 @@ from pffbench.run.output import make_console
 _WIDTH = 140
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="results directories (example: pffbench-results/default-20260101-120000)",
+    )
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument(
+        "--fom",
+        action="store_true",
+        help="print the figures of merit, one per line, for ReFrame and Ramble, and write nothing "
+        "(example: --fom results/first)",
+    )
+    shown.add_argument(
+        "--published",
+        action="store_true",
+        help="print the results beside the published ones of the study that the run redoes, and "
+        "write nothing (example: --published results/first)",
+    )
+    shown.add_argument(
+        "--published-csv",
+        action="store_true",
+        help="write only published-csv/ in the results directory: the times in the layout of the "
+        "study's own files; for file-format-testing (example: --published-csv results/first)",
+    )
+
+
 def main(arguments: argparse.Namespace) -> int:
     """Report on results directories and print the written files. Return the exit status."""
     if arguments.fom:

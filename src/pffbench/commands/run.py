@@ -23,7 +23,7 @@ from pffbench.parallel.launcher import (
     start_ranks,
 )
 from pffbench.parallel.single import lack_of_mpi
-from pffbench.run.options import RunOptions
+from pffbench.run.options import RunOptions, add_arguments
 from pffbench.text import one_line, without_digests
 from pffbench.units import Size
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
     from pffbench.run.session import Session
+
+__all__ = ["add_arguments", "main"]
 
 #: Exit status of a program that Ctrl-C ended, as shells report it.
 _CTRL_C = 130

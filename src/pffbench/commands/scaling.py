@@ -5,10 +5,42 @@ from __future__ import annotations
 import argparse
 
 from pffbench.commands import needing_analysis
+from pffbench.commands.arguments import add_json, ranks
 from pffbench.run.output import print_json
 
 #: Version of what `--json` prints; a higher one changed or removed a key.
 _JSON_VERSION = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="results directories of one experiment at several sizes of the job (example: "
+        "results/1n results/2n results/4n)",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help="directory for tables and figures: new, empty or of an earlier call (default: "
+        "'scaling' beside the runs) (example: --out results/scaling)",
+    )
+    parser.add_argument(
+        "--over",
+        choices=("ranks", "nodes"),
+        help="unit of the job size (default: nodes if their number varies and each has as many "
+        "ranks as the others, else ranks) (example: --over ranks)",
+    )
+    parser.add_argument(
+        "--predict",
+        type=ranks,
+        metavar="N",
+        help="number of ranks or nodes to predict the rate for (default: twice the largest) "
+        "(example: --predict 64)",
+    )
+    add_json(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -9,6 +9,10 @@ from pffbench.commands.describe import key_lines, wrapped
 from pffbench.workloads.registry import workload, workload_names
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add nothing: the command has no options."""
+
+
 def main(arguments: argparse.Namespace) -> int:  # noqa: ARG001 -- it takes none
     """List the workloads. Return the exit status."""
     common = Parameters.__struct_fields__

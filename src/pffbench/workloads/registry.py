@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-from pffbench.backends.registry import plugins
+from pffbench.plugins import plugins
 from pffbench.workloads.base import Workload
 
 _BUILT_IN = {
