@@ -7,7 +7,7 @@ from typing import Any
 
 from pffbench.phases import TOTALS
 from pffbench.record.run_json import RunRecord
-from pffbench.summary.columns import title
+from pffbench.summary.columns import many_arrays, title
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.text import without_digests
 from pffbench_analysis.charts import CaseMedian, Chart, dots_each, keeps_data, label
@@ -65,7 +65,7 @@ def how_to_read(chart: Chart, cases: Sequence[CaseSummary], summary: Summary) ->
 
 def _medians(chart: Chart, cases: Sequence[CaseSummary]) -> str:
     if chart.name == "metadata":
-        if cases[0].sample.workload == "datasets":
+        if many_arrays(cases):
             return "Points: median job time over the number of datasets of all ranks."
         return "Points: median job time."
     if chart.name == "data":

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pffbench.phases import MOVING, TOTALS, in_order
+from pffbench.summary.columns import many_arrays
 from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Spread
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
 from pffbench.text import value_text
@@ -120,7 +121,7 @@ def charts(cases: Sequence[CaseSummary], summary: Summary) -> Iterator[Chart]:
     labels = tuple(map(label, ordered))
     metadata, totals = _metadata(ordered), tuple(TOTALS)
     unit, convert = _times(ordered, metadata)
-    if ordered[0].sample.workload == "datasets":
+    if many_arrays(ordered):
         unit, convert = "µs per dataset", _per_array_us
     unit_of_totals, convert_totals = _times(ordered, totals)
     found = (

@@ -19,11 +19,10 @@ from pffbench.experiment.schema import WORKLOAD, ZIP, Experiment
 from pffbench.phases import PHASES, TOTALS
 from pffbench.record.counters import Counted
 from pffbench.record.samples import Sample
-from pffbench.summary.csv_columns import CSV_COLUMNS
+from pffbench.summary.quantities import CASE_QUANTITIES, PHASE_QUANTITIES
 from pffbench.workloads.registry import workload, workload_names
 
 _NOTE = "This page is made from the code when the site is built."
-
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -116,7 +115,10 @@ def _columns() -> Iterator[str]:
     yield from ("## `counters.csv`", "")
     yield from _described(Counted, tuple(field_descriptions(Counted)))
     yield from ("## `summary.csv`", "")
-    yield from table(("column", "meaning"), [(f"`{c.name}`", c.meaning) for c in CSV_COLUMNS])
+    yield from table(
+        ("column", "meaning"),
+        [(f"`{q.name}`", q.meaning) for q in (*CASE_QUANTITIES, *PHASE_QUANTITIES)],
+    )
 
 
 def _described(kind: type, names: Iterable[str]) -> Iterator[str]:

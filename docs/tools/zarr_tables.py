@@ -49,7 +49,7 @@ def _lines(summary: Summary) -> Iterator[str]:
         columns = _columns(cases)
         yield from markdown_table(
             [column.heading for column in columns],
-            ([_short(column.cell(case)) for column in columns] for case in ordered(cases)),
+            ([_short(column.cell(case).text) for column in columns] for case in ordered(cases)),
             [column.heading for column in columns if column.is_text],
         )
         if told := shard_lines(costs, group):

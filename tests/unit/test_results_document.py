@@ -15,8 +15,9 @@ from pffbench.record.counters import Counted
 from pffbench.record.samples import COLUMNS as SAMPLES
 from pffbench.record.samples import Sample
 from pffbench.summary import columns
-from pffbench.summary.csv_columns import CSV_COLUMNS
+from pffbench.summary.quantities import CASE_QUANTITIES, PHASE_QUANTITIES
 from pffbench.summary.summary import AMPLIFICATIONS
+from pffbench.workloads.registry import workload, workload_names
 from pffbench_analysis.page.tables import MARKS
 from pffbench_analysis.pareto.command import write_pareto
 from pffbench_analysis.published.writing import write_published
@@ -51,13 +52,20 @@ def test_every_column_of_the_counters_is_explained():
 
 
 def test_every_column_of_the_summary_is_explained_in_a_sentence():
-    unexplained = [c.name for c in CSV_COLUMNS if not c.meaning.endswith(".")]
+    quantities = (*CASE_QUANTITIES, *PHASE_QUANTITIES)
+    unexplained = [q.name for q in quantities if not q.meaning.endswith(".")]
     assert unexplained == []
 
 
 def test_every_column_of_the_tables_is_explained():
     source = inspect.getsource(columns)
     headings = {*re.findall(r'Column\(\s*"([^"]+)"', source), *AMPLIFICATIONS}
+    headings |= {
+        q.table.heading.format(part="write", unit="ms") for q in PHASE_QUANTITIES if q.table
+    }
+    units = {"case": " ms", "array": " µs", "call": " µs"}
+    brought = [column for name in workload_names() for column in workload(name).columns]
+    headings |= {c.heading + units.get(getattr(c, "per", ""), "") for c in brought}
     assert {"backend", "n", "grew MiB"} <= headings
     assert headings - set(names(first_cells("results.md", "column | meaning"))) == set()
 

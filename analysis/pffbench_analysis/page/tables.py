@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from pffbench.summary.columns import (
+    Cell,
     Column,
-    Part,
-    Unit,
-    footprint_columns,
+    columns_of,
     ignored_lines,
     ordered,
-    part_of_raw,
-    significant,
     stored_lines,
     stretch_lines,
-    unit_of,
 )
-from pffbench.summary.conclusions import interval, number
 from pffbench.summary.shards import ShardCost, shard_lines
-from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Caveat, Spread
-from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
+from pffbench.summary.statistics import Caveat
+from pffbench.summary.summary import CaseSummary, Summary
 from pffbench_analysis.captions import heading
-from pffbench_analysis.charts import reach
 from pffbench_analysis.style import colour, plain
 
-_MIB = 2**20
 #: Mark and meaning of each warning, the gravest first.
 MARKS = {
     "below_resolution": ("r", "below resolution: under 100 times what the harness itself takes"),
@@ -49,12 +41,12 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Cell:
+class MarkedCell:
     """A number, its interval and its mark; empty text where there is none."""
 
-    text: str = ""
-    interval: str = ""
-    mark: Mark | None = None
+    text: str
+    interval: str
+    mark: Mark | None
 
 
 @dataclass(frozen=True)
@@ -83,7 +75,7 @@ class Row:
     raw: bool
     n: int
     invalid: str
-    cells: list[Cell]
+    cells: list[MarkedCell]
 
 
 @dataclass(frozen=True)
@@ -117,15 +109,6 @@ class Table:
     ignored: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class NumberColumn:
-    """A column of numbers: its part, its heading, and the function that gives a case's number."""
-
-    part: str
-    heading: str
-    cell: Callable[[CaseSummary], Cell]
-
-
 def table_of(
     cases: Sequence[CaseSummary],
     summary: Summary,
@@ -133,7 +116,7 @@ def table_of(
     costs: Sequence[ShardCost] = (),
 ) -> Table:
     """Make the table of a comparison."""
-    columns = _columns(cases)
+    columns = [column for column in columns_of(cases, "page") if not column.is_text]
     rows = [_row(case, columns) for case in ordered(cases)]
     letters = {cell.mark.letter for row in rows for cell in row.cells if cell.mark}
     return Table(
@@ -154,60 +137,7 @@ def table_of(
     )
 
 
-#: First phase of a part, the phase that creates or opens its arrays, and the end of the part.
-_PARTS: dict[Part, tuple[str, str, str]] = {
-    "write": ("create", "define", ""),
-    "update": ("reopen", "reopen_array", ""),
-    "read": ("open", "open_array", "close"),
-}
-
-
-def _columns(cases: Sequence[CaseSummary]) -> list[NumberColumn]:
-    """Return the columns of writing, updating (if measured) and reading."""
-    durable = "sync" if any("sync" in case.phases for case in cases) else "close"
-    found = []
-    for part, (first, opening, last) in _PARTS.items():
-        total = f"{part}_total"
-        if part == "update" and not any(part in case.phases for case in cases):
-            continue
-        # With many arrays the time of one matters, not the rate.
-        if cases[0].sample.workload == "datasets":
-            name = opening.partition("_")[0]
-            found += [
-                NumberColumn(part, f"{name} µs/dataset", partial(_of, opening, _per_array)),
-                NumberColumn(part, f"{part} µs/dataset", partial(_of, part, _per_array)),
-            ]
-        else:
-            found.append(NumberColumn(part, "data only MiB/s", partial(_of, part, _rate)))
-        unit = unit_of(cases, total)
-        found += [
-            NumberColumn(
-                part, f"{first} to {last or durable} MiB/s", partial(_of, total, _rate_of_total)
-            ),
-            NumberColumn(part, f"total {unit.name}", partial(_of, total, partial(_time, unit))),
-            NumberColumn(part, "×best", partial(_of, total, _ratio)),
-            NumberColumn(part, "of raw", partial(_of, total, _roof)),
-        ]
-        if any(t.cpu_seconds is not None for case in cases if (t := case.phases.get(total))):
-            cpu = partial(_of, total, partial(_cpu, unit))
-            found.append(NumberColumn(part, f"cpu {unit.name}", cpu))
-        found += [
-            NumberColumn(part, column.heading, partial(_text, column))
-            for column in footprint_columns(cases, part)
-        ]
-    return found
-
-
-def _text(column: Column, case: CaseSummary) -> Cell:
-    return Cell(column.cell(case))
-
-
-def _of(phase: str, tell: Callable[[PhaseSummary], Cell], case: CaseSummary) -> Cell:
-    found = case.phases.get(phase)
-    return Cell() if found is None else tell(found)
-
-
-def _row(case: CaseSummary, columns: Sequence[NumberColumn]) -> Row:
+def _row(case: CaseSummary, columns: Sequence[Column]) -> Row:
     s = case.sample
     return Row(
         plain(s.backend),
@@ -218,8 +148,12 @@ def _row(case: CaseSummary, columns: Sequence[NumberColumn]) -> Row:
         case.raw,
         case.repetitions,
         plain(case.invalid),
-        [] if case.invalid else [column.cell(case) for column in columns],
+        [] if case.invalid else [_marked(column.cell(case)) for column in columns],
     )
+
+
+def _marked(cell: Cell) -> MarkedCell:
+    return MarkedCell(cell.text, cell.interval, mark_of(cell.warnings))
 
 
 def mark_of(warnings: Sequence[Caveat]) -> Mark | None:
@@ -230,61 +164,3 @@ def mark_of(warnings: Sequence[Caveat]) -> Mark | None:
     codes = [w.code for w in warnings if w.code in MARKS]
     letter = MARKS[min(codes, key=order.index)][0] if codes else "!"
     return Mark(letter, plain("; ".join(w.message for w in warnings)))
-
-
-def _rate(found: PhaseSummary) -> Cell:
-    if found.rate is None:
-        return Cell()
-    amount = found.rate * found.seconds.median / _MIB
-    between = _between(found.seconds, lambda s: amount / s)
-    return Cell(significant(found.rate / _MIB), between, mark_of(found.warnings))
-
-
-def _rate_of_total(found: PhaseSummary) -> Cell:
-    """Return a rate without marks: the time next to it has them."""
-    return replace(_rate(found), mark=None)
-
-
-def _time(unit: Unit, found: PhaseSummary) -> Cell:
-    between = _between(found.seconds, lambda s: s * unit.per_second)
-    return Cell(unit.seconds(found), between, mark_of(found.warnings))
-
-
-def _cpu(unit: Unit, found: PhaseSummary) -> Cell:
-    return Cell(unit.cpu(found))
-
-
-def _per_array(found: PhaseSummary) -> Cell:
-    s = found.seconds
-    factor = 1e6 * found.per_array / s.median if s.median else float("nan")
-    between = _between(s, lambda x: factor * x)
-    return Cell(significant(1e6 * found.per_array), between, mark_of(found.warnings))
-
-
-def _ratio(found: PhaseSummary) -> Cell:
-    r = found.ratio
-    if r is None:
-        return Cell()
-    return Cell(number(r.value), interval(r) if r.low != r.high else "")
-
-
-def _roof(found: PhaseSummary) -> Cell:
-    if found.roofline is None:
-        return Cell()
-    limit = 100 * found.roofline * found.seconds.median
-    between = _between(found.seconds, lambda x: limit / x, "{:.0f}".format)
-    text = part_of_raw(found.roofline)
-    beyond = text.startswith(">")
-    return Cell(text.replace("%", " %"), f"{between} %" if between and not beyond else "")
-
-
-def _between(
-    found: Spread, convert: Callable[[float], float], write: Callable[[float], str] = significant
-) -> str:
-    """Return the interval of a derived quantity; for few repetitions the range, in brackets."""
-    seconds = reach(found)
-    if found.n == 1 or min(seconds) <= 0:
-        return ""
-    low, high = sorted(map(convert, seconds))
-    text = f"{write(low)}–{write(high)}"
-    return text if found.n >= FEWEST_FOR_INTERVAL else f"({text})"

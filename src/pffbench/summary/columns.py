@@ -1,8 +1,11 @@
-"""Tables of a summary: their columns, titles and footnotes."""
+"""Tables of a summary: their columns, titles and footnotes.
+
+A column is declared once, with its heading, its line in the legend and its cells; the terminal,
+`summary.md` and the page show the same ones. A workload brings columns of its own.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Literal
@@ -12,6 +15,7 @@ import msgspec
 from pffbench.phases import MOVING, WAITING
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.labels import chunks_apart, comparisons_apart, ignored_of
+from pffbench.summary.quantities import PHASE_QUANTITIES, Cell, Unit, rate_cell, significant
 from pffbench.summary.summary import (
     AMPLIFICATIONS,
     CaseSummary,
@@ -22,6 +26,8 @@ from pffbench.summary.summary import (
 )
 from pffbench.text import without_digests
 from pffbench.units import Size
+from pffbench.workloads.base import CountColumn, Workload
+from pffbench.workloads.registry import is_workload, workload
 
 _MIB = 2**20
 #: Ratio of the slowest rank to the middle one from which on it is reported.
@@ -32,8 +38,9 @@ _IDLE, _USUALLY = 0.2, 0.6
 #: Phases checked for a slow rank: those that move data, and those that wait for devices.
 _WATCHED = (*MOVING, *WAITING)
 Part = Literal["case", "write", "update", "read"]
-#: Fraction of the raw speed beyond which raw transfers are no limit; less may be noise.
-_NO_LIMIT = 1.1
+_PARTS: tuple[Part, ...] = ("write", "update", "read")
+#: Threshold above which times are written in seconds.
+_LONG = 10.0
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -42,16 +49,22 @@ class Column(msgspec.Struct, frozen=True):
     Parameters
     ----------
     heading : str
-        Heading of the column.
+        Heading of the column, with the unit.
     part : {"case", "write", "update", "read"}
         Subject of the column: a narrow terminal shows writing and reading one below the other.
     cell : callable
-        Returns the text for a case.
+        Returns the cell of a case.
+    legend : str
+        Explanation below the tables; empty where the heading says it.
+    shown : {"everywhere", "text", "page"}
+        Whether it is left out on the page, or shown only there.
     """
 
     heading: str
     part: Part
-    cell: Callable[[CaseSummary], str]
+    cell: Callable[[CaseSummary], Cell]
+    legend: str = ""
+    shown: Literal["everywhere", "text", "page"] = "everywhere"
 
     @property
     def is_text(self) -> bool:
@@ -59,150 +72,123 @@ class Column(msgspec.Struct, frozen=True):
         return self.part == "case"
 
 
-def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
-    """Return the columns that suit a comparison."""
-    found = [
-        Column("backend", "case", lambda case: case.sample.backend),
-        Column("settings", "case", lambda case: "raw" if case.raw else case.sample.settings),
-        Column("transfer", "case", lambda case: case.sample.transfer),
-    ]
-    if any(case.variant for case in cases):
-        found.append(Column("variant", "case", lambda case: case.variant))
-    found.append(Column("n", "case", lambda case: str(case.repetitions)))
-    found += [
-        Column(heading, part, partial(_counted, phase, counter, 1))
-        for heading, part, phase, counter in _MOVERS
-        if any(0 < case.counts.get((phase, counter), 0) < case.sample.ranks for case in cases)
-    ]
-    if any(("write", "stretches") in case.counts for case in cases):
-        found += [
-            Column(f"{part} calls", part, partial(_calls, part, f"{part}_calls"))
-            for part in _ACCESSES
-        ]
-    if any(compression_ratio(case) for case in cases):
-        found.append(Column("ratio", "write", _compressed))
-    if cases[0].sample.workload == "versions":
-        found += [
-            Column("kept MiB", "write", partial(_counted, "close", "file_bytes", _MIB)),
-            Column("reused", "write", partial(_counted, "close", "chunks_reused", 1)),
-        ]
-    # With many arrays the time per array is relevant, not the rate.
-    small = cases[0].sample.workload == "datasets"
+def columns_of(cases: Sequence[CaseSummary], of: Literal["text", "page"] = "text") -> list[Column]:
+    """Return the columns that suit a comparison, as text or on the page."""
+    found = [*_columns_of_cases(cases)]
     for part in _PARTS:
-        total = f"{part}_total"
-        if not any(total in case.phases for case in cases):
-            continue
-        found += [
-            Column(f"{phase.partition('_')[0]} µs", part, partial(_told, tell, phase))
-            for phase, tell in (_SMALL.get(part, {}) if small else {}).items()
-            if any(phase in case.phases for case in cases)
-        ]
-        if part == "read" and any("inquire" in case.phases for case in cases):
-            unit = unit_of(cases, total)
-            found += [
-                Column(f"{phase} {unit.name}", part, partial(_told, unit.seconds, phase))
-                for phase in _STARTING
-            ]
-        found += _columns_of_total(cases, part)
-        found += footprint_columns(cases, part)
-    if any("update" in case.phases for case in cases):
-        grown = partial(_counted, "update", "grown_bytes", _MIB)
-        found.append(Column("grew MiB", "update", grown))
-    found += [
-        Column(heading, part, partial(_amplified, part, counter))
-        for part in _ACCESSES
-        for heading, counter in AMPLIFICATIONS.items()
-        if part == "read" or heading == "×touched"
-        if any(amplification(case, "touched_bytes", part) is not None for case in cases)
-    ]
-    if any("repack" in case.phases for case in cases):
+        found += _columns_of_counts(cases, part)
+        found += _columns_of_workload(cases, part)
+        if any(f"{part}_total" in case.phases for case in cases):
+            found += _columns_of_total(cases, part)
+            found += footprint_columns(cases, part)
+    return [column for column in found if column.shown in ("everywhere", of)]
+
+
+def _columns_of_cases(cases: Sequence[CaseSummary]) -> Iterator[Column]:
+    """Yield the columns that name the cases, and the number of repetitions."""
+    yield Column("backend", "case", lambda case: Cell(case.sample.backend))
+    yield Column("settings", "case", lambda case: Cell("raw" if case.raw else case.sample.settings))
+    yield Column("transfer", "case", lambda case: Cell(case.sample.transfer))
+    if any(case.variant for case in cases):
+        yield Column("variant", "case", lambda case: Cell(case.variant))
+    legend = "n: repetitions; times are medians of the slowest rank, low–high their 95 % interval"
+    yield Column("n", "case", _repetitions, legend)
+
+
+def _repetitions(case: CaseSummary) -> Cell:
+    """Return the number of repetitions that count; of an invalid case none does."""
+    return Cell("INVALID" if case.invalid else str(case.repetitions))
+
+
+def _columns_of_counts(cases: Sequence[CaseSummary], part: Part) -> Iterator[Column]:
+    """Yield the columns of what was counted in addition to times."""
+    counts = [case.counts for case in cases]
+    for movers, phase, counter in _MOVERS:
+        # Of interest only where some ranks move nothing by calls of their own.
+        some = (0 < case.counts.get((phase, counter), 0) < case.sample.ranks for case in cases)
+        if phase == part and any(some):
+            yield Column(movers, part, partial(_counted, phase, counter, 1), _MOVERS_LEGEND)
+    if part == "update":
+        return
+    if any(("write", "stretches") in found for found in counts):
+        calls = partial(_whole_count, part, f"{part}_calls")
+        yield Column(f"{part} calls", part, calls, _CALLS_LEGEND)
+    if part == "write" and any(map(compression_ratio, cases)):
+        yield Column("ratio", part, _compressed)
+    for heading, counter in AMPLIFICATIONS.items():
+        known = any(amplification(case, "touched_bytes", part) is not None for case in cases)
+        if known and (part == "read" or heading == "×touched"):
+            yield Column(heading, part, partial(_amplified, part, counter))
+    if part == "write" and any("repack" in case.phases for case in cases):
         unit = unit_of(cases, "repack")
-        found.append(Column(f"repack {unit.name}", "write", partial(_told, unit.seconds, "repack")))
-    if any(("read", "decodes_counted") in case.counts for case in cases):
-        found.append(Column("decodes", "read", _decodes))
-    return found
+        yield Column(f"repack {unit.name}", part, partial(_of_phase, unit.time, "repack"))
+    if part == "read" and any(("read", "decodes_counted") in found for found in counts):
+        yield Column("decodes", part, _decodes)
 
 
-_ACCESSES: tuple[Literal["read", "write"], ...] = ("write", "read")
-#: The ranks that move data by calls of their own, shown where not all of them do.
-_MOVERS: tuple[tuple[str, Part, str, str], ...] = (
-    ("writers", "write", "write", "writing_ranks"),
-    ("readers", "read", "read", "reading_ranks"),
+#: The ranks that move data by calls of their own: heading, phase and counter.
+_MOVERS = (("writers", "write", "writing_ranks"), ("readers", "read", "reading_ranks"))
+_MOVERS_LEGEND = "writers, readers: ranks that move the data by calls of their own, counted"
+_CALLS_LEGEND = (
+    "write calls, read calls: system calls of all ranks in phases write and read, counted"
 )
-_PARTS: tuple[Part, ...] = ("write", "update", "read")
 
 
-#: The phases before a total of workload `startup` that its table has.
-_STARTING = ("open", "inquire", "distribute")
+def workload_of(case: CaseSummary) -> Workload | None:
+    """Return the workload of a case; None where the package that brings it is not installed."""
+    name = case.sample.workload
+    return workload(name) if is_workload(name) else None
 
 
-class Unit(msgspec.Struct, frozen=True):
-    """A unit of time for a column of totals."""
+def many_arrays(cases: Sequence[CaseSummary]) -> bool:
+    """Return whether the time of each array matters in a comparison, and not the rate."""
+    found = workload_of(cases[0])
+    return found is not None and found.many_arrays
 
-    name: str
-    per_second: float
 
-    def seconds(self, found: PhaseSummary) -> str:
-        """Return the median."""
-        return significant(found.seconds.median * self.per_second)
+def _columns_of_workload(cases: Sequence[CaseSummary], part: Part) -> Iterator[Column]:
+    """Yield the columns that the workload of a comparison brings, where they have a number."""
+    found = workload_of(cases[0])
+    for column in found.columns if found else ():
+        if column.part != part:
+            continue
+        if isinstance(column, CountColumn):
+            if any((column.phase, column.counter) in case.counts for case in cases):
+                cell = partial(_counted, column.phase, column.counter, column.unit)
+                yield Column(column.heading, part, cell, column.legend)
+        elif any(column.phase in case.phases for case in cases):
+            unit = unit_of(cases, f"{part}_total").name if column.per == "case" else "µs"
+            cell = partial(_of_phase, _TIMES[column.per](unit), column.phase)
+            yield Column(f"{column.heading} {unit}", part, cell, column.legend)
 
-    def interval(self, found: PhaseSummary) -> str:
-        """Return the 95 % interval of the median; of fewer than five values their range."""
-        s = found.seconds
-        few = math.isnan(s.low)
-        low, high = (s.minimum, s.maximum) if few else (s.low, s.high)
-        text = f"{significant(low * self.per_second)}–{significant(high * self.per_second)}"
-        return f"({text})" if few else text
 
-    def cpu(self, found: PhaseSummary) -> str:
-        """Return the processor time of all ranks together."""
-        cpu = found.cpu_seconds
-        return "" if cpu is None else significant(cpu * self.per_second)
-
-    def new_memory(self, found: PhaseSummary) -> str:
-        """Return what new memory takes of the time."""
-        seconds = found.new_memory_seconds
-        return "" if seconds is None else significant(seconds * self.per_second)
+#: How a column of a workload shows the time of a phase, in a unit.
+_TIMES: dict[str, Callable[[str], Callable[[PhaseSummary], Cell]]] = {
+    "case": lambda unit: Unit(unit).time,
+    "array": lambda unit: Unit(unit).each_array,
+    "call": lambda unit: Unit(unit).each_call,
+}
 
 
 def unit_of(cases: Sequence[CaseSummary], phase: str) -> Unit:
     """Return the most readable unit for the times of a phase."""
     medians = [case.phases[phase].seconds.median for case in cases if phase in case.phases]
-    return Unit("s", 1.0) if max(medians, default=0.0) >= _LONG else Unit("ms", 1e3)
+    return Unit("s" if max(medians, default=0.0) >= _LONG else "ms")
 
 
-#: Threshold above which times are written in seconds.
-_LONG = 10.0
-
-
-def _columns_of_total(cases: Sequence[CaseSummary], part: Part) -> list[Column]:
-    """Return the columns of writing, or of reading, as a whole."""
+def _columns_of_total(cases: Sequence[CaseSummary], part: Part) -> Iterator[Column]:
+    """Yield the columns of writing, or of reading, as a whole."""
     total = f"{part}_total"
     unit = unit_of(cases, total)
-    tell: dict[str, Callable[[PhaseSummary], str]] = {
-        f"{part} {unit.name}": unit.seconds,
-        "low–high": unit.interval,
-        "×best": _ratio,
-        "roof": _percent,
-        f"cpu {unit.name}": unit.cpu,
-        "MiB/s": _rate,
-    }
     phases = [case.phases[total] for case in cases if total in case.phases]
-    if all(phase.roofline is None for phase in phases):  # no raw transfers to compare with
-        del tell["roof"]
-    if part == "read" and takes_new_memory(cases):
-        tell[f"new mem {unit.name}"] = unit.new_memory
-    return [Column(heading, part, partial(_told, told, total)) for heading, told in tell.items()]
-
-
-def takes_new_memory(cases: Sequence[CaseSummary]) -> bool:
-    """Return whether a case takes new memory for a noticeable part of what it reads."""
-    reads = [case.phases["read_total"] for case in cases if "read_total" in case.phases]
-    return any(phase.faulted and phase.faulted >= _SOME_NEW for phase in reads)
-
-
-#: Part of the bytes of a read in new memory from which on its cost has a column.
-_SOME_NEW = 0.1
+    if not many_arrays(cases):
+        cell = partial(_of_phase, rate_cell, part)
+        yield Column("data only MiB/s", part, cell, shown="page")
+    for table in (quantity.table for quantity in PHASE_QUANTITIES if quantity.table):
+        if any(map(table.applies, phases)):
+            cell = partial(_of_phase, partial(table.cell, unit), total)
+            heading = table.heading.format(part=part, unit=unit.name)
+            yield Column(heading, part, cell, table.legend, table.shown)
 
 
 def _mostly_threaded(cases: Sequence[CaseSummary]) -> bool:
@@ -211,75 +197,73 @@ def _mostly_threaded(cases: Sequence[CaseSummary]) -> bool:
     Then the files, memory and threads that a way takes tell as much of it as its time.
     """
     formats = [case for case in cases if not case.raw]
-    return 2 * sum(1 for case in formats if _THREADS in case.counts) > len(formats)
-
-
-_THREADS = ("write", "threads")
+    return 2 * sum(1 for case in formats if ("write", "threads") in case.counts) > len(formats)
 
 
 def footprint_columns(cases: Sequence[CaseSummary], part: Part) -> list[Column]:
     """Return the columns of what writing, or reading, takes in addition to time."""
     if part == "update" or not _mostly_threaded(cases):
         return []
+    legend = (
+        "threads: those of a rank that ran; +MiB: memory that the transfer added to a rank, at "
+        "least; inodes: files and directories"
+    )
     found = [
-        Column("threads", part, partial(_of_a_rank, part, "threads", 1)),
-        Column("+MiB", part, partial(_of_a_rank, part, "memory_added", _MIB)),
+        Column("threads", part, partial(_of_a_rank, part, "threads", 1), legend),
+        Column("+MiB", part, partial(_of_a_rank, part, "memory_added", _MIB), legend),
     ]
     if part == "write":
         found += [
-            Column("files", part, lambda case: _whole(case.disk_files)),
-            Column("inodes", part, lambda case: _whole(case.disk_inodes)),
+            Column("files", part, lambda case: _number(case.disk_files, "{}")),
+            Column("inodes", part, lambda case: _number(case.disk_inodes, "{}"), legend),
         ]
     return found
 
 
-def _of_a_rank(phase: str, counter: str, unit: float, case: CaseSummary) -> str:
-    """Return a counter of a phase, the mean over ranks, in a unit."""
-    amount = case.counts.get((phase, counter))
-    return "" if amount is None else significant(amount / case.sample.ranks / unit)
-
-
-def _whole(number: int | None) -> str:
-    return "" if number is None else str(number)
-
-
-def _counted(phase: str, counter: str, unit: float, case: CaseSummary) -> str:
-    """Return a counter of a phase, over all ranks together, in a unit."""
-    amount = case.counts.get((phase, counter))
-    return "" if amount is None else f"{amount / unit:.3g}"
-
-
-def _calls(phase: str, counter: str, case: CaseSummary) -> str:
-    """Return the calls of a phase that the kernel counted, over all ranks together."""
-    amount = case.counts.get((phase, counter))
-    return "" if amount is None else f"{amount:.0f}"
-
-
-def _told(tell: Callable[[PhaseSummary], str], phase: str, case: CaseSummary) -> str:
+def _of_phase(tell: Callable[[PhaseSummary], Cell], phase: str, case: CaseSummary) -> Cell:
     """Return a number of a phase; none for an invalid case, which must not be compared."""
     if case.invalid:
-        return "INVALID" if tell in (_ratio, _each) else ""
+        return Cell()
     found = case.phases.get(phase)
-    return "" if found is None else tell(found)
+    return Cell() if found is None else tell(found)
 
 
-def _compressed(case: CaseSummary) -> str:
-    ratio = compression_ratio(case)
-    return "" if ratio is None else f"{ratio:.4g}"
+def _number(value: float | None, form: str) -> Cell:
+    return Cell() if value is None else Cell(form.format(value))
 
 
-def _decodes(case: CaseSummary) -> str:
+def _counted(phase: str, counter: str, unit: float, case: CaseSummary) -> Cell:
+    """Return a counter of a phase, over all ranks together, in a unit."""
+    amount = case.counts.get((phase, counter))
+    return _number(None if amount is None else amount / unit, "{:.3g}")
+
+
+def _whole_count(phase: str, counter: str, case: CaseSummary) -> Cell:
+    """Return calls of a phase that the kernel counted, over all ranks together."""
+    return _number(case.counts.get((phase, counter)), "{:.0f}")
+
+
+def _of_a_rank(phase: str, counter: str, unit: float, case: CaseSummary) -> Cell:
+    """Return a counter of a phase, the mean over ranks, in a unit."""
+    amount = case.counts.get((phase, counter))
+    return Cell() if amount is None else Cell(significant(amount / case.sample.ranks / unit))
+
+
+def _compressed(case: CaseSummary) -> Cell:
+    return _number(compression_ratio(case), "{:.4g}")
+
+
+def _amplified(part: Literal["read", "write"], counter: str, case: CaseSummary) -> Cell:
+    return _number(amplification(case, counter, part), "{:.3g}")
+
+
+def _decodes(case: CaseSummary) -> Cell:
     """Return the chunk decodes in reading, and the expected number if it differs."""
     counted = case.counts.get(("read", "decodes_counted"))
     expected = case.counts.get(("read", "decodes_expected"), counted)
     if counted is None or expected is None:
-        return ""
-    return f"{counted:.0f}" + ("" if counted == expected else f", not {expected:.0f}")
-
-
-def _amplified(part: Literal["read", "write"], counter: str, case: CaseSummary) -> str:
-    times = amplification(case, counter, part)
-    return "" if times is None else f"{times:.3g}"
+        return Cell()
+    return Cell(f"{counted:.0f}" + ("" if counted == expected else f", not {expected:.0f}"))
 
 
 def stored_lines(cases: Sequence[CaseSummary]) -> list[str]:
@@ -428,54 +412,3 @@ def _waited_for(summary: Summary) -> Iterator[str]:
             f"{ranks.idlest_rank}, which takes {ranks.idle:.0%} of the time less processor time "
             f"than the median rank ({ranks.idlest_share:.0%} of repetitions)"
         )
-
-
-def _rate(found: PhaseSummary) -> str:
-    return "" if found.rate is None else significant(found.rate / _MIB)
-
-
-def _each(found: PhaseSummary) -> str:
-    """Return microseconds per array."""
-    return significant(found.per_array * 1e6)
-
-
-def _each_call(found: PhaseSummary) -> str:
-    """Return microseconds per call, of which an array has several."""
-    return significant(1e6 / found.operations_rate) if found.operations_rate else ""
-
-
-#: The small operations of many arrays: time per array, or per attribute. Closing and flushing are
-#: one call of the file for all arrays.
-_SMALL: dict[Part, dict[str, Callable[[PhaseSummary], str]]] = {
-    "write": {
-        "define": _each, "set_attributes": _each_call, "write": _each, "flush": _each,
-        "close": _each,
-    },
-    "read": {
-        "open_array": _each, "get_attributes": _each_call, "read": _each, "close_read": _each,
-    },
-}  # fmt: skip
-
-
-def _ratio(found: PhaseSummary) -> str:
-    return "" if found.ratio is None else f"{found.ratio.value:.2f}"
-
-
-def _percent(found: PhaseSummary) -> str:
-    return "" if found.roofline is None else part_of_raw(found.roofline)
-
-
-def part_of_raw(part: float) -> str:
-    """Format a fraction of the raw speed in percent; no number where raw transfers are no limit.
-
-    They are none where a format takes clearly less time than the fastest of them: it stores
-    fewer bytes, or in an order that suits the boxes better.
-    """
-    return ">100%" if part > _NO_LIMIT else f"{part:.0%}"
-
-
-def significant(value: float) -> str:
-    """Format a number with three digits, and no exponent if possible."""
-    if not math.isfinite(value):
-        return "–"
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

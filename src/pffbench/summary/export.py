@@ -32,10 +32,10 @@ from pffbench.summary.columns import (
     title,
 )
 from pffbench.summary.conclusions import cautions, verdict_lines
-from pffbench.summary.csv_columns import CSV_COLUMNS
 from pffbench.summary.legend import legend_lines
 from pffbench.summary.levers import lever_lines
 from pffbench.summary.phases import PhaseSummary
+from pffbench.summary.quantities import CASE_QUANTITIES, PHASE_QUANTITIES
 from pffbench.summary.shards import shard_costs, shard_lines
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.summary.writer_ranks import writer_lines
@@ -49,10 +49,14 @@ def write_summary(summary: Summary, directory: str | Path) -> None:
     place = Path(directory)
     with replacing(place / "summary.csv") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(column.name for column in CSV_COLUMNS)
+        writer.writerow(quantity.name for quantity in (*CASE_QUANTITIES, *PHASE_QUANTITIES))
         for case in summary.cases:
+            facts = [quantity.value(case) for quantity in CASE_QUANTITIES]
             for phase in case.phases.values():
-                writer.writerow(column.value(case, phase) for column in CSV_COLUMNS)
+                values = (quantity.value(phase) for quantity in PHASE_QUANTITIES)
+                writer.writerow(
+                    [*facts, *("; ".join(v) if isinstance(v, tuple) else v for v in values)]
+                )
     write_replacing(place / "summary.md", "\n".join(_markdown(summary)) + "\n")
 
 
@@ -74,7 +78,7 @@ def _markdown(summary: Summary) -> Iterable[str]:
         columns = columns_of(cases)
         yield from markdown_table(
             [c.heading for c in columns],
-            ([c.cell(case) for c in columns] for case in ordered(cases)),
+            ([c.cell(case).text for c in columns] for case in ordered(cases)),
             [c.heading for c in columns if c.is_text],
         )
         yield ""
@@ -227,7 +231,7 @@ def _table(columns: Sequence[Column], cases: Sequence[CaseSummary]) -> Table:
             column.heading, justify="left" if column.is_text else "right", overflow="fold"
         )
     for case in ordered(cases):
-        cells = (Text(one_line(column.cell(case))) for column in columns)
+        cells = (Text(one_line(column.cell(case).text)) for column in columns)
         table.add_row(*cells, style=_style(case))
     return table
 

@@ -363,9 +363,7 @@ def _decision(place: int, case: str, other: str, decisions: Decisions) -> Decisi
     return decisions.get((place, other, case), Decision(Ratio.unknown())).inverse
 
 
-def _contests(
-    cases: Mapping[str, Entry], times: TotalTimes, design: Design
-) -> Iterable[_Contest]:
+def _contests(cases: Mapping[str, Entry], times: TotalTimes, design: Design) -> Iterable[_Contest]:
     """Yield the comparisons of the headline in each total, and the extra cold reads."""
     by_key = _planned(cases)
     extra = _cold_beside_others(cases, by_key) if design.extra_cold_reads else frozenset()

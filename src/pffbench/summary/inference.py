@@ -390,9 +390,7 @@ class _Family:
         ways, known = [one, other], self._tables[pair[0]].between
         if blocks.are_shared:
             ways, known = [{block: one[block] / other[block] for block in one}], OF_RATIOS
-        split = [
-            [np.array([way[b] for b in blocks]) for blocks in starts_of(way)] for way in ways
-        ]
+        split = [[np.array([way[b] for b in blocks]) for blocks in starts_of(way)] for way in ways]
         size = min(start.size for way in split for start in way)
         return Starts.of(split, known, self._inflation(pair, n, size))
 

@@ -94,9 +94,7 @@ def _hint_lines(hints: Mapping[str, str], component: str, record: RunRecord) -> 
         yield 'export ROMIO_HINTS="$PWD/romio-hints"'
 
 
-def _judgement(
-    answer: Answer, base: str, entries: Mapping[str, Entry], summary: Summary
-) -> str:
+def _judgement(answer: Answer, base: str, entries: Mapping[str, Entry], summary: Summary) -> str:
     margin = float(summary.record.experiment.get("margin") or 0.1)
     fastest = _told(entries[answer.case])
     if answer.case == base:

@@ -21,14 +21,15 @@ from pffbench.summary.conclusions import cautions, verdict_lines
 from pffbench.summary.export import fom_names
 from pffbench.summary.headline import Answer
 from pffbench.summary.phases import PhaseSummary
+from pffbench.summary.quantities import PHASE_QUANTITIES
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.text import escape_controls
 
 #: Version of the document.
-Version = Literal[1]
+Version = Literal[2]
 FILE = "results.json"
-_IDENTIFIER = "https://pffbench.invalid/schemas/results-1.json"
+_IDENTIFIER = "https://pffbench.invalid/schemas/results-2.json"
 Total = Literal["write_total", "update_total", "read_total"]
 
 
@@ -55,64 +56,21 @@ class RatioResult(msgspec.Struct, frozen=True, kw_only=True):
         return cls(value=_finite(ratio.value), low=low, high=high)
 
 
-class PhaseResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One phase, or total of phases, of a case over the repetitions that count.
+#: One phase, or total of phases, of a case: the columns of `summary.csv` that are about a phase.
+PhaseResult = msgspec.defstruct(
+    "PhaseResult",
+    [(quantity.name, quantity.kind) for quantity in PHASE_QUANTITIES],
+    frozen=True,
+    kw_only=True,
+)
 
-    Parameters
-    ----------
-    phase : str
-        Name of the phase, or ``write_total``, ``update_total`` or ``read_total``.
-    repetitions : int
-        Number of repetitions.
-    median_s, min_s, max_s, mad_s : float
-        Median, minimum, maximum and median absolute deviation of the seconds of the job.
-    low_s, high_s : float or None
-        95 % interval of the median; null for fewer than five repetitions.
-    bytes_per_second : float or None
-        Median rate of all ranks together; null where no data move.
-    ratio : RatioResult or None
-        Time over that of the fastest case of the comparison; null where nothing is compared.
-    roof : float or None
-        Part of the speed of raw bytes that was reached; null without a raw transfer.
-    cpu_s : float or None
-        Median processor seconds of all ranks together.
-    warnings : list of str
-        Caveats about the numbers.
-    """
 
-    phase: str
-    repetitions: int
-    median_s: float
-    min_s: float
-    max_s: float
-    mad_s: float
-    low_s: float | None
-    high_s: float | None
-    bytes_per_second: float | None
-    ratio: RatioResult | None
-    roof: float | None
-    cpu_s: float | None
-    warnings: tuple[str, ...]
-
-    @classmethod
-    def of(cls, phase: PhaseSummary) -> PhaseResult:
-        """Convert the summary of a phase."""
-        spread = phase.seconds
-        return cls(
-            phase=phase.phase,
-            repetitions=spread.n,
-            median_s=spread.median,
-            min_s=spread.minimum,
-            max_s=spread.maximum,
-            mad_s=spread.mad,
-            low_s=_finite(spread.low),
-            high_s=_finite(spread.high),
-            bytes_per_second=_finite(phase.rate),
-            ratio=None if phase.ratio is None else RatioResult.of(phase.ratio),
-            roof=_finite(phase.roofline),
-            cpu_s=_finite(phase.cpu_seconds),
-            warnings=tuple(escape_controls(caveat.message) for caveat in phase.warnings),
-        )
+def _phase_result(phase: PhaseSummary) -> Any:
+    """Convert the summary of a phase; JSON has no NaN."""
+    values = {quantity.name: quantity.value(phase) for quantity in PHASE_QUANTITIES}
+    plain = {name: _finite(v) if isinstance(v, float) else v for name, v in values.items()}
+    plain["warnings"] = tuple(map(escape_controls, plain["warnings"]))
+    return PhaseResult(**plain)
 
 
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,7 +119,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     disk_files: int | None
     peak_memory_bytes: int
     invalid: str
-    phases: tuple[PhaseResult, ...]
+    phases: tuple[PhaseResult, ...]  # type: ignore[valid-type]
 
     @classmethod
     def of(cls, case: CaseSummary, entry: dict[str, Any], fom_name: str) -> CaseResult:
@@ -190,7 +148,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
             disk_files=case.disk_files,
             peak_memory_bytes=case.peak_memory,
             invalid=case.invalid,
-            phases=tuple(PhaseResult.of(phase) for phase in case.phases.values()),
+            phases=tuple(map(_phase_result, case.phases.values())),
         )
 
 
@@ -367,7 +325,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     format: Literal["pffbench results"] = "pffbench results"
-    version: Version = 1
+    version: Version = 2
     run_id: str
     experiment: str
     question: str
@@ -462,13 +420,17 @@ def results_schema() -> dict[str, Any]:
     """Return the JSON Schema of `results.json`, with the descriptions of the docstrings here."""
     schema: dict[str, Any] = msgspec.json.schema(Results)
     for kind in (
-        RatioResult, PhaseResult, CaseResult, ContenderResult, ComparisonResult, FormatChoice,
+        RatioResult, CaseResult, ContenderResult, ComparisonResult, FormatChoice,
         MachineLoadResult, CrossRead, Results,
     ):  # fmt: skip
         definition = schema["$defs"][kind.__name__]
         definition["description"] = first_line(kind)
         for name, text in field_descriptions(kind).items():
             definition["properties"][name]["description"] = text
+    phase = schema["$defs"][PhaseResult.__name__]
+    phase["description"] = "One phase, or total of phases, over the repetitions that count."
+    for quantity in PHASE_QUANTITIES:
+        phase["properties"][quantity.name]["description"] = quantity.meaning
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": _IDENTIFIER,

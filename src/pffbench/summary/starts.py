@@ -132,9 +132,7 @@ def _error_of_median(logarithms: Values) -> float:
 
 def starts_of(times: Times) -> list[list[int]]:
     """Return the blocks of each start of the program, in their order."""
-    return [
-        list(blocks) for _, blocks in groupby(sorted(times), key=lambda b: b // START)
-    ]
+    return [list(blocks) for _, blocks in groupby(sorted(times), key=lambda b: b // START)]
 
 
 def of_run(number: int, times: Times) -> dict[int, float]:

@@ -25,7 +25,13 @@ from pffbench.versioning.interface import (
     keeper_class,
     ways_of,
 )
-from pffbench.workloads.base import DEFAULT_LEVELS, CaseTotals, Workload, make_spec
+from pffbench.workloads.base import (
+    DEFAULT_LEVELS,
+    CaseTotals,
+    CountColumn,
+    Workload,
+    make_spec,
+)
 from pffbench.workloads.transfers import Access
 
 if TYPE_CHECKING:
@@ -93,6 +99,10 @@ class Versions(Workload):
     """Every rank has a table of its own, changes it version by version, and reads versions back."""
 
     name = "versions"
+    columns = (
+        CountColumn("kept MiB", "write", "close", "file_bytes", 2**20),
+        CountColumn("reused", "write", "close", "chunks_reused"),
+    )
     summary = "A table that changes from version to version, kept in different ways"
     parameters_type = VersionsParameters
 

@@ -44,6 +44,55 @@ class CaseTotals(msgspec.Struct, frozen=True):
     extent: int | None = None
 
 
+class PhaseColumn(msgspec.Struct, frozen=True):
+    """A column that a workload adds to the tables of a summary: the time of a phase.
+
+    Parameters
+    ----------
+    heading : str
+        Heading; the unit of the column is added to it.
+    part : {"write", "update", "read"}
+        The part of a repetition that it belongs to.
+    phase : str
+        The phase.
+    per : {"case", "array", "call"}
+        What the time is divided by: nothing, the arrays or the library calls of all ranks.
+    legend : str
+        Explanation below the tables; empty where the heading says it.
+    """
+
+    heading: str
+    part: Literal["write", "update", "read"]
+    phase: str
+    per: Literal["case", "array", "call"] = "case"
+    legend: str = ""
+
+
+class CountColumn(msgspec.Struct, frozen=True):
+    """A column that a workload adds to the tables of a summary: a counter of a phase.
+
+    Parameters
+    ----------
+    heading : str
+        Heading, with the unit.
+    part : {"write", "update", "read"}
+        The part of a repetition that it belongs to.
+    phase, counter : str
+        Where it is counted, and its name in `counters.csv`.
+    unit : float
+        What the number is divided by.
+    legend : str
+        Explanation below the tables; empty where the heading says it.
+    """
+
+    heading: str
+    part: Literal["write", "update", "read"]
+    phase: str
+    counter: str
+    unit: float = 1
+    legend: str = ""
+
+
 class Impossible(str):
     """Reason of `Workload.check`: a combination that an experiment may leave out of its sweep."""
 
@@ -64,6 +113,12 @@ class Workload(ABC):
     parameters_type: ClassVar[type[Parameters]]
     #: Whether each element that is read is read once.
     reads_once: ClassVar[bool] = False
+    #: Whether the time of each array matters, and not the rate: there are many small ones.
+    many_arrays: ClassVar[bool] = False
+    #: Whether arrays are cut over the ranks, as the layout says.
+    cuts_arrays: ClassVar[bool] = True
+    #: Columns of its tables beside those that every workload has.
+    columns: ClassVar[tuple[PhaseColumn | CountColumn, ...]] = ()
 
     @abstractmethod
     def arrays(self, parameters: Any, ranks: int, rank: int) -> list[ArraySpec]:

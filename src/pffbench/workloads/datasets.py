@@ -15,6 +15,7 @@ from pffbench.parallel.decomposition import Box, boundaries, rank_box
 from pffbench.workloads.attributes import Attributes
 from pffbench.workloads.base import (
     CaseTotals,
+    PhaseColumn,
     Workload,
     legal_chunk_axes,
     make_spec,
@@ -73,6 +74,19 @@ class Datasets(Workload):
     """
 
     name = "datasets"
+    many_arrays = True
+    # Closing and flushing are one call of the file for all arrays.
+    columns = (
+        PhaseColumn("define", "write", "define", "array"),
+        PhaseColumn("set", "write", "set_attributes", "call"),
+        PhaseColumn("write", "write", "write", "array"),
+        PhaseColumn("flush", "write", "flush", "array"),
+        PhaseColumn("close", "write", "close", "array"),
+        PhaseColumn("open", "read", "open_array", "array"),
+        PhaseColumn("get", "read", "get_attributes", "call"),
+        PhaseColumn("read", "read", "read", "array"),
+        PhaseColumn("close", "read", "close_read", "array"),
+    )
     summary = "N datasets of one shape, each rank its own or its part of each"
     parameters_type = DatasetsParameters
     reads_once = True

@@ -21,6 +21,7 @@ from pffbench.case import ArrayShape, Count, Parameters, itemsize
 from pffbench.workloads.attributes import Attributes
 from pffbench.workloads.base import (
     CaseTotals,
+    PhaseColumn,
     Workload,
     legal_chunk_axes,
     make_spec,
@@ -76,6 +77,17 @@ class StartOfJob(Workload):
     """
 
     name = "startup"
+    cuts_arrays = False
+    columns = (
+        PhaseColumn("open", "read", "open"),
+        PhaseColumn(
+            "inquire",
+            "read",
+            "inquire",
+            legend="MiB/s of reading: what all ranks have in memory in the end, read or received",
+        ),
+        PhaseColumn("distribute", "read", "distribute"),
+    )
     summary = "all ranks need the same small arrays: who opens, who reads, who passes on"
     parameters_type = StartupParameters
 
@@ -147,9 +159,7 @@ class StartOfJob(Workload):
                 read_everything(repetition, path, p.strategy, attributes, counted=counted)
             repetition.observed.reads = repetition.reads
 
-        run_stages(
-            keeper, lambda: write_store(keeper, attributes=attributes), read, reading=keeper
-        )
+        run_stages(keeper, lambda: write_store(keeper, attributes=attributes), read, reading=keeper)
 
     def check(self, parameters: StartupParameters, ranks: int) -> str | None:
         p = parameters

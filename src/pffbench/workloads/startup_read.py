@@ -172,9 +172,7 @@ def _move(
         calls = [piece.reader(arrays, repetition.collective) for piece in pieces]
     with repetition.clock.phase("read", *amount(pieces)):
         returned = [call() for call in calls]
-    note_short(
-        repetition, "read", arrays, pieces, zip(calls, returned, strict=True), wrote=False
-    )
+    note_short(repetition, "read", arrays, pieces, zip(calls, returned, strict=True), wrote=False)
     return [what_was_read(r, piece.memory) for r, piece in zip(returned, pieces, strict=True)]
 
 

@@ -27,6 +27,7 @@ from pffbench.data.views import Changed, Generation, Merged
 from pffbench.parallel.decomposition import Box, Shape, boundaries, rank_box
 from pffbench.workloads.base import (
     CaseTotals,
+    CountColumn,
     Workload,
     legal_chunk_axes,
     make_spec,
@@ -100,6 +101,7 @@ class Updates(Workload):
     """
 
     name = "updates"
+    columns = (CountColumn("grew MiB", "update", "update", "grown_bytes", 2**20),)
     summary = "parts of an array overwritten, or rows appended, after it was closed"
     parameters_type = UpdatesParameters
     #: Whether this is the array with the appended rows.

@@ -127,9 +127,7 @@ def _of_owner(shape: Shape, unit: Shape, number: int, count: int) -> Iterator[Bo
     chunks = prod(grid)
     for box in boxes_of_run(grid, number * chunks // count, (number + 1) * chunks // count):
         start = tuple(a * length for a, length in zip(box.start, unit, strict=True))
-        stop = tuple(
-            min(n, b * length) for n, b, length in zip(shape, box.stop, unit, strict=True)
-        )
+        stop = tuple(min(n, b * length) for n, b, length in zip(shape, box.stop, unit, strict=True))
         yield Box(start, tuple(b - a for a, b in zip(start, stop, strict=True)))
 
 

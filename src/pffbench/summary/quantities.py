@@ -1,0 +1,416 @@
+"""What a summary says of a phase of a case: each quantity declared once.
+
+`summary.csv` has a column and `results.json` a key for each, and the reference of the documentation
+its sentence. The tables of the terminal, of `summary.md` and of the page show some of them
+(`columns.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from statistics import mean, stdev
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from pffbench.phases import TOTALS
+from pffbench.summary.conclusions import interval, number
+from pffbench.summary.phases import PhaseSummary, RankSpread
+from pffbench.summary.rank_test import Ratio
+from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Caveat, Spread
+
+_MIB = 2**20
+#: Fraction of the raw speed beyond which raw transfers are no limit; less may be noise.
+_NO_LIMIT = 1.1
+#: Part of the bytes of a read in new memory from which on its cost has a column.
+_SOME_NEW = 0.1
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """What a table shows of a case in a column.
+
+    Parameters
+    ----------
+    text : str
+        The number or words; empty where there are none.
+    interval : str
+        Interval of the number, which the page shows below it; often empty.
+    warnings : tuple of Caveat
+        Caveats about the number, of which the page shows a mark.
+    """
+
+    text: str = ""
+    interval: str = ""
+    warnings: tuple[Caveat, ...] = ()
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """A unit of time for a column."""
+
+    name: str
+
+    @property
+    def per_second(self) -> float:
+        """The number of units in a second."""
+        return {"s": 1.0, "ms": 1e3, "µs": 1e6}[self.name]
+
+    def time(self, found: PhaseSummary) -> Cell:
+        """Return the median."""
+        return self._scaled(found, 1.0)
+
+    def each_array(self, found: PhaseSummary) -> Cell:
+        """Return the median over the number of arrays of all ranks."""
+        median = found.seconds.median
+        return self._scaled(found, found.per_array / median if median else math.nan)
+
+    def each_call(self, found: PhaseSummary) -> Cell:
+        """Return the median over the library calls of all ranks; an array may have several."""
+        if not found.operations_rate:
+            return Cell()
+        return self._scaled(found, 1 / (found.operations_rate * found.seconds.median))
+
+    def _scaled(self, found: PhaseSummary, part: float) -> Cell:
+        factor = part * self.per_second
+        between = interval_text(found.seconds, lambda seconds: factor * seconds)
+        return Cell(significant(factor * found.seconds.median), between, found.warnings)
+
+    def interval(self, found: PhaseSummary) -> Cell:
+        """Return the 95 % interval of the median; of fewer than five values their range."""
+        return Cell(self.time(found).interval)
+
+    def cpu(self, found: PhaseSummary) -> Cell:
+        """Return the processor time of all ranks together."""
+        return self._number(found.cpu_seconds)
+
+    def new_memory(self, found: PhaseSummary) -> Cell:
+        """Return what new memory takes of the time."""
+        return self._number(found.new_memory_seconds)
+
+    def _number(self, seconds: float | None) -> Cell:
+        return Cell() if seconds is None else Cell(significant(seconds * self.per_second))
+
+
+class TotalColumn(NamedTuple):
+    """How the tables show a quantity of a total.
+
+    Parameters
+    ----------
+    heading : str
+        Heading, in which ``{part}`` and ``{unit}`` are replaced.
+    cell : callable
+        Returns the cell, of a unit of time and the total.
+    legend : str
+        Explanation below the tables; empty where the heading says it.
+    shown : {"everywhere", "text", "page"}
+        Whether it is left out on the page, or shown only there.
+    applies : callable
+        Returns whether a total has something to show; without any the column is left out.
+    """
+
+    heading: str
+    cell: Callable[[Unit, PhaseSummary], Cell]
+    legend: str = ""
+    shown: Literal["everywhere", "text", "page"] = "everywhere"
+    applies: Callable[[PhaseSummary], bool] = lambda _: True
+
+
+class Quantity(NamedTuple):
+    """A quantity of a phase, or a fact of its case.
+
+    Parameters
+    ----------
+    name : str
+        Its column in `summary.csv`, and its key in `results.json`.
+    value : callable
+        Returns the value for a phase, or for a case.
+    meaning : str
+        What it is, in a sentence.
+    kind : type
+        Type in `results.json`.
+    table : TotalColumn, optional
+        How the tables of a summary and of the page show it for totals; None where they do not.
+    """
+
+    name: str
+    value: Callable[[Any], Any]
+    meaning: str
+    kind: Any = float | None
+    table: TotalColumn | None = None
+
+
+def rate_cell(found: PhaseSummary) -> Cell:
+    """Return bytes of all ranks per second of the median."""
+    if found.rate is None:
+        return Cell()
+    amount = found.rate * found.seconds.median / _MIB
+    return Cell(
+        significant(found.rate / _MIB),
+        interval_text(found.seconds, lambda seconds: amount / seconds),
+        () if found.phase in TOTALS else found.warnings,  # those of a total are beside its time
+    )
+
+
+def _ratio_cell(found: PhaseSummary) -> Cell:
+    ratio = found.ratio
+    if ratio is None:
+        return Cell()
+    return Cell(number(ratio.value), "" if ratio.low == ratio.high else interval(ratio))
+
+
+def _roof_cell(found: PhaseSummary) -> Cell:
+    if found.roofline is None:
+        return Cell()
+    text = part_of_raw(found.roofline)
+    if text.startswith(">"):
+        return Cell(text)
+    limit = 100 * found.roofline * found.seconds.median
+    between = interval_text(found.seconds, lambda seconds: limit / seconds, "{:.0f}".format)
+    return Cell(text, between and f"{between}%")
+
+
+def part_of_raw(part: float) -> str:
+    """Format a fraction of the raw speed in percent; no number where raw transfers are no limit.
+
+    They are none where a format takes clearly less time than the fastest of them: it stores
+    fewer bytes, or in an order that suits the boxes better.
+    """
+    return ">100%" if part > _NO_LIMIT else f"{part:.0%}"
+
+
+def significant(value: float) -> str:
+    """Format a number with three digits, and no exponent if possible."""
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def interval_text(
+    found: Spread, convert: Callable[[float], float], write: Callable[[float], str] = significant
+) -> str:
+    """Format the interval of a quantity that follows from the seconds of a phase.
+
+    Of fewer than five repetitions it is their range, in brackets; of one there is none.
+    """
+    few = found.n < FEWEST_FOR_INTERVAL
+    ends = (found.minimum, found.maximum) if few else (found.low, found.high)
+    if found.n == 1 or min(ends) <= 0:
+        return ""
+    low, high = sorted(map(convert, ends))
+    text = f"{write(low)}–{write(high)}"
+    return f"({text})" if few else text
+
+
+def _interval(value: Callable[[Ratio], float]) -> Callable[[PhaseSummary], float | None]:
+    return lambda phase: None if phase.ratio is None else value(phase.ratio)
+
+
+def _of_ranks(value: Callable[[RankSpread], Any]) -> Callable[[PhaseSummary], Any]:
+    """Return a quantity of the ranks; a sum of phases has none."""
+    return lambda phase: None if phase.ranks is None else value(phase.ranks)
+
+
+def _mib(rate: float | None) -> float | None:
+    return None if rate is None else rate / _MIB
+
+
+#: Facts of a case, which `summary.csv` repeats in the rows of its phases.
+CASE_QUANTITIES = (
+    Quantity("case", lambda c: c.sample.case, "Name of the case."),
+    Quantity("group", lambda c: c.sample.group, "The comparison that the case belongs to."),
+    Quantity("backend", lambda c: c.sample.backend, "Backend of the case."),
+    Quantity("workload", lambda c: c.sample.workload, "Workload of the case."),
+    Quantity("layout", lambda c: c.sample.layout, "Layout of the case."),
+    Quantity("transfer", lambda c: c.sample.transfer, "Transfer that was asked for."),
+    Quantity("settings", lambda c: c.sample.settings, "Settings of the case."),
+    Quantity(
+        "cache",
+        lambda c: c.cache,
+        "State of the page cache before reading; several with slashes when repetitions differ.",
+    ),
+    Quantity(
+        "invalid",
+        lambda c: c.invalid,
+        "Why the case takes part in no best, ratio, roofline, sentence, figure or "
+        "recommendation; mostly empty.",
+    ),
+)
+#: Quantities of a phase, or of a total of phases.
+PHASE_QUANTITIES = (
+    Quantity("phase", lambda p: p.phase, "A phase or a total.", str),
+    Quantity("repetitions", lambda p: p.seconds.n, "Number of repetitions that count.", int),
+    Quantity("min_s", lambda p: p.seconds.minimum, "Smallest time of the job, in seconds.", float),
+    Quantity(
+        "median_s",
+        lambda p: p.seconds.median,
+        "Median time of the job. A total adds the phases of a repetition first, so it is never "
+        "less than the time of any one rank from first to last phase.",
+        float,
+        table=TotalColumn("{part} {unit}", Unit.time),
+    ),
+    Quantity("max_s", lambda p: p.seconds.maximum, "Largest time of the job.", float),
+    Quantity("mad_s", lambda p: p.seconds.mad, "Median absolute deviation, not scaled.", float),
+    Quantity(
+        "mean_s",
+        lambda p: mean(p.by_block.values()),
+        "Mean, as studies publish it; one slow repetition moves it.",
+        float,
+    ),
+    Quantity(
+        "sd_s",
+        lambda p: stdev(p.by_block.values()) if len(p.by_block) > 1 else math.nan,
+        "Sample standard deviation, as studies publish it.",
+    ),
+    Quantity(
+        "low_s",
+        lambda p: p.seconds.low,
+        "Lower end of the 95 % interval of the median, by order statistics; `nan` for fewer "
+        "than five repetitions. It tells nothing of another day with another load.",
+        table=TotalColumn("low–high", Unit.interval, shown="text"),
+    ),
+    Quantity(
+        "high_s",
+        lambda p: p.seconds.high,
+        "Upper end of this interval. Whether two cases differ is shown by `ratio`, not by "
+        "whether their intervals overlap.",
+    ),
+    Quantity("cv", lambda p: p.seconds.cv, "Standard deviation over mean."),
+    Quantity(
+        "rate_mib_s",
+        lambda p: _mib(p.rate),
+        "Bytes over the median time, in MiB/s, for `write`, `read` and the totals. With "
+        "durability `close` it can be the speed of memory; that of `write` alone can be a "
+        "buffer's.",
+        table=TotalColumn("MiB/s", lambda _, p: rate_cell(p), applies=lambda p: p.rate is not None),
+    ),
+    Quantity(
+        "first_done_mib_s",
+        lambda p: _mib(p.first_done),
+        "Bytes of all ranks over the median time of the fastest rank, for `write` and `read`; "
+        "far above `rate_mib_s` means imbalance.",
+    ),
+    Quantity(
+        "ms_per_array",
+        lambda p: p.per_array * 1e3,
+        "Median time over the number of arrays of all ranks, in ms: inverse throughput, not "
+        "latency.",
+        float,
+    ),
+    Quantity(
+        "operations_per_s",
+        lambda p: p.operations_rate,
+        "`operations` over the median time; empty for totals. Operations are library calls, not "
+        "system calls.",
+    ),
+    Quantity(
+        "us_per_operation",
+        lambda p: 1e6 / p.operations_rate if p.operations_rate else None,
+        "Median time over `operations` of all ranks, in µs: what one small operation takes, such "
+        "as creating a dataset or setting an attribute. Where it is far above the clock's floor "
+        "over `operations`, fractions of a microsecond are resolved.",
+    ),
+    Quantity(
+        "ratio",
+        _interval(lambda r: r.value),
+        "Time over that of the fastest case of the comparison in this phase, of equal settings "
+        "and compressed or not like this one. The fastest has 1. Empty for raw bytes, INVALID "
+        "cases and where there is nothing to compare with. In a single phase it can mislead: "
+        "compare totals.",
+        table=TotalColumn(
+            "×best",
+            lambda _, p: _ratio_cell(p),
+            "×best: time over that of the fastest case with the same settings",
+            applies=lambda p: p.ratio is not None,
+        ),
+    ),
+    Quantity(
+        "ratio_low",
+        _interval(lambda r: r.low),
+        "Lower end of the interval of the ratio, which holds at all looks at the results together.",
+    ),
+    Quantity(
+        "ratio_high",
+        _interval(lambda r: r.high),
+        "Upper end of this interval. It knows nothing of other cases; which cases differ is in "
+        "the verdict.",
+    ),
+    Quantity(
+        "roofline",
+        lambda p: p.roofline,
+        "Speed as a part of the fastest raw transfer's median, for `write`, `read` and the "
+        "totals; no raw transfer is taken to be faster than copying memory. It can be over 1: "
+        "raw I/O varies too, and a format can move fewer bytes.",
+        table=TotalColumn(
+            "roof",
+            lambda _, p: _roof_cell(p),
+            "roof: speed as a part of that of raw bytes (settings raw, in the same table)",
+            applies=lambda p: p.roofline is not None,
+        ),
+    ),
+    Quantity(
+        "cpu_s",
+        lambda p: p.cpu_seconds,
+        "Median of `cpu_seconds`; a total adds its phases first.",
+        table=TotalColumn("cpu {unit}", Unit.cpu, applies=lambda p: p.cpu_seconds is not None),
+    ),
+    Quantity(
+        "faulted",
+        lambda p: p.faulted,
+        "Bytes of memory taken anew over the bytes moved; in reads `new_memory`, else small pages "
+        "(`minor_faults`).",
+    ),
+    Quantity(
+        "new_memory_s",
+        lambda p: p.new_memory_seconds,
+        "Seconds that taking this memory costs a read: `new_memory` over the rate that was "
+        "measured in the run.",
+        table=TotalColumn(
+            "new mem {unit}",
+            Unit.new_memory,
+            "new mem: how much of the time of reading the library takes to get memory from the "
+            "system, by its bytes and the rate measured in this run",
+            applies=lambda p: p.phase == "read_total" and (p.faulted or 0) >= _SOME_NEW,
+        ),
+    ),
+    Quantity(
+        "imbalance",
+        _of_ranks(lambda r: r.imbalance),
+        "Time of the slowest over that of the middle rank, the median over repetitions; 1 when "
+        "all are alike. Empty for totals.",
+    ),
+    Quantity(
+        "slowest_rank",
+        _of_ranks(lambda r: r.slowest_rank),
+        "Rank that was slowest most often.",
+        int | None,
+    ),
+    Quantity(
+        "slowest_rank_share",
+        _of_ranks(lambda r: r.slowest_share),
+        "Part of the repetitions in which it was; of R equal ranks each has about 1/R.",
+    ),
+    Quantity(
+        "slowest_host",
+        _of_ranks(lambda r: r.slowest_host),
+        "Host that was slowest most often.",
+        str | None,
+    ),
+    Quantity(
+        "slowest_host_share",
+        _of_ranks(lambda r: r.host_share),
+        "Part of the repetitions in which it was; far above the host's part of the ranks it is "
+        "a slow node.",
+    ),
+    Quantity(
+        "warning_codes",
+        lambda p: " ".join(w.code for w in p.warnings),
+        "Warnings as words for programs, separated by spaces.",
+        str,
+    ),
+    Quantity(
+        "warnings",
+        lambda p: tuple(w.message for w in p.warnings),
+        "The same in sentences, with numbers.",
+        tuple[str, ...],
+    ),
+)
