@@ -23,13 +23,12 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from pffbench.summary.conclusions import verdict_lines
-from pffbench.summary.export import print_summary
+from pffbench.summary.export import print_answer, print_summary
 from pffbench.summary.summary import Summary, summarise
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -128,19 +127,23 @@ def _shown(summary: Summary, parts: Sequence[str], width: int) -> Iterator[str]:
     if parts == ["table", "answer"]:
         yield ""
     if "answer" in parts:
-        for line in verdict_lines(summary):
-            yield from textwrap.wrap(line, width, break_on_hyphens=False)
+        yield from _printed(width, lambda console: print_answer(summary, console))
     yield "```"
 
 
 def _first_table(summary: Summary, width: int) -> list[str]:
     """Return the first table that a run prints on a terminal of that width, with its title."""
-    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
-    with console.capture() as capture:
-        print_summary(summary, console)
-    lines = [line.rstrip() for line in capture.get().splitlines()]
+    lines = _printed(width, lambda console: print_summary(summary, console, tables=True))
     title = lines.index("")
     return lines[: lines.index("", title + 1)]
+
+
+def _printed(width: int, show: Callable[[Console], None]) -> list[str]:
+    """Return the lines that are printed on a terminal of that width."""
+    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
+    with console.capture() as capture:
+        show(console)
+    return [line.rstrip() for line in capture.get().splitlines()]
 
 
 def take(run: Path, results: Path = RESULTS) -> None:

@@ -8,8 +8,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pffbench.summary.cautions import cautions
+
 from pffbench.summary.columns import Column, columns_of, ordered, title
-from pffbench.summary.conclusions import cautions, verdict_lines
+from pffbench.summary.conclusions import verdict_lines
 from pffbench.summary.labels import parameters_apart
 from pffbench.summary.shards import shard_costs, shard_lines
 from pffbench.summary.summary import CaseSummary, Summary, summarise

@@ -14,8 +14,8 @@ from scipy.stats import binom
 
 from drawn_runs import AUTO, FLOOR, a_case, a_run, timed_run
 from drawn_times import by_block, drawn
+from pffbench.summary.cautions import cautions
 from pffbench.summary.conclusions import (
-    cautions,
     interval,
     sentences,
     subject,

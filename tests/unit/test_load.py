@@ -11,7 +11,7 @@ from pffbench.parallel.machine import LoadMeter, MachineLoad
 from pffbench.record.gather import Conditions, Machine
 from pffbench.record.samples import SamplesLog, read_samples
 from pffbench.storage.durability import Settled
-from pffbench.summary.conclusions import cautions
+from pffbench.summary.cautions import cautions
 from pffbench.summary.statistics import load_summary
 from pffbench.summary.summary import summarise
 

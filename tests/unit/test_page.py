@@ -15,7 +15,8 @@ from rich.console import Console
 
 from drawn_runs import PHASES, USUAL, a_case, a_run
 from pffbench.errors import UserError
-from pffbench.summary.conclusions import cautions, verdict_lines
+from pffbench.summary.cautions import cautions
+from pffbench.summary.conclusions import verdict_lines
 from pffbench.summary.export import print_summary
 from pffbench.summary.statistics import Caveat
 from pffbench_analysis.page import numbers

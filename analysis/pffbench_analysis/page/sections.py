@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+
 from pffbench.errors import UserError
 from pffbench.record.cross_reads import cross_read_lines, cross_reads_of
+from pffbench.summary.answer import AnswerTable, answer_of
+from pffbench.summary.cautions import cautions
 from pffbench.summary.columns import details
-from pffbench.summary.conclusions import cautions, sentences, undecided, validity
+from pffbench.summary.conclusions import sentences, undecided, validity
 from pffbench.summary.levers import lever_lines
 from pffbench.summary.summary import Summary
 from pffbench.summary.writer_ranks import writer_lines
@@ -74,6 +78,8 @@ class RunVerdict:
         Kind of verdict.
     meaning : str
         The rest of the line that begins with the word.
+    answer : AnswerTable or None
+        The sentence and the table; None where nothing is compared, or the run is not valid.
     conclusions : list of str
         The fastest format, the confidence in it, and open questions.
     cautions : list of str
@@ -89,6 +95,7 @@ class RunVerdict:
     word: str
     kind: Kind
     meaning: str
+    answer: AnswerTable | None
     conclusions: list[str]
     cautions: list[str]
     reasons: list[str]
@@ -120,15 +127,27 @@ def verdict_of(summary: Summary, gaps: list[str]) -> RunVerdict:
         told.append(
             f"{len(record.left_out)} impossible cases were left out; the provenance has why"
         )
+    if answer := answer_of(summary):
+        word, meaning = answer.word, answer.sentence
     return RunVerdict(
         word,
         _KINDS.get(word, "open"),
         plain(meaning),
+        None if answer is None else _plain(answer),
         [plain(text) for text in (*sentences(summary), *undecided(summary))],
         [plain(text) for lines in (cautions, lever_lines, writer_lines) for text in lines(summary)],
         [plain(without_digests(reason)) for reason in record.reasons],
         [plain(text) for text in found],
         [plain(text.removeprefix("remark: ")) for text in told],
+    )
+
+
+def _plain(answer: AnswerTable) -> AnswerTable:
+    return msgspec.structs.replace(
+        answer,
+        rows=tuple(tuple(map(plain, row)) for row in answer.rows),
+        notes=tuple(map(plain, answer.notes)),
+        evidence=plain(answer.evidence),
     )
 
 
@@ -209,4 +228,4 @@ def _counted(number: object, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}" if number else ""
 
 
-_KINDS: dict[str, Kind] = {"VALID": "good", "INVALID": "bad"}
+_KINDS: dict[str, Kind] = {"ANSWER": "good", "VALID": "good", "INVALID": "bad"}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pffbench.backends.registry import backend_class, backend_names, missing_library
-from pffbench.summary.conclusions import cautions
+from pffbench.summary.cautions import cautions
 from pffbench.summary.summary import Summary
 from pffbench.text import value_text
 from pffbench.units import Size

@@ -256,6 +256,8 @@ class Backend(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     suffix: ClassVar[str]
+    #: How its makers write the format's name; empty for `name`.
+    title: ClassVar[str] = ""
     #: Import names of the libraries, for their versions and for `pffbench doctor`.
     libraries: ClassVar[tuple[str, ...]] = ()
     #: Major versions of those whose interfaces differ between series, and how to install one.

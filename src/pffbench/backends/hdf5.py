@@ -92,6 +92,7 @@ class Hdf5(Hdf5Format):
     """Datasets of an HDF5 file; data move through h5py's low-level interface (H5Dwrite)."""
 
     name = "hdf5"
+    title = "HDF5"
     summary = "HDF5 through h5py"
     suffix = ".h5"
     libraries = ("h5py",)

@@ -96,6 +96,7 @@ class NetCdf4(Hdf5Format):
     """Variables of a netCDF-4 file."""
 
     name = "netcdf4"
+    title = "netCDF-4"
     summary = "netCDF-4 through netCDF4-python"
     suffix = ".nc"
     libraries = ("netCDF4",)

@@ -52,6 +52,8 @@ class RunOptions:
         Record account, user and directories of the batch job.
     fom : bool
         Print the figures of merit.
+    tables : bool
+        Print the tables on a narrow terminal too.
     json : bool
         Print the results as JSON instead of text and progress.
     progress : {"auto", "bar", "plain", "none"}
@@ -74,6 +76,7 @@ class RunOptions:
     drop_hook: str | None
     record_account: bool
     fom: bool
+    tables: bool
     json: bool
     progress: Literal["auto", "bar", "plain", "none"]
 
@@ -177,6 +180,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print the figures of merit at the end, one per line, for ReFrame and Ramble; "
         "fom.txt in the results directory holds them too (example: --fom)",
+    )
+    parser.add_argument(
+        "--tables",
+        action="store_true",
+        help="print the tables on a terminal of under 100 columns too; summary.md always has them "
+        "(example: --tables)",
     )
     parser.add_argument(
         "--progress",

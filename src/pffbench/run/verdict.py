@@ -38,8 +38,9 @@ def report_result(recorder: Recorder, options: RunOptions, began: float) -> int:
         return recorder.exit_status
     # Wide enough for a table even if the width is unknown, such as in a log.
     console = make_console(120, force_terminal=on_terminal(os.environ))
-    print_summary(summary, console)
+    tables = True if options.tables else None
     if options.fom:
+        print_summary(summary, console, tables=tables)
         print(fom.read_text(encoding="utf-8"), end="", flush=True)
     console.print(f"results: {recorder.directory}")
     if record.status == "interrupted":
@@ -56,4 +57,6 @@ def report_result(recorder: Recorder, options: RunOptions, began: float) -> int:
     else:
         for line in next_steps(summary, recorder.directory, time.monotonic() - began):
             console.print(line, soft_wrap=True)  # a command is copied as one line
+    if not options.fom:  # the answer is the last thing on the screen
+        print_summary(summary, console, tables=tables)
     return recorder.exit_status

@@ -1,17 +1,13 @@
-"""The verdict of a run in at most six lines."""
+"""The verdict of a run in sentences, at most six."""
 
 from __future__ import annotations
 
 import math
-import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from pffbench.phases import READ_PHASES
 from pffbench.record.run_json import RunRecord
-from pffbench.storage.durability import QUIET
-from pffbench.summary.dependence import shifts
 from pffbench.summary.headline import Answer, ComparisonKey, Contender
 from pffbench.summary.labels import (
     Measured,
@@ -20,11 +16,11 @@ from pffbench.summary.labels import (
     parameters_apart,
     unusual_sizes,
 )
-from pffbench.summary.rank_test import FEWEST, Ratio, Times
+from pffbench.summary.rank_test import FEWEST, Ratio
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.units import duration_text
 
-_VERBS = {"write_total": "Writing", "update_total": "Updating", "read_total": "Reading"}
+VERBS = {"write_total": "Writing", "update_total": "Updating", "read_total": "Reading"}
 #: End of writing, by the durability that the experiment requests.
 _ENDS = {"close": "until close", "flush": "until the flush", "sync": "to the device"}
 #: Source of reads, by the state of the page cache.
@@ -40,10 +36,6 @@ _ORIGINS = {
 _NAMED = 4
 #: Above this number, missing repetitions are not reported.
 _MANY = 1000
-#: Repetitions this many times above their median are named where sums and medians differ.
-_SLOW = 1.5
-#: Fraction of disturbed blocks, or repetitions, from which on they are reported.
-_OFTEN = 0.2
 
 
 def verdict_lines(summary: Summary) -> list[str]:
@@ -59,7 +51,7 @@ def sentences(summary: Summary) -> list[str]:
     """Return only the lines about speed."""
     if summary.absent and not summary.answers:
         return [f"Nothing is compared: {'; '.join(absent(summary))}."]
-    found = [(total, [a for a in summary.answers if a.total == total]) for total in _VERBS]
+    found = [(total, [a for a in summary.answers if a.total == total]) for total in VERBS]
     found.append(("read_total", list(summary.cold_answers)))
     lines = [line for total, some in found if (line := _sentence(summary, total, some))]
     return [*lines, *_reach(summary)] if lines else []
@@ -141,7 +133,7 @@ def _seconds_between(begin: str, end: str) -> float | None:
 def subject(summary: Summary, total: str) -> str:
     """Return the subject of a total in the headline, such as ``Writing (to the device)``."""
     found = [answer for answer in summary.answers if answer.total == total]
-    return f"{_VERBS[total]} ({_where(summary, found, total)})"
+    return f"{VERBS[total]} ({origin_of(summary, found, total)})"
 
 
 def _cold_subject(summary: Summary) -> str:
@@ -149,17 +141,18 @@ def _cold_subject(summary: Summary) -> str:
     found = summary.cold_answers
     layouts = {summary.record.cases[a.case]["parameters"]["layout"] for a in found}
     only = f", layout {layouts.pop()}" if len(layouts) == 1 else ""
-    return f"{_VERBS['read_total']} ({_where(summary, found, 'read_total')}{only})"
+    return f"{VERBS['read_total']} ({origin_of(summary, found, 'read_total')}{only})"
 
 
-def _measured(summary: Summary, found: Sequence[Answer]) -> Measured:
+def measured_in(summary: Summary, found: Sequence[Answer]) -> Measured:
+    """Return the sizes and chunks of comparisons."""
     names = {name for a in found for name in (a.case, *(o.case for o in a.others))}
     return Measured.of([summary.record.cases[name] for name in names])
 
 
 def _reach(summary: Summary) -> Iterator[str]:
     """Say how far the sentences carry: for which sizes and chunks, and how ratios move there."""
-    of = {a.key: _measured(summary, [a]) for a in summary.answers}
+    of = {a.key: measured_in(summary, [a]) for a in summary.answers}
     if not all(one.sizes for one in of.values()):
         return
     by_layout: dict[str, dict[ComparisonKey, Measured]] = defaultdict(dict)
@@ -173,12 +166,12 @@ def _reach(summary: Summary) -> Iterator[str]:
         yield "Measured at this size alone: other sizes, chunks or numbers of ranks may differ."
         return
     moves = [
-        f"{text} in {_VERBS[total].lower()}"
-        for total in _VERBS
+        f"{text} in {VERBS[total].lower()}"
+        for total in VERBS
         if (text := _moved(summary, [a for a in summary.answers if a.total == total], points))
     ]
     if moves:
-        both = _measured(summary, [a for a in summary.answers if a.key in points])
+        both = measured_in(summary, [a for a in summary.answers if a.key in points])
         yield (
             f"Layout {layout}, {both}: {', '.join(moves)}. Nothing is known of sizes, chunks and "
             "numbers of ranks beyond."
@@ -206,7 +199,7 @@ def _sentence(summary: Summary, total: str, found: Sequence[Answer]) -> str | No
     if not found:
         return None
     head = _cold_subject(summary) if found[0].extra else subject(summary, total)
-    measured, ranks = _measured(summary, found), summary.record.ranks
+    measured, ranks = measured_in(summary, found), summary.record.ranks
     if measured.sizes:
         on = f"{ranks} rank{'s' if ranks > 1 else ''}"
         head = f"{measured}, {on}, {head[0].lower()}{head[1:]}"
@@ -243,10 +236,10 @@ def _part(
     slower = [o for answer in members for o in answer.others if o.standing == "slower"]
     if open_:
         who = [*fastest, *dict.fromkeys(label[o.name] for o in open_)]
-        text = f"{_list(who, 'or')} is fastest{where}, not decided ({_times(open_)})"
+        text = f"{listed(who, 'or')} is fastest{where}, not decided ({_times(open_)})"
     elif len(fastest) > 1:
         margin = float(summary.record.experiment.get("margin") or 0.1)
-        text = f"{_list(fastest, 'and')} are equally fast within {margin:.0%}{where}"
+        text = f"{listed(fastest, 'and')} are equally fast within {margin:.0%}{where}"
     else:
         text = f"{fastest[0]} is fastest{where}"
     by_name: dict[str, list[Contender]] = defaultdict(list)
@@ -306,10 +299,11 @@ def _among(
     told = [names[answer.key] for answer in members]
     if len(told) > _NAMED or not all(told):
         return f" in {len(members)} of {count} comparisons"
-    return f" with {_list(told, 'and')}"
+    return f" with {listed(told, 'and')}"
 
 
-def _list(names: Sequence[str], word: str) -> str:
+def listed(names: Sequence[str], word: str = "and") -> str:
+    """Join names, with a word before the last one."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
@@ -355,42 +349,50 @@ def comparison_names(
     return {key: f"{name} {more[key.group]}".strip() for key, name in names.items()}
 
 
-def _where(summary: Summary, found: Sequence[Answer], total: str) -> str:
+def origin_of(summary: Summary, found: Sequence[Answer], total: str) -> str:
+    """Return until when writing counts, or where reads come from."""
     cases = [summary.record.cases[answer.case]["parameters"] for answer in found]
     if total != "read_total":
         ends = {p["durability"] for p in cases}
         return _ENDS[ends.pop()] if len(ends) == 1 else "as durably as each asks for"
-    states = {case.cache for case in _cases_of(summary, found)}
+    states = {case.cache for case in cases_of(summary, found)}
     return _ORIGINS.get(states.pop(), "cache as asked for") if len(states) == 1 else "mixed caches"
 
 
-def _cases_of(summary: Summary, found: Sequence[Answer]) -> list[CaseSummary]:
+def cases_of(summary: Summary, found: Sequence[Answer]) -> list[CaseSummary]:
+    """Return the fastest cases of the contenders of comparisons."""
     wanted = {name for a in found for name in (a.case, *(o.case for o in a.others))}
     return [case for case in summary.cases if case.sample.case in wanted]
 
 
 def undecided(summary: Summary) -> Iterator[str]:
     """Return the number of undecided comparisons and the repetitions that would decide them."""
-    open_ = [(a, o) for a in summary.answers for o in a.others if o.standing == "undecided"]
-    open_ = [(a, o) for a, o in open_ if not a.too_short]
-    if not open_:
-        return
-    count = sum(len(answer.others) for answer in summary.answers)
-    needed = max(other.needed for _, other in open_)
-    text = f"Not decided: {len(open_)} of {count} comparisons"
-    if (most := max(case.repetitions for case in summary.cases)) < FEWEST:
-        yield (
-            f"{text}; fewer than {FEWEST} repetitions show nothing, and there are {most} at most "
-            f"(--set repetitions={FEWEST})."
-        )
-        return
-    if needed > _MANY:
-        yield f"{text}; more than {_MANY} repetitions would be needed, or larger arrays."
-        return
-    minutes = _minutes_for(summary, open_)
+    if open_ := _open_pairs(summary):
+        count = sum(len(answer.others) for answer in summary.answers)
+        yield f"Not decided: {len(open_)} of {count} comparisons; {what_would_decide(summary)}."
+
+
+def _open_pairs(summary: Summary) -> list[tuple[Answer, Contender]]:
+    found = [a for a in summary.answers if not a.too_short]
+    return [(a, other) for a in found for other in a.others if other.standing == "undecided"]
+
+
+def what_would_decide(summary: Summary) -> str:
+    """Return what would decide the undecided comparisons, of which there is one at least."""
+    open_ = _open_pairs(summary)
     auto = summary.record.experiment.get("repetitions") == "auto"
+    if (most := max(case.repetitions for case in summary.cases)) < FEWEST:
+        how = "time_budget=…" if auto else f"repetitions={FEWEST}"
+        return (
+            f"fewer than {FEWEST} repetitions show nothing, and there are {most} at most "
+            f"(--set {how})"
+        )
+    needed = max(other.needed for _, other in open_)
+    if needed > _MANY:
+        return f"more than {_MANY} repetitions would be needed, or larger arrays"
     how = f"max_repetitions={needed} --set time_budget=…" if auto else f"repetitions={needed}"
-    yield f"{text}; about {needed} repetitions{minutes} would decide them (--set {how})."
+    minutes = _minutes_for(summary, open_)
+    return f"about {needed} repetitions{minutes} would decide them (--set {how})"
 
 
 def _minutes_for(summary: Summary, open_: Sequence[tuple[Answer, Contender]]) -> str:
@@ -409,147 +411,3 @@ def _minutes_for(summary: Summary, open_: Sequence[tuple[Answer, Contender]]) ->
             missing[name] = max(missing.get(name, 0), other.needed - known.get(name, 0))
     seconds = passed / done * sum(max(0, n) for n in missing.values())
     return f" ({duration_text(seconds)} more)"
-
-
-def cautions(summary: Summary) -> list[str]:
-    """Return the caveats of the verdict, each with a remedy."""
-    limits = [f"limited: {text}" for text in summary.record.limits]
-    if not summary.answers:
-        return [*limits, *_busy(summary)]
-    return [
-        *limits,
-        *(f"warning: {text}" for text in absent(summary)),
-        *_too_short(summary),
-        *_sums(summary),
-        *_shifted(summary),
-        *_read_warnings(summary),
-        *_unsettled(summary),
-        *_busy(summary),
-    ]
-
-
-def _too_short(summary: Summary) -> Iterator[str]:
-    short = [a for a in summary.answers if a.too_short]
-    if short and len(short) < len(summary.answers):
-        yield (
-            f"warning: {len(short)} comparison{'s are' if len(short) > 1 else ' is'} too short to "
-            "be told apart from the harness; "
-            "take larger arrays (shape, shape_per_rank)"
-        )
-
-
-def _sums(summary: Summary) -> Iterator[str]:
-    """Report answers whose medians hide what the times add up to."""
-    told = [
-        _sum(summary, answer, other)
-        for answer in (*summary.answers, *summary.cold_answers)
-        for other in answer.others
-        if other.spent is not None and not answer.too_short
-    ]
-    yield from told[:_NAMED]
-    if len(told) > _NAMED:
-        yield f"warning: in {len(told) - _NAMED} more comparisons sums and medians differ"
-
-
-def _sum(summary: Summary, answer: Answer, other: Contender) -> str:
-    label = contender_labels(summary)
-    where = comparison_names(summary).get(answer.key, "")
-    times = _times_of(summary, answer)
-    slow = [
-        f"{text} of {label[name]}"
-        for name in (other.name, answer.name)
-        if (text := slow_repetitions(list(times.get(name, {}).values())))
-    ]
-    return (
-        f"warning: {_VERBS[answer.total].lower()}{' with ' * bool(where)}{where}: "
-        f"{label[other.name]} takes {number(other.spent or 0)} times as long as "
-        f"{label[answer.name]} by the sum of the times, {number(other.ratio.value)} times by the "
-        f"medians{': ' * bool(slow)}{' and '.join(slow)}"
-    )
-
-
-def _times_of(summary: Summary, answer: Answer) -> dict[str, Times]:
-    """Return the seconds of the fastest case of each contender, by the contender's name."""
-    cases = {case.sample.case: case for case in summary.cases}
-    best = {answer.name: answer.case} | {other.name: other.case for other in answer.others}
-    return {
-        name: cases[case].phases[answer.total].by_block
-        for name, case in best.items()
-        if case in cases
-    }
-
-
-def slow_repetitions(seconds: Sequence[float]) -> str:
-    """Describe the repetitions far above the median, such as those of a second mode."""
-    median = statistics.median(seconds)
-    slow = sorted(value / median for value in seconds if value > _SLOW * median)
-    if not slow:
-        return ""
-    times = "–".join(dict.fromkeys(f"{value:.2g}" for value in (slow[0], slow[-1])))
-    return f"{len(slow)} of {len(seconds)} repetitions took {times} times the median"
-
-
-def _shifted(summary: Summary) -> Iterator[str]:
-    """Report formats whose repetitions depend on each other, by the halves of the run."""
-    label = contender_labels(summary)
-    told: dict[str, str] = {}
-    for answer in summary.answers:
-        ways = {} if answer.too_short else _times_of(summary, answer)
-        for name, ratio in shifts(ways).items():
-            told.setdefault(label[name], f"{label[name]} {number(ratio)} times")
-    if told:
-        yield (
-            "warning: against the others, the second half of the run took "
-            f"{', '.join(told.values())} as long as the first: repetitions depend on each other, "
-            "and claims are false more often than in 5 % of runs; run again"
-        )
-
-
-def _read_warnings(summary: Summary) -> Iterator[str]:
-    """Report reads of the verdict whose time is not the library's, or not proved."""
-    rests_on = _cases_of(summary, [a for a in summary.answers if a.total == "read_total"])
-    for code, text in (
-        (
-            "page_faults",
-            "half or more of the bytes went through memory mapped anew for each read in {names}: "
-            "the allocator is part of the time; choose smaller arrays or chunks",
-        ),
-        (
-            "cache_unproved",
-            "the state of the page cache was not proved in {names}: take cache: dropped, or read "
-            "in another job (cache: separate)",
-        ),
-    ):
-        names = dict.fromkeys(
-            f"{case.sample.backend} ({case.sample.layout})"
-            for case in rests_on
-            for phase in ("read", *READ_PHASES)
-            if phase in case.phases
-            if any(w.code == code for w in case.phases[phase].warnings)
-        )
-        if names:
-            some = list(names)[:_NAMED]
-            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-            yield f"warning: {text.format(names=', '.join(some) + more)}"
-
-
-def _busy(summary: Summary) -> Iterator[str]:
-    load = summary.load
-    for number, part, who, remedy in (
-        (load.busy, load.busy_others, "others", "on a machine at rest, or exclusively"),
-        (load.stolen, load.steal, "the host of this machine", "on another host, or later"),
-    ):
-        if number > _OFTEN * load.blocks:
-            of = f"{number} of {load.blocks} blocks" if load.blocks > 1 else "the only block"
-            of += " of repetitions"
-            yield f"BUSY: {who} used {part:.0%} of the processors in {of}; run again {remedy}"
-
-
-def _unsettled(summary: Summary) -> Iterator[str]:
-    load = summary.load
-    if load.repetitions and load.unsettled > _OFTEN * load.repetitions:
-        yield (
-            f"warning: over {QUIET >> 20} MiB of earlier writes were not on their device when "
-            f"{load.unsettled} of {load.repetitions} repetitions began; give them more time "
-            "(--set settle=10s)"
-        )

@@ -20,6 +20,8 @@ from rich.text import Text
 from pffbench.record.cross_reads import cross_read_lines, cross_read_table, cross_reads_of
 from pffbench.record.run_json import RunRecord
 from pffbench.regular_files import replacing, write_replacing
+from pffbench.summary.answer import AnswerTable, answer_lines, answer_of
+from pffbench.summary.cautions import cautions
 from pffbench.summary.columns import (
     Column,
     columns_of,
@@ -31,7 +33,7 @@ from pffbench.summary.columns import (
     stretch_lines,
     title,
 )
-from pffbench.summary.conclusions import cautions, verdict_lines
+from pffbench.summary.conclusions import verdict_lines
 from pffbench.summary.legend import legend_lines
 from pffbench.summary.levers import lever_lines
 from pffbench.summary.phases import PhaseSummary
@@ -42,6 +44,8 @@ from pffbench.summary.writer_ranks import writer_lines
 from pffbench.text import escape_markdown, markdown_table, one_line
 
 _MIB = 2**20
+#: Columns from which on the terminal has room for the tables.
+_WIDE = 100
 
 
 def write_summary(summary: Summary, directory: str | Path) -> None:
@@ -70,6 +74,7 @@ def _markdown(summary: Summary) -> Iterable[str]:
         f"{record.ranks} ranks{_nodes(record)}, {escape_markdown(record.started)}.",
         "",
     )
+    yield from _answer(answer_of(summary))
     texts = [*verdict_lines(summary), *cautions(summary), *_levers(summary)]
     yield from (f"- {escape_markdown(text)}" for text in texts)
     costs = shard_costs(summary)
@@ -107,6 +112,17 @@ def _markdown(summary: Summary) -> Iterable[str]:
             yield f"- {escape_markdown(f'{case.sample.case} {p.phase}: {told}')}"
 
 
+def _answer(answer: AnswerTable | None) -> Iterator[str]:
+    """Yield the answer in Markdown."""
+    if answer is None:
+        return
+    yield from (f"**{answer.word}** {escape_markdown(answer.sentence)}", "")
+    if answer.rows:
+        yield from markdown_table(["", *answer.columns], answer.rows, ["", *answer.columns])
+        yield ""
+    yield from (f"- {escape_markdown(text)}" for text in answer.notes)
+
+
 def _nodes(record: RunRecord) -> str:
     """Return the number of nodes of a job, if known."""
     nodes = len(set(record.topology["nodes"]))
@@ -130,8 +146,42 @@ def _with_interval(found: PhaseSummary | None) -> str:
     return f"{s.median:.3g}{interval}"
 
 
-def print_summary(summary: Summary, console: Console) -> None:
-    """Print the tables, storage layouts, warnings, and last the verdict."""
+def print_summary(summary: Summary, console: Console, *, tables: bool | None = None) -> None:
+    """Print the caveats, and last the answer; with the tables the sentences of the verdict too.
+
+    Parameters
+    ----------
+    summary : Summary
+        The run.
+    console : Console
+        Where to.
+    tables : bool, optional
+        Whether to print the tables; by default where they have room, or nothing is answered.
+    """
+    answer = answer_of(summary)
+    if tables if tables is not None else (answer is None or console.width >= _WIDE):
+        _print_tables(summary, console)
+        lines = verdict_lines(summary)[: None if answer is None else -1]
+    else:
+        lines = []
+    for text in (*cautions(summary), *lines):
+        console.print(Text(one_line(text)))
+    for text in _levers(summary):
+        console.print(Text(one_line(text)), soft_wrap=True)  # a command is copied as one line
+    if answer is not None:
+        console.print()
+    print_answer(summary, console)
+
+
+def print_answer(summary: Summary, console: Console) -> None:
+    """Print the answer, where there is one."""
+    if (answer := answer_of(summary)) is not None:
+        for part in answer_lines(answer):
+            console.print(part)
+
+
+def _print_tables(summary: Summary, console: Console) -> None:
+    """Print the tables, with the legend and the storage layouts."""
     costs = shard_costs(summary)
     for group, cases in summary.groups.items():
         console.print(Text(one_line(title(cases, summary))), style="bold")
@@ -153,12 +203,6 @@ def print_summary(summary: Summary, console: Console) -> None:
             console.print(_indented(text), style="dim")
         console.print()
     _print_cross_reads(summary.record, console)
-    for text in cautions(summary):
-        console.print(Text(one_line(text)))
-    for text in verdict_lines(summary):
-        console.print(Text(one_line(text)))
-    for text in _levers(summary):
-        console.print(Text(one_line(text)), soft_wrap=True)  # a command is copied as one line
 
 
 def _levers(summary: Summary) -> Iterator[str]:

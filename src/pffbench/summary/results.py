@@ -17,7 +17,9 @@ import msgspec
 from pffbench.docstrings import field_descriptions, first_line
 from pffbench.record.cross_reads import CrossRead, cross_reads_of
 from pffbench.regular_files import write_replacing
-from pffbench.summary.conclusions import cautions, verdict_lines
+from pffbench.summary.answer import AnswerTable, answer_of
+from pffbench.summary.cautions import cautions
+from pffbench.summary.conclusions import verdict_lines
 from pffbench.summary.export import fom_names
 from pffbench.summary.headline import Answer
 from pffbench.summary.phases import PhaseSummary
@@ -306,6 +308,9 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         Notes on the run that do not make it invalid.
     ranks, nodes : int
         Number of ranks and of nodes.
+    answer : AnswerTable or None
+        The sentence and the small table that answer the run, or why it has no answer; null where
+        it compares nothing.
     sentences : list of str
         The lines of the verdict, as on the terminal.
     warnings : list of str
@@ -338,6 +343,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[str, ...]
     ranks: int
     nodes: int
+    answer: AnswerTable | None
     sentences: tuple[str, ...]
     warnings: tuple[str, ...]
     load: MachineLoadResult
@@ -365,6 +371,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
             remarks=tuple(record.remarks),
             ranks=record.ranks,
             nodes=len(set(record.topology["nodes"])),
+            answer=answer_of(summary),
             sentences=tuple(verdict_lines(summary)),
             warnings=tuple(cautions(summary)),
             load=MachineLoadResult(
@@ -421,7 +428,7 @@ def results_schema() -> dict[str, Any]:
     schema: dict[str, Any] = msgspec.json.schema(Results)
     for kind in (
         RatioResult, CaseResult, ContenderResult, ComparisonResult, FormatChoice,
-        MachineLoadResult, CrossRead, Results,
+        MachineLoadResult, CrossRead, AnswerTable, Results,
     ):  # fmt: skip
         definition = schema["$defs"][kind.__name__]
         definition["description"] = first_line(kind)

@@ -70,6 +70,7 @@ class TensorStore(ZarrDirectory):
     """Arrays in a directory; a chunk or a shard is a file."""
 
     name = "tensorstore"
+    title = "Zarr (TensorStore)"
     summary = "Zarr directory store through TensorStore (no MPI inside)"
     libraries = ("tensorstore",)
     options_type = TensorStoreOptions

@@ -57,6 +57,7 @@ class Zarr2(ZarrDirectory):
     """Arrays of a group in a directory; a chunk is a file."""
 
     name = "zarr2"
+    title = "Zarr (zarr-python 2)"
     summary = "Zarr directory store through zarr-python 2 (no MPI inside)"
     libraries = ("zarr", "numcodecs")
     series: ClassVar[Mapping[str, tuple[int, ...]]] = {"zarr": (2,)}

@@ -219,6 +219,7 @@ class Zarr(ZarrDirectory):
     """Arrays of a group in a directory; a chunk or a shard is a file."""
 
     name = "zarr"
+    title = "Zarr"
     summary = "Zarr directory store through zarr-python (no MPI inside)"
     libraries = ("zarr", "numcodecs")
     series: ClassVar[Mapping[str, tuple[int, ...]]] = {"zarr": (3, 2)}

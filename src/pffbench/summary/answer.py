@@ -1,0 +1,281 @@
+"""The answer of a run: a sentence and a small table, or the reason why there is no answer.
+
+Everything follows from `Summary.answers` and `Summary.cold_answers`, which hold what the judge
+decided. The terminal, `summary.md`, `results.json`, `pffbench recommend` and the page show the same
+words.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from pffbench.backends.registry import backend_class, is_backend
+from pffbench.summary.cautions import busy
+from pffbench.summary.conclusions import (
+    absent,
+    cases_of,
+    contender_labels,
+    interval,
+    listed,
+    measured_in,
+    number,
+    undecided,
+    validity,
+    what_would_decide,
+)
+from pffbench.summary.headline import Answer, Contender
+from pffbench.summary.summary import Summary
+from pffbench.text import one_line
+
+#: Rows of the table; a sweep over cases of one format may have many more.
+_MOST_ROWS = 8
+#: Headings of the columns: writing by its durability, reading by the state of the page cache.
+_WRITES = {"close": "write until close", "flush": "write until flush", "sync": "write to disk"}
+_READS = {
+    "warm": "read, page cache",
+    "shifted": "read, page cache",
+    "copied": "read, page cache",
+    "dropped": "read from disk",
+    "separate": "read, another job",
+}
+
+
+class AnswerTable(msgspec.Struct, frozen=True):
+    """The answer of a run.
+
+    Parameters
+    ----------
+    word : {"ANSWER", "NO ANSWER"}
+        Whether the run has one.
+    sentence : str
+        What is fastest; or why there is no answer, and what to do next.
+    evidence : str
+        Validity, repetitions and duration of the run.
+    columns : tuple of str
+        What was compared: writing, reading and where from.
+    rows : tuple of tuple of str
+        For each contender its name, and in each column its time over that of the fastest one.
+        Empty without an answer.
+    notes : tuple of str
+        What the numbers are, what would decide the rest, and the speed of raw I/O.
+    """
+
+    word: Literal["ANSWER", "NO ANSWER"]
+    sentence: str
+    evidence: str
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class _Column(msgspec.Struct, frozen=True):
+    """The comparisons of a column."""
+
+    heading: str
+    answers: tuple[Answer, ...]
+
+    @property
+    def verb(self) -> str:
+        """The infinitive, such as ``read from disk``, for the sentence."""
+        return self.heading.replace(",", " from the")
+
+    def entries(self, name: str) -> list[Contender]:
+        """Return how a contender stands in each comparison; the fastest is no contender."""
+        return [other for answer in self.answers for other in answer.others if other.name == name]
+
+    def leads(self, name: str) -> int:
+        """Return in how many comparisons a contender has the smallest median."""
+        return sum(answer.name == name for answer in self.answers)
+
+
+def answer_of(summary: Summary) -> AnswerTable | None:
+    """Return the answer; None where a run compares nothing, or is not valid."""
+    if summary.record.valid is not True or not (summary.answers or summary.absent):
+        return None
+    evidence = validity(summary)
+    if reason := reason_for_none(summary):
+        return AnswerTable("NO ANSWER", reason, evidence)
+    columns = _columns(summary)
+    names = _ordered(columns)
+    label = _labels(summary)
+    return AnswerTable(
+        "ANSWER",
+        _sentence(columns, names, label),
+        evidence,
+        tuple(column.heading for column in columns),
+        tuple(
+            (label[name], *(_cell(column, name) for column in columns))
+            for name in names[:_MOST_ROWS]
+        ),
+        tuple(_notes(summary, columns, names)),
+    )
+
+
+def reason_for_none(summary: Summary) -> str | None:
+    """Return why a valid run has no answer and what to do, in one line; None if it has one."""
+    if not summary.answers:
+        return f"nothing is compared: {'; '.join(absent(summary))}"
+    if disturbed := next(busy(summary), None):
+        return disturbed
+    long_enough = [answer for answer in summary.answers if not answer.too_short]
+    if not long_enough:
+        return (
+            "the times are too short to measure (under 100 times the harness overhead); use larger "
+            "arrays (shape, shape_per_rank)"
+        )
+    if all(other.standing == "undecided" for answer in long_enough for other in answer.others):
+        return f"nothing is decided: {what_would_decide(summary)}"
+    return None
+
+
+def _columns(summary: Summary) -> list[_Column]:
+    """Return the columns: the totals of the headline, and cold reads beside it."""
+    found: dict[str, list[Answer]] = {}
+    for answer in (*summary.answers, *summary.cold_answers):
+        if not answer.too_short:
+            found.setdefault(_heading(summary, answer), []).append(answer)
+    return [_Column(heading, tuple(answers)) for heading, answers in found.items()]
+
+
+def _heading(summary: Summary, answer: Answer) -> str:
+    if answer.total == "write_total":
+        return _WRITES[summary.record.cases[answer.case]["parameters"]["durability"]]
+    if answer.total == "update_total":
+        return "update"
+    states = {case.cache for case in cases_of(summary, [answer])}
+    return _READS.get(states.pop(), "read, cache unproved") if len(states) == 1 else "read"
+
+
+def _ordered(columns: Sequence[_Column]) -> list[str]:
+    """Return the contenders: those that are shown to be slower most seldom first."""
+    slower: dict[str, int] = {}
+    ratios: dict[str, list[float]] = {}
+    for column in columns:
+        for answer in column.answers:
+            slower.setdefault(answer.name, 0)
+            ratios.setdefault(answer.name, []).append(1.0)
+            for other in answer.others:
+                slower[other.name] = slower.get(other.name, 0) + (other.standing == "slower")
+                ratios.setdefault(other.name, []).append(other.ratio.value)
+    return sorted(slower, key=lambda name: (slower[name], statistics.fmean(ratios[name]), name))
+
+
+def _labels(summary: Summary) -> dict[str, str]:
+    """Return the names of the contenders; formats by the names that their makers write."""
+    return {
+        name: backend_class(text).title or text if is_backend(text) else text
+        for name, text in contender_labels(summary).items()
+    }
+
+
+def _cell(column: _Column, name: str) -> str:
+    """Return how many times as long as the fastest a contender takes, over all comparisons."""
+    others, leads = column.entries(name), column.leads(name)
+    slower = [other for other in others if other.standing == "slower"]
+    if len(slower) == 1 == len(others) + leads:
+        ratio = slower[0].ratio
+        return f"{number(ratio.value)} slower ({interval(ratio)})"
+    if slower:
+        count = len(others) + leads
+        some = f" in {len(slower)} of {count}" if len(slower) < count else ""
+        return f"{_range(slower)} slower{some}"
+    if open_ := [other for other in others if other.standing == "undecided"]:
+        return f"same? {_range(open_)}"
+    if leads > len(others):
+        return "1.00"
+    return "same" if others else "–"
+
+
+def _range(others: Sequence[Contender]) -> str:
+    """Return the lowest and the highest end of the intervals of some ratios."""
+    low = min(other.ratio.low for other in others)
+    high = max(other.ratio.high for other in others)
+    if low <= 0 or not math.isfinite(high):
+        medians = [other.ratio.value for other in others]
+        return "–".join(dict.fromkeys((number(min(medians)), number(max(medians)))))
+    return f"{number(low)}–{number(high)}"
+
+
+def _sentence(columns: Sequence[_Column], names: Sequence[str], label: dict[str, str]) -> str:
+    """Say what is fastest, of what is decided alone."""
+    never = [
+        name
+        for name in names
+        if not any(o.standing == "slower" for column in columns for o in column.entries(name))
+    ]
+    best = {column.verb: name for column in columns if (name := _alone(column))}
+    if len(never) == len(names):
+        return f"{listed([label[n] for n in names])} are equally fast, as far as this run decides."
+    if len(set(best.values())) == 1 and len(best) == len(columns):
+        return f"{label[names[0]]} is fastest in everything that was measured."
+    if never:
+        verb = "is" if len(never) == 1 else "are"
+        text = f"{listed([label[n] for n in never])} {verb} never shown slower"
+        own = [verb for verb, name in best.items() if name in never]
+        return f"{text}, and fastest to {listed(own)}." if own else f"{text}."
+    if not best:
+        return "No format is never slower, and none is fastest in all comparisons of a column."
+    told = ", ".join(f"{label[name]} to {verb}" for verb, name in best.items())
+    return f"No format is fastest in everything; fastest are {told}."
+
+
+def _alone(column: _Column) -> str | None:
+    """Return the contender that is fastest in each comparison of a column, if that is decided."""
+    first = {answer.name for answer in column.answers}
+    slower = all(o.standing == "slower" for answer in column.answers for o in answer.others)
+    return first.pop() if len(first) == 1 and slower else None
+
+
+def _notes(summary: Summary, columns: Sequence[_Column], names: Sequence[str]) -> Iterator[str]:
+    every = [answer for column in columns for answer in column.answers]
+    ranks, most = summary.record.ranks, max(len(column.answers) for column in columns)
+    over = f", {most} comparisons in a column" if most > 1 else ""
+    margin = float(summary.record.experiment.get("margin") or 0.1)
+    yield (
+        f"Times as long as the fastest (medians; same: within {margin:.0%}): "
+        f"{measured_in(summary, every)}, {ranks} rank{'s' if ranks > 1 else ''}{over}."
+    )
+    if len(names) > _MOST_ROWS:
+        yield f"{len(names) - _MOST_ROWS} more are slower more often; summary.md has them."
+    yield from undecided(summary)
+    if raw := [found for column in columns if (found := _raw(summary, column, names[0]))]:
+        speeds, parts = zip(*raw, strict=True)
+        label = _labels(summary)[names[0]]
+        yield f"Raw I/O here: {', '.join(speeds)}; {label} reaches {listed(parts)} of it."
+
+
+def _raw(summary: Summary, column: _Column, name: str) -> tuple[str, str] | None:
+    """Return the raw speed of a column, and the part of it that a contender reaches.
+
+    Of the comparison that moves most bytes, where the fixed costs of a file weigh least.
+    """
+    cases = {case.sample.case: case for case in summary.cases}
+    largest = max(column.answers, key=lambda answer: cases[answer.case].nbytes)
+    ways = {largest.name: largest.case} | {other.name: other.case for other in largest.others}
+    found = cases[ways[name]].phases.get(largest.total) if name in ways else None
+    if found is None or not found.rate or not found.roofline:
+        return None
+    speed = found.rate / found.roofline / 1e9
+    return f"{column.verb} {speed:.2g} GB/s", f"{found.roofline:.0%}"
+
+
+def answer_lines(answer: AnswerTable) -> Iterator[Text | Table]:
+    """Yield what the terminal prints of an answer."""
+    style = "bold green" if answer.word == "ANSWER" else "bold yellow"
+    yield Text.assemble((answer.word, style), f"  {one_line(answer.sentence)}")
+    if answer.rows:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        for heading in ("", *answer.columns):
+            table.add_column(heading)
+        for row in answer.rows:
+            table.add_row(*(Text(one_line(cell)) for cell in row))
+        yield table
+    yield from (Text(one_line(text), style="dim") for text in answer.notes)
+    yield Text(one_line(answer.evidence))
