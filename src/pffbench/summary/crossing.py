@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 from pffbench.summary.headline import Design
 from pffbench.summary.inference import ComparisonTable, Decision, decide
 from pffbench.summary.rank_test import Times, fastest_of
+from pffbench.summary.summary import CaseSummary, Summary
 
 Series = TypeVar("Series", bound=Hashable)
 
@@ -77,6 +78,32 @@ class WaysCross(NamedTuple):
     below: int
     above: int
     near: float
+
+
+def cases_alike(summary: Summary, but: frozenset[str]) -> Iterator[list[CaseSummary]]:
+    """Yield the cases of each comparison that differ in nothing but some keys.
+
+    Parameters
+    ----------
+    summary : Summary
+        The run; raw cases and those that take part in nothing are left out.
+    but : frozenset of str
+        Names of parameters of the workload, or of options of the backend.
+    """
+    for cases in summary.groups.values():
+        found: dict[str, list[CaseSummary]] = defaultdict(list)
+        for case in cases:
+            if not case.raw and not case.invalid:
+                found[work_of(summary, case, but)].append(case)
+        yield from found.values()
+
+
+def work_of(summary: Summary, case: CaseSummary, but: frozenset[str]) -> str:
+    """Return the parameters and options of a case, but for some keys, as text."""
+    entry = summary.entry(case)
+    told = (entry["parameters"], entry["options"])
+    kept = [sorted((k, v) for k, v in one.items() if k not in but) for one in told]
+    return repr((kept, case.sample.environment))
 
 
 def compare_ways(

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from pffbench.record.run_json import RunRecord
+from pffbench.summary.crossing import WaysAtSize, cases_alike, compare_ways
 from pffbench.summary.headline import Design
-from pffbench.summary.inference import ComparisonTable, Decision, decide
+from pffbench.summary.inference import Decision
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.text import value_text
 
+#: The two ways of each comparison, for `compare_ways`.
+_WAYS = ("sharded", "chunked")
 #: The totals that are compared, and their words.
 _TOTALS = {"write_total": "writing", "read_total": "reading"}
 
@@ -44,55 +46,39 @@ class ShardCost(msgspec.Struct, frozen=True):
 def shard_costs(summary: Summary) -> list[ShardCost]:
     """Compare all cases with shards with the same ones without, as one family of comparisons."""
     pairs = list(_pairs(summary))
-    design = Design.of_experiment(summary.record.experiment)
-    tables: list[ComparisonTable] = []
-    places: dict[tuple[str, str], int] = {}
-    for sharded, chunked in pairs:
-        for total in _TOTALS:
-            times = {
-                case.sample.case: case.phases[total].by_block
-                for case in (sharded, chunked)
-                if total in case.phases
-            }
-            if len(times) == 2:
-                places[sharded.sample.case, total] = len(tables)
-                names = (sharded.sample.case, chunked.sample.case)
-                tables.append(ComparisonTable(times, (names,), design.paired))
-    decisions = decide(tables, design.looks, margin=design.margin)
-    found = []
-    for sharded, chunked in pairs:
-        a, b = sharded.sample.case, chunked.sample.case
-        own = {
-            total: decisions[place, a, b]
-            for total in _TOTALS
-            if (place := places.get((a, total))) is not None and (place, a, b) in decisions
-        }
-        shards = value_text(summary.entry(sharded)["options"]["shards"])
-        found.append(ShardCost(sharded, chunked, shards, own))
-    return found
+    fields = [
+        WaysAtSize(
+            (number, total),
+            sharded.sample.backend,
+            sharded.nbytes,
+            {way: case.phases[total].by_block for way, case in zip(_WAYS, pair, strict=True)},
+        )
+        for number, pair in enumerate(pairs)
+        for total in _TOTALS
+        if all(total in case.phases for case in pair)
+        for sharded in pair[:1]
+    ]
+    compared = compare_ways(fields, Design.of_experiment(summary.record.experiment))
+    return [
+        ShardCost(
+            sharded,
+            chunked,
+            value_text(summary.entry(sharded)["options"]["shards"]),
+            {
+                total: field.decisions[_WAYS]
+                for (of, total), (field,) in compared.items()
+                if of == number and _WAYS in field.decisions
+            },
+        )
+        for number, (sharded, chunked) in enumerate(pairs)
+    ]
 
 
 def _pairs(summary: Summary) -> Iterator[tuple[CaseSummary, CaseSummary]]:
     """Yield each case with shards and the one that differs in these alone."""
-    for cases in summary.groups.values():
-        taking_part = [case for case in cases if not case.raw and not case.invalid]
-        without = {
-            _work(summary.record, case): case
-            for case in taking_part
-            if not summary.entry(case)["options"].get("shards")
-        }
-        for case in taking_part:
-            if summary.entry(case)["options"].get("shards"):
-                other = without.get(_work(summary.record, case))
-                if other is not None:
-                    yield case, other
-
-
-def _work(record: RunRecord, case: CaseSummary) -> str:
-    """Return all parameters and options of a case but the shards, as text."""
-    entry = record.cases[case.sample.case]
-    options = {key: value for key, value in entry["options"].items() if key != "shards"}
-    return repr((sorted(entry["parameters"].items()), sorted(options.items())))
+    for cases in cases_alike(summary, frozenset({"shards"})):
+        without = [case for case in cases if not summary.entry(case)["options"].get("shards")]
+        yield from ((case, without[0]) for case in cases if without and case not in without)
 
 
 def shard_lines(costs: Sequence[ShardCost], group: str) -> list[str]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pffbench.record.run_json import RunRecord
 from pffbench.summary.conclusions import interval, number
-from pffbench.summary.crossing import WaysAtSize, WaysCompared, compare_ways, crossings
+from pffbench.summary.crossing import (
+    WaysAtSize,
+    WaysCompared,
+    cases_alike,
+    compare_ways,
+    crossings,
+    work_of,
+)
 from pffbench.summary.headline import Design
 from pffbench.summary.summary import CaseSummary, Summary, resolution_of
 from pffbench.units import Size
@@ -48,22 +53,14 @@ def writer_lines(summary: Summary) -> Iterator[str]:
 def _candidates(summary: Summary) -> Iterator[WaysAtSize[_Series]]:
     """Yield the cases that differ in their writers alone, by way, where there are several ways."""
     shortest = resolution_of(summary.record)
-    for cases in summary.groups.values():
-        alike: dict[tuple[str, str], list[CaseSummary]] = defaultdict(list)
-        for case in cases:
-            if not case.invalid:
-                alike[_work(summary.record, case, _WAYS), case.sample.environment].append(case)
-        for members in alike.values():
-            ways = {_way(summary.entry(case)["parameters"]): case for case in members}
-            if len(ways) < 2:
-                continue
-            for total in _TOTALS:
-                if all(_known(case, total, shortest) for case in members):
-                    label = _label(members[0])
-                    work = _work(summary.record, members[0], _WAYS | _SIZES)
-                    times = {way: case.phases[total].by_block for way, case in ways.items()}
-                    series, nbytes = _Series(total, label, work), members[0].nbytes
-                    yield WaysAtSize(series, members[0].sample.backend, nbytes, times)
+    for members in cases_alike(summary, _WAYS):
+        ways = {_way(summary.entry(case)["parameters"]): case for case in members}
+        for total in _TOTALS if len(ways) > 1 else ():
+            if all(_known(case, total, shortest) for case in members):
+                work = work_of(summary, members[0], _WAYS | _SIZES)
+                times = {way: case.phases[total].by_block for way, case in ways.items()}
+                series, nbytes = _Series(total, _label(members[0]), work), members[0].nbytes
+                yield WaysAtSize(series, members[0].sample.backend, nbytes, times)
 
 
 def _known(case: CaseSummary, total: str, shortest: float) -> bool:
@@ -74,13 +71,6 @@ def _label(case: CaseSummary) -> str:
     sample = case.sample
     told = [sample.backend, sample.transfer, sample.settings, sample.environment]
     return " ".join(filter(None, told))
-
-
-def _work(record: RunRecord, case: CaseSummary, without: frozenset[str]) -> str:
-    """Return the parameters and options of a case, less some, as text."""
-    entry = record.cases[case.sample.case]
-    kept = {k: v for k, v in entry["parameters"].items() if k not in without}
-    return repr((sorted(kept.items()), sorted(entry["options"].items())))
 
 
 def _way(parameters: Mapping[str, Any]) -> str:
