@@ -24,9 +24,10 @@ active_python() {
     fi
 }
 
-# dependencies: what pyproject.toml says of them. Nothing else in it changes what is installed.
+# dependencies: what pyproject.toml says of them, and its entry points. Nothing else in it changes what is installed.
 dependencies() {
     awk '/^ *#/ {next}
+        table ~ /^\[project.entry-points/ && !/^\[/ {print table, $0}
         /^\[/ {table = $0; list = 0}
         table == "[project.optional-dependencies]" || table == "[project]" && (list || /^(dependencies|requires-python) *=/) {print}
         table == "[project]" && /^dependencies *=/ {list = 1}
