@@ -28,11 +28,14 @@ def a_contest(directory, factors, repetitions=N, layouts=("shared",), seconds=0.
     generator = np.random.default_rng(1)
     cases = [a_case(b, layout=layout, durability="sync") for layout in layouts for b in factors]
 
-    def drawn(factor):
+    spreads = spread if isinstance(spread, tuple) else (spread, spread)
+
+    def drawn(factor, spread):
         return list(seconds * factor * np.exp(generator.normal(0, spread, repetitions)))
 
     times = {
-        name: tuple(map(drawn, factors[entry["parameters"]["backend"]])) for name, entry in cases
+        name: tuple(map(drawn, factors[entry["parameters"]["backend"]], spreads))
+        for name, entry in cases
     }
     timed_run(directory, times, cases, experiment=AUTO)
     return directory
@@ -72,8 +75,8 @@ def test_the_fastest_of_everything_is_named_with_the_intervals_of_the_others(tmp
 
 
 def test_equal_open_and_slower_have_words_of_their_own(tmp_path):
-    factors = {"hdf5": (1, 1), "netcdf4": (1.001, 1.09), "zarr": (2, 2)}
-    run = a_contest(tmp_path / "run", factors, spread=0.05)
+    factors = {"hdf5": (1, 1), "netcdf4": (1.02, 1.05), "zarr": (2, 9)}
+    run = a_contest(tmp_path / "run", factors, spread=(0.02, 0.3))
     cells = rows_of(run)
     assert cells["netCDF-4"][0] == "same"
     assert cells["netCDF-4"][1].startswith("same? ")
@@ -104,7 +107,7 @@ def test_several_comparisons_share_a_column_and_are_counted(tmp_path):
 def busy(directory):
     """Let others use most of the processors in each block of a run."""
     path = directory / "samples.csv"
-    rows = [replace(row, busy_others=0.85) for row in read_samples(path)]
+    rows = [replace(row, busy_others=0.85, steal=0.0) for row in read_samples(path)]
     path.unlink()
     SamplesLog(str(path)).append(rows)
 
@@ -116,7 +119,7 @@ def busy(directory):
         ({"repetitions": 1}, "fewer than 7 repetitions show nothing, and there are 1 at most"),
         ({"seconds": 1e-7}, "the times are too short to measure"),
         ({"factors": {"hdf5": (1, 1), "zarr": (1.02, 1.02)}, "spread": 0.5}, "nothing is decided"),
-        ({"busy": True}, "BUSY: others used 85% of the processors in 20 of 20 blocks"),
+        ({"busy": True, "seconds": 0.5}, "BUSY: others used 85% of the processors in 20 of 20"),
     ],
     ids=["three", "one", "short", "open", "busy"],
 )
@@ -127,9 +130,9 @@ def test_no_answer_says_why_in_the_same_words_everywhere(tmp_path, change, words
         busy(run)
     *texts, data = everywhere(run)
     sentence = data["answer"]["sentence"]
-    assert sentence.startswith(words)
+    assert words in sentence
     assert data["answer"]["word"] == "NO ANSWER"
-    assert data["answer"]["rows"] == ()
+    assert not data["answer"]["rows"]
     for text in texts:
         assert f"NO ANSWER {sentence}" in text
     assert "--set" in sentence or "run again" in sentence or "larger arrays" in sentence

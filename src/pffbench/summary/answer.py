@@ -70,9 +70,9 @@ class AnswerTable(msgspec.Struct, frozen=True):
     word: Literal["ANSWER", "NO ANSWER"]
     sentence: str
     evidence: str
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    notes: tuple[str, ...] = ()
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
 
 
 class _Column(msgspec.Struct, frozen=True):
@@ -101,7 +101,7 @@ def answer_of(summary: Summary) -> AnswerTable | None:
         return None
     evidence = validity(summary)
     if reason := reason_for_none(summary):
-        return AnswerTable("NO ANSWER", reason, evidence)
+        return AnswerTable("NO ANSWER", reason, evidence, (), (), ())
     columns = _columns(summary)
     names = _ordered(columns)
     label = _labels(summary)
@@ -238,9 +238,11 @@ def _notes(summary: Summary, columns: Sequence[_Column], names: Sequence[str]) -
     ranks, most = summary.record.ranks, max(len(column.answers) for column in columns)
     over = f", {most} comparisons in a column" if most > 1 else ""
     margin = float(summary.record.experiment.get("margin") or 0.1)
+    measured = measured_in(summary, every)
+    amount = f"{measured}, " if measured.sizes else ""
     yield (
         f"Times as long as the fastest (medians; same: within {margin:.0%}): "
-        f"{measured_in(summary, every)}, {ranks} rank{'s' if ranks > 1 else ''}{over}."
+        f"{amount}{ranks} rank{'s' if ranks > 1 else ''}{over}."
     )
     if len(names) > _MOST_ROWS:
         yield f"{len(names) - _MOST_ROWS} more are slower more often; summary.md has them."

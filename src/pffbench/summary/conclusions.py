@@ -382,10 +382,9 @@ def what_would_decide(summary: Summary) -> str:
     open_ = _open_pairs(summary)
     auto = summary.record.experiment.get("repetitions") == "auto"
     if (most := max(case.repetitions for case in summary.cases)) < FEWEST:
-        how = "time_budget=…" if auto else f"repetitions={FEWEST}"
         return (
             f"fewer than {FEWEST} repetitions show nothing, and there are {most} at most "
-            f"(--set {how})"
+            f"(--set repetitions={FEWEST})"
         )
     needed = max(other.needed for _, other in open_)
     if needed > _MANY:
