@@ -103,7 +103,7 @@ install_project() {
     local site
     site=$("$VENV/bin/python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     printf '%s\n' "$ROOT/src" "$ROOT/analysis" >"$site/pffbench.pth"
-    "$VENV/bin/python" -I "$SETUP/metadata.py" "$ROOT"
+    "$VENV/bin/python" -I "$SETUP/metadata.py" "$ROOT" >/dev/null
     # -P: a yaml.py in the current directory is not to be imported.
     printf '#!/bin/sh\nexec %s -P -m pffbench "$@"\n' "$(quoted "$VENV/bin/python")" >"$VENV/bin/pffbench"
     chmod +x "$VENV/bin/pffbench"

@@ -1,4 +1,4 @@
-"""What other installed packages add to the program, through entry points.
+"""Entry points, by which other installed packages add to the program.
 
 The groups are `pffbench.backends`, `pffbench.workloads` and `pffbench.commands`; CONTRIBUTING.md
 shows how a package names what it brings.

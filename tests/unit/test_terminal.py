@@ -138,7 +138,7 @@ def test_what_a_command_prints_fits(place, command, columns, show):
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_run_on_a_terminal_has_whole_tables_and_explains_their_words(place, columns):
-    status, lines = on_terminal(COMMANDS["run"], columns, place)
+    status, lines = on_terminal([*COMMANDS["run"], "--tables"], columns, place)
     assert status == 0, lines
     assert_whole_tables(lines)
     text = "\n".join(lines)
@@ -152,7 +152,8 @@ def test_a_run_on_a_terminal_has_whole_tables_and_explains_their_words(place, co
 def test_rates_that_do_not_fit_beside_the_times_are_in_one_table(capsys):
     summary = summarise(RUN)
     for width, tables in ((80, 3), (160, 1)):
-        print_summary(replace(summary, groups=dict([*summary.groups.items()][:1])),
+        print_summary(replace(summary, groups=dict([*summary.groups.items()][:1]),
+                              answers=(), cold_answers=()),
                       Console(width=width, file=sys.stdout))  # fmt: skip
         lines = capsys.readouterr().out.splitlines()
         assert_whole_tables(lines)

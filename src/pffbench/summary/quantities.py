@@ -1,4 +1,4 @@
-"""What a summary says of a phase of a case: each quantity declared once.
+"""Quantities of a phase of a case, each declared once.
 
 `summary.csv` has a column and `results.json` a key for each, and the reference of the documentation
 its sentence. The tables of the terminal, of `summary.md` and of the page show some of them
@@ -276,14 +276,6 @@ PHASE_QUANTITIES = (
     ),
     Quantity("cv", lambda p: p.seconds.cv, "Standard deviation over mean."),
     Quantity(
-        "rate_mib_s",
-        lambda p: _mib(p.rate),
-        "Bytes over the median time, in MiB/s, for `write`, `read` and the totals. With "
-        "durability `close` it can be the speed of memory; that of `write` alone can be a "
-        "buffer's.",
-        table=TotalColumn("MiB/s", lambda _, p: rate_cell(p), applies=lambda p: p.rate is not None),
-    ),
-    Quantity(
         "first_done_mib_s",
         lambda p: _mib(p.first_done),
         "Bytes of all ranks over the median time of the fastest rank, for `write` and `read`; "
@@ -352,6 +344,14 @@ PHASE_QUANTITIES = (
         lambda p: p.cpu_seconds,
         "Median of `cpu_seconds`; a total adds its phases first.",
         table=TotalColumn("cpu {unit}", Unit.cpu, applies=lambda p: p.cpu_seconds is not None),
+    ),
+    Quantity(
+        "rate_mib_s",
+        lambda p: _mib(p.rate),
+        "Bytes over the median time, in MiB/s, for `write`, `read` and the totals. With "
+        "durability `close` it can be the speed of memory; that of `write` alone can be a "
+        "buffer's.",
+        table=TotalColumn("MiB/s", lambda _, p: rate_cell(p), applies=lambda p: p.rate is not None),
     ),
     Quantity(
         "faulted",
