@@ -22,8 +22,8 @@ settings.load_profile("tests")
 # modules anew that the set-up has not.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-#: What only those get who ask for it by this marker: `-m slow`.
-ON_REQUEST = ("slow", "spack", "harness")
+#: Tests with one of these markers run only where the marker is asked for: `-m slow`.
+ON_REQUEST = ("full", "slow", "spack", "harness")
 
 
 @pytest.hookimpl(optionalhook=True)
