@@ -224,8 +224,12 @@ def run_experiment(directory, ranks, *arguments, timeout=LONGEST, **content):
 
 
 def sampled(values, *kept):
-    """Return values of a parameter, of which all but the kept ones run with `make test-all` only."""
-    return [v if v in kept else pytest.param(v, marks=pytest.mark.full) for v in values]
+    """Return values for `parametrize`, tuples for several names; `make test` runs the kept ones."""
+    return [
+        value if value in kept
+        else pytest.param(*value if isinstance(value, tuple) else (value,), marks=pytest.mark.full)
+        for value in values
+    ]  # fmt: skip
 
 
 def cannot_run(why) -> NoReturn:
