@@ -10,13 +10,13 @@ import zarr
 
 from faults import run_faulty
 from launch import pffbench_cli as pffbench
-from launch import run_experiment, write_experiment
+from launch import run_experiment, sampled, write_experiment
 from pffbench.data import make_source, seed_of_repetition
 
 pytestmark = pytest.mark.parallel
 
-#: 2 and 4 with `-m slow`: 3 divides nothing evenly, 1 is a serial program.
-RANKS = [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 4))]
+#: 3 divides nothing evenly, 1 is a serial program.
+RANKS = sampled([3, 1, 2, 4], 3)
 
 SHAPE = (7, 10, 3)
 COMMON = {"workload": "updates", "shape": list(SHAPE), "rows": 2, "chunks": [2, 1, 3]}
