@@ -178,7 +178,7 @@ def test_of_many_at_the_same_moment_one_has_it(tmp_path, left_by):
         for process in processes:
             process.start()
         gate.wait()
-        told = [answers.get(timeout=30) for _ in processes]
+        told = [answers.get(timeout=300) for _ in processes]
         end.set()
         for process in processes:
             process.join()

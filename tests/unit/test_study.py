@@ -71,7 +71,7 @@ def study(place, name, arguments=("3", "--set", "repetitions=1"), **variables):
     env = {k: v for k, v in os.environ.items() if k != "ZARR2"} | variables
     done = subprocess.run(
         ["bash", place / "setup" / "study", name, *arguments],
-        cwd=place, env=env, capture_output=True, text=True, timeout=60,
+        cwd=place, env=env, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     return done, (place / "calls").read_text().splitlines()
 
