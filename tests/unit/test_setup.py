@@ -416,7 +416,7 @@ def test_a_checkout_that_cannot_be_written_is_one_sentence(tmp_path):
 
 def test_a_second_set_up_waits_for_the_first(tmp_path):
     script = (
-        'lock "$BUILD/lock" waiting; touch told;'
+        'cd "$HOME"; lock "$BUILD/lock" waiting; touch told;'
         '(exec 9>&-; lock "$BUILD/lock" waiting; echo second) >>told &'
         "until grep -q waiting told; do sleep 0.1; done;"
         "echo first >>told; exec 9>&-; wait; cat told"
