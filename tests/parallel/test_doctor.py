@@ -207,9 +207,9 @@ import time
 from mpi4py import MPI
 from pffbench.backends.hdf5 import Hdf5
 from pffbench.cli import main
-from pffbench.doctor import io_test as trial
+from pffbench.doctor import io_test
 
-trial.SECONDS = 6
+io_test.SECONDS = 6
 if MPI.COMM_WORLD.rank == 1:
     Hdf5.create = lambda *_: time.sleep(300)
 main(["doctor"])

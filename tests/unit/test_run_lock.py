@@ -10,7 +10,7 @@ import pytest
 
 from pffbench.errors import UserError
 from pffbench.record.lock import RunLock
-from pffbench.storage import ownership as holder
+from pffbench.storage import ownership
 from pffbench.storage.ownership import OwnerProcess
 
 
@@ -201,4 +201,4 @@ def test_a_process_tells_who_it_is():
     assert OwnerProcess.of(me.facts()) == me
     assert me.fate().state == "runs"
     assert str(os.getpid()) in str(me)
-    assert holder._started(2**22 + 1) == ""
+    assert ownership._started(2**22 + 1) == ""

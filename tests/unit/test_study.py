@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from launch import REPOSITORY
-from pffbench.backends import registry as needs
+from pffbench.backends import registry
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
 
@@ -25,7 +25,7 @@ from pffbench.experiment.load import load_experiment
 def test_the_second_run_has_the_works_of_the_first(name, again, monkeypatch):
     place = REPOSITORY / "configs" / "studies"
     one = make_plan(load_experiment(str(place / f"{name}.yaml"), []), 4)
-    monkeypatch.setattr(needs, "installed", {"zarr": "2.18.7"}.get)
+    monkeypatch.setattr(registry, "installed", {"zarr": "2.18.7"}.get)
     two = make_plan(load_experiment(str(place / "zarr2" / f"{name}.yaml"), []), 4)
     assert {case.group for case in two.cases} <= {case.group for case in one.cases}
     controls = {c.id for c in two.cases if c.parameters.backend in again}
