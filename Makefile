@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help env bench study test platform perf lint site lock clean
+.PHONY: help env bench study test test-all platform perf lint site lock clean
 
 # MPI processes of `make bench` and `make study`: as many as cores, four at most.
 RANKS ?= $(shell setup/ranks)
@@ -18,7 +18,7 @@ WORKERS ?= 3
 ARGS ?=
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 env: ## make the environment in .venv, or find that it is ready
 	@setup/bootstrap
@@ -29,9 +29,12 @@ bench: ## compare the formats on one process for each core, four at most, or RAN
 study: ## redo a published study, its numbers beside; STUDY=file-format-testing RANKS=4 ARGS="…"
 	@ZARR2=$(ZARR2) setup/study "$(STUDY)" $(RANKS) $(ARGS)
 
-test: ## run all tests, in WORKERS=3 processes; ARGS="…" go to pytest
+test: ## run the tests, in WORKERS=3 processes; ARGS="…" go to pytest
+test-all: ## run the same tests, and the rest of what they are a sample of (weekly in CI)
+test-all: SELECTION = -m 'full or not full'
+test test-all:
 	@setup/bootstrap --tests
-	@setup/run python -m pytest -n $(WORKERS) --no-loadscope-reorder $(ARGS)
+	@setup/run python -m pytest -n $(WORKERS) --no-loadscope-reorder $(SELECTION) $(ARGS)
 
 platform: ## prove the other Debian from nothing, in a chroot: `make bench`, parallel tests; RELEASE=trixie
 	@setup/platform $(RELEASE)

@@ -15,6 +15,7 @@ from pffbench.storage.filesystem import filesystem
 # Examples are made from the test's own name, so a failure is the same on every machine; the first
 # example of a process may be slow, because it imports what it tests.
 settings.register_profile("tests", derandomize=True, deadline=None, max_examples=100)
+settings.register_profile("full", settings.get_profile("tests"), max_examples=500)
 settings.load_profile("tests")
 
 
@@ -22,8 +23,20 @@ settings.load_profile("tests")
 # modules anew that the set-up has not.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-#: What only those get who ask for it by this marker: `-m slow`.
-ON_REQUEST = ("slow", "spack", "harness")
+#: Tests with one of these markers run only where the marker is asked for: `-m slow`.
+ON_REQUEST = ("full", "slow", "spack", "harness")
+
+
+def asked_for(config):
+    """Return the markers of tests on request that are asked for."""
+    told = config.option.markexpr
+    return [name for name in ON_REQUEST if name in told.replace(f"not {name}", "")]
+
+
+def pytest_configure(config):
+    """Try more examples where everything is asked for."""
+    if "full" in asked_for(config):
+        settings.load_profile("full")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -48,8 +61,7 @@ def pytest_collection_modifyitems(config, items):
 
     Tests on Slurm go first, because they wait more than they work and take longest.
     """
-    asked = config.option.markexpr
-    unasked = [name for name in ON_REQUEST if name not in asked.replace(f"not {name}", "")]
+    unasked = set(ON_REQUEST) - set(asked_for(config))
     left_out = [i for i in items if any(i.get_closest_marker(name) for name in unasked)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 from pffbench.phases import READ_PHASES
@@ -39,10 +43,21 @@ def a_case(backend, transfer="independent", workload="hyperslab", layout="shared
     return f"{backend}.{workload}.{layout}.{transfer}.{told}", entry
 
 
+#: Runs that were written in this process, by what they were asked to be: tests get copies.
+_WRITTEN = {}
+
+
 def a_run(directory, cases, repetitions=4, speed=None, **record):
     """Write a results directory through the classes that write real ones."""
-    directory.mkdir(parents=True, exist_ok=True)
-    entries = dict(cases)
+    asked = repr((dict(cases), repetitions, speed, record))
+    if asked not in _WRITTEN:
+        _WRITTEN[asked] = tempfile.TemporaryDirectory(prefix="pffbench-drawn-")
+        _write(Path(_WRITTEN[asked].name), dict(cases), repetitions, speed, record)
+    shutil.copytree(_WRITTEN[asked].name, directory, dirs_exist_ok=True)
+    return directory
+
+
+def _write(directory, entries, repetitions, speed, record):
     given = {
         "run_id": "some-20260101-120000-1", "name": "some", "question": "", "command": ["pffbench"],
         "ranks": RANKS, "started": "2026-01-01T12:00:00+00:00", "experiment": {},
@@ -66,7 +81,6 @@ def a_run(directory, cases, repetitions=4, speed=None, **record):
             rows = zip(PHASES, seconds, strict=True)
             log.append([a_sample(name, entry, repetition, p, s) for p, s in rows])
             append_ranks(ranks, name, repetition, seconds)
-    return directory
 
 
 def timed_run(directory, seconds, cases, **record):

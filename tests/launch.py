@@ -26,6 +26,8 @@ from pffbench.summary.results import results_schema
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROGRAMS = REPOSITORY / "tests" / "parallel" / "programs"
+#: Seconds after which a process hangs, far more than any takes on a machine with other work.
+LONGEST = 300
 #: Where the package lies that the tests are to run, for processes that start elsewhere.
 _SOURCE = str(Path(pffbench.__file__).parents[1])
 _MPI_ENVIRONMENT = REPOSITORY / "setup" / "mpi-env.sh"
@@ -37,7 +39,7 @@ def _mpi_environment():
     command = ["sh", "-c", '. "$0" && env -0', str(_MPI_ENVIRONMENT)]
     # os.environ is given, because MPI, which netCDF4 starts in the process of the tests, puts
     # variables beside it that make an mpiexec below it fail without a word.
-    told = subprocess.run(command, capture_output=True, check=True, timeout=30, env=os.environ)
+    told = subprocess.run(command, capture_output=True, check=True, timeout=120, env=os.environ)
     entries = told.stdout.decode().split("\0")
     return dict(entry.partition("=")[::2] for entry in entries if "=" in entry)
 
@@ -155,7 +157,7 @@ class Started:
     out: Path | None
     command: list = field(repr=False)
 
-    def finish(self, timeout=120):
+    def finish(self, timeout=LONGEST):
         """Wait for the end; a process that does not come to one fails the test."""
         try:
             stdout, stderr = self.process.communicate(timeout=timeout)
@@ -168,7 +170,7 @@ class Started:
     def _stop(self):
         self.process.send_signal(signal.SIGTERM)  # mpiexec passes it on to its ranks
         try:
-            return self.process.communicate(timeout=20)
+            return self.process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.communicate()
@@ -184,7 +186,7 @@ def start(command, *, ranks=None, cwd=None, out=None, env=None, python=sys.execu
     return Started(process, out, full)
 
 
-def run(command, *, timeout=120, **how):
+def run(command, *, timeout=LONGEST, **how):
     """Run a Python program to its end."""
     return start(command, **how).finish(timeout)
 
@@ -216,9 +218,18 @@ def start_experiment(
     return start(command, ranks=ranks, cwd=directory, out=out, env=env, python=python)
 
 
-def run_experiment(directory, ranks, *arguments, timeout=120, **content):
+def run_experiment(directory, ranks, *arguments, timeout=LONGEST, **content):
     """Run an experiment in a directory of its own to its end."""
     return start_experiment(directory, ranks, *arguments, **content).finish(timeout)
+
+
+def sampled(values, *kept):
+    """Return values for `parametrize`, tuples for several names; `make test` runs the kept ones."""
+    return [
+        value if value in kept
+        else pytest.param(*value if isinstance(value, tuple) else (value,), marks=pytest.mark.full)
+        for value in values
+    ]  # fmt: skip
 
 
 def cannot_run(why) -> NoReturn:

@@ -57,7 +57,7 @@ class Browser:
         options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=Service(driver))
-        self.driver.set_script_timeout(60)
+        self.driver.set_script_timeout(200)
 
     def media(self, scheme: str) -> None:
         """Say which colours the user prefers."""
@@ -73,7 +73,7 @@ class Browser:
         """Evaluate an expression in the page."""
         return self.driver.execute_script(f"return {text}")
 
-    def wait(self, text: str, seconds: float = 60) -> Any:
+    def wait(self, text: str, seconds: float = 200) -> Any:
         """Wait until an expression is true, and return it."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:

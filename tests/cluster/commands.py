@@ -138,7 +138,7 @@ class Cluster:
         return inside(self.settings, pid, spelled(cwd), [str(word) for word in words])
 
     def run(
-        self, *words: str | Path, timeout: float = 60, check: bool = True, on: str = LOGIN,
+        self, *words: str | Path, timeout: float = 180, check: bool = True, on: str = LOGIN,
         cwd: str | Path | None = None, **changes: str,
     ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """Run a command to its end and return what it said.

@@ -105,7 +105,7 @@ TEXTS = {
 def refused(directory, *arguments, ranks=None, env=None):
     """Run, and see that it is refused as every bad input is; return the sentence."""
     before = entries_below(directory)
-    done = pffbench_cli("run", *arguments, cwd=directory, ranks=ranks, env=env, timeout=60)
+    done = pffbench_cli("run", *arguments, cwd=directory, ranks=ranks, env=env)
     assert done.status == 2, done.said
     assert done.stdout == ""
     told = [line for line in done.stderr.splitlines() if line.startswith("pffbench: ")]

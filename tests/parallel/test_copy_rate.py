@@ -10,11 +10,10 @@ pytestmark = pytest.mark.parallel
 def test_ranks_that_take_turns_on_one_core_copy_no_faster_than_one():
     """Each by itself, while it has the core, copies as fast as one: four times that in sum.
 
-    Where one rank gets no memory all of them go on, without a rate.
+    Their turns are planted. Where one rank gets no memory all of them go on, without a rate.
     """
-    done = run([PROGRAMS / "copy_rate.py"], ranks=4, timeout=60)
+    done = run([PROGRAMS / "copy_rate.py"], ranks=4)
     assert done.status == 0, done.said
-    *rates, went_on = done.stdout.split()
+    together, of_one, went_on = done.stdout.split()
     assert went_on == "True"
-    together, alone = map(float, rates)
-    assert 0 < together < 1.5 * alone
+    assert 0 < float(together) <= float(of_one)

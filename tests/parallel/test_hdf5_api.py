@@ -2,12 +2,12 @@
 
 import pytest
 
-from launch import run_experiment
+from launch import run_experiment, sampled
 
 pytestmark = pytest.mark.parallel
 
 
-@pytest.mark.parametrize("ranks", [1, 3, 4])
+@pytest.mark.parametrize("ranks", sampled([1, 3, 4], 4))
 def test_slices_and_low_level_move_the_same_data_in_every_layout(tmp_path, ranks):
     """Nine rows over four ranks in blocks of three leave the last one without any."""
     shared = {"layout": ["shared", "own"], "transfer": ["independent", "collective"]}
@@ -22,7 +22,7 @@ def test_slices_and_low_level_move_the_same_data_in_every_layout(tmp_path, ranks
     assert len(run.record["cases"]) == 10
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", sampled([1, 3], 3))
 def test_bytes_read_past_the_library_are_those_that_were_written(tmp_path, ranks):
     """Also those of columns, which lie in many pieces."""
     columns = {"layout": "shared", "read_decomposition": "pencil", "shape": [6, 8]}

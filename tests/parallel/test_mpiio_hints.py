@@ -93,6 +93,7 @@ def romio_gets(done):
     return mpi_io["library"] != "Open MPI" or int(mpi_io["library_version"].split(".")[0]) < 5
 
 
+@pytest.mark.full
 def test_with_romio_as_many_ranks_write_as_cb_nodes_says(romio):
     assert romio.status == 0, romio.said
     counted = movers(romio)
@@ -117,6 +118,7 @@ def printed(text):
     return found
 
 
+@pytest.mark.full
 def test_the_hints_in_force_are_those_that_romio_prints(romio):
     own = printed(romio.stdout)
     for backend, hints, facts in hints_of(romio).values():
@@ -126,6 +128,7 @@ def test_the_hints_in_force_are_those_that_romio_prints(romio):
         assert told["cb_nodes"] == str(hints["cb_nodes"] if romio_gets(romio) else 1)
 
 
+@pytest.mark.full
 def test_a_number_that_romio_does_not_take_is_named(tmp_path):
     """ROMIO has one rank of each node collect, unless cb_config_list says otherwise."""
     done = run_hints(tmp_path, {"cb_nodes": 2}, {"OMPI_MCA_io": "^ompio"}, backends=["mpiio"])
@@ -133,6 +136,7 @@ def test_a_number_that_romio_does_not_take_is_named(tmp_path):
     assert re.fullmatch(r"cb_nodes=2 \(romio\d* has 1\)", facts["not_in_force"])
 
 
+@pytest.mark.full
 def test_a_file_that_is_opened_with_other_hints_for_reading_is_named(tmp_path):
     """A job writes with ROMIO, which takes the hint if it gets it; another reads with OMPIO."""
     only_with_open_mpi("OMPIO is part of Open MPI")

@@ -41,7 +41,7 @@ def run(directory, *before, env=None, **streams):
     command = [*before, sys.executable, "-m", "pffbench", "run", path, "--out",
                directory / "results", "--scratch", directory / "scratch", "--progress",
                "plain"]  # fmt: skip
-    done = subprocess.run(command, env=environment(**(env or {})), timeout=60, check=False,
+    done = subprocess.run(command, env=environment(**(env or {})), timeout=300, check=False,
                           text=True, stdin=subprocess.DEVNULL, **streams)  # fmt: skip
     return done, json.loads((directory / "results" / "run.json").read_text())
 
@@ -99,7 +99,7 @@ def test_text_that_is_no_utf8_is_recorded(tmp_path):
     run_it = ["-m", "pffbench", "run", path, "--out", out, "--scratch", tmp_path / "scratch",
               "--progress", "plain"]  # fmt: skip
     streams = {"capture_output": True, "stdin": subprocess.DEVNULL}
-    done = subprocess.run([*mpiexec(2), sys.executable, *run_it], timeout=60, check=False,
+    done = subprocess.run([*mpiexec(2), sys.executable, *run_it], timeout=300, check=False,
                           env=environment(SLURM_JOB_NAME=byte), **streams)  # fmt: skip
     assert done.returncode == 0, done.stderr.decode(errors="replace")
     assert b"results-a\\xff" in done.stdout
@@ -107,12 +107,12 @@ def test_text_that_is_no_utf8_is_recorded(tmp_path):
     assert record["provenance"]["environment"]["SLURM_JOB_NAME"] == "a\\xff"
     assert record["experiment_file"].endswith("a\\xff.yaml")
     assert RunRecord.load(out).valid is True
-    report = subprocess.run([sys.executable, "-m", "pffbench", "report", out], timeout=120,
+    report = subprocess.run([sys.executable, "-m", "pffbench", "report", out], timeout=300,
                             check=False, env=environment(), **streams)  # fmt: skip
     assert report.returncode == 0, report.stderr.decode(errors="replace")
     (out / "run.json").write_text(json.dumps(record | {"status": "interrupted"}))
     resumed = subprocess.run(
         [*mpiexec(2), sys.executable, "-m", "pffbench", "run", "--resume", out, "--scratch",
-         tmp_path / "scratch"], timeout=60, check=False, env=environment(), **streams,
+         tmp_path / "scratch"], timeout=300, check=False, env=environment(), **streams,
     )  # fmt: skip
     assert resumed.returncode == 0, resumed.stderr.decode(errors="replace")

@@ -4,7 +4,6 @@ import csv
 import json
 import re
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -218,11 +217,9 @@ def test_a_shared_file_whose_disk_fills_under_it_ends_the_job_soon(tmp_path):
     told["FAULT"] = json.dumps(json.loads(told["FAULT"]) | {"backend": "netcdf4", "verb": "define"})
     resume = command(tmp_path, "--resume", tmp_path / "results/a")
     room = {str(scratch): {"remove": ["filler"]}}
-    begin = time.monotonic()
     ended, rest = run_on_small_disks(
         tmp_path, {scratch: "40m"}, (run, told, {}), (resume, {}, room)
     )
-    assert time.monotonic() - begin < 170  # far from the 10 minutes that a step may take
     assert ended.status not in (0, 2, 3), ended.said
     assert re.search(
         rf"{scratch}/\S+ is full and nothing has moved for 15 s, so the job is ended: the library "

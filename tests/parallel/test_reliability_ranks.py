@@ -7,7 +7,7 @@ import time
 import pytest
 
 from faults import SLAB, completes, finished, no_process_is_left, run_faulty
-from launch import only_with_open_mpi, run_experiment, start_experiment, with_open_mpi
+from launch import only_with_open_mpi, run_experiment, sampled, start_experiment, with_open_mpi
 
 pytestmark = pytest.mark.parallel
 
@@ -24,7 +24,8 @@ WORKLOADS = {
     "slices": {"shape": [6, 6, 6], "axis": 0},
     "updates": {"shape": [4, 8]},
 }
-LIMIT = 60
+#: Seconds after which what is waited for does not come.
+LIMIT = 200
 
 
 @pytest.fixture(scope="module")
@@ -62,14 +63,14 @@ def test_all_cases_that_do_not_fail_are_recorded(raised):
     assert not list((raised.out.parent / "scratch").iterdir())
 
 
-@pytest.mark.parametrize("backend", ["hdf5", "zarr"])
+@pytest.mark.parametrize("backend", sampled(["hdf5", "zarr"], "hdf5"))
 def test_a_real_library_that_fails_on_one_rank(tmp_path, backend):
     """In a file of its own: where ranks call together the others wait, until the watchdog acts."""
     shapes = [[4, 4 * n] for n in range(1, len(VERBS) + 2)]
     cases = [SLAB | {"backend": backend, "layout": "file_per_process", "durability": "flush",
                      "shape_per_rank": shape} for shape in shapes]  # fmt: skip
     fault = {"verb": "each", "kind": "fail", "rank": 1, "backend": backend}
-    done = run_faulty(tmp_path, 2, fault=fault, cases=cases, repetitions=1, timeout=LIMIT)
+    done = run_faulty(tmp_path, 2, fault=fault, cases=cases, repetitions=1)
     assert done.status == 1, done.said
     *failed, good = done.record["cases"].values()
     assert [entry["failure"]["phase"] for entry in failed] == list(PHASES.values())
@@ -85,15 +86,13 @@ COLLECTIVE = [SLAB | {"backend": "null"}, SLAB | {"backend": "hdf5", "transfer":
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        pytest.param("die", "", marks=pytest.mark.slow),
+        pytest.param("die", "", marks=pytest.mark.full),
         ("overflow", "Segmentation fault"),
     ],
 )
 def test_a_rank_that_dies_in_a_collective_write_ends_the_job(tmp_path, kind, said):
     fault = {"verb": "write", "kind": kind, "rank": 1, "after": 2}
-    begin = time.monotonic()
-    done = run_faulty(tmp_path, RANKS, fault=fault, cases=COLLECTIVE, timeout=LIMIT)
-    assert time.monotonic() - begin < LIMIT
+    done = run_faulty(tmp_path, RANKS, fault=fault, cases=COLLECTIVE)
     assert done.status not in (0, 2, 3), done.said
     assert said in done.stderr
     if kind == "overflow":
@@ -108,7 +107,7 @@ def test_a_rank_without_memory_ends_its_case_only(tmp_path):
     only_with_open_mpi("MPICH itself ends all ranks when it gets no memory")
     large = {"workload": "hyperslab", "shape_per_rank": [4096, 8192], "backend": "hdf5"}
     fault = {"verb": "create", "kind": "starve", "rank": 1}  # before it takes its 128 MiB
-    done = run_faulty(tmp_path, 2, fault=fault, repetitions=1, timeout=LIMIT,
+    done = run_faulty(tmp_path, 2, fault=fault, repetitions=1,
                       cases=[large, SLAB | {"backend": "null"}])  # fmt: skip
     assert done.status == 1, done.said
     failure = done.record["cases"][done.case(backend="hdf5")]["failure"]
@@ -121,7 +120,7 @@ def test_a_rank_without_memory_ends_its_case_only(tmp_path):
 
 def test_a_library_that_returns_wrong_bytes_makes_the_run_not_valid(tmp_path):
     fault = {"verb": "read", "kind": "lie", "rank": 1}
-    done = run_faulty(tmp_path, 2, fault=fault, repetitions=1, cases=COLLECTIVE, timeout=LIMIT)
+    done = run_faulty(tmp_path, 2, fault=fault, repetitions=1, cases=COLLECTIVE)
     assert done.status == 1, done.said
     (reason,) = done.record["reasons"]
     assert reason.startswith(f"{done.case(backend='hdf5')} repetition 0: rank 1: ")
@@ -133,7 +132,7 @@ SLOW = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.4}}}]
 
 @pytest.mark.parametrize(
     "number",
-    [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGUSR1, signal.SIGKILL],
+    [pytest.param(signal.SIGTERM, marks=pytest.mark.full), signal.SIGUSR1, signal.SIGKILL],
 )
 def test_a_signal_to_the_launcher(tmp_path, number):
     """SIGUSR1 ends the run after the repetition in hand, and nothing survives a killed launcher.
@@ -149,7 +148,7 @@ def test_a_signal_to_the_launcher(tmp_path, number):
         assert time.monotonic() < end, run.finish().said
         time.sleep(0.02)
     os.kill(run.process.pid, number)
-    done = run.finish(timeout=LIMIT)
+    done = run.finish()
     no_process_is_left(tmp_path)
     if number == signal.SIGUSR1:
         assert done.record["status"] == "interrupted", done.said

@@ -12,14 +12,14 @@ from launch import pffbench_cli, run_experiment, start, start_experiment
 
 pytestmark = pytest.mark.parallel
 
-CASES = [SLAB | {"backend": ["null", "hdf5"], "null": {"delays": {"write": 0.4}}}]
+CASES = [SLAB | {"backend": ["null", "hdf5"], "null": {"delays": {"write": 1.5}}}]
 
 
 def stopped(directory, *arguments, **content):
     """Return a run that was stopped after its first repetition, by its own rule."""
     told = {"repetitions": 2, "warmup": 0, "cases": CASES, **content}
     # The first one begins within this time, and takes longer.
-    done = run_experiment(directory, None, "--max-time", "300 ms", *arguments, **told)
+    done = run_experiment(directory, None, "--max-time", "1.4 s", *arguments, **told)
     assert done.status == 3, done.said
     assert len(finished(done)) == 1, done.said
     return done
@@ -118,7 +118,7 @@ def test_of_two_that_go_on_at_the_same_moment_one_does(tmp_path):
     assert not (done.out / "run.lock").exists()
 
 
-def until(there, started, seconds=60):
+def until(there, started, seconds=200):
     end = time.monotonic() + seconds
     while True:
         try:

@@ -17,6 +17,7 @@ def soak(place, ranks, repetitions, timeout):
     return done, told
 
 
+@pytest.mark.full
 def test_some_repetitions_leave_nothing_behind(tmp_path):
     done, told = soak(tmp_path, ranks=2, repetitions=90, timeout=240)
     assert not [line for line in told if "GROWS" in line], done.said

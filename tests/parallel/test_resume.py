@@ -27,13 +27,13 @@ def stopped_by(number, directory, ranks=2, cases=CASES):
     """Start a run and send a signal to its rank 0 when some repetitions are done."""
     run = start_experiment(directory, ranks, repetitions=REPETITIONS, warmup=1, cases=cases)
     samples = run.out / "samples.csv"
-    patience = time.monotonic() + 60
+    patience = time.monotonic() + 200
     while not (samples.exists() and samples.read_text().count(",remove,") >= 4):
         assert time.monotonic() < patience, run.finish().said
         assert run.process.poll() is None, run.finish().said
         time.sleep(0.02)
     os.kill(process_of_rank_0(run.process.pid), number)
-    return run.finish(timeout=60)
+    return run.finish()
 
 
 def process_of_rank_0(pid):
@@ -164,12 +164,10 @@ def test_a_run_that_was_killed_goes_on(tmp_path):
 
 def test_no_repetition_begins_that_would_end_too_late(tmp_path):
     slow = {"workload": "hyperslab", "backend": "null", "shape_per_rank": [4, 4],
-            "null": {"delays": {"write": 0.5}}}  # fmt: skip
-    began = time.monotonic()
+            "null": {"delays": {"write": 2.0}}}  # fmt: skip
     stopped = run_experiment(
-        tmp_path, 2, "--max-time", "2 s", repetitions=40, warmup=0, cases=[slow]
+        tmp_path, 2, "--max-time", "7 s", repetitions=40, warmup=0, cases=[slow]
     )
-    assert time.monotonic() - began < 20
     assert stopped.status == 3, stopped.said
     assert stopped.record["status"] == "interrupted"
     assert 1 <= len(repetitions(stopped)) <= 3

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from launch import PROGRAMS, run_experiment, start_experiment
+from launch import PROGRAMS, run_experiment, sampled, start_experiment
 from planted import planted
 
 pytestmark = pytest.mark.parallel
@@ -51,8 +51,10 @@ def test_the_title_says_which_memory_it_was(done):
 SUPPRESSED = {"all": (0, STEPS), "first": (0, 1), "last": (STEPS - 1, STEPS)}
 
 
-@pytest.mark.parametrize("repetition", [0, 1])
-@pytest.mark.parametrize("name", SUPPRESSED)
+@pytest.mark.parametrize(
+    ("name", "repetition"),
+    sampled([(name, number) for name in SUPPRESSED for number in (0, 1)], ("all", 0), ("last", 1)),
+)
 def test_reads_that_read_nothing_are_invalid_though_verification_reads(tmp_path, name, repetition):
     """Those after the timed ones, which verify, read the file."""
     first, end = (2 * STEPS * repetition + number for number in SUPPRESSED[name])
@@ -69,7 +71,7 @@ def test_reads_that_read_nothing_are_invalid_though_verification_reads(tmp_path,
 MISREAD = [1, 16, 33]
 
 
-@pytest.mark.parametrize("call", MISREAD)
+@pytest.mark.parametrize("call", sampled(MISREAD, 16))
 def test_a_timed_read_that_gets_the_data_of_another_one_is_invalid(tmp_path, call):
     """The reads that verify get the right ones; up to 34 calls are compared all."""
     case = {**ALONE, "steps": 34}

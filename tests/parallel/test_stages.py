@@ -152,7 +152,7 @@ def interrupted(tmp_path_factory):
         cases=[{"backend": ["hdf5", "posix"], "layout": "file_per_process"}],
     )  # fmt: skip
     samples = run.out / "samples.csv"
-    end = time.monotonic() + 60
+    end = time.monotonic() + 200
     while not (samples.exists() and samples.read_text().count(",close,") >= 4):
         assert time.monotonic() < end, run.finish().said
         time.sleep(0.02)

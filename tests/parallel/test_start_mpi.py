@@ -48,7 +48,7 @@ def test_a_parallel_h5py_without_its_mpi_is_refused_in_one_sentence(tmp_path):
     code = "import sys; sys.modules['mpi4py.MPI'] = None; from pffbench.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "run", "--out", tmp_path / "out"], cwd=tmp_path,
-        env=environment(), capture_output=True, text=True, timeout=60,
+        env=environment(), capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -59,5 +59,5 @@ def test_a_parallel_h5py_without_its_mpi_is_refused_in_one_sentence(tmp_path):
 def _run(code, ranks):
     return subprocess.run(
         [*mpiexec(ranks), sys.executable, "-c", code],
-        env=environment(), capture_output=True, text=True, timeout=60,
+        env=environment(), capture_output=True, text=True, timeout=300,
     )  # fmt: skip

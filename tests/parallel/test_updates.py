@@ -9,14 +9,13 @@ import pytest
 import zarr
 
 from faults import run_faulty
-from launch import pffbench_cli as pffbench
-from launch import run_experiment, write_experiment
+from launch import pffbench_cli, run_experiment, sampled, write_experiment
 from pffbench.data import make_source, seed_of_repetition
 
 pytestmark = pytest.mark.parallel
 
-#: 2 and 4 with `-m slow`: 3 divides nothing evenly, 1 is a serial program.
-RANKS = [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 4))]
+#: 3 divides nothing evenly, 1 is a serial program.
+RANKS = sampled([3, 1, 2, 4], 3)
 
 SHAPE = (7, 10, 3)
 COMMON = {"workload": "updates", "shape": list(SHAPE), "rows": 2, "chunks": [2, 1, 3]}
@@ -186,6 +185,6 @@ def test_a_store_that_does_not_open_again_ends_its_case(tmp_path):
 ])  # fmt: skip
 def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path, case, words):
     path = write_experiment(tmp_path, cases=[{"workload": "updates", "shape": [7, 10], **case}])
-    done = pffbench("plan", path)
+    done = pffbench_cli("plan", path)
     assert done.status == 2
     assert words in done.stderr, done.said

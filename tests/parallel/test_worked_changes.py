@@ -102,7 +102,7 @@ def test_a_table_of_before_the_column_is_read(tmp_path):
     )
     done = subprocess.run(
         [sys.executable, "-c", read, before.out / "samples.csv"], capture_output=True, text=True,
-        env=environment(PYTHONPATH=path), timeout=60, check=True,
+        env=environment(PYTHONPATH=path), timeout=300, check=True,
     )  # fmt: skip
     assert done.stdout.split() == [str(len(before.rows)), "nan"]
 

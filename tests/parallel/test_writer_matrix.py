@@ -52,6 +52,7 @@ def all_valid(directory, ranks, writers, cases, backends, timeout=120):
         assert int(row["bytes"]) == entry["cost"]["nbytes"], case
 
 
+@pytest.mark.full
 def test_sixteen_ranks_write_through_sixteen_writers(tmp_path):
     """With two formats, since each has to be imported sixteen times."""
     array = {"workload": "hyperslab", "layout": "shared", "shape": SHAPES[0],

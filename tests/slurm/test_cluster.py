@@ -19,7 +19,7 @@ from cluster.machines import PROGRAM
 from cluster.requirements import missing_programs
 from cluster.settings import ClusterError
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slurm, pytest.mark.full, pytest.mark.timeout(900)]
 
 TESTS = Path(__file__).resolve().parents[1]
 

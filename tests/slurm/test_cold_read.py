@@ -9,7 +9,7 @@ import pytest
 
 from desk import Desk, verdicts
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.full, pytest.mark.timeout(900)]
 
 
 def place_of(record):

@@ -1,7 +1,7 @@
 """The default experiment, as `srun -N 4 -n 64 python -m pffbench` runs it, and on MooseFS.
 
 64 ranks on a machine of two cores wait for each other most of the time, so the whole of it is
-marked `slow`: `make test ARGS="-m slow"`. What every run of the tests has are smaller arrays.
+marked `slow`: `make test ARGS="-m slow"`. `make test-all` has smaller arrays.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ def assert_valid_on_moosefs(cluster, name, *settings, timeout):
     assert cluster.run("ls", scratch, on="node4").stdout == "", "everything is removed again"
 
 
+@pytest.mark.full
 def test_each_of_four_nodes_keeps_the_files_of_its_ranks(slurm, shared):
     for name in slurm.settings.names:
         (shared / f"local-{name}").mkdir()

@@ -2,6 +2,7 @@
 
 One run for each way to end is held in the midst of its third repetition. Then Slurm's clock, people
 and a power cut end all of them at once, because what takes long is waiting for Slurm to notice.
+`make test` has the job that its time limit warns, `make test-all` has all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pytest
 
 from cluster.settings import ClusterError
 from desk import JOBS, Desk, repetitions
-from launch import environment
+from launch import environment, sampled
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1200)]
 
@@ -82,6 +83,8 @@ ENDS = {
     "node-lost-no-requeue": "NODE_FAIL", "node-lost-no-kill": "FAILED",
 }  # fmt: skip
 BY_HAND = ("out-of-time", "cancelled", "ranks-killed", "node-lost-no-kill")
+#: The story that is told in every run of the tests.
+SAMPLE = "warned"
 
 
 @dataclass
@@ -118,12 +121,15 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def stories(slurm_cluster):
-    """All stories, told to their ends."""
+def stories(slurm_cluster, request):
+    """Tell the stories that the selected tests ask for to their ends."""
+    selected = {
+        item.callspec.params["name"] for item in request.session.items if item.path == request.path
+    }
     place = slurm_cluster.path / "shared" / "endings"
     place.mkdir()
     (place / "sitecustomize.py").write_text(HOLD)
-    found = {name: begin(slurm_cluster, place, name) for name in STORIES}
+    found = {name: begin(slurm_cluster, place, name) for name in STORIES if name in selected}
     for story in found.values():
         held(story)
     end_all(slurm_cluster, found)
@@ -165,23 +171,40 @@ def held(story):
 def end_all(cluster, found):
     """Let the clock, people and a power cut do what they do."""
     # The limit of the one job is here; the other one's is near enough for the warning.
-    change(cluster, found["out-of-time"], "EndTime=now+1")
-    change(cluster, found["warned"], "EndTime=now+100")
-    cluster.run("scancel", found["cancelled"].job)
-    cluster.run("scancel", "--signal=KILL", f"{found['ranks-killed'].job}.0")
-    cluster.kill("node3")
+    if "out-of-time" in found:
+        change(cluster, found["out-of-time"], "EndTime=now+1")
+    if "warned" in found:
+        change(cluster, found["warned"], "EndTime=now+100")
+    if "cancelled" in found:
+        cluster.run("scancel", found["cancelled"].job)
+    if "ranks-killed" in found:
+        cluster.run("scancel", "--signal=KILL", f"{found['ranks-killed'].job}.0")
+    if loses_node3(found):
+        cluster.kill("node3")
+
+
+def loses_node3(found):
+    return any("node-lost" in name for name in found)
 
 
 def go_on_with_all(cluster, found):
     """Do what a user would do after such a night; who queued itself again needs nothing."""
-    cluster.boot("node3")
+    if loses_node3(found):
+        cluster.boot("node3")
     for name in BY_HAND:
-        cluster.run("scontrol", "requeue", found[name].job, check=False)
-    change(cluster, found["out-of-time"], "TimeLimit=20")
-    command = re.search(r"go on in a new job with: (.+)", found["node-lost-no-requeue"].log)
+        if name in found:
+            cluster.run("scontrol", "requeue", found[name].job, check=False)
+    if "out-of-time" in found:
+        change(cluster, found["out-of-time"], "TimeLimit=20")
+    if "node-lost-no-requeue" in found:
+        go_on_in_new_job(cluster, found["node-lost-no-requeue"])
+
+
+def go_on_in_new_job(cluster, story):
+    """Run the command that the log of a job tells, where it tells one."""
+    command = re.search(r"go on in a new job with: (.+)", story.log)
     if command:  # else the test tells it
         wait_for_node(cluster, "node3")
-        story = found["node-lost-no-requeue"]
         done = cluster.run("bash", "-c", command[1], timeout=300, check=False)
         if done.returncode:
             story.trouble.append(done.stdout + done.stderr)
@@ -192,7 +215,7 @@ def change(cluster, story, what):
 
 
 def wait_for_node(cluster, node):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     while "idle" not in cluster.run("sinfo", "-h", "-n", node, "-p", "main", "-o", "%T").stdout:
         assert time.monotonic() < end, f"{node} does not come back"
         time.sleep(0.1)
@@ -202,7 +225,7 @@ def finished(samples):
     return {tuple(row.split(b",")[:2]) for row in samples.splitlines()[1:]}
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", sampled(STORIES, SAMPLE))
 def test_the_run_is_whole_and_no_finished_repetition_was_lost_or_repeated(stories, name):
     story = stories[name]
     assert not story.trouble, "\n".join([*story.trouble, story.desk.log(story.job)])
@@ -234,7 +257,7 @@ LOGS = {
 }
 
 
-@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("name", sampled(LOGS, SAMPLE))
 def test_the_log_tells_how_the_job_ended_and_what_to_do(stories, name):
     log = stories[name].log
     assert log.count(LOGS[name]) == 1, log
@@ -242,7 +265,7 @@ def test_the_log_tells_how_the_job_ended_and_what_to_do(stories, name):
         assert "exit status" not in log, log
 
 
-@pytest.mark.parametrize("name", ["out-of-time", "first-node-lost"])
+@pytest.mark.parametrize("name", sampled(["out-of-time", "first-node-lost"]))
 def test_the_next_start_tells_that_the_one_before_was_killed(stories, name):
     story = stories[name]
     log = story.desk.log(story.job)
@@ -251,12 +274,13 @@ def test_the_next_start_tells_that_the_one_before_was_killed(stories, name):
     assert int(match[1]) == len(finished(story.ended))
 
 
-def test_a_warned_run_finishes_the_repetition_in_hand(stories):
-    story = stories["warned"]
+@pytest.mark.parametrize("name", ["warned"])
+def test_a_warned_run_finishes_the_repetition_in_hand(stories, name):
+    story = stories[name]
     assert len(finished(story.ended)) == len(finished(story.held)) + 1
     assert f"going on after {len(finished(story.ended))} finished" in story.desk.log(story.job)
 
 
-def test_a_killed_run_keeps_exactly_what_was_finished(stories):
-    for name in set(STORIES) - {"warned"}:
-        assert stories[name].ended == stories[name].held, name
+@pytest.mark.parametrize("name", sampled(name for name in STORIES if name != "warned"))
+def test_a_killed_run_keeps_exactly_what_was_finished(stories, name):
+    assert stories[name].ended == stories[name].held

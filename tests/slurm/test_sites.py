@@ -51,6 +51,7 @@ module() { eval "$(modulecmd bash "$@")"; }
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["program", "function"])
 def test_a_job_whose_modules_are_missing_measures_nothing(slurm, shared, kind):
     desk = Desk(slurm, shared)
@@ -69,6 +70,7 @@ def test_a_job_whose_modules_are_missing_measures_nothing(slurm, shared, kind):
     assert not list(shared.glob("pffbench-job-*"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("site", sorted(EXPECTED))
 def test_a_job_runs_with_the_options_of_the_site(slurm, shared, site):
     desk = Desk(slurm, shared)

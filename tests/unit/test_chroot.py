@@ -42,7 +42,8 @@ def machine(tmp_path):
 
     def run(*arguments):
         return subprocess.run(
-            [checkout / "setup" / "chroot", *arguments], capture_output=True, text=True, timeout=60,
+            [checkout / "setup" / "chroot", *arguments],
+            capture_output=True, text=True, timeout=300,
             env={"PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(tmp_path),
                  "LOG": str(tmp_path / "log"), "BROKEN": str(tmp_path / "broken"), "SECRET": "1"},
         )  # fmt: skip

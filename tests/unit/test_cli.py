@@ -19,7 +19,7 @@ def modules_of(*arguments):
     """Run the command line in a new process and return the modules that it imported."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "pffbench", *map(str, arguments)],
-        capture_output=True, text=True, timeout=60, env=environment(),
+        capture_output=True, text=True, timeout=300, env=environment(),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     return {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if "|" in line}
@@ -137,7 +137,7 @@ def test_a_shell_gets_a_script_that_completes_commands_and_options(shell):
     if shell == "bash":
         script = f"{done.stdout}\nCOMP_WORDS=(pffbench rec); COMP_CWORD=1; _shtab_pffbench"
         script += '\necho "${COMPREPLY[@]}"'
-        told = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+        told = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=300)
         assert told.stdout.strip() == "recommend"
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from pffbench.backends import hdf5_files as filters
+from pffbench.backends import hdf5_files
 from pffbench.backends.array_spec import Capabilities
 from pffbench.backends.registry import backend_class
 from pffbench.backends.zarr.format import codecs_of, configured_name
@@ -15,7 +15,7 @@ from pffbench.case import Case
 from pffbench.data import make_source
 from pffbench.data.generators import BitRounded
 from pffbench.errors import ImpossibleCaseError
-from pffbench.experiment import check as codecs
+from pffbench.experiment import check
 from pffbench.experiment.check import check_case
 from pffbench.workloads.codecs import Codecs, CodecsParameters
 
@@ -67,7 +67,7 @@ def test_what_cannot_be_had_is_refused_in_a_sentence(p, words):
     ("backend", "codec"), [("hdf5", "blosc"), ("netcdf4", "zstd"), ("hdf5", "lz4")]
 )
 def test_a_missing_package_is_named(backend, codec, monkeypatch):
-    monkeypatch.setattr(codecs, "find_spec", lambda _name: None)
+    monkeypatch.setattr(check, "find_spec", lambda _name: None)
     assert f"codec {codec} in backend {backend} needs the Python package hdf5plugin" in refused(
         parameters(backend, codec=codec)
     )
@@ -117,16 +117,17 @@ def test_a_unit_of_cuts_is_that_of_shards():
 
 
 def test_names_of_codecs_are_the_same_in_all_formats():
-    blosc = [(filters.BLOSC, (2, 2, 2, 999, 3, 2, 5))]
-    assert filters.codec_name(blosc) == "blosc-zstd 3 bit"
+    blosc = [(hdf5_files.BLOSC, (2, 2, 2, 999, 3, 2, 5))]
+    assert hdf5_files.codec_name(blosc) == "blosc-zstd 3 bit"
     told = {"cname": "zstd", "clevel": 3}
     assert configured_name("blosc", told | {"shuffle": 2}) == "blosc-zstd 3 bit"
     assert configured_name("blosc", told | {"shuffle": "bitshuffle"}) == "blosc-zstd 3 bit"
     assert configured_name("blosc", told | {"shuffle": "noshuffle"}) == "blosc-zstd 3"
-    assert filters.codec_name([(filters.SHUFFLE, (2,)), (filters.DEFLATE, (4,))]) == "gzip 4 byte"
+    stored = [(hdf5_files.SHUFFLE, (2,)), (hdf5_files.DEFLATE, (4,))]
+    assert hdf5_files.codec_name(stored) == "gzip 4 byte"
     assert configured_name("gzip", {"level": 4}) == "gzip 4"
-    assert filters.codec_name([]) == "none"
-    assert filters.codec_name([(307, ())]) == "filter 307"
+    assert hdf5_files.codec_name([]) == "none"
+    assert hdf5_files.codec_name([(307, ())]) == "filter 307"
 
 
 def test_tensorstore_is_told_all_that_is_asked_for():
@@ -166,5 +167,5 @@ def test_rounding_keeps_so_many_bits(dtype):
 def test_a_backend_of_another_package_need_not_know_of_shuffles():
     can = Capabilities(codecs=frozenset({"none", "gzip"}))
     p = parameters("hdf5", codec="gzip", shuffle="byte")
-    assert "shuffle byte" in str(codecs.beyond_codecs(p, can))
-    assert codecs.beyond_codecs(replace(p, shuffle=None), can) is None
+    assert "shuffle byte" in str(check.beyond_codecs(p, can))
+    assert check.beyond_codecs(replace(p, shuffle=None), can) is None

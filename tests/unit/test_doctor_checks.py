@@ -10,17 +10,16 @@ import pytest
 from pffbench.backends.array_spec import Capabilities
 from pffbench.backends.registry import backend_class
 from pffbench.backends.shared_files import mentions
-from pffbench.doctor import backends, libraries, locks
-from pffbench.doctor import finding as report
-from pffbench.doctor import io_test as trial
-from pffbench.doctor import libraries as python
-from pffbench.doctor import machine as clock
-from pffbench.doctor import machine as environment
-from pffbench.doctor import machine as node
-from pffbench.doctor import mpi_stack as hdf5
-from pffbench.doctor import mpi_stack as launcher
-from pffbench.doctor import mpi_stack as mpi
-from pffbench.doctor import scratch as directory
+from pffbench.doctor import (
+    backends,
+    finding,
+    io_test,
+    libraries,
+    locks,
+    machine,
+    mpi_stack,
+    scratch,
+)
 from pffbench.doctor.finding import Ability, Finding, Report, count, looked_at
 from pffbench.doctor.installation import Installation, kind_of
 from pffbench.doctor.libraries import Library, numbers
@@ -75,8 +74,8 @@ SOME = [
 
 def lines(*findings, width=80, abilities=()):
     """Return the lines of a report of findings, as the terminal shows them."""
-    shown = Report("here", report.grouped(findings), tuple(abilities))
-    return [line for line, _ in report.lines_of(shown, width)]
+    shown = Report("here", finding.grouped(findings), tuple(abilities))
+    return [line for line, _ in finding.lines_of(shown, width)]
 
 
 def test_findings_are_grouped_and_their_remedies_stand_below():
@@ -97,12 +96,12 @@ def test_what_follows_from_a_cause_stands_below_it_and_is_not_counted_again():
         ["Libraries"], ["✗", "problem", "netCDF4", "is", "gone"],
         ["so:", "netcdf4:", "cannot", "run"], ["→", "install", "it"],
     ]  # fmt: skip
-    assert report.verdict(report.grouped([follows, cause, apart])) == "1 problem, 1 warning"
+    assert finding.verdict(finding.grouped([follows, cause, apart])) == "1 problem, 1 warning"
 
 
 def test_a_cause_keeps_the_consequences_that_it_came_with():
     cause = Finding("A", "absent", "no plugin", name="p", consequences=("no codec",))
-    (found,) = report.grouped([cause, Finding("B", "warning", "no speed", because="p")])
+    (found,) = finding.grouped([cause, Finding("B", "warning", "no speed", because="p")])
     assert found.consequences == ("no codec", "no speed")
 
 
@@ -122,14 +121,14 @@ def test_what_runs_is_a_row_for_each_backend():
         Ability("hdf5", "file_per_process", (), reason="needs h5py"),
     ]
     shown = lines(abilities=abilities)
-    assert shown[0] == report.WHAT_RUNS
+    assert shown[0] == finding.WHAT_RUNS
     assert shown[1].split() == ["shared", "own", "file_per_process"]
     assert shown[2].split() == ["hdf5", "yes", "collective", "no"]
     assert "tried just now" in " ".join(shown)
 
 
 def test_a_report_can_be_written_as_json():
-    whole = Report("here", report.grouped(SOME), (Ability("hdf5", "own", ("independent",)),))
+    whole = Report("here", finding.grouped(SOME), (Ability("hdf5", "own", ("independent",)),))
     told = json.loads(json.dumps(asdict(whole)))
     assert told["findings"][0] == asdict(SOME[0]) | {"consequences": []}
     assert told["abilities"][0]["transfers"] == ["independent"]
@@ -144,7 +143,7 @@ def test_a_report_can_be_written_as_json():
     ],
 )
 def test_the_last_line_counts(findings, expected):
-    assert report.verdict(findings) == expected
+    assert finding.verdict(findings) == expected
 
 
 def test_a_terminal_without_the_marks_still_gets_the_words(monkeypatch):
@@ -165,7 +164,7 @@ def test_a_terminal_without_the_marks_still_gets_the_words(monkeypatch):
             return False
 
     monkeypatch.setattr("sys.stdout", Ascii())
-    report.print_report(Report("here", tuple(SOME)))
+    finding.print_report(Report("here", tuple(SOME)))
     assert "+ ok" in sys.stdout.text
     assert "x problem" in sys.stdout.text
     assert "? unknown" in sys.stdout.text
@@ -183,7 +182,7 @@ def test_a_terminal_without_the_marks_still_gets_the_words(monkeypatch):
     ],
 )
 def test_uncommitted_changes_are_warned_of(facts, status, said):
-    (finding,) = python.judge_pffbench(facts)
+    (finding,) = libraries.judge_pffbench(facts)
     assert finding.status == status
     assert said in finding.text
 
@@ -370,13 +369,13 @@ def test_serial_libraries_leave_a_file_for_each_process(monkeypatch):
 
 
 def test_one_hdf5_for_both_is_well():
-    (found,) = hdf5.judge_copies(["/usr/lib/libhdf5.so.310"], "1.14.6", "1.14.6", HERE)
+    (found,) = mpi_stack.judge_copies(["/usr/lib/libhdf5.so.310"], "1.14.6", "1.14.6", HERE)
     assert found.status == "ok"
 
 
 def test_two_copies_of_hdf5_are_a_problem_even_of_one_version():
     copies = ["/usr/lib/libhdf5.so.310", "/venv/h5py.libs/libhdf5-2abc.so.310"]
-    found = list(hdf5.judge_copies(copies, "1.14.6", "1.14.6", HERE))
+    found = list(mpi_stack.judge_copies(copies, "1.14.6", "1.14.6", HERE))
     assert statuses(found) == ["problem"]
     assert "/venv/h5py.libs" in found[0].text
     assert_remedies(found)
@@ -384,18 +383,18 @@ def test_two_copies_of_hdf5_are_a_problem_even_of_one_version():
 
 def test_wheels_keep_an_hdf5_each_apart():
     copies = ["/v/h5py.libs/libhdf5-1.so.310", "/v/netCDF4.libs/libhdf5-2.so.310"]
-    (found,) = hdf5.judge_copies(copies, "2.0.0", "1.14.6", HERE)
+    (found,) = mpi_stack.judge_copies(copies, "2.0.0", "1.14.6", HERE)
     assert found.status == "ok"
     assert "2.0.0, 1.14.6" in found.text
 
 
 def test_two_versions_of_hdf5_are_a_problem_even_where_no_library_is_seen():
-    found = list(hdf5.judge_copies([], "1.14.6", "1.12.2", HERE))
+    found = list(mpi_stack.judge_copies([], "1.14.6", "1.12.2", HERE))
     assert statuses(found) == ["problem"]
 
 
 def test_nothing_is_claimed_of_static_libraries():
-    assert statuses(hdf5.judge_copies([], "1.14.6", "1.14.6", HERE)) == ["unknown"]
+    assert statuses(mpi_stack.judge_copies([], "1.14.6", "1.14.6", HERE)) == ["unknown"]
 
 
 MPICH = """MPICH Version:\t4.0.2
@@ -408,7 +407,7 @@ MPICH Custom Information:\t"""
 
 def test_the_mpi_library_is_named_without_the_options_of_its_compilation():
     facts = {"mpi_library": MPICH, "mpi_standard": "4.0", "thread_level": "MULTIPLE"}
-    assert texts(mpi.judge_library(facts)) == (
+    assert texts(mpi_stack.judge_library(facts)) == (
         "MPICH Version: 4.0.2 MPICH ABI: 14:2:2 MPICH Device: ch4:ucx; MPI standard 4.0; "
         "thread level MULTIPLE"
     )
@@ -425,14 +424,14 @@ def test_the_mpi_library_is_named_without_the_options_of_its_compilation():
     ],
 )
 def test_an_mpich_that_views_of_mpi4py_end_is_warned_of(vendor, version, large_counts, expected):
-    found = list(mpi.judge_views(vendor, version, large_counts=large_counts))
+    found = list(mpi_stack.judge_views(vendor, version, large_counts=large_counts))
     assert statuses(found) == expected
     assert_remedies(found)
 
 
 def test_two_mpi_libraries_are_a_problem():
-    assert not list(mpi.judge_mpi_copies(["/l/libmpi.so.40"]))
-    (found,) = mpi.judge_mpi_copies(["/l/libmpi.so.40", "/m/libmpi_gnu_123.so.12"])
+    assert not list(mpi_stack.judge_mpi_copies(["/l/libmpi.so.40"]))
+    (found,) = mpi_stack.judge_mpi_copies(["/l/libmpi.so.40", "/m/libmpi_gnu_123.so.12"])
     assert found.status == "problem"
     assert "/m/libmpi_gnu_123.so.12" in found.text
     assert "HDF5" not in found.text
@@ -443,33 +442,33 @@ def test_two_mpi_libraries_are_a_problem():
     ("version", "status"), [("1.10.1", "warning"), ("1.10.2", "ok"), ("2.0.0", "ok")]
 )
 def test_compressed_parallel_writes_need_hdf5_1_10_2(version, status):
-    found = [f for f in hdf5.judge_parallel_hdf5(version, None) if "compressed" in f.text]
+    found = [f for f in mpi_stack.judge_parallel_hdf5(version, None) if "compressed" in f.text]
     assert statuses(found) == [status]
     assert_remedies(found)
 
 
 @pytest.mark.parametrize(("version", "noted"), [("1.12.2", True), ("1.12.3", False)])
 def test_large_calls_are_noted_before_hdf5_1_12_3(version, noted):
-    assert ("2 GiB" in texts(hdf5.judge_parallel_hdf5(version, None))) is noted
+    assert ("2 GiB" in texts(mpi_stack.judge_parallel_hdf5(version, None))) is noted
 
 
 def test_h5py_compiled_for_another_hdf5_is_warned_of():
     other = replace(H5PY, facts={**H5PY.facts, "hdf5_at_build": "1.12.2"})
-    found = list(hdf5.look_at_hdf5(other, None, [], HERE))
+    found = list(mpi_stack.look_at_hdf5(other, None, [], HERE))
     assert statuses(found) == ["warning", "ok"]
     assert "compiled for HDF5 1.12.2" in found[0].text
     assert_remedies(found)
-    assert statuses(hdf5.look_at_hdf5(H5PY, None, [], HERE)) == ["ok"]
+    assert statuses(mpi_stack.look_at_hdf5(H5PY, None, [], HERE)) == ["ok"]
 
 
 def test_the_parallel_abilities_of_hdf5_are_not_claimed_of_a_serial_h5py():
-    assert "in parallel" in texts(hdf5.look_at_hdf5(H5PY, None, [], HERE))
-    assert list(hdf5.look_at_hdf5(SERIAL[0], None, [], HERE)) == []
+    assert "in parallel" in texts(mpi_stack.look_at_hdf5(H5PY, None, [], HERE))
+    assert list(mpi_stack.look_at_hdf5(SERIAL[0], None, [], HERE)) == []
 
 
 def test_subfiling_is_told():
-    assert "subfiling: available" in texts(hdf5.judge_parallel_hdf5("1.14.6", True))
-    assert statuses(hdf5.judge_parallel_hdf5("2.0.0", False)) == ["ok", "absent"]
+    assert "subfiling: available" in texts(mpi_stack.judge_parallel_hdf5("1.14.6", True))
+    assert statuses(mpi_stack.judge_parallel_hdf5("2.0.0", False)) == ["ok", "absent"]
 
 
 # --- MPI and launcher
@@ -492,24 +491,24 @@ def mpi_io(**facts):
     ],
 )
 def test_ompio_before_4_1_7_is_warned_of(facts, expected):
-    found = list(mpi.judge_mpi_io(facts))
+    found = list(mpi_stack.judge_mpi_io(facts))
     assert statuses(found) == expected
     assert_remedies(found)
 
 
 def test_hints_are_named():
-    assert "cb_nodes=4" in texts(mpi.judge_mpi_io(mpi_io(hints={"cb_nodes": "4"})))
+    assert "cb_nodes=4" in texts(mpi_stack.judge_mpi_io(mpi_io(hints={"cb_nodes": "4"})))
 
 
 def test_ranks_that_share_cores_are_warned_of():
-    assert list(mpi.judge_cores(4, 4, {}, "Open MPI")) == []
-    (unset,) = mpi.judge_cores(8, 4, {}, "Open MPI")
+    assert list(mpi_stack.judge_cores(4, 4, {}, "Open MPI")) == []
+    (unset,) = mpi_stack.judge_cores(8, 4, {}, "Open MPI")
     assert unset.status == "warning"
     assert "mpi_yield_when_idle=1" in unset.remedy
     yielding = {"OMPI_MCA_mpi_yield_when_idle": "1"}
-    (set_,) = mpi.judge_cores(8, 4, yielding, "Open MPI")
+    (set_,) = mpi_stack.judge_cores(8, 4, yielding, "Open MPI")
     assert "mpi_yield_when_idle" not in set_.remedy
-    (mpich,) = mpi.judge_cores(8, 4, {}, "MPICH")
+    (mpich,) = mpi_stack.judge_cores(8, 4, {}, "MPICH")
     assert "OMPI" not in mpich.text + mpich.remedy
 
 
@@ -524,16 +523,16 @@ def test_ranks_that_share_cores_are_warned_of():
     ],
 )
 def test_singletons_are_found_out(claim, size, status):
-    found = launcher.judge_launcher(claim, size, "Open MPI")
+    found = mpi_stack.judge_launcher(claim, size, "Open MPI")
     assert found.status == status
     assert_remedies([found])
 
 
 def test_the_remedy_for_singletons_fits_launcher_and_library():
     slurm = (64, "SLURM_STEP_NUM_TASKS")
-    assert "--mpi=pmix" in launcher.judge_launcher(slurm, 1, "Open MPI").remedy
-    assert "--mpi=pmi2" in launcher.judge_launcher(slurm, 1, "MPICH").remedy
-    other = launcher.judge_launcher((4, "OMPI_COMM_WORLD_SIZE"), 1, "MPICH").remedy
+    assert "--mpi=pmix" in mpi_stack.judge_launcher(slurm, 1, "Open MPI").remedy
+    assert "--mpi=pmi2" in mpi_stack.judge_launcher(slurm, 1, "MPICH").remedy
+    other = mpi_stack.judge_launcher((4, "OMPI_COMM_WORLD_SIZE"), 1, "MPICH").remedy
     assert "mpiexec of MPICH" in other
 
 
@@ -561,16 +560,16 @@ def test_only_the_first_of_many_singletons_speaks(environ, speaks):
     ],
 )
 def test_the_types_that_srun_names_are_read(text):
-    assert launcher.mpi_types(text) == ["none", "pmi2", "pmix", "pmix_v4"]
+    assert mpi_stack.mpi_types(text) == ["none", "pmi2", "pmix", "pmix_v4"]
 
 
 def test_srun_without_pmix_cannot_start_open_mpi():
-    found = launcher.judge_slurm_types(["none", "pmi2"], "Open MPI")
+    found = mpi_stack.judge_slurm_types(["none", "pmi2"], "Open MPI")
     assert found.status == "warning"
     assert "mpiexec" in found.remedy
-    assert launcher.judge_slurm_types(["none", "pmi2"], "MPICH").status == "ok"
-    assert launcher.judge_slurm_types(["none", "pmi2"], None).status == "ok"
-    assert launcher.judge_slurm_types(["none", "pmix_v3"], "Open MPI").status == "ok"
+    assert mpi_stack.judge_slurm_types(["none", "pmi2"], "MPICH").status == "ok"
+    assert mpi_stack.judge_slurm_types(["none", "pmi2"], None).status == "ok"
+    assert mpi_stack.judge_slurm_types(["none", "pmix_v3"], "Open MPI").status == "ok"
 
 
 def test_an_srun_that_fails_is_quoted(tmp_path, monkeypatch):
@@ -578,9 +577,9 @@ def test_an_srun_that_fails_is_quoted(tmp_path, monkeypatch):
     srun.write_text("#!/bin/sh\necho 'srun: error: no host'\necho 'srun: fatal: no source' >&2\n")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     srun.chmod(0o755)
-    assert statuses(launcher.look_at_slurm(None)) == ["ok"]
+    assert statuses(mpi_stack.look_at_slurm(None)) == ["ok"]
     srun.write_text(srun.read_text() + "exit 1\n")
-    (found,) = launcher.look_at_slurm(None)
+    (found,) = mpi_stack.look_at_slurm(None)
     assert found.status == "unknown"
     assert found.text.endswith("it failed: srun: fatal: no source")
 
@@ -654,7 +653,7 @@ def on(fs_type, **changes):
     ],
 )
 def test_the_kind_of_file_system_is_told(fs_type, nodes, kind, status):
-    found = list(directory.judge_filesystem(on(fs_type), nodes))
+    found = list(scratch.judge_filesystem(on(fs_type), nodes))
     assert kind in found[0].text
     assert found[0].status == status
     assert_remedies(found)
@@ -670,7 +669,7 @@ def test_the_kind_of_file_system_is_told(fs_type, nodes, kind, status):
     ],
 )
 def test_little_room_is_warned_of(changes, status):
-    assert list(directory.judge_filesystem(on("ext4", **changes), 1))[1].status == status
+    assert list(scratch.judge_filesystem(on("ext4", **changes), 1))[1].status == status
 
 
 @pytest.mark.parametrize(
@@ -678,14 +677,14 @@ def test_little_room_is_warned_of(changes, status):
     [("stripe_count:  4\nstripe_size: 1048576", "ok"), ("unknown: lfs not found", "unknown")],
 )
 def test_striping_is_told_in_one_line(striping, status):
-    found = list(directory.judge_filesystem(on("lustre", striping=striping), 1))[-1]
+    found = list(scratch.judge_filesystem(on("lustre", striping=striping), 1))[-1]
     assert found.status == status
     assert "\n" not in found.text
 
 
 def test_nodes_that_do_not_see_the_directory_are_named():
-    assert list(directory.judge_sight([], "a")) == []
-    (found,) = directory.judge_sight(["b", "c"], "a")
+    assert list(scratch.judge_sight([], "a")) == []
+    (found,) = scratch.judge_sight(["b", "c"], "a")
     assert found.status == "problem"
     assert "b, c" in found.text
     assert "--scratch" in found.remedy
@@ -696,7 +695,7 @@ def test_nodes_that_do_not_see_the_directory_are_named():
     [(0.0, False, "ok"), (0.5, False, "warning"), (1.0, True, "warning")],
 )
 def test_a_cache_that_stays_is_warned_of(fraction, in_memory, status):
-    found = directory.judge_eviction(fraction, in_memory)
+    found = scratch.judge_eviction(fraction, in_memory)
     assert found.status == status
     assert_remedies([found])
 
@@ -719,22 +718,22 @@ def a_node(**changes):
     ],
 )
 def test_a_busy_or_slow_node_is_warned_of(changes, warned):
-    found = [f for f in node.judge_node(a_node(**changes), 4, None) if f.status != "ok"]
+    found = [f for f in machine.judge_node(a_node(**changes), 4, None) if f.status != "ok"]
     assert len(found) == bool(warned)
     assert warned in texts(found)
     assert_remedies(found)
 
 
 def test_the_memory_limit_of_the_job_is_told():
-    assert "allows 4 GiB" in texts(node.judge_node(a_node(), 4, 2**32))
-    assert "allows" not in texts(node.judge_node(a_node(), 4, None))
+    assert "allows 4 GiB" in texts(machine.judge_node(a_node(), 4, 2**32))
+    assert "allows" not in texts(machine.judge_node(a_node(), 4, None))
 
 
 def test_equal_nodes_are_told_once():
     same, odd = Finding("Node", "ok", "16 cores"), Finding("Node", "warning", "load 9")
-    found = list(node.by_node([("a", same), ("a", odd), ("b", same), ("c", same)]))
+    found = list(machine.by_node([("a", same), ("a", odd), ("b", same), ("c", same)]))
     assert texts(found) == "all 3 nodes: 16 cores\na: load 9"
-    assert texts(node.by_node([("a", same)])) == "16 cores"
+    assert texts(machine.by_node([("a", same)])) == "16 cores"
 
 
 def test_nodes_with_other_loads_are_told_in_one_line():
@@ -742,10 +741,10 @@ def test_nodes_with_other_loads_are_told_in_one_line():
     per_node = [
         (host, found)
         for host, load in loads.items()
-        for found in node.judge_node(a_node(load_average=[load]), 4, None)
+        for found in machine.judge_node(a_node(load_average=[load]), 4, None)
         if "load" in found.text
     ]
-    little, much = node.by_node(per_node)
+    little, much = machine.by_node(per_node)
     assert (little.status, much.status) == ("ok", "warning")
     assert little.text.startswith("a, b: load over the last minute: at most 12 on 16 threads")
     assert much.text.startswith("c: load over the last minute: 30.0")
@@ -757,7 +756,7 @@ def test_variables_that_change_io_are_listed():
         "OMPI_MCA_iof_base": "x", "HOME": "/root", "LD_PRELOAD": "/l/libdarshan.so",
         "HDF5_PLUGIN_PATH": "/p", "H5FD_SUBFILING_SUBFILE_PREFIX": "/s", "PFFBENCH_SCRATCH": "/t",
     }  # fmt: skip
-    found = list(environment.judge_environment(environ))
+    found = list(machine.judge_environment(environ))
     said = texts(found)
     assert "HDF5_USE_FILE_LOCKING=FALSE" in said
     assert "OMPI_MCA_io=romio321" in said
@@ -779,18 +778,18 @@ def test_where_libraries_lie_changes_no_io():
         "HOME", "HDF5_DIR", "HDF5_ROOT", "HDF5_INCLUDEDIR", "NETCDF_DIR", "NETCDF_FORTRAN_HOME",
         "PNETCDF_DIR", "DARSHAN_ROOT", "HDF5_VERSION", "HDF5_MPI", "PFFBENCH_MPIEXEC",
     )  # fmt: skip
-    (found,) = environment.judge_environment(dict.fromkeys(places, "/x"))
+    (found,) = machine.judge_environment(dict.fromkeys(places, "/x"))
     assert (found.status, found.text) == ("ok", "no variable is set that changes I/O")
 
 
 def test_another_preloaded_library_is_not_said_to_do_io():
-    (found,) = environment.judge_environment({"LD_PRELOAD": "/l/libjemalloc.so"})
+    (found,) = machine.judge_environment({"LD_PRELOAD": "/l/libjemalloc.so"})
     assert "may stand between" in found.text
 
 
 @pytest.mark.parametrize(("barrier", "status"), [(1e-5, "ok"), (0.15, "warning")])
 def test_a_slow_barrier_is_warned_of(barrier, status):
-    found = clock.judge_floor(Floor(1e-7, barrier, 5e-8), 16)
+    found = machine.judge_floor(Floor(1e-7, barrier, 5e-8), 16)
     assert found.status == status
     assert "50 ns" in found.text
 
@@ -801,18 +800,18 @@ def test_a_slow_barrier_is_warned_of(barrier, status):
 def test_only_what_a_backend_claims_is_tried():
     both = Capabilities(codecs=frozenset({"none", "gzip"}))
     names = ["independent", "collective", "collective with gzip"]
-    assert [way.name for way in trial.ways_of(both)] == names
+    assert [way.name for way in io_test.ways_of(both)] == names
     alone = Capabilities(transfers=frozenset({"independent"}), codecs=frozenset({"none", "gzip"}))
-    assert [way.name for way in trial.ways_of(alone)] == ["independent"]
-    assert trial.ways_of(Capabilities(layouts=frozenset({"file_per_process"}))) == []
-    assert trial.ways_of(Capabilities(keeps_data=False)) == []
+    assert [way.name for way in io_test.ways_of(alone)] == ["independent"]
+    assert io_test.ways_of(Capabilities(layouts=frozenset({"file_per_process"}))) == []
+    assert io_test.ways_of(Capabilities(keeps_data=False)) == []
 
 
 def test_a_failed_trial_is_a_problem_but_compression_can_be_done_without():
-    plain, _, packed = trial.ways_of(Capabilities(codecs=frozenset({"none", "gzip"})))
-    found = [trial.judge_failure(backend_class("hdf5"), way, "broken") for way in (plain, packed)]
+    plain, _, packed = io_test.ways_of(Capabilities(codecs=frozenset({"none", "gzip"})))
+    found = [io_test.judge_failure(backend_class("hdf5"), way, "broken") for way in (plain, packed)]
     assert statuses(found) == ["problem", "warning"]
     assert_remedies(found)
     assert count(found, "problem") == 1
     assert "MPI-IO" in found[0].remedy
-    assert "MPI-IO" not in trial.judge_failure(backend_class("zarr"), plain, "broken").remedy
+    assert "MPI-IO" not in io_test.judge_failure(backend_class("zarr"), plain, "broken").remedy

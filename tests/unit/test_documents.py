@@ -89,7 +89,7 @@ def test_every_job_can_be_submitted(command, tmp_path):
     words[0] = str(REPOSITORY / words[0])
     environment = {**os.environ, "PFFBENCH_OUT": str(tmp_path), "PFFBENCH_SITE": "generic"}
     done = subprocess.run(words, cwd=REPOSITORY, env=environment, capture_output=True, text=True,
-                          check=False, timeout=60)  # fmt: skip
+                          check=False, timeout=300)  # fmt: skip
     assert done.returncode == 0, done.stderr
     site = words[words.index("--site") + 1] if "--site" in words else "generic"
     profile = (REPOSITORY / "jobs" / "sites" / f"{site}.sh").read_text()

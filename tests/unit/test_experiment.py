@@ -98,7 +98,7 @@ def test_names_are_unique_and_stay_the_same_from_process_to_process():
     """
     told = {
         subprocess.run([sys.executable, "-c", code, text], capture_output=True, text=True,
-                       check=True, timeout=60, env=environment(PYTHONHASHSEED=seed)).stdout
+                       check=True, timeout=300, env=environment(PYTHONHASHSEED=seed)).stdout
         for seed in ("1", "2")
     }  # fmt: skip
     assert len(told) == 1

@@ -18,8 +18,10 @@ from pffbench.experiment.schema import json_schema
 from pffbench.run.prepare import check_scratch
 from pffbench.workloads.registry import workload_names
 
+#: Examples of a test: 100, and 500 with `make test-all`.
+EXAMPLES = settings().max_examples
 #: How many spoilt experiments are refused, at least, in all tests of this file together.
-WANTED = 1000
+WANTED = 2 * EXAMPLES
 FILE = "experiment.yaml"
 LARGE = {"hdf5": {"alignment": "1 MiB"}, "zarr": {"format": 3}, "settings": ["matched", "defaults"]}
 #: An entry of each workload that nothing is wrong with.
@@ -144,14 +146,14 @@ def test_the_entries_are_good_and_of_all_workloads():
         assert attempt(yaml.safe_dump(data)) is None
 
 
-@settings(max_examples=1500, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3 * EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(spoilt())
 def test_a_spoilt_experiment_is_refused_with_file_and_key(data):
     told = attempt(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
     assert told is None or names_the_place(told), told
 
 
-@settings(max_examples=300, suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES // 2, suppress_health_check=list(HealthCheck))
 @given(experiments(), st.data())
 def test_spoilt_text_is_refused_with_the_file(data, draw):
     """Characters put in, taken out and doubled."""
@@ -164,7 +166,7 @@ def test_spoilt_text_is_refused_with_the_file(data, draw):
     assert told is None or names_the_place(told), told
 
 
-@settings(max_examples=200, suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES // 2, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(KEYS), st.sampled_from(JUNK),
        st.sampled_from(["{}={}", "{}", "{}.x={}", "={}"]))  # fmt: skip
 def test_spoilt_overrides_are_refused_with_the_option(key, value, form):

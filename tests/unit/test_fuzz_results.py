@@ -131,7 +131,9 @@ def places(data, path=()):
             yield from places(value, (*path, key))
 
 
-HOW = settings(max_examples=250, suppress_health_check=list(HealthCheck))
+#: Examples of a test: 100, and 500 with `make test-all`.
+EXAMPLES = settings().max_examples
+HOW = settings(max_examples=EXAMPLES // 2, suppress_health_check=list(HealthCheck))
 
 
 @HOW
@@ -202,7 +204,7 @@ def other(good, tmp_path_factory):
     return place
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES // 10, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_commands_refuse_spoilt_runs_in_words(good, place, other, capsys, data):
     record, samples, _ = good
@@ -230,7 +232,7 @@ def test_commands_refuse_spoilt_runs_in_words(good, place, other, capsys, data):
 # Directories that somebody has spoilt on purpose
 
 #: Cases that are tried; a person who wants more asks for them by PFFBENCH_FUZZ_CASES.
-SPOILT = int(os.environ.get("PFFBENCH_FUZZ_CASES", "150"))
+SPOILT = int(os.environ.get("PFFBENCH_FUZZ_CASES", EXAMPLES // 2))
 _AT_ONCE = 50
 #: Seconds after which a case counts as waiting for something; none takes a tenth of it.
 _WAITING = 120

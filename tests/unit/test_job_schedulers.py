@@ -51,7 +51,7 @@ def submit(tools, *words, **variables):
     return subprocess.run(
         [JOBS / "submit", *words],
         env={**PLAIN, "PATH": f"{tools}:{PLAIN['PATH']}", **variables},
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 
 
@@ -322,7 +322,7 @@ def stripe(tmp_path, site="generic", **variables):
         ["bash", "-euo", "pipefail", "-c", script],
         env={**PLAIN, "PATH": f"{tmp_path / 'tools'}:{PLAIN['PATH']}", "PFFBENCH_HOME": str(ROOT),
              "PFFBENCH_SITE": site, **variables},
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 
 

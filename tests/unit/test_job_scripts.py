@@ -35,7 +35,7 @@ def named(paths):
     return [pytest.param(path, id=str(path.relative_to(JOBS))) for path in paths]
 
 
-def bash(script, timeout=60, **variables):
+def bash(script, timeout=300, **variables):
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         env={**PLAIN, "PFFBENCH_HOME": str(ROOT), **variables},
@@ -47,7 +47,7 @@ def submit(*arguments, cwd=ROOT, path="", **variables):
     return subprocess.run(
         [JOBS / "submit", *arguments],
         env={**PLAIN, "PATH": f"{path}:{PLAIN['PATH']}", **variables},
-        cwd=cwd, capture_output=True, text=True, timeout=60,
+        cwd=cwd, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 
 

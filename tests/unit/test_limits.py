@@ -128,7 +128,7 @@ def test_the_limit_of_open_files_is_that_of_the_process(tmp_path):
     code = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (400, 400)); " \
         "from pffbench.cli import main; main(sys.argv[1:])"
     done = subprocess.run([sys.executable, "-c", code, "run", str(path)], cwd=tmp_path, text=True,
-                          capture_output=True, env=environment(), timeout=60)  # fmt: skip
+                          capture_output=True, env=environment(), timeout=300)  # fmt: skip
     assert done.returncode == 2
     assert "more open files on a rank, where 3" in done.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["experiment.yaml"]

@@ -128,7 +128,7 @@ def test_a_complaint_that_nobody_reads_keeps_its_status(place):
     with full() as outlet:
         done = subprocess.run(
             [sys.executable, "-m", "pffbench", "plan", "absent.yaml"], cwd=place, check=False,
-            env=environment(), stdout=outlet, stderr=outlet, timeout=60,
+            env=environment(), stdout=outlet, stderr=outlet, timeout=300,
         )  # fmt: skip
     assert done.returncode == 2
 
@@ -142,7 +142,7 @@ def test_what_is_closed_is_not_written_into_a_file(place):
             "    print('lost')\n"
             "    os.write(number, str(number).encode())\n")  # fmt: skip
     done = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", code],
-                          cwd=place, env=environment(), timeout=60, check=False)  # fmt: skip
+                          cwd=place, env=environment(), timeout=300, check=False)  # fmt: skip
     assert done.returncode == 0
     assert int((place / "mine").read_text()) > 2
 
@@ -152,7 +152,7 @@ def test_a_deleted_directory_is_told(tmp_path):
     gone.mkdir()
     done = subprocess.run(
         ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh", sys.executable, "-m", "pffbench", "plan"],
-        cwd=gone, env=environment(), capture_output=True, timeout=60, check=False,
+        cwd=gone, env=environment(), capture_output=True, timeout=300, check=False,
     )  # fmt: skip
     no_traceback(done)
     assert done.returncode == 2

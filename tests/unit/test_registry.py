@@ -30,7 +30,7 @@ def with_plugin(tmp_path, monkeypatch):
 
 
 def test_a_backend_of_another_package_is_listed_and_runs_with_its_options(with_plugin, tmp_path):
-    assert "in a package of its own" in pffbench_cli("backends", timeout=60).stdout
+    assert "in a package of its own" in pffbench_cli("backends", timeout=300).stdout
     cases = [{**CASE, "backend": ["null", "mine"], "mine": {"delays": {"write": 0.001}}}]
     run = run_experiment(tmp_path, 2, cases=cases)
     assert run.status == 0, run.said
@@ -41,7 +41,7 @@ def test_a_backend_of_another_package_is_listed_and_runs_with_its_options(with_p
 def test_the_library_of_a_backend_of_another_package_is_listed_by_doctor(with_plugin, tmp_path):
     plugin = PLUGIN + '    libraries = ("a_library",)\n'
     (tmp_path / "site" / "plugin.py").write_text(plugin)
-    said = " ".join(pffbench_cli("doctor", "--no-mpi", timeout=60, cwd=tmp_path).stdout.split())
+    said = " ".join(pffbench_cli("doctor", "--no-mpi", timeout=300, cwd=tmp_path).stdout.split())
     _, _, absent = said.partition("a-library, which is optional, is not installed")
     assert absent.startswith(" so: the backend mine cannot run")
 
@@ -59,6 +59,6 @@ def test_the_library_of_a_backend_of_another_package_is_listed_by_doctor(with_pl
 )
 def test_a_wrong_name_is_refused_with_all_that_there_are(with_plugin, tmp_path, case, said):
     path = write_experiment(tmp_path, cases=[{**CASE, **case}])
-    done = pffbench_cli("plan", path, timeout=60)
+    done = pffbench_cli("plan", path, timeout=300)
     assert done.status == 2
     assert said in done.stderr

@@ -10,7 +10,7 @@ import pytest
 
 from pffbench.errors import UserError
 from pffbench.record.lock import RunLock
-from pffbench.storage import ownership as holder
+from pffbench.storage import ownership
 from pffbench.storage.ownership import OwnerProcess
 
 
@@ -178,7 +178,7 @@ def test_of_many_at_the_same_moment_one_has_it(tmp_path, left_by):
         for process in processes:
             process.start()
         gate.wait()
-        told = [answers.get(timeout=30) for _ in processes]
+        told = [answers.get(timeout=300) for _ in processes]
         end.set()
         for process in processes:
             process.join()
@@ -201,4 +201,4 @@ def test_a_process_tells_who_it_is():
     assert OwnerProcess.of(me.facts()) == me
     assert me.fate().state == "runs"
     assert str(os.getpid()) in str(me)
-    assert holder._started(2**22 + 1) == ""
+    assert ownership._started(2**22 + 1) == ""

@@ -106,7 +106,7 @@ except UserError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code, parent], text=True, check=True,
-                          capture_output=True, timeout=60)
+                          capture_output=True, timeout=300)
     return done.stdout
 
 

@@ -51,7 +51,7 @@ def bash(script, tmp_path, path=None, **variables):
         )
     )
     return subprocess.run(
-        ["bash", "-c", prelude + script], env=env, capture_output=True, text=True, timeout=60
+        ["bash", "-c", prelude + script], env=env, capture_output=True, text=True, timeout=300
     )
 
 
@@ -146,11 +146,6 @@ def test_zarr_python_2_is_the_studys_and_all_else_is_shared(locks):
 
 
 # --- the scripts
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.name)
-def test_syntax(script):
-    subprocess.run(["bash", "-n", script], check=True)
 
 
 def test_shellcheck():
@@ -289,7 +284,7 @@ def test_only_dependencies_of_the_project_are_a_reason_to_make_it_anew(tmp_path)
         return state(tmp_path)
 
     before = after("[project]", "[project]")
-    assert before == after("timeout = 300", "timeout = 301")
+    assert before == after("timeout = 600", "timeout = 601")
     assert before == after("# The documentation site", "# What is read")
     assert before == after('keywords = ["HPC"', 'keywords = ["fast"')
     assert before != after('"zarr>=3.1,<4",', '"zarr>=3.2,<4",')
@@ -408,13 +403,6 @@ def test_a_layer_over_a_path_with_an_apostrophe_finds_what_is_there(tmp_path):
     assert not (tmp_path / "PWN").exists()
 
 
-def test_other_arguments_are_refused():
-    done = subprocess.run([SETUP / "bootstrap", "--zarr3"], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "no argument but --login, --tests, --zarr2, --study NAME, --download DIR" in done.stderr
-    assert "was given: --zarr3" in done.stderr
-
-
 # --- where nothing may be written
 
 
@@ -428,9 +416,10 @@ def test_a_checkout_that_cannot_be_written_is_one_sentence(tmp_path):
 
 def test_a_second_set_up_waits_for_the_first(tmp_path):
     script = (
-        'lock "$BUILD/lock" waiting;'
-        '(exec 9>&-; lock "$BUILD/lock" waiting; echo second) &'
-        "sleep 0.5; echo first; exec 9>&-; wait"
+        'cd "$HOME"; lock "$BUILD/lock" waiting; touch told;'
+        '(exec 9>&-; lock "$BUILD/lock" waiting; echo second) >>told &'
+        "until grep -q waiting told; do sleep 0.1; done;"
+        "echo first >>told; exec 9>&-; wait; cat told"
     )
     said = [line.partition("] ")[2] or line for line in bash(script, tmp_path).stdout.splitlines()]
     assert said == ["waiting", "first", "second"]

@@ -69,7 +69,7 @@ def find(tmp_path, variables, how=""):
     )
     return subprocess.run(
         ["bash", "-c", script], env={"HOME": str(tmp_path), **variables},
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def test_a_module_that_sets_hdf5_dir_does_not_name_hdf5_twice_to_h5py(tmp_path):
     )
     done = subprocess.run(
         ["bash", "-c", script], env={"PATH": os.environ["PATH"], "HDF5_DIR": "/opt/hdf5"},
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.stdout.split() == ["HDF5_INCLUDEDIR=/i", "HDF5_LIBDIR=/l", "HDF5_MPI=ON"]
 
@@ -183,6 +183,6 @@ def test_wheels_are_compiled_on_all_cores_although_ranks_have_one_thread_each(tm
     done = subprocess.run(
         ["bash", "-c", script],
         env={"PATH": path, "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"},
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.stdout.split() == ["[build_ext]", "parallel", "=", "7"], done.stderr

@@ -158,7 +158,7 @@ def test_who_only_measures_gets_none_of_it(target):
 
 def test_the_set_up_refuses_an_argument_it_does_not_know():
     command = [SETUP / "bootstrap", "--test"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=os.environ)
     assert done.returncode == 1
     allowed = "--login, --tests, --zarr2, --study NAME, --download DIR and --from DIR"
     assert f"no argument but {allowed}, and was given: --test" in done.stderr

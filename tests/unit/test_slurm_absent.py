@@ -32,7 +32,7 @@ def run_without(tmp_path):
         command = [sys.executable, "-m", "pytest", "-p", "hide_slurm", "-p", "no:cacheprovider",
                    "-q", "tests/slurm/test_program.py"]  # fmt: skip
         return subprocess.run(
-            command, cwd=REPOSITORY, capture_output=True, text=True, timeout=100,
+            command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300,
             env={**kept, "PYTHONPATH": str(tmp_path), **variables},
         )  # fmt: skip
 

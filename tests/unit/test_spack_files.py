@@ -278,7 +278,7 @@ def debian_site():
 
 def describe(directory, **env):
     command = [sys.executable, SCRIPT, directory]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **env)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **env)
 
 
 def answering(tmp_path, answer):

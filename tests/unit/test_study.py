@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from launch import REPOSITORY
-from pffbench.backends import registry as needs
+from pffbench.backends import registry
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
 
@@ -25,7 +25,7 @@ from pffbench.experiment.load import load_experiment
 def test_the_second_run_has_the_works_of_the_first(name, again, monkeypatch):
     place = REPOSITORY / "configs" / "studies"
     one = make_plan(load_experiment(str(place / f"{name}.yaml"), []), 4)
-    monkeypatch.setattr(needs, "installed", {"zarr": "2.18.7"}.get)
+    monkeypatch.setattr(registry, "installed", {"zarr": "2.18.7"}.get)
     two = make_plan(load_experiment(str(place / "zarr2" / f"{name}.yaml"), []), 4)
     assert {case.group for case in two.cases} <= {case.group for case in one.cases}
     controls = {c.id for c in two.cases if c.parameters.backend in again}
@@ -71,7 +71,7 @@ def study(place, name, arguments=("3", "--set", "repetitions=1"), **variables):
     env = {k: v for k, v in os.environ.items() if k != "ZARR2"} | variables
     done = subprocess.run(
         ["bash", place / "setup" / "study", name, *arguments],
-        cwd=place, env=env, capture_output=True, text=True, timeout=60,
+        cwd=place, env=env, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     return done, (place / "calls").read_text().splitlines()
 

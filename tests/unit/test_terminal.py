@@ -45,7 +45,7 @@ def on_terminal(arguments, columns, cwd):
         stdout=theirs, stderr=theirs, env=environment(TERM="xterm-256color"), close_fds=True,
     )  # fmt: skip
     os.close(theirs)
-    data, end = b"", time.monotonic() + 120
+    data, end = b"", time.monotonic() + 300
     while time.monotonic() < end:
         if not select.select([ours], [], [], 1)[0]:
             continue
@@ -55,7 +55,7 @@ def on_terminal(arguments, columns, cwd):
             break
         data += part
     os.close(ours)
-    status = process.wait(timeout=20)
+    status = process.wait(timeout=300)
     text = _CONTROLS.sub("", data.decode().replace("\r\n", "\n"))
     return status, [line.rpartition("\r")[2].rstrip() for line in text.split("\n")]
 

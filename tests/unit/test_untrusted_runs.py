@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from drawn_runs import USUAL, a_case, a_run, a_sample
+from launch import sampled
 from pffbench.cli import main
 from pffbench.errors import UserError
 from pffbench.record.lock import RunLock
@@ -137,9 +138,18 @@ def giant(path):
         file.truncate(2**42)
 
 
-@pytest.mark.parametrize("make", [fifo, device, directory, giant])
-@pytest.mark.parametrize("name", ["run.json", "samples.csv", "counters.csv", "ranks.h5"])
-def test_what_is_no_file_is_told_at_once(run, capsys, name, make):
+@pytest.mark.parametrize(
+    ("name", "make"),
+    sampled(
+        [
+            (name, make)
+            for name in ("run.json", "samples.csv", "counters.csv", "ranks.h5")
+            for make in (fifo, device, directory, giant)
+        ],
+        ("run.json", fifo), ("samples.csv", giant), ("counters.csv", device), ("ranks.h5", fifo),
+    ),
+)  # fmt: skip
+def test_what_is_no_file_is_told(run, capsys, name, make):
     (run / name).unlink(missing_ok=True)
     make(run / name)
     status = run_cli("report", run)

@@ -64,24 +64,28 @@ def test_a_lease_is_read_as_it_was_written():
     writing, reading = Leases(file, 3), Leases(file, 3)
     holder = writing.holder(1, 17, 4711, 9)
     holder.about("ä" * 500)
+    before = time.monotonic()
     holder.step("open_array", 600)
     _, lease, _ = reading
     assert (lease.rank, lease.pid, lease.stacks, lease.step) == (17, 4711, 9, "open_array")
     assert lease.about == "ä" * 200
     assert lease.until - lease.since == pytest.approx(600)
-    assert abs(lease.since - time.monotonic()) < 5
+    assert before <= lease.since <= time.monotonic()
     assert not lease.left
     holder.leave()
     assert list(reading)[1].left
     os.close(file)
 
 
-def test_a_step_costs_far_less_than_anything_that_is_timed():
+def test_a_step_writes_to_memory_and_does_nothing_else():
+    """Steps begin between timed phases; benchmarks/phase_cost.py tells what a phase costs."""
     holder = Leases(file := os.memfd_create("leases"), 1).holder(0, 0, 1, 2)
-    begin = time.perf_counter()
-    for _ in range(10_000):
-        holder.step("write", 600.0)
-    assert (time.perf_counter() - begin) / 10_000 < 50e-6  # a microsecond where nothing else runs
+    called = []
+    sys.setprofile(lambda _, event, what: called.append(what) if event == "c_call" else None)
+    holder.step("write", 600.0)
+    sys.setprofile(None)
+    assert {what.__name__ for what in called} == {"monotonic", "encode", "pack_into", "setprofile"}
+    assert len(called) == 4
     os.close(file)
 
 
@@ -89,28 +93,28 @@ def test_who_has_left_is_not_watched(node):
     ranks, watchman = node(math.inf, math.inf)
     for rank in ranks:
         rank.stdin.close()
-    assert watchman.wait(20) == 0
+    assert watchman.wait(300) == 0
     assert watchman.stderr.read() == ""
 
 
 def test_a_step_that_takes_too_long_ends_all_ranks(node):
     ranks, watchman = node(1.0, math.inf)
-    assert watchman.wait(30) == 0
+    assert watchman.wait(300) == 0
     told = watchman.stderr.read()
     assert "case, repetition 7, write; rank 0." in told
     assert "ranks 0-1: process in state S\nCurrent thread" in told
-    assert [rank.wait(10) for rank in ranks] == [-9, -9]
+    assert [rank.wait(300) for rank in ranks] == [-9, -9]
 
 
 def test_ranks_that_wait_for_one_that_is_gone_are_ended(node):
     ranks, watchman = node(math.inf, math.inf, math.inf)
     ranks[1].kill()
     ranks[1].wait()
-    assert watchman.wait(40) == 0
+    assert watchman.wait(300) == 0
     told = watchman.stderr.read()
     assert "rank 1 ended in the midst of the run (case, repetition 7, write)" in told
     assert "ranks 0, 2: process in state" in told
-    assert [rank.wait(10) for rank in ranks] == [-9, -9, -9]
+    assert [rank.wait(300) for rank in ranks] == [-9, -9, -9]
 
 
 def test_it_ends_in_silence_when_all_are_gone(node):
@@ -118,7 +122,7 @@ def test_it_ends_in_silence_when_all_are_gone(node):
     for rank in ranks:
         rank.kill()
         rank.wait()
-    assert watchman.wait(20) == 0
+    assert watchman.wait(300) == 0
     assert watchman.stderr.read() == ""
 
 

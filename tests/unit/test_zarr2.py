@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import zarr
 
-from pffbench.backends import registry as needs
+from pffbench.backends import registry
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.backends.zarr import settings as zarr_settings
 from pffbench.backends.zarr.format import ZarrInspection, files_of
@@ -30,7 +30,7 @@ def plan(tmp_path, case, *settings):
 
 @pytest.fixture
 def with_version_2(monkeypatch):
-    monkeypatch.setattr(needs, "installed", {"zarr": "2.18.7"}.get)
+    monkeypatch.setattr(registry, "installed", {"zarr": "2.18.7"}.get)
     monkeypatch.setattr(zarr_settings, "zarr_version", lambda: "2.18.7")
 
 
@@ -46,7 +46,7 @@ def test_zarr_with_zarr_python_2_has_format_2_alone(tmp_path, with_version_2):
         plan(tmp_path, {"backend": "zarr"})
     assert len(plan(tmp_path, {"backend": "zarr", "zarr": {"format": 2}}).cases) == 1
     assert len(plan(tmp_path, {"backend": "zarr2"}).cases) == 1
-    assert needs.missing_library(backend_class("tensorstore")) is None
+    assert registry.missing_library(backend_class("tensorstore")) is None
 
 
 @pytest.mark.parametrize(

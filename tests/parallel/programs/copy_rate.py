@@ -1,23 +1,36 @@
-"""Tell how fast memory is for all ranks together and for one, all of them on one core.
+"""Tell how fast memory is for all ranks together, and how fast one is while it has the only core.
 
 Then one rank gets no memory; tell whether each of them went on without a result.
 """
 
+import fcntl
 import mmap
 import os
+import tempfile
+import time
 from types import SimpleNamespace
 
+import numpy as np
 from mpi4py import MPI
 
-from pffbench.parallel import machine as copyrate
+from pffbench.parallel import machine
 from pffbench.parallel.topology import Team
 
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-# Short enough that a rank which has the core copies all of it before another one gets its turn.
-copyrate._COPIED = 2**21
+world = MPI.COMM_WORLD
+COPIED, SECONDS = 2**21, 0.1
+core = world.bcast(tempfile.mkstemp()[1] if world.rank == 0 else None)
 
-together = copyrate.memory_rates(Team.of(MPI.COMM_WORLD), rounds=25).copy
-alone = copyrate.memory_rates(Team.of(MPI.COMM_SELF), rounds=25).copy
+
+def copy_in_turn(target, source):
+    """Take so long to copy while no other rank does, as on a machine of one core."""
+    with open(core) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        time.sleep(SECONDS)
+
+
+machine._COPIED = COPIED
+machine.np = SimpleNamespace(**{**vars(np), "copyto": copy_in_turn})
+together = machine.memory_rates(Team.of(world), rounds=3).copy
 
 
 def refuse(*_, **__):
@@ -25,9 +38,10 @@ def refuse(*_, **__):
     raise OSError("Cannot allocate memory")
 
 
-if MPI.COMM_WORLD.rank == MPI.COMM_WORLD.size - 1:
-    copyrate.mmap = SimpleNamespace(**{**vars(mmap), "mmap": refuse})
-without = copyrate.memory_rates(Team.of(MPI.COMM_WORLD)) is None
-everywhere = MPI.COMM_WORLD.allreduce(without, op=MPI.LAND)
-if MPI.COMM_WORLD.rank == 0:
-    print(together, alone, everywhere)
+if world.rank == world.size - 1:
+    machine.mmap = SimpleNamespace(**{**vars(mmap), "mmap": refuse})
+without = machine.memory_rates(Team.of(world), rounds=3) is None
+everywhere = world.allreduce(without, op=MPI.LAND)
+if world.rank == 0:
+    os.unlink(core)
+    print(together, COPIED / SECONDS, everywhere)
