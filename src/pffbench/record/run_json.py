@@ -441,42 +441,33 @@ class CalibrationEntry(msgspec.Struct):
     limit: str = ""
 
 
-class RunEntry(msgspec.Struct):
-    """The whole of `run.json`."""
-
-    run_id: PlainName
-    name: ExperimentName
-    question: str
-    command: list[str]
-    ranks: Positive
-    started: str
-    experiment: ExperimentEntry
-    experiment_file: str
-    cases: dict[str, CaseEntry]
-    left_out: list[LeftOut]
-    scratch: str
-    topology: TopologyEntry
-    floor: FloorEntry
-    startup: Startup
-    provenance: Provenance
-    status: Literal["running", "written", "finished", "interrupted"] = "running"
-    valid: bool | None = None
-    reasons: list[str] = []
-    remarks: list[str] = []
-    finished: str | None = None
-    resumed: list[str] = []
-    stage: Literal["all", "write", "read"] = "all"
-    wrote_on: list[str] = []
-    reading: Reading | None = None
-    imported: str | None = None
-    experiment_digest: str | None = None
-    clock: Literal["own", "synced"] = "own"
-    stops: list[str] = []
-    limits: list[str] = []
-    environments: dict[str, EnvironmentRecord] = {}
-    calibrations: dict[str, CalibrationEntry] = {}
-    cross_reads: list[CrossRead] = []
-    allocator: dict[str, str] = {}
+#: How the fields of a record are checked whose contents readers rely on; others by their types.
+_CHECKED: dict[str, Any] = {
+    "run_id": PlainName,
+    "name": ExperimentName,
+    "ranks": Positive,
+    "experiment": ExperimentEntry,
+    "cases": dict[str, CaseEntry],
+    "left_out": list[LeftOut],
+    "topology": TopologyEntry,
+    "floor": FloorEntry,
+    "startup": Startup,
+    "provenance": Provenance,
+    "status": Literal["running", "written", "finished", "interrupted"],
+    "stage": Literal["all", "write", "read"],
+    "reading": Reading | None,
+    "clock": Literal["own", "synced"],
+    "environments": dict[str, EnvironmentRecord],
+    "calibrations": dict[str, CalibrationEntry],
+    "cross_reads": list[CrossRead],
+}
+_Entry = msgspec.defstruct(
+    "_Entry",
+    [
+        (field.name, _CHECKED.get(field.name, field.type), *(() if field.required else (None,)))
+        for field in msgspec.structs.fields(RunRecord)
+    ],
+)
 
 
 def check_layout(data: object) -> None:
@@ -488,6 +479,6 @@ def check_layout(data: object) -> None:
         Names the place and the expected value.
     """
     try:
-        msgspec.convert(data, RunEntry)
+        msgspec.convert(data, _Entry)
     except msgspec.ValidationError as error:
         raise ValueError(str(error).replace("`", "")) from None
