@@ -177,14 +177,12 @@ def test_the_name_of_a_run_is_that_of_an_experiment(run, capsys):
         assert "is not a record of a run" in capsys.readouterr().err
 
 
-def test_bytes_that_are_no_utf8_are_read_as_escapes(run):
-    """As earlier versions recorded them: halves of surrogate pairs, or the bytes themselves."""
-    change(run, question=os.fsdecode(b"a\xff"))
-    assert RunRecord.load(run).question == "a\\xff"
+def test_a_record_with_bytes_that_are_no_utf8_is_refused(run, capsys):
     text = (run / "run.json").read_bytes()
-    (run / "run.json").write_bytes(text.replace(b"a\\udcff", b"b\xfe"))
-    assert RunRecord.load(run).question == "b\\xfe"
-    assert run_cli("report", run) == 0
+    for wrong in (b"b\xfe", b"a\\udcff"):
+        (run / "run.json").write_bytes(text.replace(b'"question": "', b'"question": "' + wrong))
+        assert run_cli("report", run) == 2
+        assert "is not valid JSON" in capsys.readouterr().err
 
 
 def test_bytes_that_are_no_utf8_are_recorded_as_escapes(run):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,35 +99,18 @@ def refuse_implausible(samples: Iterable[Sample], path: str | Path) -> None:
     ValueError
         Names the first such row.
     """
-    known: dict[tuple[str, int], set[str]] = {}
-    line = 2
-    for key, rows in groupby(samples, attrgetter("case", "repetition")):
-        repetition = list(rows)
-        phases = {row.phase for row in repetition}
-        seconds = [row.own_max for row in repetition]
-        seconds += [row.job for row in repetition]
-        environments = {row.environment for row in repetition}
-        elsewhere = environments != {key[0].partition("@")[2]}
-        twice = len(phases) < len(repetition) or not phases.isdisjoint(known.get(key, ()))
-        if elsewhere or twice or min(seconds) < 0 or not sum(seconds) < math.inf:
-            _look_closely(repetition, known.get(key, set()), f"{path} line", line)
-        known[key] = phases | known[key] if key in known else phases
-        line += len(repetition)
-
-
-def _look_closely(rows: Iterable[Sample], known: set[str], place: str, first: int) -> None:
-    """Reject the first implausible row of a repetition, if any."""
-    seen = set(known)
-    for line, row in enumerate(rows, start=first):
+    known: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
+    for line, row in enumerate(samples, start=2):
         for name, seconds in (("own_max", row.own_max), ("seconds", row.job)):
-            if row.valid and not 0 <= seconds < math.inf:
-                raise ValueError(f"{place} {line}: {name} is {seconds}, which are no seconds")
+            if not 0 <= seconds < math.inf and row.valid:
+                told = f"{name} is {seconds}, which are no seconds"
+                raise ValueError(f"{path} line {line}: {told}")
         if row.environment != (own := row.case.partition("@")[2]):
             other = one_line(row.environment, 40) or "none"
-            raise ValueError(
-                f"{place} {line}: environment is {other}, and that of the case is {own or 'none'}"
-            )
-        if row.phase in seen:
-            phase = one_line(row.phase, 40)
-            raise ValueError(f"{place} {line}: {phase} of this repetition stands there twice")
-        seen.add(row.phase)
+            told = f"environment is {other}, and that of the case is {own or 'none'}"
+            raise ValueError(f"{path} line {line}: {told}")
+        phases = known[row.case, row.repetition]
+        if row.phase in phases:
+            told = f"{one_line(row.phase, 40)} of this repetition stands there twice"
+            raise ValueError(f"{path} line {line}: {told}")
+        phases.add(row.phase)

@@ -230,17 +230,8 @@ def _json_of(data: dict[str, Any]) -> str:
 
 def _decoded(data: bytes) -> Any:
     """Return the contents of a record, without text that would act on a terminal."""
-    try:
-        found = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        # Early versions recorded bytes that are not UTF-8 as halves of surrogate pairs.
-        text = data.decode("utf-8", "surrogateescape")
-        return escaped(json.loads(text, parse_constant=_refuse_constant))
+    found = msgspec.json.decode(data)
     return escaped(found) if json_needs_escaping(data) else found
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
 
 
 def _from_version_1(data: dict[str, Any]) -> None:
