@@ -431,6 +431,13 @@ def test_whether_a_process_of_another_job_has_ended(
     assert other.fate().state == fate
 
 
+@pytest.mark.parametrize("scheduler", ["slurm", "pbs", "flux"])
+def test_without_the_scheduler_nothing_is_known_of_another_job(tmp_path, monkeypatch, scheduler):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    other = OwnerProcess("elsewhere", "me", 7, "2026", boot="b", job="17", scheduler=scheduler)
+    assert other.fate().state == "unknown"
+
+
 def test_the_next_command_is_that_of_the_scheduler():
     options = SimpleNamespace(experiment=None)
     assert "flux run -n 2 python" in more_ranks(options, {"FLUX_URI": "x"}, 2)

@@ -149,9 +149,9 @@ def _nodes(subject: Subject) -> Iterator[Finding]:
         placed = zip(subject.views, subject.nodes, strict=True)
         members = [view for view, own in placed if own == number]
         leader, ranks = members[0], len(members)
-        judged = [] if leader.node is None else [
-            *machine.judge_node(leader.node, ranks, leader.memory_limit)
-        ]  # fmt: skip
+        judged: list[Finding] = []
+        if leader.node is not None:
+            judged += machine.judge_node(leader.node, ranks, leader.memory_limit)
         cpus = len(set().union(*(member.cpus for member in members)))
         judged += mpi_stack.judge_cores(ranks, cpus, os.environ, subject.installation.mpi)
         per_node += [(leader.host, finding) for finding in judged]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pffbench.doctor import backends, locks, mpi_stack, scratch
@@ -16,7 +16,7 @@ NOT_LOOKED_AT = "not looked at with --no-mpi"
 
 
 def examine_alone(
-    given: str | None, reason: str = NOT_LOOKED_AT, more: Iterable[Finding] = ()
+    given: str | None, reason: str = NOT_LOOKED_AT, more: Sequence[Finding] = ()
 ) -> Report:
     """Run all checks that need no MPI.
 
@@ -26,7 +26,7 @@ def examine_alone(
         The scratch parent that the user named.
     reason : str
         Why MPI is not checked.
-    more : iterable of Finding
+    more : sequence of Finding
         Findings about MPI; each may be named after a library that cannot be used.
     """
     view = look_around(unloaded_libraries(), is_leader=True)

@@ -85,9 +85,9 @@ class Scheduler(msgspec.Struct, frozen=True):
         """Ask whether a job has ended; return the answer, and how it is known or why it is not."""
         tool = self.state[0]
         answer = run_tool([word.format(job) for word in self.state], _ANSWER)
-        if not answer.ok and not any(words in answer.text for words in self.gone):
-            why = "is not here to ask" if answer.text.endswith("not found") else "does not tell"
-            return "unknown", f"{tool} {why} about job {job}"
+        is_known = answer.ok or any(words in answer.text for words in self.gone)
+        if not is_known or answer.text == f"unknown: {tool} not found":  # the command is not here
+            return "unknown", f"{tool} does not tell about job {job}"
         states = set(re.findall(self.states, answer.text, re.MULTILINE)) if answer.ok else set()
         if states <= self.idle:
             return "ended", f"job {job} does not run any more"
