@@ -228,7 +228,7 @@ class Leftover(msgspec.Struct, frozen=True):
 def mark(directory: Path, run_id: str, kept_for: str = "") -> None:
     """Write the marker of a run into a new directory, or remove the directory again."""
     try:
-        _write_marker(directory / MARKER, run_id, kept_for)
+        write_facts(directory / MARKER, 0o600, run_id=run_id, kept_for=kept_for)
     except OSError:  # the device is full: leave no directory that nobody may remove
         shutil.rmtree(directory, ignore_errors=True)
         raise
@@ -238,19 +238,32 @@ def mark_again(directory: Path, run_id: str, kept_for: str = "") -> None:
     """Write this process into the marker of a resumed run: it owns the directory now."""
     new = directory / f"{MARKER}.new"
     new.unlink(missing_ok=True)
-    _write_marker(new, run_id, kept_for)
+    write_facts(new, 0o600, run_id=run_id, kept_for=kept_for)
     new.replace(directory / MARKER)
 
 
-def _write_marker(path: Path, run_id: str, kept_for: str) -> None:
+def write_facts(path: Path, mode: int = 0o644, **facts: str) -> None:
+    """Record this process and some facts in a new file, or leave none.
+
+    Raises
+    ------
+    FileExistsError
+        There is a file, or a symbolic link.
+    OSError
+        It cannot be written.
+    """
     import json
 
-    facts = {"run_id": run_id, **OwnerProcess.me().facts(), "kept_for": kept_for}
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        json.dump(facts, file)
-        file.flush()
-        os.fsync(fd)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(path, flags, mode)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            json.dump(OwnerProcess.me().facts() | facts, file)
+            file.flush()
+            os.fsync(fd)
+    except OSError:  # the device is full
+        path.unlink()
+        raise
 
 
 def read_marker(directory_fd: int) -> dict[str, object]:
