@@ -263,14 +263,14 @@ def test_what_is_no_count_is_refused(run, count):
 @pytest.mark.parametrize(
     ("column", "text", "told"),
     [
-        ("ranks", "0", "0 is no count"),
-        ("reads", "0", "0 is no count"),
-        ("disk_inodes", "-1", "-1 is no count"),
-        ("bytes", "1_0", "1_0 is no number"),
-        ("ranks", "٣", "٣ is no number"),
-        ("own_max", "1_0.5", r"1_0\.5 is no number"),
-        ("seconds", "٣", "٣ is no number"),
-        ("resident", "0_1", "0_1 is no number"),
+        ("ranks", "0", "ranks is 0: "),
+        ("reads", "0", "reads is 0: "),
+        ("disk_inodes", "-1", "disk_inodes is -1: "),
+        ("bytes", "1_0", "bytes is 1_0: "),
+        ("ranks", "٣", "ranks is ٣: "),
+        ("own_max", "1_0.5", r"own_max is 1_0\.5: "),
+        ("seconds", "٣", "seconds is ٣: "),
+        ("resident", "0_1", "resident is 0_1: "),
         ("environment", "zzz", "environment is zzz, and that of the case is none"),
     ],
 )

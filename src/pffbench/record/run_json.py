@@ -21,6 +21,7 @@ from pffbench.case import PLAIN_NAME, ExperimentName
 from pffbench.errors import UserError
 from pffbench.record.cross_reads import CrossRead
 from pffbench.record.lock import killed
+from pffbench.record.plausible import Natural, Positive
 from pffbench.regular_files import read_regular, similar_path, write_replacing
 from pffbench.text import escaped, json_needs_escaping, one_line, without_digests
 
@@ -251,8 +252,6 @@ def _last_written(parameters: dict[str, Any]) -> str:
     return phase + "_update" if parameters.get("workload") == "updates" else phase
 
 
-Natural = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 #: Maximum seconds, or bytes a second; larger values are no measurement.
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
 #: Part of the name of the scratch directory.
