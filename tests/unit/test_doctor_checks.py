@@ -11,7 +11,7 @@ from launch import REPOSITORY
 from pffbench.backends.array_spec import Capabilities
 from pffbench.backends.registry import backend_class
 from pffbench.backends.shared_files import mentions
-from pffbench.doctor import backends, libraries, locks
+from pffbench.doctor import backends, checks, libraries, locks
 from pffbench.doctor import finding as report
 from pffbench.doctor import io_test as trial
 from pffbench.doctor import libraries as python
@@ -275,6 +275,11 @@ def test_the_kind_of_an_installation_is_found(tmp_path, kind, environ, made, fil
     if made == "setup":
         (tmp_path / "setup/bootstrap").write_text("")
     assert kind_of(environ, prefix, tmp_path / "base", [prefix / file]) == kind
+
+
+@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.asks)
+def test_each_check_is_in_the_documents(check):
+    assert f"\n| {check.topic} | {check.asks}" in (REPOSITORY / "docs/install.md").read_text()
 
 
 def test_an_import_that_fails_on_one_node_names_it():

@@ -201,7 +201,7 @@ CHECKS = (
     Check(libraries.PYTHON, "which Python, and which commit of the program", _python),
     Check(spack.TOPIC, "whether the libraries come from the environment and its lock file",
           lambda _: spack.look_at_spack()),
-    Check(libraries.LIBRARIES, "whether all ranks can import them, and are built for MPI",
+    Check(libraries.LIBRARIES, "whether all ranks can import them, and they are built for MPI",
           _required),
     Check(libraries.LIBRARIES, "which optional ones are installed", _optional),
     Check(backends.TOPIC, "which cannot run, or not in all layouts", _backends),
