@@ -359,18 +359,19 @@ def is_torn(path: str | Path) -> bool:
 
 
 @cache
-def _columns_of(kind: object) -> list[int]:
-    """Return the places of the columns that may hold such a value."""
+def _text_and_optional() -> tuple[list[int], list[int]]:
+    """Return the places of the columns of text, and of those whose cells may be empty."""
     kinds = get_type_hints(Sample)
-    return [
-        place for place, name in enumerate(COLUMNS) if kind in (kinds[name], *get_args(kinds[name]))
-    ]
+    texts = [place for place, name in enumerate(COLUMNS) if kinds[name] is str]
+    optional = [place for place, name in enumerate(COLUMNS) if NoneType in get_args(kinds[name])]
+    return texts, optional
 
 
 def _samples(rows: list[list[Any]], header: Sequence[str], where: str, first: int) -> list[Sample]:
     """Convert rows, which are changed, to samples; names the first broken one."""
-    texts = [place for place in _columns_of(str) if place < len(header)]
-    optional = [place for place in _columns_of(NoneType) if place < len(header)]
+    texts, optional = (
+        [place for place in places if place < len(header)] for places in _text_and_optional()
+    )
     for line, row in enumerate(rows, start=first):
         if len(row) != len(header):
             raise ValueError(f"{where} {line}: {len(row)} cells, not {len(header)}")
