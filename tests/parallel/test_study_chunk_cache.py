@@ -77,7 +77,7 @@ def counted(run):
 
 
 def expected_decodes(case, ranks):
-    """Say in plain words what decoding by rows or chunks must cost, with no model of a cache."""
+    """Say in plain words what decoding by rows or chunks must cost."""
     rows = GRANULES * ROWS
     chunks = GRANULES
     if case["repack_chunks"]:
@@ -103,15 +103,13 @@ def test_every_way_is_valid_and_decodes_as_expected_and_as_counted(ran):
     seen = 0
     for case, counts in counted(run):
         if case["codec"] != "gzip":
-            assert ("read", "decodes_expected") not in counts
+            assert ("read", "decodes_counted") not in counts
             continue
         seen += 1
         derived = expected_decodes(case, ranks)
         # With Open MPI 5 one rank fetches for all, and their metadata come to half a chunk.
         more = 1 if case["transfer"] == "collective" and ranks > 1 else 0
         assert 0 <= counts["read", "decodes_counted"].total - derived <= more, case
-        if not case.get("cache_pool"):  # whose rules are not re-enacted
-            assert counts["read", "decodes_expected"].total == derived, case
     assert seen == len(run.record["cases"]) - 5
 
 
@@ -150,20 +148,6 @@ def test_the_cache_that_there_was_is_recorded_beside_the_librarys_own(ran):
                 told = facts["chunk_cache"]
                 collective = "collective" in (p["read_transfer"] or p["transfer"])
                 assert told == "none" if collective else str(asked // 1024) in told
-
-
-def test_writing_rows_without_a_cache_encodes_each_time(ran):
-    ranks, run = ran
-    kinds = set()
-    for case, counts in counted(run):
-        if case["write"] != "rows" or case["layout"] != "file_per_process":
-            continue
-        one_by_one = case["backend"] == "zarr"
-        kinds.add(one_by_one)
-        encodes = GRANULES * (ROWS if one_by_one else 1)
-        assert counts["write", "encodes_expected"].total == encodes
-        assert counts["write", "decodes_expected"].total == encodes - GRANULES
-    assert kinds == ({True, False} if ranks in (1, 4) else set())
 
 
 # The files themselves

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from pffbench.parallel.batch_job import seconds_left
-from pffbench.provenance.batch import flux_facts, pbs_facts
+from pffbench.provenance.batch import scheduler_facts
 from pffbench.run.next_steps import more_ranks
 from pffbench.storage.ownership import OwnerProcess
 
@@ -391,22 +391,22 @@ def test_a_run_ends_before_the_time_of_a_flux_job(tmp_path, monkeypatch, left, s
 
 
 def test_the_facts_of_a_pbs_job_are_recorded(pbs):
-    facts = pbs_facts(pbs)
+    facts = scheduler_facts("pbs", pbs)
     assert (facts["jobid"], facts["queue"]) == ("17.server", "debug")
     assert facts["qstat"]["exec_vnode"] == "(n1:ncpus=2)+(n2:ncpus=2)"
     assert "Account_Name" not in facts["qstat"]
-    assert pbs_facts(pbs, personal=True)["qstat"]["Account_Name"] == "abc"
-    assert pbs_facts({}) == {}
+    assert scheduler_facts("pbs", pbs, personal=True)["qstat"]["Account_Name"] == "abc"
+    assert scheduler_facts("pbs", {}) == {}
 
 
 def test_the_facts_of_a_flux_job_are_recorded(tmp_path, monkeypatch):
     tool(tmp_path, "flux", "printf '%s\\n' 'size  2' 'hostlist  n[1-2]' 'rank  0'")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     job = {"FLUX_URI": "local:///x", "FLUX_JOB_ID": "ƒ2", "PFFBENCH_FLUX_JOB": "f17"}
-    facts = flux_facts(job)
+    facts = scheduler_facts("flux", job)
     assert (facts["job_id"], facts["batch_job"]) == ("ƒ2", "f17")
     assert facts["instance"] == {"size": "2", "hostlist": "n[1-2]"}
-    assert flux_facts({}) == {}
+    assert scheduler_facts("flux", {}) == {}
 
 
 @pytest.mark.parametrize(
@@ -429,6 +429,13 @@ def test_whether_a_process_of_another_job_has_ended(
         "elsewhere", "me", 7, "2026-11-23", boot="b", job="17.server", scheduler=scheduler
     )
     assert other.fate().state == fate
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", "pbs", "flux"])
+def test_without_the_scheduler_nothing_is_known_of_another_job(tmp_path, monkeypatch, scheduler):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    other = OwnerProcess("elsewhere", "me", 7, "2026", boot="b", job="17", scheduler=scheduler)
+    assert other.fate().state == "unknown"
 
 
 def test_the_next_command_is_that_of_the_scheduler():

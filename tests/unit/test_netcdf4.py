@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 import pffbench
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE
+from pffbench.backends.inspection import MATCHED_CHUNK_CACHE
 from pffbench.backends.netcdf4 import NetCdf4Options
 from pffbench.backends.netcdf4_store import NetCdf4Store
 

@@ -13,7 +13,7 @@ import pytest
 import pffbench
 from pffbench.proc import number_ranges
 from pffbench.provenance.binding import memory_limit, rank_facts
-from pffbench.provenance.job import environment_facts
+from pffbench.provenance.facts import environment_facts
 from pffbench.provenance.node import host_facts
 from pffbench.provenance.software import checkout_facts, software_facts, spack_hash
 

@@ -5,13 +5,13 @@ import stat
 
 import pytest
 
-from pffbench.provenance.slurm import slurm_facts
+from pffbench.provenance.batch import scheduler_facts
 
 WHO = {"SLURM_JOB_ACCOUNT": "astro", "SLURM_JOB_USER": "ada", "SLURM_JOB_UID": "815",
        "SLURM_JOB_GID": "815", "SLURM_SUBMIT_DIR": "/home/ada", "PBS_ACCOUNT": "astro",
        "PBS_O_LOGNAME": "ada", "PBS_O_HOME": "/home/ada"}
 JOB = {"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "main", "SLURM_JOB_NUM_NODES": "4",
-       "SLURM_UNHEARD_OF": "x"}
+       "SLURM_SRUN_COMM_HOST": "x"}
 SCONTROL = """JobId=7 JobName=two words UserId=ada(815) GroupId=a(1) \
 Account=astro Restarts=1 TimeLimit=00:10:00 \
 SubmitTime=2024-05-01T10:00:00 EligibleTime=2024-05-01T10:00:01 StartTime=2024-05-01T10:01:30 \
@@ -30,14 +30,14 @@ def scontrol(tmp_path, monkeypatch):
 
 
 def test_outside_of_slurm_there_is_nothing_to_say():
-    assert slurm_facts({"SLURM_CONF": "/etc/slurm.conf"}) == {}
+    assert scheduler_facts("slurm", {"SLURM_CONF": "/etc/slurm.conf"}) == {}
 
 
 def test_a_job_is_described_with_its_wait(scontrol):
     scontrol(f'[ "$*" = "show job -o 7" ] && cat <<"END"\n{SCONTROL}\nEND\n')
-    facts = slurm_facts(JOB)
+    facts = scheduler_facts("slurm", JOB)
     assert facts["job_partition"] == "main"
-    assert "unheard_of" not in facts
+    assert "srun_comm_host" not in facts
     job = facts["scontrol"]
     assert job["TimeLimit"] == "00:10:00"
     assert job["Restarts"] == "1"
@@ -51,9 +51,9 @@ def test_a_job_is_described_with_its_wait(scontrol):
 
 def test_who_ran_the_job_is_described_only_when_asked_for(scontrol):
     scontrol(f'cat <<"END"\n{SCONTROL}\nEND\n')
-    without = json.dumps(slurm_facts(JOB | WHO))
+    without = json.dumps(scheduler_facts("slurm", JOB | WHO))
     assert not [word for word in ("astro", "ada", "815") if word in without]
-    asked = slurm_facts(JOB | WHO, personal=True)
+    asked = scheduler_facts("slurm", JOB | WHO, personal=True)
     assert (asked["job_account"], asked["job_user"]) == ("astro", "ada")
     assert asked["scontrol"]["Account"] == "astro"
     assert asked["scontrol"]["UserId"] == "ada(815)"
@@ -65,7 +65,7 @@ def test_array_step_restart_and_binding_are_recorded(scontrol):
     told = {"ARRAY_JOB_ID": "5", "ARRAY_TASK_ID": "2", "STEP_ID": "1", "RESTART_COUNT": "1",
             "NTASKS": "8", "STEP_TASKS_PER_NODE": "2(x4)", "JOB_QOS": "debug",
             "CPU_BIND_TYPE": "mask_cpu:", "CPU_BIND_LIST": "0x3,0xC", "DISTRIBUTION": "block"}
-    facts = slurm_facts(JOB | {f"SLURM_{name}": value for name, value in told.items()})
+    facts = scheduler_facts("slurm", JOB | {f"SLURM_{name}": value for name, value in told.items()})
     assert {name.lower(): value for name, value in told.items()}.items() <= facts.items()
 
 
@@ -73,7 +73,7 @@ def test_of_an_array_the_task_itself_is_described(scontrol):
     # Asked for the last task, whose number is that of the array, scontrol tells of all of them.
     others = [f"JobId={job} ArrayJobId=7 NodeList=node{job}" for job in (8, 7, 9)]
     scontrol("printf '%s\n' " + " ".join(f"'{line}'" for line in others))
-    assert slurm_facts(JOB)["scontrol"] == {"ArrayJobId": "7", "NodeList": "node7"}
+    assert scheduler_facts("slurm", JOB)["scontrol"] == {"ArrayJobId": "7", "NodeList": "node7"}
 
 
 @pytest.mark.parametrize(("script", "timeout", "expected"), [
@@ -82,16 +82,16 @@ def test_of_an_array_the_task_itself_is_described(scontrol):
 ])
 def test_a_failing_scontrol_is_recorded(script, timeout, expected, scontrol):
     scontrol(script)
-    facts = slurm_facts(JOB, timeout=timeout)
+    facts = scheduler_facts("slurm", JOB, timeout=timeout)
     assert expected in facts["scontrol"]
     assert facts["job_id"] == "7"
 
 
 def test_a_missing_scontrol_is_recorded(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert slurm_facts(JOB)["scontrol"] == "unknown: scontrol not found"
+    assert scheduler_facts("slurm", JOB)["scontrol"] == "unknown: scontrol not found"
 
 
 def test_a_job_without_a_start_time_has_no_wait(scontrol):
     scontrol("echo JobId=7 SubmitTime=2024-05-01T10:00:00 StartTime=Unknown")
-    assert slurm_facts(JOB)["queue_wait_s"] is None
+    assert scheduler_facts("slurm", JOB)["queue_wait_s"] is None

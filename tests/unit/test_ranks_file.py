@@ -7,7 +7,6 @@ import h5py
 import numpy as np
 import pytest
 
-from pffbench.record import ranks_reader
 from pffbench.record.ranks import RanksFile
 from pffbench.record.ranks_reader import names_of_cases, read_times, trouble_with
 
@@ -186,18 +185,6 @@ def test_a_link_is_not_written_through(tmp_path):
     append(RanksFile(str(tmp_path / "ranks.h5"), ["a"] * 3), 1)
     assert mine.read_bytes() == before
     assert repetitions(tmp_path / "ranks.h5") == [1]
-
-
-def test_a_library_that_crashes_is_survived(tmp_path, monkeypatch):
-    """The process that reads kills itself where the library would."""
-    path = tmp_path / "ranks.h5"
-    append(RanksFile(str(path), ["a"] * 3), 0)
-    (tmp_path / "h5py.py").write_text("import os\nos.kill(os.getpid(), 11)\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(ranks_reader.pffbench, "__file__", str(tmp_path / "pffbench" / "x.py"))
-    assert trouble_with(path) == (
-        f"{path} cannot be read: the process that reads it ended by signal 11"
-    )
 
 
 def test_a_stage_that_is_still_to_come_has_no_seconds(tmp_path):

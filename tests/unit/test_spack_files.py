@@ -14,8 +14,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pffbench.doctor import installation
-
 ROOT = Path(__file__).resolve().parents[2]
 REPO = ROOT / "spack" / "spack_repo" / "pffbench"
 SITES = ROOT / "spack" / "sites"
@@ -102,9 +100,12 @@ def test_what_only_the_variant_analysis_brings_is_imported_by_no_run():
     assert not re.findall(rf"^\s*(?:import|from) (?:{'|'.join(only)})\b", code, re.MULTILINE)
 
 
-def test_the_variants_that_doctor_names_bring_the_libraries():
+def test_the_variants_that_remedies_name_bring_the_libraries():
     recipe = (REPO / "packages" / "py_pffbench" / "package.py").read_text()
-    for library, variant in installation._VARIANTS.items():
+    section = (ROOT / "docs/install.md").read_text().partition("### Remedies\n")[2]
+    named = re.findall(r"`\+(\w+)` for (\S+?)[,;)]", section)
+    assert len(named) == 4
+    for variant, library in named:
         assert re.search(rf'depends_on\("py-{library}@.*when="\+{variant}"\)', recipe), library
 
 

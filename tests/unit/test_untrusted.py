@@ -19,7 +19,6 @@ from pffbench.data.readers import refuse_codecs
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment, parse
-from pffbench.record.ranks_reader import trouble_with
 from pffbench.regular_files import append_regular, make_own_directory, replacing, write_replacing
 from pffbench.storage.scratch import Scratch
 from pffbench.text import (
@@ -301,16 +300,6 @@ def test_a_module_in_the_current_directory_is_not_run(tmp_path, command):
     (tmp_path / "x.yaml").write_text(yaml.safe_dump({"name": "x", "cases": [case]}))
     pffbench_cli(*command, cwd=tmp_path)
     assert not list(tmp_path.glob("*-was-run"))
-
-
-def test_the_process_that_reads_ranks_h5_runs_no_module_of_the_current_directory(
-    tmp_path, monkeypatch
-):
-    (tmp_path / "json.py").write_text("open('json-was-run', 'w')\n")
-    monkeypatch.chdir(tmp_path)
-    h5py.File("ranks.h5", "w").close()
-    trouble_with(Path("ranks.h5"))
-    assert not Path("json-was-run").exists()
 
 
 # What is no file

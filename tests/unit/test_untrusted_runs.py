@@ -187,14 +187,12 @@ def test_the_name_of_a_run_is_that_of_an_experiment(run, capsys):
         assert "is not a record of a run" in capsys.readouterr().err
 
 
-def test_bytes_that_are_no_utf8_are_read_as_escapes(run):
-    """As earlier versions recorded them: halves of surrogate pairs, or the bytes themselves."""
-    change(run, question=os.fsdecode(b"a\xff"))
-    assert RunRecord.load(run).question == "a\\xff"
+def test_a_record_with_bytes_that_are_no_utf8_is_refused(run, capsys):
     text = (run / "run.json").read_bytes()
-    (run / "run.json").write_bytes(text.replace(b"a\\udcff", b"b\xfe"))
-    assert RunRecord.load(run).question == "b\\xfe"
-    assert run_cli("report", run) == 0
+    for wrong in (b"b\xfe", b"a\\udcff"):
+        (run / "run.json").write_bytes(text.replace(b'"question": "', b'"question": "' + wrong))
+        assert run_cli("report", run) == 2
+        assert "is not valid JSON" in capsys.readouterr().err
 
 
 def test_bytes_that_are_no_utf8_are_recorded_as_escapes(run):
@@ -275,14 +273,14 @@ def test_what_is_no_count_is_refused(run, count):
 @pytest.mark.parametrize(
     ("column", "text", "told"),
     [
-        ("ranks", "0", "0 is no count"),
-        ("reads", "0", "0 is no count"),
-        ("disk_inodes", "-1", "-1 is no count"),
-        ("bytes", "1_0", "1_0 is no number"),
-        ("ranks", "٣", "٣ is no number"),
-        ("own_max", "1_0.5", r"1_0\.5 is no number"),
-        ("seconds", "٣", "٣ is no number"),
-        ("resident", "0_1", "0_1 is no number"),
+        ("ranks", "0", "ranks is 0: "),
+        ("reads", "0", "reads is 0: "),
+        ("disk_inodes", "-1", "disk_inodes is -1: "),
+        ("bytes", "1_0", "bytes is 1_0: "),
+        ("ranks", "٣", "ranks is ٣: "),
+        ("own_max", "1_0.5", r"own_max is 1_0\.5: "),
+        ("seconds", "٣", "seconds is ٣: "),
+        ("resident", "0_1", "resident is 0_1: "),
         ("environment", "zzz", "environment is zzz, and that of the case is none"),
     ],
 )

@@ -27,7 +27,7 @@ from pffbench.parallel.decomposition import Box, Shape
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from pffbench.backends.chunk_cache_model import Chunking
+    from pffbench.backends.inspection import Chunking
 
 
 Buffer = np.ndarray[Any, Any]

@@ -12,7 +12,6 @@ import msgspec
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import Array, Buffer, Call, Cuts, Inquiry, Store, StoredAs
-from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE, ChunkCacheSettings, Chunking
 from pffbench.backends.hdf5_files import (
     Hdf5FileInspection,
     Hdf5FileOptions,
@@ -24,7 +23,7 @@ from pffbench.backends.hdf5_files import (
     touched,
 )
 from pffbench.backends.hints import facts_alone, info_of, refuse_hints
-from pffbench.backends.inspection import Touched
+from pffbench.backends.inspection import MATCHED_CHUNK_CACHE, ChunkCacheSettings, Chunking, Touched
 from pffbench.backends.raw.layout import Copy
 from pffbench.backends.raw.posix import PosixArray
 from pffbench.case import Options, Parameters, Settings

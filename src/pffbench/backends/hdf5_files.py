@@ -15,9 +15,16 @@ import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import MPI_CALL_LIMIT, Backend
-from pffbench.backends.chunk_cache_model import ChunkCacheSettings, Chunking, StoredChunks
 from pffbench.backends.hints import Hints, Striping, check_hints
-from pffbench.backends.inspection import Inspection, Touched, places, touched_chunks
+from pffbench.backends.inspection import (
+    ChunkCacheSettings,
+    Chunking,
+    Inspection,
+    StoredChunks,
+    Touched,
+    places,
+    touched_chunks,
+)
 from pffbench.backends.raw.layout import Copy
 from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Box, Shape

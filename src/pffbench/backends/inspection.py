@@ -5,15 +5,97 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.parallel.stretches import Stretches
+from pffbench.units import Size
 
-if TYPE_CHECKING:
-    from pffbench.backends.chunk_cache_model import ChunkCacheSettings, StoredChunks
+
+class ChunkCacheSettings(msgspec.Struct, frozen=True):
+    """Settings of a dataset's chunk cache.
+
+    Parameters
+    ----------
+    nbytes : int
+        Bytes of chunks that it may hold; 0 switches it off.
+    slots : int
+        Length of its hash table; 0 switches it off.
+    preemption : float
+        The setting ``w0``: 0 evicts the least recently used chunk, 1 only fully accessed chunks.
+    """
+
+    nbytes: int
+    slots: int
+    preemption: float
+
+    def with_options(
+        self, nbytes: int | None, slots: int | None, preemption: float | None
+    ) -> ChunkCacheSettings:
+        """Return these settings with those that the options of a backend name instead."""
+        return ChunkCacheSettings(
+            self.nbytes if nbytes is None else int(nbytes),
+            slots or self.slots,
+            self.preemption if preemption is None else preemption,
+        )
+
+    def __str__(self) -> str:
+        return f"{Size(self.nbytes)} in {self.slots} slots, w0 {self.preemption:g}"
+
+
+#: Chunk cache of every array with ``matched``: the default of HDF5 up to 1.14. Larger chunks bypass
+#: it, as in libraries without a cache.
+MATCHED_CHUNK_CACHE = ChunkCacheSettings(2**20, 521, 0.75)
+
+
+class Chunking(msgspec.Struct, frozen=True):
+    """Chunking of an array, and the cache that keeps chunks between calls.
+
+    A compressed chunk always goes through the cache. One that is larger than the whole cache is
+    read and decoded in each call that touches it.
+
+    Parameters
+    ----------
+    shape, chunks : tuple of int
+        Shapes of the array and of a chunk.
+    itemsize : int
+        Bytes of an element.
+    compressed : bool
+        Whether a chunk has to be decoded as a whole.
+    cache : ChunkCacheSettings or None
+        The cache that keeps chunks between calls; None without one.
+    foreseeable : bool
+        Whether `cache` is all that keeps chunks; False where a library has a pool of its own.
+    """
+
+    shape: Shape
+    chunks: Shape
+    itemsize: int
+    compressed: bool
+    cache: ChunkCacheSettings | None
+    foreseeable: bool = True
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of a decoded chunk."""
+        return math.prod(self.chunks) * self.itemsize
+
+
+class StoredChunks(msgspec.Struct, frozen=True):
+    """Size of an array's chunks on disk.
+
+    Parameters
+    ----------
+    count : int
+        Number of chunks.
+    nbytes : int
+        Bytes of all of them, as stored.
+    """
+
+    count: int
+    nbytes: int
 
 
 class StoredAs(msgspec.Struct, frozen=True):

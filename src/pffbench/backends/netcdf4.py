@@ -12,7 +12,6 @@ import msgspec
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import Cuts, Store, StoredAs
-from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE, ChunkCacheSettings
 from pffbench.backends.hdf5_files import (
     Hdf5FileInspection,
     Hdf5FileOptions,
@@ -21,6 +20,7 @@ from pffbench.backends.hdf5_files import (
     superblock_version,
 )
 from pffbench.backends.hints import info_of, refuse_hints
+from pffbench.backends.inspection import MATCHED_CHUNK_CACHE, ChunkCacheSettings
 from pffbench.backends.netcdf4_store import NetCdf4Store
 from pffbench.case import Options, Parameters, Settings
 from pffbench.data.base import Source

@@ -14,9 +14,13 @@ import numpy as np
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call, Inquiry, LazyArrays, Store, Touched
-from pffbench.backends.chunk_cache_model import MATCHED_CHUNK_CACHE, ChunkCacheSettings, Chunking
 from pffbench.backends.hints import facts_alone
-from pffbench.backends.inspection import touched_chunks
+from pffbench.backends.inspection import (
+    MATCHED_CHUNK_CACHE,
+    ChunkCacheSettings,
+    Chunking,
+    touched_chunks,
+)
 from pffbench.case import Settings
 from pffbench.parallel.collectives import largest
 from pffbench.parallel.decomposition import Box

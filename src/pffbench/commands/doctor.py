@@ -77,7 +77,7 @@ def _without_mpi4py(arguments: argparse.Namespace, error: Exception) -> int:
     alone = claim is None or claim[0] == 1
     text = f"mpi4py.MPI cannot be loaded: {type(error).__name__}: {error}"
     said = "runs have one process" if alone else "the processes cannot find each other"
-    remedy = find_installation().to_install(["mpi4py"])
+    remedy = find_installation().to_install("mpi4py")
     found = Finding(
         "MPI",
         "warning" if alone else "problem",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec, Capabilities
-from pffbench.backends.base import Array, Backend, Store, what_was_read
+from pffbench.backends.base import Backend, Store, what_was_read
 from pffbench.doctor.finding import Finding
 from pffbench.doctor.scratch import limited
 from pffbench.parallel.agreement import AgreedStep, PhaseFailedError
@@ -127,60 +128,41 @@ def round_trip(team: Team, backend: Backend, path: str, way: Way) -> None:
         On every rank, when a step failed on any rank or the data read differ from those written.
     """
     held: list[Store] = []
+    spec, collective = _spec(team.size, way), way.transfer == "collective"
     try:
-        _write(team, backend, path, way, held)
-        _read(team, backend, path, way, held)
-    except PhaseFailedError:
+        with AgreedStep(team.comm, "creating the file"):
+            held.append(backend.create(path, team.comm))
+        with AgreedStep(team.comm, "defining an array"):
+            array = held[0].define([spec])[spec.name]
+        with AgreedStep(team.comm, "writing"):
+            box = _box(team.rank)
+            array.writer(box, _values(box), collective)()
         _close(team, held)
+        with AgreedStep(team.comm, "opening the file"):
+            held.append(backend.open(path, team.comm))
+        with AgreedStep(team.comm, "finding the array"):
+            array = held[0].arrays([spec])[spec.name]
+        # Another rank's part: its own could come from a buffer that was never written to the file.
+        box = _box((team.rank + 1) % team.size)
+        with AgreedStep(team.comm, "reading"):
+            out = np.full(box.shape, -1, np.int32)
+            got = what_was_read(array.reader(box, out, collective)(), out)
+        with AgreedStep(team.comm, "verification"):
+            wrong = int(np.count_nonzero(np.ma.getdata(got).reshape(box.shape) != _values(box)))
+            if wrong:
+                raise ValueError(f"{wrong} of {box.size} numbers read are not those written")
+        _close(team, held)
+    except PhaseFailedError:
+        # Closing is collective; a file is closed where all ranks have it open.
+        if min(team.comm.allgather(len(held))):
+            with suppress(PhaseFailedError):  # the failure that led here is reported already
+                _close(team, held)
         raise
 
 
-def _write(team: Team, backend: Backend, path: str, way: Way, held: list[Store]) -> None:
-    spec, box = _spec(team.size, way), _box(team.rank)
-    with AgreedStep(team.comm, "creating the file"):
-        store = backend.create(path, team.comm)
-        held.append(store)
-    with AgreedStep(team.comm, "defining an array"):
-        arrays = store.define([spec])
-    with AgreedStep(team.comm, "writing"):
-        _array(arrays, spec).writer(box, _values(box), way.transfer == "collective")()
-    _finish(team, store, held)
-
-
-def _read(team: Team, backend: Backend, path: str, way: Way, held: list[Store]) -> None:
-    # Another rank's part: its own could come from a buffer that was never written to the file.
-    spec, box = _spec(team.size, way), _box((team.rank + 1) % team.size)
-    with AgreedStep(team.comm, "opening the file"):
-        store = backend.open(path, team.comm)
-        held.append(store)
-    with AgreedStep(team.comm, "finding the array"):
-        arrays = store.arrays([spec])
-    with AgreedStep(team.comm, "reading"):
-        out = np.full(box.shape, -1, np.int32)
-        returned = _array(arrays, spec).reader(box, out, way.transfer == "collective")()
-        got = what_was_read(returned, out)
-    with AgreedStep(team.comm, "verification"):
-        wrong = int(np.count_nonzero(np.ma.getdata(got).reshape(box.shape) != _values(box)))
-        if wrong:
-            raise ValueError(f"{wrong} of {box.size} numbers read are not those written")
-    _finish(team, store, held)
-
-
-def _finish(team: Team, store: Store, held: list[Store]) -> None:
-    with AgreedStep(team.comm, "closing the file"):
-        store.close()
-        held.remove(store)
-
-
 def _close(team: Team, held: list[Store]) -> None:
-    """Close a file that is still open, where all ranks have it open: closing is collective."""
-    if min(team.comm.allgather(len(held))) == 0:
-        return
-    try:
-        with AgreedStep(team.comm, "closing the file"):
-            held[-1].close()
-    except PhaseFailedError:
-        pass  # the failure that led here is reported already
+    with AgreedStep(team.comm, "closing the file"):
+        held.pop().close()
 
 
 def _spec(ranks: int, way: Way) -> ArraySpec:
@@ -209,10 +191,6 @@ def _values(box: Box) -> np.ndarray[Any, np.dtype[np.int32]]:
     """Return numbers that are all different, so that misplaced data are detected."""
     first = box.start[0] * _COLUMNS
     return np.arange(first, first + box.size, dtype=np.int32).reshape(box.shape)
-
-
-def _array(arrays: Mapping[str, Array], spec: ArraySpec) -> Array:
-    return arrays[spec.name]
 
 
 def _never_returned(summary: str, way: Way, ranks: int) -> Finding:

@@ -118,7 +118,7 @@ def judge_libraries(
             "warning",
             f"{names}: built without MPI, so ranks cannot share a file through "
             f"{'them' if len(serial) > 1 else 'it'}",
-            installation.to_share_files(library.name for library in serial),
+            f"get builds for MPI: {installation.remedy}",
             name=SERIAL,
         )
 
@@ -128,11 +128,11 @@ def _judge_failing(
 ) -> Finding:
     name, text = library.name, "; ".join(errors)
     if library.version is None and library.error:
-        said, remedy = f"{name} is not installed: {text}", installation.to_install([name])
+        said, remedy = f"{name} is not installed: {text}", installation.to_install(name)
     else:
         hosts = ", ".join(sorted({host for where in errors.values() for host in where}))
         said = f"{name} {library.version or ''} cannot be imported on {hosts}: {text}"
-        remedy = f"install it again where the ranks run: {installation.to_install([name])}"
+        remedy = f"install it again where the ranks run: {installation.to_install(name)}"
     # A run without MPI goes on in one process; the other libraries every run needs.
     status: Status = "warning" if name == "mpi4py" else "problem"
     return Finding(LIBRARIES, status, said, remedy, name=name)
@@ -181,7 +181,7 @@ def judge_optional(
             LIBRARIES,
             "absent",
             f"{name}, which is optional, is not installed",
-            installation.to_install([name]),
+            installation.to_install(name),
             consequences=tuple(uses),
         )
 
@@ -248,4 +248,3 @@ def judge_pffbench(facts: Mapping[str, Fact]) -> Iterator[Finding]:
         f"{text} with changes that are not committed",
         "commit them before measuring, so that others can run the same code",
     )
-

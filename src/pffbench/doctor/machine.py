@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pffbench.doctor.finding import Finding
 from pffbench.parallel.clock import Floor
-from pffbench.provenance.facts import Fact, Facts
-from pffbench.provenance.job import environment_facts
+from pffbench.provenance.facts import Fact, Facts, environment_facts
 from pffbench.units import Size
 
 NODE = "Node"

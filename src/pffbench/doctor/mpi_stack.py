@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pffbench.doctor.finding import Finding
 from pffbench.doctor.installation import Installation
-from pffbench.doctor.libraries import Library, numbers
+from pffbench.doctor.libraries import Library, Version, numbers
 from pffbench.provenance.facts import Fact
 from pffbench.tools import run_tool
 
@@ -75,14 +75,24 @@ def judge_mpi_io(facts: Mapping[str, Fact]) -> Iterator[Finding]:
         asked = " (asked for by OMPI_MCA_io)" if facts.get("requested") else ""
         yield Finding(MPI_TOPIC, "ok", f"MPI-IO component: {component}{asked}; {_hints(facts)}")
     version = numbers(str(facts.get("library_version")))
-    if component == "ompio" and version < _OMPIO_CORRECTED:
-        yield Finding(
-            MPI_TOPIC,
-            "warning",
+    if component == "ompio":
+        yield from _judge_ompio(version)
+
+
+def _judge_ompio(version: Version) -> Iterator[Finding]:
+    remedy = "export OMPI_MCA_io=romio321 to use ROMIO, often faster in collective transfers too"
+    if version < _OMPIO_CORRECTED:
+        text = (
             "OMPIO before Open MPI 4.1.7 lacks a correction of data sieving: strided transfers may "
-            "get bytes wrong; pffbench verifies every byte and says so when that happens",
-            "export OMPI_MCA_io=romio321 to use ROMIO, often faster in collective transfers too",
+            "get bytes wrong; pffbench verifies every byte and says so when that happens"
         )
+        yield Finding(MPI_TOPIC, "warning", text, remedy)
+    if version[:1] == (4,):
+        text = (
+            "OMPIO of Open MPI 4 leaves out bytes that ranks read collectively from overlapping "
+            "boxes: netCDF-4 with collective transfer and a map with overlaps is refused here"
+        )
+        yield Finding(MPI_TOPIC, "warning", text, remedy)
 
 
 def judge_views(vendor: str, version: str, *, large_counts: bool) -> Iterator[Finding]:
@@ -255,7 +265,7 @@ def judge_copies(
         text = f"h5py and netCDF4 are wheels with an HDF5 each ({h5py}, {netcdf4}), kept apart"
         yield Finding(HDF5_TOPIC, "ok", text)
         return
-    remedy = installation.to_have_one_hdf5()
+    remedy = f"have one HDF5 for both: {installation.remedy}"
     if len(paths) > 1:
         text = f"{len(paths)} different copies of HDF5 in one process: {', '.join(paths)}"
         yield Finding(HDF5_TOPIC, "problem", text, remedy, name="copies of HDF5")
@@ -323,7 +333,7 @@ def look_at_hdf5(
     at_build = str(h5py.facts.get("hdf5_at_build", version))
     if numbers(version)[:2] != numbers(at_build)[:2]:
         text = f"h5py was compiled for HDF5 {at_build} and runs with {version}"
-        remedy = f"install it again: {installation.to_install(['h5py'])}"
+        remedy = f"install it again: {installation.to_install('h5py')}"
         yield Finding(HDF5_TOPIC, "warning", text, remedy)
     if h5py.parallel:
         yield from judge_parallel_hdf5(version, has_subfiling(paths))

@@ -1,4 +1,4 @@
-"""The batch job of Slurm, PBS or Flux: its remaining time, and the signals of its end."""
+"""The batch job of Slurm, PBS or Flux: what each scheduler tells, and the signals of its end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from pffbench.parallel.launcher import speaks_for_all
 from pffbench.tools import run_tool
@@ -21,6 +23,102 @@ _RESERVE_PART = 0.1
 #: What Flux reports of a job without a time limit, in seconds.
 _FLUX_UNLIMITED = 2**32 - 1
 _PBS_FIELD = r"^ +([\w.]+) = (.*)$"
+
+
+def _left_in_slurm(text: str) -> float | None:
+    """Read Slurm's ``days-hours:minutes:seconds``; None for ``UNLIMITED`` and the like."""
+    days, _, rest = text.rpartition("-")
+    parts = rest.split(":")
+    if not all(part.isdecimal() for part in (*parts, days or "0")):
+        return None
+    seconds = 0
+    for part in parts:
+        seconds = 60 * seconds + int(part)
+    return float(86400 * int(days or "0") + seconds)
+
+
+def _left_in_pbs(text: str) -> float | None:
+    """Read the start and the limit of a job from ``qstat -f``."""
+    fields = dict(re.findall(_PBS_FIELD, text, re.MULTILINE))
+    limit = _left_in_slurm(fields.get("Resource_List.walltime", ""))
+    try:
+        start = time.mktime(time.strptime(fields.get("stime", ""), "%a %b %d %H:%M:%S %Y"))
+    except ValueError:
+        return None
+    return None if limit is None else start + limit - time.time()
+
+
+def _left_in_flux(text: str) -> float | None:
+    return float(text) if text.isdecimal() and int(text) < _FLUX_UNLIMITED else None
+
+
+#: What may be known of a process or a job.
+Fate = Literal["ended", "runs", "unknown"]
+
+
+class Scheduler(msgspec.Struct, frozen=True):
+    """What a scheduler tells a job, and others about it."""
+
+    name: str
+    #: Variable in every process of a job.
+    inside: str
+    #: Variable with the number of the job, which others can ask for.
+    job: str
+    #: Command that tells how long a job goes on; the value of `job` takes the place of ``{}``.
+    time_left: tuple[str, ...]
+    #: Reads the seconds from its output.
+    seconds: Callable[[str], float | None]
+    #: Command that tells the state of a job.
+    state: tuple[str, ...]
+    #: Pattern of a state in its output.
+    states: str
+    #: States in which no process of the job runs.
+    idle: frozenset[str]
+    #: What the command says of a job that it does not remember.
+    gone: tuple[str, ...]
+    #: Variable that counts the restarts of a job, where there is one.
+    restarts: str = ""
+    #: Variable with the end of the job, as a time of the epoch, where there is one.
+    end: str = ""
+
+    def fate_of(self, job: str) -> tuple[Fate, str]:
+        """Ask whether a job has ended; return the answer, and how it is known or why it is not."""
+        tool = self.state[0]
+        answer = run_tool([word.format(job) for word in self.state], _ANSWER)
+        is_known = answer.ok or any(words in answer.text for words in self.gone)
+        if not is_known or answer.text == f"unknown: {tool} not found":  # the command is not here
+            return "unknown", f"{tool} does not tell about job {job}"
+        states = set(re.findall(self.states, answer.text, re.MULTILINE)) if answer.ok else set()
+        if states <= self.idle:
+            return "ended", f"job {job} does not run any more"
+        return "runs", f"job {job} is {'/'.join(sorted(states)).lower()}"
+
+
+#: Time limit of commands that tell the state of a job, in seconds.
+_ANSWER = 10.0
+#: A rank under Flux is told the number of its step. That of the job, which others can ask for, is
+#: in the environment where the job scripts start a run.
+SCHEDULERS = (
+    Scheduler(
+        "slurm", "SLURM_JOB_ID", "SLURM_JOB_ID",
+        ("squeue", "--noheader", "--format=%L", "--job", "{}"), _left_in_slurm,
+        ("squeue", "--noheader", "--format=%T", "--jobs", "{}"), r"\S+",
+        frozenset({"PENDING"}), ("Invalid job id",),
+        restarts="SLURM_RESTART_COUNT", end="SLURM_JOB_END_TIME",  # exported since 22.05
+    ),
+    Scheduler(
+        "pbs", "PBS_JOBID", "PBS_JOBID",
+        ("qstat", "-f", "{}"), _left_in_pbs,
+        ("qstat", "-f", "-x", "{}"), r"^ *job_state = (\w)$",
+        frozenset("QHWFX"), ("Unknown Job",),
+    ),
+    Scheduler(
+        "flux", "FLUX_URI", "PFFBENCH_FLUX_JOB",
+        ("flux", "job", "timeleft"), _left_in_flux,
+        ("flux", "jobs", "--no-header", "--format={{state}}", "{}"), r"\S+",
+        frozenset({"DEPEND", "PRIORITY", "SCHED", "INACTIVE"}), ("not found", "No such"),
+    ),
+)  # fmt: skip
 
 
 def seconds_left(environ: Mapping[str, str], timeout: float = 5.0) -> float | None:
@@ -39,66 +137,18 @@ def seconds_left(environ: Mapping[str, str], timeout: float = 5.0) -> float | No
         Seconds from now until the job's end, less a reserve of a minute (a tenth of the rest in
         a short job); None outside of a job, in one without a limit, or where the end is unknown.
     """
-    end = _end(environ, timeout)
-    if end is None:
-        return None
-    left = end - time.time()
-    return left - min(_RESERVE, _RESERVE_PART * max(left, 0.0))
+    inside = (one for one in SCHEDULERS if environ.get(one.inside))
+    left = next((_left(one, environ, timeout) for one in inside), None)
+    return None if left is None else left - min(_RESERVE, _RESERVE_PART * max(left, 0.0))
 
 
-def _end(environ: Mapping[str, str], timeout: float) -> float | None:
-    """Return when the job ends, as a time of the epoch."""
-    if environ.get("SLURM_JOB_ID"):
-        return _end_in_slurm(environ, timeout)
-    if environ.get("PBS_JOBID"):
-        text = _answer(["qstat", "-f", environ["PBS_JOBID"]], timeout)
-        return None if text is None else _end_in_pbs(text)
-    if environ.get("FLUX_URI"):
-        text = _answer(["flux", "job", "timeleft"], timeout)
-        if text is not None and text.isdecimal() and int(text) < _FLUX_UNLIMITED:
-            return time.time() + int(text)
-    return None
-
-
-def _answer(command: list[str], timeout: float) -> str | None:
-    """Run a command of the scheduler; None where it is missing or fails."""
-    answer = run_tool(command, timeout)
-    return answer.text.strip() if answer.ok else None
-
-
-def _end_in_slurm(environ: Mapping[str, str], timeout: float) -> float | None:
-    """Return when a Slurm job ends: exported since 22.05; earlier versions are queried."""
-    told = environ.get("SLURM_JOB_END_TIME", "")
+def _left(scheduler: Scheduler, environ: Mapping[str, str], timeout: float) -> float | None:
+    told = environ.get(scheduler.end, "")
     if told.isdecimal():
-        return float(told)
-    text = _answer(
-        ["squeue", "--noheader", "--format=%L", "--job", environ["SLURM_JOB_ID"]], timeout
-    )
-    seconds = None if text is None else _seconds(text)
-    return None if seconds is None else time.time() + seconds
-
-
-def _end_in_pbs(text: str) -> float | None:
-    """Return when a PBS job ends, from ``qstat -f``: its start and its limit."""
-    fields = dict(re.findall(_PBS_FIELD, text, re.MULTILINE))
-    limit = _seconds(fields.get("Resource_List.walltime", ""))
-    try:
-        start = time.mktime(time.strptime(fields.get("stime", ""), "%a %b %d %H:%M:%S %Y"))
-    except ValueError:
-        return None
-    return None if limit is None else start + limit
-
-
-def _seconds(text: str) -> float | None:
-    """Read Slurm's ``days-hours:minutes:seconds``; None for ``UNLIMITED`` and the like."""
-    days, _, rest = text.rpartition("-")
-    parts = rest.split(":")
-    if not all(part.isdecimal() for part in (*parts, days or "0")):
-        return None
-    seconds = 0
-    for part in parts:
-        seconds = 60 * seconds + int(part)
-    return float(86400 * int(days or "0") + seconds)
+        return float(told) - time.time()
+    command = [word.format(environ.get(scheduler.job)) for word in scheduler.time_left]
+    answer = run_tool(command, timeout)
+    return scheduler.seconds(answer.text.strip()) if answer.ok else None
 
 
 _GOING_ON = (

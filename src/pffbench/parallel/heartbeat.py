@@ -7,13 +7,13 @@ be stuck in a library that holds Python's lock: reading the lease needs nothing 
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import math
 import mmap
 import os
 import re
 import signal
-import struct
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -22,17 +22,17 @@ from typing import NamedTuple
 
 from pffbench.proc import PROC, kernel_text, number_ranges, process_fields
 
-_WHO = struct.Struct("<qqq")
-_STEP = struct.Struct("<dd64s")
-_ABOUT = struct.Struct("<400s")
-_FAILED = struct.Struct("<d400s")
-_STEP_AT = _WHO.size
-_ABOUT_AT = _STEP_AT + _STEP.size
-_FAILED_AT = _ABOUT_AT + _ABOUT.size
-_ASKED = struct.Struct("<q")
-_ASKED_AT = _FAILED_AT + _FAILED.size
-#: Bytes of one rank's lease.
-SLOT = 1024
+
+class _Slot(ctypes.Structure):
+    """A lease in memory."""
+
+    _fields_ = (
+        ("rank", ctypes.c_int64), ("pid", ctypes.c_int64), ("stacks", ctypes.c_int64),
+        ("until", ctypes.c_double), ("since", ctypes.c_double), ("step", ctypes.c_char * 64),
+        ("about", ctypes.c_char * 400),
+        ("failed_since", ctypes.c_double), ("failed", ctypes.c_char * 400),
+        ("asked", ctypes.c_int64),
+    )  # fmt: skip
 
 
 class Lease(NamedTuple):
@@ -86,64 +86,62 @@ class Leases:
 
     def __init__(self, descriptor: int, count: int) -> None:
         self.count = count
-        if os.fstat(descriptor).st_size < SLOT * count:
-            os.ftruncate(descriptor, SLOT * count)
-        self._memory = mmap.mmap(descriptor, SLOT * count)
+        size = ctypes.sizeof(_Slot) * count
+        if os.fstat(descriptor).st_size < size:
+            os.ftruncate(descriptor, size)
+        self._slots = (_Slot * count).from_buffer(mmap.mmap(descriptor, size))
 
     def __iter__(self) -> Iterator[Lease]:
-        return (self._read(SLOT * place) for place in range(self.count))
-
-    def _read(self, at: int) -> Lease:
-        rank, pid, stacks = _WHO.unpack_from(self._memory, at)
-        until, since, step = _STEP.unpack_from(self._memory, at + _STEP_AT)
-        (about,) = _ABOUT.unpack_from(self._memory, at + _ABOUT_AT)
-        failed_since, failed = _FAILED.unpack_from(self._memory, at + _FAILED_AT)
-        error = _text(failed) if failed_since == since else ""
-        (asked,) = _ASKED.unpack_from(self._memory, at + _ASKED_AT)
-        told = (_text(about), _text(step), error, bool(asked))
-        return Lease(rank, pid, stacks, until, since, *told)
+        return map(_lease, self._slots)
 
     def holder(self, place: int, rank: int, pid: int, stacks: int) -> RankLease:
         """Enter a rank and return the object with which it writes its lease."""
-        holder = RankLease(self._memory, SLOT * place)
+        slot = self._slots[place]
+        holder = RankLease(slot)
         holder.step("start", math.inf)
-        _WHO.pack_into(self._memory, SLOT * place, rank, pid, stacks)
+        slot.rank, slot.pid, slot.stacks = rank, pid, stacks
         return holder
+
+
+def _lease(slot: _Slot) -> Lease:
+    failed = _text(slot.failed) if slot.failed_since == slot.since else ""
+    told = (_text(slot.about), _text(slot.step), failed, bool(slot.asked))
+    return Lease(slot.rank, slot.pid, slot.stacks, slot.until, slot.since, *told)
 
 
 class RankLease:
     """One rank's entry among the leases."""
 
-    def __init__(self, memory: mmap.mmap, at: int) -> None:
-        self._memory = memory
-        self._at = at
-        self._since = 0.0
+    def __init__(self, slot: _Slot) -> None:
+        self._slot = slot
 
     def about(self, text: str) -> None:
         """Set the subject of the following steps."""
-        _ABOUT.pack_into(self._memory, self._at + _ABOUT_AT, text.encode()[:400])
+        self._slot.about = text.encode()[:400]
 
     def step(self, name: str, seconds: float) -> None:
         """Begin a step that must end within so many seconds."""
-        now = self._since = time.monotonic()
-        _STEP.pack_into(self._memory, self._at + _STEP_AT, now + seconds, now, name.encode()[:64])
+        now = time.monotonic()
+        self._slot.until = now + seconds  # first: a step that has begun is never late
+        self._slot.since = now
+        self._slot.step = name.encode()[:64]
 
     def failed(self, error: str) -> None:
         """Record how this rank failed in its current step."""
-        told = error.encode(errors="backslashreplace")[: _FAILED.size - 8]
-        _FAILED.pack_into(self._memory, self._at + _FAILED_AT, self._since, told)
+        self._slot.failed = error.encode(errors="backslashreplace")[:400]
+        self._slot.failed_since = self._slot.since
 
     def asked_to_end(self) -> None:
         """Record that a signal requests the end of this rank; it may be killed before it ends."""
-        _ASKED.pack_into(self._memory, self._at + _ASKED_AT, 1)
+        self._slot.asked = 1
 
     def leave(self) -> None:
         """End the watching of this rank."""
-        _STEP.pack_into(self._memory, self._at + _STEP_AT, 0.0, time.monotonic(), b"")
+        self._slot.until = 0.0
 
 
 def _text(field: bytes) -> str:
-    return field.rstrip(b"\0").decode(errors="replace")
+    return field.decode(errors="replace")
 
 
 #: The signal at which a rank writes its stacks, in C and without Python's lock.

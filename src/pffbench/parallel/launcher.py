@@ -334,11 +334,5 @@ def _start_apart(claim: tuple[int, str]) -> MPI.Intracomm:
     if MPI.Get_library_version().startswith("Open MPI"):
         refuse_launch(claim, "Open MPI was not told how to find the others")
     if not MPI.Is_initialized():
-        levels = {
-            "single": MPI.THREAD_SINGLE,
-            "funneled": MPI.THREAD_FUNNELED,
-            "serialized": MPI.THREAD_SERIALIZED,
-            "multiple": MPI.THREAD_MULTIPLE,
-        }
-        MPI.Init_thread(levels[mpi4py.rc.thread_level])
+        MPI.Init_thread(getattr(MPI, f"THREAD_{mpi4py.rc.thread_level.upper()}"))
     return MPI.COMM_WORLD

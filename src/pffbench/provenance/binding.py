@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pffbench.parallel.clock import Clock
@@ -90,11 +90,7 @@ def cpu_quota(cgroup: str, root: Path) -> float | None:
     cgroup, root
         As of `memory_limit`.
     """
-    quotas = []
-    for line in cgroup.splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            quotas += [_quota(level / "cpu.max") for level in _levels(root, path)]
+    quotas = map(_quota, _files(cgroup, root, "cpu.max"))
     return min((quota for quota in quotas if quota is not None), default=None)
 
 
@@ -121,25 +117,29 @@ def memory_limit(cgroup: str, root: Path) -> int | None:
     int or None
         Bytes; None without any limit.
     """
-    limits = []
+    files = _files(cgroup, root, "memory.max", ("memory", "memory.limit_in_bytes"))
+    limits = (kernel_number(kernel_text(file)) for file in files)
+    return min((n for n in limits if n is not None and n < _NO_LIMIT), default=None)
+
+
+def _files(
+    cgroup: str, root: Path, name: str, before: tuple[str, str] = ("", "")
+) -> Iterator[Path]:
+    """Yield a file of a process's control group and its ancestors.
+
+    In version 1 it has another name in the hierarchy of a controller: `before`.
+    """
     for line in cgroup.splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            limits += _limits(root, path, "memory.max")
-        elif "memory" in controllers.split(","):
-            limits += _limits(root / "memory", path, "memory.limit_in_bytes")
-    return min(limits, default=None)
-
-
-def _limits(mount: Path, path: str, name: str) -> list[int]:
-    numbers = [kernel_number(kernel_text(level / name)) for level in _levels(mount, path)]
-    return [number for number in numbers if number is not None and number < _NO_LIMIT]
-
-
-def _levels(mount: Path, path: str) -> list[Path]:
-    """Return a control group and its ancestors."""
-    group = mount / path.lstrip("/")
-    return [level for level in (group, *group.parents) if level.is_relative_to(mount)]
+            mount, file = root, name
+        elif before[0] in controllers.split(","):
+            mount, file = root / before[0], before[1]
+        else:
+            continue
+        group = mount / path.lstrip("/")
+        levels = (group, *group.parents)
+        yield from (level / file for level in levels if level.is_relative_to(mount))
 
 
 def _numa_nodes_of(cores: set[int]) -> str | None:

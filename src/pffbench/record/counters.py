@@ -14,7 +14,7 @@ from statistics import median
 import msgspec
 
 from pffbench.record.gather import Count
-from pffbench.record.plausible import whole_number
+from pffbench.record.plausible import Natural
 from pffbench.record.samples import append_rows, whole_lines
 from pffbench.regular_files import open_regular
 from pffbench.text import one_line
@@ -23,7 +23,7 @@ COLUMNS = ("case", "repetition", "warmup", "phase", "counter", "total", "largest
 NAME = "counters.csv"
 
 
-class Counted(msgspec.Struct, frozen=True):
+class Counted(msgspec.Struct, frozen=True, array_like=True):
     """One count of a phase: a row of `counters.csv`.
 
     Parameters
@@ -45,7 +45,7 @@ class Counted(msgspec.Struct, frozen=True):
     """
 
     case: str
-    repetition: int
+    repetition: Natural
     warmup: bool
     phase: str
     counter: str
@@ -108,14 +108,12 @@ def read_counts(directory: str | Path) -> list[Counted]:
 
 def _counted(cells: Sequence[str], place: str) -> Counted:
     try:
-        case, repetition, warmup, phase, counter, total, largest = cells
-        amounts = float(total), float(largest)
-        if not math.isfinite(sum(amounts)):
-            raise ValueError(f"{total} and {largest} are no amounts")
-        number = whole_number(repetition)
-        return Counted(case, number, warmup == "true", phase, counter, *amounts)
-    except ValueError as error:
+        row = msgspec.convert(cells, Counted, strict=False)
+    except msgspec.ValidationError as error:
         raise ValueError(f"{place}: {one_line(str(error), 200)}") from None
+    if len(cells) != len(COLUMNS) or not math.isfinite(row.total + row.largest):
+        raise ValueError(f"{place}: these are no amounts")
+    return row
 
 
 #: Case → phase and counter → median over the repetitions that count, of all ranks together.

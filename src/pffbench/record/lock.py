@@ -12,10 +12,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from pffbench.errors import UserError
-from pffbench.storage.ownership import OwnerProcess, read_facts
+from pffbench.storage.ownership import OwnerProcess, read_facts, write_facts
 
 NAME = "run.lock"
 #: Held briefly during a takeover, so that only one of two concurrent runs succeeds.
@@ -64,23 +63,10 @@ class RunLock:
     def _made(self, path: Path) -> bool:
         """Create the lock; return False if one exists."""
         try:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+            write_facts(path, token=self._token)
         except FileExistsError:
             return False
-        try:
-            with os.fdopen(file, "w", encoding="utf-8") as stream:
-                self._write(stream)
-        except OSError:  # the device is full: leave no empty lock
-            path.unlink()
-            raise
         return True
-
-    def _write(self, stream: Any) -> None:
-        import json  # needed on rank 0 only
-
-        stream.write(json.dumps({**OwnerProcess.me().facts(), "token": self._token}) + "\n")
-        stream.flush()
-        os.fsync(stream.fileno())
 
     def _taken_over(self, path: Path, option: str) -> None:
         """Replace a lock whose holder has ended by this process's."""
@@ -92,8 +78,7 @@ class RunLock:
                     return
                 raise UserError(f"{option}: another run has just begun there") from None
             new = path.with_name(f"{NAME}.{self._token}")
-            with new.open("x", encoding="utf-8") as stream:
-                self._write(stream)
+            write_facts(new, token=self._token)
             new.replace(path)
 
 

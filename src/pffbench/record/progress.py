@@ -111,9 +111,7 @@ class Bar(Progress):
         self._bar.stop()
 
 
-def make_progress(
-    style: Style, cases: int, blocks: int, budget: float | None
-) -> Progress:
+def make_progress(style: Style, cases: int, blocks: int, budget: float | None) -> Progress:
     """Return the progress reporter of the requested style.
 
     Parameters

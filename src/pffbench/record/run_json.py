@@ -21,6 +21,7 @@ from pffbench.case import PLAIN_NAME, ExperimentName
 from pffbench.errors import UserError
 from pffbench.record.cross_reads import CrossRead
 from pffbench.record.lock import killed
+from pffbench.record.plausible import Natural, Positive
 from pffbench.regular_files import read_regular, similar_path, write_replacing
 from pffbench.text import escaped, json_needs_escaping, one_line, without_digests
 
@@ -230,17 +231,8 @@ def _json_of(data: dict[str, Any]) -> str:
 
 def _decoded(data: bytes) -> Any:
     """Return the contents of a record, without text that would act on a terminal."""
-    try:
-        found = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        # Early versions recorded bytes that are not UTF-8 as halves of surrogate pairs.
-        text = data.decode("utf-8", "surrogateescape")
-        return escaped(json.loads(text, parse_constant=_refuse_constant))
+    found = msgspec.json.decode(data)
     return escaped(found) if json_needs_escaping(data) else found
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
 
 
 def _from_version_1(data: dict[str, Any]) -> None:
@@ -260,8 +252,6 @@ def _last_written(parameters: dict[str, Any]) -> str:
     return phase + "_update" if parameters.get("workload") == "updates" else phase
 
 
-Natural = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 #: Maximum seconds, or bytes a second; larger values are no measurement.
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
 #: Part of the name of the scratch directory.
@@ -441,42 +431,33 @@ class CalibrationEntry(msgspec.Struct):
     limit: str = ""
 
 
-class RunEntry(msgspec.Struct):
-    """The whole of `run.json`."""
-
-    run_id: PlainName
-    name: ExperimentName
-    question: str
-    command: list[str]
-    ranks: Positive
-    started: str
-    experiment: ExperimentEntry
-    experiment_file: str
-    cases: dict[str, CaseEntry]
-    left_out: list[LeftOut]
-    scratch: str
-    topology: TopologyEntry
-    floor: FloorEntry
-    startup: Startup
-    provenance: Provenance
-    status: Literal["running", "written", "finished", "interrupted"] = "running"
-    valid: bool | None = None
-    reasons: list[str] = []
-    remarks: list[str] = []
-    finished: str | None = None
-    resumed: list[str] = []
-    stage: Literal["all", "write", "read"] = "all"
-    wrote_on: list[str] = []
-    reading: Reading | None = None
-    imported: str | None = None
-    experiment_digest: str | None = None
-    clock: Literal["own", "synced"] = "own"
-    stops: list[str] = []
-    limits: list[str] = []
-    environments: dict[str, EnvironmentRecord] = {}
-    calibrations: dict[str, CalibrationEntry] = {}
-    cross_reads: list[CrossRead] = []
-    allocator: dict[str, str] = {}
+#: How the fields of a record are checked whose contents readers rely on; others by their types.
+_CHECKED: dict[str, Any] = {
+    "run_id": PlainName,
+    "name": ExperimentName,
+    "ranks": Positive,
+    "experiment": ExperimentEntry,
+    "cases": dict[str, CaseEntry],
+    "left_out": list[LeftOut],
+    "topology": TopologyEntry,
+    "floor": FloorEntry,
+    "startup": Startup,
+    "provenance": Provenance,
+    "status": Literal["running", "written", "finished", "interrupted"],
+    "stage": Literal["all", "write", "read"],
+    "reading": Reading | None,
+    "clock": Literal["own", "synced"],
+    "environments": dict[str, EnvironmentRecord],
+    "calibrations": dict[str, CalibrationEntry],
+    "cross_reads": list[CrossRead],
+}
+_Entry = msgspec.defstruct(
+    "_Entry",
+    [
+        (field.name, _CHECKED.get(field.name, field.type), *(() if field.required else (None,)))
+        for field in msgspec.structs.fields(RunRecord)
+    ],
+)
 
 
 def check_layout(data: object) -> None:
@@ -488,6 +469,6 @@ def check_layout(data: object) -> None:
         Names the place and the expected value.
     """
     try:
-        msgspec.convert(data, RunEntry)
+        msgspec.convert(data, _Entry)
     except msgspec.ValidationError as error:
         raise ValueError(str(error).replace("`", "")) from None

@@ -6,16 +6,20 @@ import csv
 import io
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, TextIO, get_type_hints
+from types import NoneType
+from typing import Any, TextIO, get_args, get_type_hints
 
 import msgspec
 
 from pffbench.phases import LAST_PHASE, UPDATE_PHASES, WRITE_PHASES
-from pffbench.record.plausible import converter, plain_float, refuse_implausible, refuse_odd_digits
+from pffbench.record.plausible import Count, Natural, Positive, refuse_implausible
 from pffbench.regular_files import append_regular, open_regular, write_replacing
-from pffbench.text import escape_controls, has_controls
+from pffbench.text import escape_controls, has_controls, one_line
 
 #: Characters, about a hundred rows, converted to samples at once: few enough to stay in a
 #: processor's cache, which makes reading more than twice as fast as thousands of rows do.
@@ -24,7 +28,7 @@ _TEXT_AT_ONCE = 25_000
 _LONGEST_LINE = 2**16
 
 
-class Sample(msgspec.Struct, frozen=True, gc=False):
+class Sample(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One phase of one repetition, over all ranks: a row of `samples.csv`.
 
     A run can have a million samples; a struct is several times faster than a dataclass. Cells are
@@ -169,9 +173,9 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
     """
 
     case: str
-    repetition: int
+    repetition: Count
     warmup: bool
-    position: int
+    position: Count
     phase: str
     backend: str
     workload: str
@@ -179,44 +183,44 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
     transfer: str
     settings: str
     group: str
-    ranks: int
-    nodes: int
-    arrays: int
-    operations: int
-    bytes: int
+    ranks: Positive
+    nodes: Count
+    arrays: Count
+    operations: Count
+    bytes: Count
     own_max: float
     own_median: float
     own_min: float
     synced_max: float
-    slowest_rank: int
+    slowest_rank: Count
     slowest_host: str
     below_resolution: bool
     cache: str
     resident: float | None
-    verified_bytes: int | None
-    peak_memory: int
-    disk_bytes: int | None
-    disk_files: int | None
+    verified_bytes: Natural | None
+    peak_memory: Count
+    disk_bytes: Natural | None
+    disk_files: Natural | None
     valid: bool
     started: str
     seconds: float = math.nan
-    reads: int = 1
+    reads: Positive = 1
     cpu_seconds: float = math.nan
-    minor_faults: int | None = None
-    device_bytes: int | None = None
-    resident_after: int | None = None
+    minor_faults: Natural | None = None
+    device_bytes: Natural | None = None
+    resident_after: Natural | None = None
     settle_seconds: float = math.nan
-    dirty_bytes: int | None = None
+    dirty_bytes: Natural | None = None
     load: float = math.nan
     busy_others: float = math.nan
     steal: float = math.nan
     cpu_pressure: float = math.nan
     io_pressure: float = math.nan
-    idlest_rank: int | None = None
+    idlest_rank: Natural | None = None
     idle_seconds: float = math.nan
     environment: str = ""
-    disk_inodes: int | None = None
-    new_memory: int | None = None
+    disk_inodes: Natural | None = None
+    new_memory: Natural | None = None
 
     @property
     def job(self) -> float:
@@ -297,7 +301,6 @@ def read_samples(path: str | Path, *, current: bool = False) -> list[Sample]:
     ValueError
         The file is not a table of samples, or a row other than the last is broken.
     """
-    converters = _converters()
     samples: list[Sample] = []
     with io.TextIOWrapper(open_regular(path), encoding="utf-8", newline="") as file:
         try:
@@ -305,9 +308,8 @@ def read_samples(path: str | Path, *, current: bool = False) -> list[Sample]:
             fewest = len(COLUMNS) if current else _FEWEST
             if len(header) < fewest or header != COLUMNS[: len(header)]:
                 raise ValueError(f"{path} is not a table of samples of this version of pffbench")
-            converters = converters[: len(header)]
             for text in _texts_of(file):
-                samples += _samples(_cells(text), converters, path, len(samples) + 2)
+                samples += _samples(_cells(text), header, f"{path} line", len(samples) + 2)
         except (csv.Error, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is not a table of samples: {error}") from None
     refuse_implausible(samples, path)
@@ -356,52 +358,35 @@ def is_torn(path: str | Path) -> bool:
         return file.read(1) != b"\n"
 
 
-Converter = Callable[[str], Any]
-
-
-class _Known(dict[str, Any]):
-    """Values of texts; each is converted once, and equal ones share their memory."""
-
-    def __init__(self, convert: Converter) -> None:
-        super().__init__()
-        self._convert = convert
-
-    def __missing__(self, text: str) -> Any:
-        value = self[text] = self._convert(text)
-        return value
-
-
-def _converters() -> tuple[Converter, ...]:
-    """Return a converter for each column; only seconds rarely repeat."""
+@cache
+def _text_and_optional() -> tuple[list[int], list[int]]:
+    """Return the places of the columns of text, and of those whose cells may be empty."""
     kinds = get_type_hints(Sample)
-    return tuple(
-        float if kinds[name] is float else _Known(converter(name, kinds[name])).__getitem__
-        for name in COLUMNS
+    texts = [place for place, name in enumerate(COLUMNS) if kinds[name] is str]
+    optional = [place for place, name in enumerate(COLUMNS) if NoneType in get_args(kinds[name])]
+    return texts, optional
+
+
+def _samples(rows: list[list[Any]], header: Sequence[str], where: str, first: int) -> list[Sample]:
+    """Convert rows, which are changed, to samples; names the first broken one."""
+    texts, optional = (
+        [place for place in places if place < len(header)] for places in _text_and_optional()
     )
-
-
-def _samples(
-    rows: Sequence[Sequence[str]], converters: Sequence[Converter], path: str | Path, first: int
-) -> list[Sample]:
-    """Convert rows to samples, column by column; a broken row is located only if there is one."""
+    for line, row in enumerate(rows, start=first):
+        if len(row) != len(header):
+            raise ValueError(f"{where} {line}: {len(row)} cells, not {len(header)}")
+        for place in texts:
+            row[place] = sys.intern(row[place])  # equal ones share their memory
+        for place in optional:
+            row[place] = row[place] or None
     try:
-        columns = list(zip(*rows, strict=True))
-        for convert, column in zip(converters, columns, strict=True):
-            if convert is float:  # all cells at once, since few are equal
-                refuse_odd_digits("".join(column))
-        values = [map(convert, column) for convert, column in zip(converters, columns, strict=True)]
-        return list(map(Sample, *values))
-    except ValueError:
-        for number, row in enumerate(rows, start=first):
-            if len(row) != len(converters):
-                told = f"{len(row)} cells, not {len(converters)}"
-                raise ValueError(f"{path} line {number}: {told}") from None
-            try:
-                for convert, text in zip(converters, row, strict=True):
-                    (plain_float if convert is float else convert)(text)
-            except ValueError as error:
-                raise ValueError(f"{path} line {number}: {error}") from None
-        raise
+        return msgspec.convert(rows, list[Sample], strict=False)
+    except msgspec.ValidationError as error:
+        told, _, where_in_rows = str(error).replace("`", "").partition(" - at ")
+        at, column = map(int, re.findall(r"\d+", where_in_rows))
+        cell = one_line(str(rows[at][column]), 40)
+        said = f"{header[column]} is {cell}: {told}"
+        raise ValueError(f"{where} {first + at}: {said}") from None
 
 
 Repetitions = frozenset[tuple[str, int]]

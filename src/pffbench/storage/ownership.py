@@ -8,29 +8,22 @@ as ended: a process of this machine by its number and start time, a job by its s
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
+from pffbench.parallel.batch_job import SCHEDULERS, Fate
 from pffbench.proc import PROC, kernel_text, process_fields
 from pffbench.regular_files import read_regular
 from pffbench.text import one_line
-from pffbench.tools import run_tool
 
-#: Time limit of commands of the scheduler, in seconds.
-_ANSWER = 10.0
 #: Maximum bytes of a file that records a process; it is a line.
 _LONGEST = 2**14
 _LONGEST_FACT = 200
-#: The largest process number of Linux (PID_MAX_LIMIT).
-_LARGEST_PID = 2**22
-#: Pattern of a job's name, which cannot be mistaken for an option of a command.
-_JOB = r"([0-9A-Za-z][0-9A-Za-z_.+\[\]-]{0,63})?"
 
 
 class ProcessStatus(msgspec.Struct, frozen=True):
@@ -44,45 +37,34 @@ class ProcessStatus(msgspec.Struct, frozen=True):
         How the state is known, or why it is not.
     """
 
-    state: Literal["ended", "runs", "unknown"]
+    state: Fate
     why: str
 
 
 class OwnerProcess(msgspec.Struct, frozen=True):
-    """A process, identified so that it is recognisable also after it has ended.
-
-    Parameters
-    ----------
-    host, user : str
-        Its host and its user.
-    pid : int
-        Its number.
-    date : str
-        When this record was written, in UTC.
-    boot, namespace, started : str
-        The boot of its machine, its namespace of process numbers, and its start in the kernel's
-        ticks: with the number they identify it uniquely. Empty when unknown.
-    job, restart : str
-        Its batch job, and the number of restarts of the job; empty outside of one.
-    scheduler : str
-        What knows the job: slurm, pbs or flux.
-    """
+    """A process, identified so that it is recognisable also after it has ended."""
 
     host: str
     user: str
-    pid: int
+    #: Its number, up to the largest one of Linux (PID_MAX_LIMIT).
+    pid: Annotated[int, msgspec.Meta(gt=0, le=2**22)]
+    #: When this record was written, in UTC.
     date: str
+    #: The boot of its machine, its namespace of process numbers, and its start in the kernel's
+    #: ticks: with the number they identify it uniquely. Empty when unknown.
     boot: str = ""
     namespace: str = ""
     started: str = ""
-    job: str = ""
+    #: Its batch job (a name that cannot be mistaken for an option of a command), and the number of
+    #: restarts of the job; empty outside of one.
+    job: Annotated[str, msgspec.Meta(pattern=r"^([0-9A-Za-z][0-9A-Za-z_.+\[\]-]{0,63})?$")] = ""
     restart: str = ""
+    #: What knows the job: slurm, pbs or flux.
     scheduler: str = "slurm"
 
     @classmethod
     def me(cls) -> OwnerProcess:
         """Return this process."""
-        scheduler, job = _batch_job(os.environ)
         return cls(
             host=os.uname().nodename,
             user=_user(),
@@ -91,9 +73,7 @@ class OwnerProcess(msgspec.Struct, frozen=True):
             boot=_boot(),
             namespace=_namespace(),
             started=_started(os.getpid()),
-            job=job,
-            restart=os.environ.get("SLURM_RESTART_COUNT", "0"),
-            scheduler=scheduler,
+            **_batch_job(),
         )
 
     @classmethod
@@ -105,17 +85,14 @@ class OwnerProcess(msgspec.Struct, frozen=True):
         ValueError
             They do not name a process.
         """
+        plain = {
+            name: one_line(fact, _LONGEST_FACT) if isinstance(fact, str) else fact
+            for name, fact in facts.items()
+        }
         try:
-            named = {name: str(facts.get(name, "")) for name in cls.__struct_fields__}
-            named["scheduler"] = str(facts.get("scheduler", "slurm"))
-            required = {name: str(facts[name]) for name in ("host", "user", "date")}
-            pid = int(str(facts["pid"]))
-        except (KeyError, ValueError) as error:
-            raise ValueError(f"it does not name a process: {error!r}") from None
-        texts = {name: one_line(text, _LONGEST_FACT) for name, text in (named | required).items()}
-        if not 0 < pid <= _LARGEST_PID or not re.fullmatch(_JOB, texts["job"]):
-            raise ValueError("it does not name a process: number or job is none")
-        return cls(**{**texts, "pid": pid})  # type: ignore[arg-type]
+            return msgspec.convert(plain, cls)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"it does not name a process: {error}") from None
 
     def facts(self) -> dict[str, Any]:
         """Return the facts to be recorded."""
@@ -129,7 +106,9 @@ class OwnerProcess(msgspec.Struct, frozen=True):
         """Determine whether the process has ended."""
         here = bool(self.boot) and self.boot == _boot()
         if here and self.namespace == _namespace():
-            return self._fate_here()
+            if not self.started or _started(self.pid) == self.started:
+                return ProcessStatus("runs", "its process is there")
+            return ProcessStatus("ended", "its process is gone")
         if self.job:
             return self._fate_of_job()
         if here:
@@ -138,85 +117,26 @@ class OwnerProcess(msgspec.Struct, frozen=True):
             return ProcessStatus("ended", f"{self.host} has been started anew since")
         return ProcessStatus("unknown", f"it ran on {self.host}, which cannot be asked from here")
 
-    def _fate_here(self) -> ProcessStatus:
-        if not self.started or _started(self.pid) == self.started:
-            return ProcessStatus("runs", "its process is there")
-        return ProcessStatus("ended", "its process is gone")
-
     def _fate_of_job(self) -> ProcessStatus:
-        """Query the scheduler; an earlier start of the present Slurm job has ended."""
-        if (self.scheduler, self.job) == _batch_job(os.environ):
-            restart = os.environ.get("SLURM_RESTART_COUNT", "0")
-            if restart != self.restart:
+        """Query the scheduler; an earlier start of the present job has ended."""
+        mine = _batch_job()
+        if (self.scheduler, self.job) == (mine["scheduler"], mine["job"]):
+            if mine["restart"] != self.restart:
                 return ProcessStatus("ended", f"job {self.job} has been started anew since")
             return ProcessStatus("unknown", f"it was started by this job too, on {self.host}")
-        if self.scheduler not in _QUERIES:
-            return ProcessStatus("unknown", f"it is of job {self.job} of an unknown scheduler")
-        query = _QUERIES[self.scheduler]
-        tool = query.command[0]
-        program = shutil.which(tool)
-        if program is None:
-            return ProcessStatus(
-                "unknown", f"it is of job {self.job}, and there is no {tool} here to ask"
-            )
-        answer = run_tool([program, *query.command[1:], self.job], _ANSWER)
-        if not answer.ok and not any(words in answer.text for words in query.gone):
-            return ProcessStatus("unknown", f"{tool} does not tell about job {self.job}")
-        states = set(re.findall(query.state, answer.text, re.MULTILINE)) if answer.ok else set()
-        if states <= query.idle:
-            return ProcessStatus("ended", f"job {self.job} does not run any more")
-        return ProcessStatus("runs", f"job {self.job} is {'/'.join(sorted(states)).lower()}")
+        for scheduler in SCHEDULERS:
+            if scheduler.name == self.scheduler:
+                return ProcessStatus(*scheduler.fate_of(self.job))
+        return ProcessStatus("unknown", f"it is of job {self.job} of an unknown scheduler")
 
 
-class _Query(msgspec.Struct, frozen=True):
-    """How a scheduler tells the state of a job.
-
-    Parameters
-    ----------
-    command : tuple of str
-        The command; the job's name follows.
-    state : str
-        Pattern of a state in its output.
-    idle : frozenset of str
-        States in which no process of the job runs.
-    gone : tuple of str
-        What the command says of a job that it does not remember.
-    """
-
-    command: tuple[str, ...]
-    state: str
-    idle: frozenset[str]
-    gone: tuple[str, ...]
-
-
-_QUERIES = {
-    "slurm": _Query(
-        ("squeue", "--noheader", "--format=%T", "--jobs"), r"\S+", frozenset({"PENDING"}),
-        ("Invalid job id",),
-    ),
-    "pbs": _Query(
-        ("qstat", "-f", "-x"), r"^ *job_state = (\w)$", frozenset("QHWFX"), ("Unknown Job",)
-    ),
-    "flux": _Query(
-        ("flux", "jobs", "--no-header", "--format={state}"), r"\S+",
-        frozenset({"DEPEND", "PRIORITY", "SCHED", "INACTIVE"}), ("not found", "No such"),
-    ),
-}  # fmt: skip
-
-
-def _batch_job(environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return scheduler and number of this job, which is empty outside of one.
-
-    A rank under Flux is told the number of its step. That of the job, which others can ask for, is
-    in the environment where the job scripts start a run.
-    """
-    if job := environ.get("SLURM_JOB_ID"):
-        return "slurm", job
-    if job := environ.get("PBS_JOBID"):
-        return "pbs", job
-    if job := environ.get("PFFBENCH_FLUX_JOB"):
-        return "flux", job
-    return "slurm", ""
+def _batch_job() -> dict[str, str]:
+    """Return scheduler, number and restarts of this job; the number is empty outside of one."""
+    for one in SCHEDULERS:
+        if job := os.environ.get(one.job):
+            restart = os.environ.get(one.restarts, "0")
+            return {"scheduler": one.name, "job": job, "restart": restart}
+    return {"scheduler": "slurm", "job": "", "restart": "0"}
 
 
 def read_facts(path: str | Path, *, dir_fd: int | None = None) -> dict[str, Any]:
@@ -308,7 +228,7 @@ class Leftover(msgspec.Struct, frozen=True):
 def mark(directory: Path, run_id: str, kept_for: str = "") -> None:
     """Write the marker of a run into a new directory, or remove the directory again."""
     try:
-        _write_marker(directory / MARKER, run_id, kept_for)
+        write_facts(directory / MARKER, 0o600, run_id=run_id, kept_for=kept_for)
     except OSError:  # the device is full: leave no directory that nobody may remove
         shutil.rmtree(directory, ignore_errors=True)
         raise
@@ -318,19 +238,32 @@ def mark_again(directory: Path, run_id: str, kept_for: str = "") -> None:
     """Write this process into the marker of a resumed run: it owns the directory now."""
     new = directory / f"{MARKER}.new"
     new.unlink(missing_ok=True)
-    _write_marker(new, run_id, kept_for)
+    write_facts(new, 0o600, run_id=run_id, kept_for=kept_for)
     new.replace(directory / MARKER)
 
 
-def _write_marker(path: Path, run_id: str, kept_for: str) -> None:
+def write_facts(path: Path, mode: int = 0o644, **facts: str) -> None:
+    """Record this process and some facts in a new file, or leave none.
+
+    Raises
+    ------
+    FileExistsError
+        There is a file, or a symbolic link.
+    OSError
+        It cannot be written.
+    """
     import json
 
-    facts = {"run_id": run_id, **OwnerProcess.me().facts(), "kept_for": kept_for}
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        json.dump(facts, file)
-        file.flush()
-        os.fsync(fd)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(path, flags, mode)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            json.dump(OwnerProcess.me().facts() | facts, file)
+            file.flush()
+            os.fsync(fd)
+    except OSError:  # the device is full
+        path.unlink()
+        raise
 
 
 def read_marker(directory_fd: int) -> dict[str, object]:

@@ -17,6 +17,7 @@ import shutil
 import time
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -73,14 +74,13 @@ def residency(paths: Iterable[str]) -> Residency:
     OSError
         A file cannot be opened or mapped.
     """
-    calls = _Calls()
     found = Residency(0, 0)
 
     def count(fd: int) -> None:
         nonlocal found
         size = os.fstat(fd).st_size
         pages = math.ceil(size / mmap.PAGESIZE)
-        found += Residency(_resident_pages(calls, fd, size), pages)
+        found += Residency(_resident_pages(fd, size), pages)
 
     with_each(paths, count)
     return found
@@ -169,50 +169,39 @@ def reason_against_cold_reads(parent: str) -> str | None:
     return f"{kept:.0%} of a file in {parent} stays in the page cache" if kept else None
 
 
-class _Calls:
-    """mmap, mincore and munmap of the C library, with one answer vector for all files.
+@cache
+def _libc() -> ctypes.CDLL:
+    """Return the C library, for mmap, mincore and munmap.
 
     Python's own mmap objects hide their address and copy the descriptor, which costs more than
     the three calls together.
     """
-
-    def __init__(self) -> None:
-        libc = ctypes.CDLL(None, use_errno=True)
-        pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-        self.mmap = libc.mmap
-        self.mmap.restype = pointer
-        self.mmap.argtypes = [pointer, size, number, number, number, ctypes.c_int64]
-        self.mincore = libc.mincore
-        self.mincore.argtypes = [pointer, size, pointer]
-        self.munmap = libc.munmap
-        self.munmap.argtypes = [pointer, size]
-        self.vector = np.zeros(1, np.uint8)
-
-    def answers(self, pages: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-        """Return the result vector, one byte per page; it grows as needed and is reused."""
-        if pages > self.vector.size:
-            self.vector = np.zeros(pages, np.uint8)
-        return self.vector[:pages]
+    libc = ctypes.CDLL(None, use_errno=True)
+    pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    libc.mmap.restype = pointer
+    libc.mmap.argtypes = [pointer, size, number, number, number, ctypes.c_int64]
+    libc.mincore.argtypes = [pointer, size, pointer]
+    libc.munmap.argtypes = [pointer, size]
+    return libc
 
 
-def _resident_pages(calls: _Calls, fd: int, size: int) -> int:
+def _resident_pages(fd: int, size: int) -> int:
     window = _WINDOW_PAGES * mmap.PAGESIZE
     return sum(
-        _resident_in(calls, fd, start, min(window, size - start))
-        for start in range(0, size, window)
+        _resident_in(fd, start, min(window, size - start)) for start in range(0, size, window)
     )
 
 
-def _resident_in(calls: _Calls, fd: int, start: int, length: int) -> int:
-    answers = calls.answers(math.ceil(length / mmap.PAGESIZE))
-    address = calls.mmap(None, length, _PROT_NONE, mmap.MAP_SHARED, fd, start)
+def _resident_in(fd: int, start: int, length: int) -> int:
+    libc, answers = _libc(), np.empty(math.ceil(length / mmap.PAGESIZE), np.uint8)
+    address = libc.mmap(None, length, _PROT_NONE, mmap.MAP_SHARED, fd, start)
     if address == _MAP_FAILED:
         raise _last_error()
     try:
-        if calls.mincore(address, length, answers.ctypes.data):
+        if libc.mincore(address, length, answers.ctypes.data):
             raise _last_error()
     finally:
-        calls.munmap(address, length)
+        libc.munmap(address, length)
     return int(np.count_nonzero(answers & 1))  # only the lowest bit has a meaning
 
 

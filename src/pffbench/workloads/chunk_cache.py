@@ -197,7 +197,7 @@ class ChunkCache(Workload):
         decodes = Decodes(anew)
 
         def write() -> set[str]:
-            written = write_store(repetition, look=Decodes(repetition).after_writing)
+            written = write_store(repetition)
             return _repack(repetition, anew) if anew.label else written
 
         run_stages(

@@ -1,4 +1,4 @@
-"""Chunk decodes, computed from the calls and counted in the kernel."""
+"""Chunk decodes, counted in the kernel."""
 
 from __future__ import annotations
 
@@ -8,69 +8,46 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pffbench.backends import chunk_cache_model
 from pffbench.backends.base import Array
-from pffbench.backends.chunk_cache_model import Chunking, StoredChunks
+from pffbench.backends.inspection import Chunking, StoredChunks
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.parallel.process_counters import COUNTERS
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access
 
-#: Count and expectation differ if they are further apart than this part of the expectation,
+#: Chunks whose mean sizes differ by more than this part are of unequal size.
 _TOLERANCE = 0.05
-#: and than the metadata that a library reads in addition to chunks: indices, headers.
-_METADATA_BYTES = 64 * 1024
 _READ_BYTES = COUNTERS.index("read_bytes")
 
 
 @dataclass
 class Decodes:
-    """Derives and counts the decodes of one rank in one repetition, off the timer.
+    """Counts the decodes of one rank in one repetition, off the timer.
 
     Parameters
     ----------
     repetition : Repetition
-        The repetition, or the part of it that writes or reads.
+        The repetition, or the part of it that reads.
     """
 
     repetition: Repetition
-    #: The arrays that this rank moved data of.
+    #: The arrays that this rank read data of.
     _moved: Sequence[str] = ()
     _compressed: bool = False
-    _expected: float | None = None
-
-    def after_writing(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
-        """Record the expected decodes and encodes of writing and closing; collective."""
-        with self.repetition.step("chunks"):
-            calls = [
-                (chunking, boxes)
-                for chunking, boxes in self._calls(arrays, accesses)
-                if chunking.compressed and chunking.foreseeable
-            ]
-            for chunking, boxes in calls:
-                work = chunk_cache_model.writing(chunking, boxes)
-                self._note("write", "encodes_expected", work.encodes)
-                self._note("write", "decodes_expected", work.decodes)
 
     def after_reading(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
-        """Record the chunk cache and the expected decodes of reading; collective."""
+        """Record the chunk cache that reading had; collective."""
         with self.repetition.step("chunks"):
-            calls = self._calls(arrays, accesses)
-            if not calls:
+            chunkings = self._chunkings(arrays, accesses)
+            if not chunkings:
                 return
-            facts, usual = (
-                self.repetition.observed.facts,
-                self.repetition.backend.inspection.default_chunk_cache(),
-            )
-            first, _ = calls[0]
+            facts = self.repetition.observed.facts
+            first, usual = chunkings[0], self.repetition.backend.inspection.default_chunk_cache()
             if first.foreseeable:
                 facts["chunk_cache"] = str(first.cache or "none")
             if usual is not None:
                 facts["chunk_cache_of_the_library"] = str(usual)
-            self._compressed = all(chunking.compressed for chunking, _ in calls)
-            if self._compressed and first.foreseeable:
-                self._expected = sum(chunk_cache_model.reading(*call).decodes for call in calls)
-                self._note("read", "decodes_expected", self._expected)
+            self._compressed = all(chunking.compressed for chunking in chunkings)
 
     def count(self) -> None:
         """Record how many chunks were fetched, after the store is closed; collective.
@@ -78,8 +55,7 @@ class Decodes:
         A chunk is fetched whole each time that it is decoded, so the number of decodes is the bytes
         read by this process over those of a stored chunk. The errors are metadata, which are small,
         and collective transfers, in which MPI may let one rank fetch chunks that another decodes.
-        Those are therefore counted and not compared. For chunks of unequal size the bytes do not
-        determine the number.
+        For chunks of unequal size the bytes do not determine the number.
         """
         if not self.repetition.clock.counts:
             return
@@ -87,33 +63,20 @@ class Decodes:
             stored = self._stored_chunks()
         stored = self.repetition.team.comm.bcast(stored) if not self.repetition.alone else stored
         fetched = self._bytes_read()
-        if not self._compressed or not stored or not stored.nbytes or not fetched:
-            return
-        mean = stored.nbytes / stored.count
-        counted = round(fetched / mean)
-        self._note("read", "decodes_counted", counted)
-        if self._expected is None:
-            return
-        allowed = max(2, _TOLERANCE * self._expected) + _METADATA_BYTES / mean
-        if abs(counted - self._expected) > allowed and not self.repetition.collective:
-            self.repetition.observed.remarks.append(
-                f"chunks were decoded {counted} times by a rank, by their rules it is "
-                f"{self._expected:.0f}"
-            )
+        if self._compressed and stored and stored.nbytes and fetched:
+            counted = round(fetched / (stored.nbytes / stored.count))
+            self.repetition.observed.count("read", "decodes_counted", counted)
 
-    def _calls(
+    def _chunkings(
         self, arrays: Mapping[str, Array], accesses: Sequence[Access]
-    ) -> list[tuple[Chunking, list[Box]]]:
-        """Return the chunking of the arrays that this rank moves data of, and its calls."""
-        mine: dict[str, list[Box]] = {}
-        for access in accesses:
-            if access.box.size:
-                mine.setdefault(access.spec.name, []).append(access.box)
+    ) -> list[Chunking]:
+        """Return the chunking of the arrays that this rank moves data of."""
         if not self.repetition.backend.capabilities.keeps_data:
             return []
-        self._moved = tuple(mine)
-        found = [(arrays[name].chunking(self.repetition.collective), mine[name]) for name in mine]
-        return [(chunking, boxes) for chunking, boxes in found if chunking is not None]
+        self._moved = tuple(dict.fromkeys(a.spec.name for a in accesses if a.box.size))
+        collective = self.repetition.collective
+        found = (arrays[name].chunking(collective) for name in self._moved)
+        return [chunking for chunking in found if chunking is not None]
 
     def _stored_chunks(self) -> StoredChunks | None:
         """Inspect the file of this rank, or let rank 0 inspect the shared one."""
@@ -133,10 +96,6 @@ class Decodes:
         """Return the bytes that this rank's process read in the phase; 0 if not counted."""
         (reading,) = (t for t in self.repetition.clock.times if t.phase == "read")
         return reading.counters[_READ_BYTES] if reading.counters else 0.0
-
-    def _note(self, phase: str, what: str, amount: float) -> None:
-        if self.repetition.clock.counts:
-            self.repetition.observed.count(phase, what, amount)
 
 
 #: Unit of one call: one row along the last axis, or one chunk.

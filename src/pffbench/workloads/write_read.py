@@ -232,7 +232,6 @@ def run_stages(
 def write_store(
     repetition: Repetition,
     rounds: Rounds = all_at_once,
-    look: Look = not_at_all,
     attributes: Attributes = NO_ATTRIBUTES,
 ) -> set[str]:
     """Create, write and close the store; return the files that this rank wrote to."""
@@ -252,8 +251,6 @@ def write_store(
                     arrays = store.define(one.specs)
                 attributes.write(repetition, store, arrays, one.specs)
             write_pieces(repetition, arrays, pieces)
-            if turn.last:
-                look(arrays, one.accesses)
     return finish_writing(repetition, store)
 
 

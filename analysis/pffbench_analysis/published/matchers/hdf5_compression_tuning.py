@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pffbench.backends.chunk_cache_model import ChunkCacheSettings, Chunking, reading
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.units import Size
-from pffbench.workloads.decodes import cut, region_of, unit_shape
 from pffbench_analysis.published.counterparts import Match, PublishedValue
 from pffbench_analysis.published.reasons import Reason, listed, reasons_of, when
 from pffbench_analysis.published.values import published_values
@@ -110,11 +109,12 @@ MATCHER = Hdf5CompressionTuning()
 
 
 def _decodes(nbytes: int) -> int:
-    """Count the decodes of all rows of the published dataset through a cache of a size."""
-    whole = region_of(_GRANULE, range(_GRANULES))
-    rows = cut(whole, unit_shape(whole.shape, _GRANULE, "rows"))
-    cache = ChunkCacheSettings(nbytes, 521, 0.75)
-    return reading(Chunking(whole.shape, _GRANULE, _ITEMSIZE, True, cache), rows).decodes
+    """Count the decodes of all rows of the published dataset through a cache of a size.
+
+    Its chunk is a granule. One that fits is decoded once, another one with each of its rows.
+    """
+    fits = math.prod(_GRANULE) * _ITEMSIZE <= nbytes
+    return _GRANULES * (1 if fits else math.prod(_GRANULE[:-1]))
 
 
 def _index(values: Sequence[PublishedValue]) -> dict[Key, PublishedValue]:

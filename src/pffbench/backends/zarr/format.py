@@ -15,8 +15,15 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Cuts
-from pffbench.backends.chunk_cache_model import Chunking, StoredChunks
-from pffbench.backends.inspection import Inspection, StoredAs, Touched, places, touched_chunks
+from pffbench.backends.inspection import (
+    Chunking,
+    Inspection,
+    StoredAs,
+    StoredChunks,
+    Touched,
+    places,
+    touched_chunks,
+)
 from pffbench.parallel.decomposition import Box, Shape, nearest_aligned
 
 

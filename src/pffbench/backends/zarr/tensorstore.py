@@ -15,7 +15,7 @@ import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Buffer, Call, Store
-from pffbench.backends.chunk_cache_model import Chunking
+from pffbench.backends.inspection import Chunking
 from pffbench.backends.zarr.format import BLOSC_SHUFFLES, Json, codecs_of
 from pffbench.backends.zarr.store import (
     DirectoryArray,

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Buffer, Call, Inquiry, Store
-from pffbench.backends.chunk_cache_model import Chunking
+from pffbench.backends.inspection import Chunking
 from pffbench.backends.zarr.format import compressor
 from pffbench.backends.zarr.store import DirectoryArray, DirectoryStore, ZarrDirectory, made_by_root
 from pffbench.case import Options, Settings

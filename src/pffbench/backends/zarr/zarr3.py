@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Buffer, Call, Cuts, Inquiry, Store
-from pffbench.backends.chunk_cache_model import Chunking
-from pffbench.backends.inspection import places
+from pffbench.backends.inspection import Chunking, places
 from pffbench.backends.zarr.format import chunking_of, compressor, encoding, places_in_parts
 from pffbench.backends.zarr.settings import (
     ZarrOptions,
