@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pffbench.summary.columns import (
-    Cell,
     Column,
     columns_of,
     ignored_lines,
@@ -14,6 +13,7 @@ from pffbench.summary.columns import (
     stored_lines,
     stretch_lines,
 )
+from pffbench.summary.quantities import Cell
 from pffbench.summary.shards import ShardCost, shard_lines
 from pffbench.summary.statistics import Caveat
 from pffbench.summary.summary import CaseSummary, Summary

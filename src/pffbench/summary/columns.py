@@ -108,7 +108,7 @@ def _columns_of_counts(cases: Sequence[CaseSummary], part: Part) -> Iterator[Col
         some = (0 < case.counts.get((phase, counter), 0) < case.sample.ranks for case in cases)
         if phase == part and any(some):
             yield Column(movers, part, partial(_counted, phase, counter, 1), _MOVERS_LEGEND)
-    if part == "update":
+    if part not in ("write", "read"):
         return
     if any(("write", "stretches") in found for found in counts):
         calls = partial(_whole_count, part, f"{part}_calls")
