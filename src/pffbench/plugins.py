@@ -1,7 +1,7 @@
 """Entry points, by which other installed packages add to the program.
 
-The groups are `pffbench.backends`, `pffbench.workloads` and `pffbench.commands`; CONTRIBUTING.md
-shows how a package names what it brings.
+The groups are `pffbench.backends`, `pffbench.workloads`, `pffbench.commands` and
+`pffbench.launchers`; CONTRIBUTING.md shows how a package names what it brings.
 """
 
 from __future__ import annotations

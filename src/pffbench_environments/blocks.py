@@ -11,20 +11,24 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from pffbench.case import Case
-from pffbench.environments.calibrate import calibrated_plan
-from pffbench.environments.merge import MergingRecorder, is_complete
-from pffbench.environments.start import StartedEnvironment
-from pffbench.environments.step import JobSteps, StepResult, step_experiment
 from pffbench.experiment.plan import Plan
-from pffbench.parallel.agreement import Failure
-from pffbench.parallel.batch_job import StopSignals, seconds_left
+from pffbench.parallel.batch_job import seconds_left
 from pffbench.record.samples import Repetitions
-from pffbench.run.calibration import open_groups
-from pffbench.run.options import RunOptions
+from pffbench.run.calibration import (
+    SECONDS,
+    Calibration,
+    calibrations_of,
+    note_calibrations,
+    open_groups,
+    with_numbers,
+)
 from pffbench.run.order import ordered_block
+from pffbench.run.recorder import Recorder
 from pffbench.run.schedule import Schedule
 from pffbench.run.spec import BlockSpec
-from pffbench.text import one_line
+from pffbench_environments.merge import StepMerger
+from pffbench_environments.start import Launch, StartedEnvironment
+from pffbench_environments.steps import JobSteps, step_experiment
 
 
 class BlockSchedule(Protocol):
@@ -37,7 +41,7 @@ class BlockSchedule(Protocol):
         """Return the block that follows another one, as `Schedule.after` does."""
 
 
-MakesSchedule = Callable[[Plan, MergingRecorder], BlockSchedule]
+MakesSchedule = Callable[[Plan, Recorder], BlockSchedule]
 
 
 class Blocks:
@@ -49,14 +53,10 @@ class Blocks:
         The cases of all environments.
     environments : sequence of StartedEnvironment
         The environments, in their order.
-    recorder : MergingRecorder
-        Receives the records of the steps.
-    steps : JobSteps
-        Starts their ranks.
-    options : RunOptions
-        Options of the command line.
-    stop : StopSignals
-        Whether a signal asks the run to end.
+    recorder : Recorder
+        Recorder of the run.
+    launch : Launch
+        How ranks are started.
     done : Repetitions
         Repetitions that an earlier start of the run recorded.
     schedule : callable
@@ -67,58 +67,75 @@ class Blocks:
         self,
         plan: Plan,
         environments: Sequence[StartedEnvironment],
-        recorder: MergingRecorder,
-        steps: JobSteps,
-        options: RunOptions,
-        stop: StopSignals,
+        recorder: Recorder,
+        launch: Launch,
         done: Repetitions,
         schedule: MakesSchedule = Schedule,
     ) -> None:
-        self._done = done
-        self._schedule = schedule
         #: The plan, with the numbers that were found.
         self.plan = plan
         self._environments = environments
         self._recorder = recorder
-        self._steps = steps
-        self._options = options
-        self._stop = stop
+        self._merger = StepMerger(recorder)
+        self._launch = launch
+        self._steps = JobSteps(launch)
+        self._done = done
+        self._schedule = schedule
         #: Seconds of the last block.
         self._seconds = 0.0
         #: Expected seconds of another repetition of each case, its share of a start included.
         self._expected: dict[str, float] = {}
-        self._deadline = time.monotonic() + self._time_left()
-
-    def _time_left(self) -> float:
-        asked = self._options.max_time
+        asked = launch.options.max_time
         left = seconds_left(os.environ) if asked is None else asked
-        return math.inf if left is None else left
+        self._deadline = math.inf if left is None else time.monotonic() + left
 
     def run(self) -> bool:
         """Run all blocks; return whether the run completed, without an early stop."""
         experiment = self.plan.experiment
-        if open_groups(self.plan.cases):
-            self.plan = calibrated_plan(
-                self.plan, self._environments, self._steps, self._recorder
-            )
-            if self._stop.asked:
+        if groups := open_groups(self.plan.cases):
+            self._calibrate(groups)
+            if self._launch.is_stopped():
                 return False
         schedule = self._schedule(self.plan, self._recorder)
         begin = time.monotonic()
         following = schedule.first()
-        for block in range(experiment.blocks - experiment.warmup):
+        for number in range(experiment.warmup, experiment.blocks):
             if not following.cases:
                 return True
-            number = block + experiment.warmup
             due = [self.plan.cases[i] for i in following.cases]
             active = [case for case in due if not self._failed(case)]
             if not self._is_done(active, number):
-                if not self._block(active, block):
+                if not self._block(active, number):
                     return False
-                if self._options.fail_fast and any(map(self._failed, self.plan.cases)):
+                if self._launch.options.fail_fast and any(map(self._failed, self.plan.cases)):
                     return True
             following = schedule.after(number, time.monotonic() - begin, self._expected)
         return True
+
+    def _calibrate(self, groups: Sequence[str]) -> None:
+        """Find the numbers that are open: the first environment with a case of a comparison does.
+
+        It calibrates as a run by itself does, and all environments have the number.
+        """
+        found: dict[str, Calibration] = {}
+        for environment in self._environments:
+            own = [
+                case
+                for case in self.plan.cases
+                if case.environment == environment.name
+                and case.group in groups
+                and case.group not in found
+            ]
+            if own:
+                told = self._steps.calibrate(
+                    environment, step_experiment(self.plan.experiment, own, 0)
+                )
+                found |= {group: one for group, one in calibrations_of(told).items() if one.case}
+        why = "no case of it could be calibrated"
+        for group in groups:
+            found.setdefault(group, Calibration(self.plan.ranks, SECONDS, 0.0, "", "", why))
+        self.plan = with_numbers(self.plan, {group: one.number for group, one in found.items()})
+        note_calibrations(self._recorder, self.plan, found)
 
     def _failed(self, case: Case) -> bool:
         return "failure" in self._recorder.cases[case.id]
@@ -129,52 +146,45 @@ class Blocks:
             return False
         if all((case.id, number) in self._done for case in active):
             return True
-        self._recorder.forget_block(number)
+        self._merger.forget_block(number)
         self._done = frozenset()  # there are no later ones
         return False
 
-    def _block(self, active: Sequence[Case], block: int) -> bool:
+    def _block(self, active: Sequence[Case], number: int) -> bool:
         """Run a step of each environment; return whether all of them ran."""
         if self._out_of_time():
             return False
         experiment = self.plan.experiment
+        block = number - experiment.warmup
         plain = self._in_order(active, block)
+        due = {case.id: case for case in active}
         wanted = {
-            each.name: [
-                there for case in plain if (there := replace(case, environment=each.name)) in active
-            ]
+            each.name: [due[name] for case in plain if (name := f"{case.id}@{each.name}") in due]
             for each in self._environments
         }
-        taking_part = [each for each in self._environments if wanted[each.name]]
         begin = time.monotonic()
         results = self._steps.run(
-            taking_part,
-            {
-                name: step_experiment(experiment, [replace(c, environment="") for c in own], block)
-                for name, own in wanted.items()
-                if own
-            },
+            [each for each in self._environments if wanted[each.name]],
+            {name: step_experiment(experiment, own, block) for name, own in wanted.items() if own},
             [case.id for case in plain],
             block,
         )
         self._seconds = time.monotonic() - begin
         self._expected |= {case.id: self._seconds / len(active) for case in active}
-        number = block + experiment.warmup
         for place, (name, result) in enumerate(results.items()):
-            cases = wanted[name]
-            self._recorder.add(cases, result, number, place * len(plain))
-            if result.record is not None:
-                self._recorder.note_step(name, result.record)
-            self._note_failures(cases, result, number)
-        return not self._stop.asked
+            self._merger.add(name, wanted[name], result, number, place * len(plain))
+            if not self._launch.is_stopped():  # the signal may have ended the step too
+                self._merger.note_failures(wanted[name], result, number)
+        return not self._launch.is_stopped()
 
     def _in_order(self, active: Sequence[Case], block: int) -> Sequence[Case]:
         """Return each case once, in the order of a block, which all environments have."""
         experiment = self.plan.experiment
-        once = {case.id: case for case in (replace(case, environment="") for case in active)}
+        plain = [replace(case, environment="") for case in active]
+        once = list({case.id: case for case in plain}.values())
         if experiment.order == "listed":
-            return list(once.values())
-        return list(ordered_block(list(once.values()), block, experiment.seed))
+            return once
+        return list(ordered_block(once, block, experiment.seed))
 
     def _out_of_time(self) -> bool:
         left = self._deadline - time.monotonic()
@@ -185,29 +195,3 @@ class Blocks:
             "s of the time that the run may take were left"
         )
         return True
-
-    def _note_failures(self, cases: Sequence[Case], result: StepResult, number: int) -> None:
-        """Record the cases that failed, and the case during which a step died."""
-        warmup, often = self.plan.experiment.warmup, self.plan.experiment.step_repetitions
-        rows = {
-            case.id: result.samples.get(replace(case, environment="").id, ()) for case in cases
-        }
-        lost = [
-            case
-            for case in cases
-            if not self._recorder.note_failure(case, result, number)
-            and not is_complete(rows[case.id], warmup, often)
-        ]
-        if self._stop.asked:  # the signal may have ended the step too
-            return
-        if not lost and result.trouble:
-            self._recorder.remark(f"{cases[0].environment}, block {number}: {result.trouble}")
-        # Before any case had begun none of them can be named. Cases run in turns, so that later the
-        # first one of those that ran least often was at hand; the others may go on.
-        died = lost
-        if result.record is not None and lost:
-            died = [min(lost, key=lambda case: len({row.repetition for row in rows[case.id]}))]
-        for case in died:
-            why = one_line(result.trouble or "the job step did not run it", 400)
-            host = self._recorder.run_record.topology["hosts"][0]
-            self._recorder.fail(case, number, Failure("job step", 0, host, why, "", 1))

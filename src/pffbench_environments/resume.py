@@ -8,14 +8,13 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from pffbench.environments.start import commands_of
-from pffbench.environments.step import remove_scratch_of
 from pffbench.errors import UserError
 from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
 from pffbench.experiment.plan import Plan
@@ -27,37 +26,31 @@ from pffbench.record.samples import Sample, drop_unfinished, read_samples
 from pffbench.regular_files import make_own_directory, write_replacing
 from pffbench.run.calibration import recorded_numbers, with_numbers
 from pffbench.run.options import RunOptions
+from pffbench.run.recording import go_on
 from pffbench.run.resume import (
     changed_software,
     check_unfinished,
     moved,
-    other_commit,
     refuse_other_cases,
     without_left_out,
 )
+from pffbench_environments.probe import Facts
+from pffbench_environments.start import commands_of
+from pffbench_environments.steps import remove_scratch_of
 
 #: Name of the directory, in that of the results, with the files of the current step.
 STEPS = ".steps"
 
 
 class StoppedRun(msgspec.Struct, frozen=True):
-    """A run of several environments that is to be resumed.
+    """A run of several environments that is to be resumed."""
 
-    Parameters
-    ----------
-    directory : Path
-        The results directory.
-    record : RunRecord
-        Contents of its `run.json`.
-    loaded : LoadedExperiment
-        Its experiment.
-    options : RunOptions
-        Options with which its steps start now.
-    """
-
+    #: The results directory.
     directory: Path
+    #: Contents of its `run.json`.
     record: RunRecord
     loaded: LoadedExperiment
+    #: Options with which its steps start now.
     options: RunOptions
 
     def samples(self) -> list[Sample]:
@@ -80,39 +73,32 @@ class StoppedRun(msgspec.Struct, frozen=True):
         refuse_other_cases(str(self.directory), self.record, plan)
         return with_numbers(plan, recorded_numbers(plan, self.record.cases))
 
-    def goes_on(self, probes: Mapping[str, Mapping[str, Any]], now: str) -> list[str]:
+    def go_on(self, facts: Mapping[str, Facts]) -> list[str]:
         """Update the record for this start; return messages for the user.
 
         Parameters
         ----------
-        probes : dict of str to dict
-            Facts of each environment, as `pffbench.environments.probe` prints them.
-        now : str
-            The time of this start.
+        facts : dict of str to Facts
+            Facts of each environment.
 
         Raises
         ------
         UserError
             Ranks or software are not those of the run.
         """
-        record = self.record
-        if differences := list(_differences(record, probes)):
+        record, first = self.record, next(iter(facts.values()))
+        if differences := list(_differences(record, facts)):
             told = "; ".join(differences)
             raise UserError(f"--resume {self.directory}: not the same run: {told}")
-        said = []
-        first = next(iter(probes.values()))
-        current = replace(record, topology=first["topology"], provenance=first["provenance"])
-        if other := moved(record, current):
-            (record.remarks if self.options.other_hosts else record.reasons).append(other)
-            said.append(other if self.options.other_hosts else f"INVALID: {other}")
-        if other := other_commit(record, current):
-            record.remarks.append(other)
-        record.resumed.append(now)
-        seconds = first["startup"]["seconds_to_main"]
-        record.startup.setdefault("resumed", []).append(seconds)
-        record.status, record.valid, record.finished = "running", None, None
-        record.scratch = str(self.options.scratch)
-        return said
+        now = replace(
+            record,
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
+            topology=asdict(first.topology),
+            provenance=first.provenance,
+            startup=first.startup,
+            scratch=str(self.options.scratch),
+        )
+        return go_on(record, now, moved(record, now), other_hosts=self.options.other_hosts)
 
 
 def stopped_run(options: RunOptions, lock: RunLock) -> StoppedRun:
@@ -187,22 +173,6 @@ def _check_steps(steps: Path, here: str, parent: str) -> None:
     """
     if not os.path.lexists(steps):
         return
-    _refuse_links(steps, here)
-    for path in sorted(steps.glob("*/run")):
-        RunLock().take(path, f"{here}: a step of environment {path.parent.name}")
-        with suppress(ValueError):
-            remove_scratch_of(RunRecord.load(path), parent, {"ended"})
-    shutil.rmtree(steps, ignore_errors=True)
-
-
-def _refuse_links(steps: Path, here: str) -> None:
-    """Reject a directory of steps that is a link, or that holds one.
-
-    Raises
-    ------
-    UserError
-        Names the link.
-    """
     try:
         make_own_directory(steps)
     except OSError as error:
@@ -211,6 +181,11 @@ def _refuse_links(steps: Path, here: str) -> None:
         for name in (*folders, *files):
             if (path := Path(folder, name)).is_symlink():
                 raise UserError(f"{here}: {path} is a symbolic link, which pffbench makes none of")
+    for path in sorted(steps.glob("*/run")):
+        RunLock().take(path, f"{here}: a step of environment {path.parent.name}")
+        with suppress(ValueError):
+            remove_scratch_of(RunRecord.load(path), parent, {"ended"})
+    shutil.rmtree(steps, ignore_errors=True)
 
 
 def experiment_file(run: StoppedRun) -> Path:
@@ -230,12 +205,29 @@ def experiment_file(run: StoppedRun) -> Path:
     return path
 
 
-def _differences(record: RunRecord, probes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    for name, probe in probes.items():
-        ranks = len(probe["topology"]["nodes"])
+def _differences(record: RunRecord, facts: Mapping[str, Facts]) -> Iterator[str]:
+    for name, those in facts.items():
+        ranks = those.topology.size
         if record.ranks != ranks:
             yield f"{name} had {record.ranks} ranks, now there are {ranks}"
-        known = record.environments[name]["provenance"]
-        before, now = (replace(record, provenance=p) for p in (known, probe["provenance"]))
-        yield from (f"{name}: {text}" for text in changed_software(before, now))
-        yield from changed_inputs(known, probe["provenance"])
+        yield from changed_environment(record, name, those.provenance)
+
+
+def changed_environment(
+    record: RunRecord, name: str, provenance: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield in what an environment is another one than when the run began.
+
+    Parameters
+    ----------
+    record : RunRecord
+        Record of the run.
+    name : str
+        Name of the environment.
+    provenance : dict
+        Its provenance now.
+    """
+    known = record.environments[name]["provenance"]
+    before, now = (replace(record, provenance=p) for p in (known, provenance))
+    yield from (f"{name}: {text}" for text in changed_software(before, now))
+    yield from changed_inputs(known, provenance)

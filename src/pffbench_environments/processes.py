@@ -25,8 +25,9 @@ from pffbench.text import one_line
 
 #: Seconds between two looks at processes, and that they get to end when they must.
 _LOOK, _GRACE = 0.05, 10.0
-#: Bytes of output that are kept to explain an end, and of a line without a mark.
-_KEPT, _LONGEST_LINE = 10 * 1024, 64 * 1024
+#: Lines of output that are kept to explain an end, characters of each, and bytes of a line that has
+#: not ended, without a mark.
+_LINES, _LINE, _LONGEST_LINE = 100, 1024, 64 * 1024
 #: Bytes of a line with a mark; the answer about 100 000 cases has a tenth of them.
 _LONGEST_ANSWER = 2**29
 #: The last line of a traceback.
@@ -48,49 +49,37 @@ class Output:
 
     def __init__(self, mark: str = "", take: Callable[[str], None] | None = None) -> None:
         self._mark, self._take = mark.encode(), take
-        self._parts: list[bytes] = []
-        self._length = 0
+        #: The line that has not ended yet.
+        self._rest = bytearray()
         self._own = ""
-        self._last: deque[str] = deque()
-        self._kept = 0
+        self._last: deque[str] = deque(maxlen=_LINES)
 
     def hear(self, data: bytes) -> None:
         """Take output as it comes, in pieces of any length."""
         *lines, rest = data.split(b"\n")
         for line in lines:
-            self._parts.append(line)
+            self._rest += line
             self._line()
-        self._parts.append(rest)
-        self._length += len(rest)
-        if self._length > _LONGEST_LINE:
-            self._shorten()
+        self._rest += rest
+        if len(self._rest) > _LONGEST_ANSWER:
+            self._rest.clear()
+        elif len(self._rest) > _LONGEST_LINE and not self._is_marked():
+            del self._rest[:-_LINE]
 
-    def _shorten(self) -> None:
-        """Drop the middle of a long line without a mark, and all of one that is too long."""
-        line = b"".join(self._parts)
-        if self._mark and self._mark in line:
-            # Joined once for each doubling: an answer may have many megabytes.
-            self._length = -len(line)
-            if len(line) > _LONGEST_ANSWER:
-                line, self._length = b"", 0
-        else:
-            line, self._length = line[-_KEPT:], 0
-        self._parts = [line]
+    def _is_marked(self) -> bool:
+        """Return whether a long line has the mark, near its beginning."""
+        return bool(self._mark) and self._mark in self._rest[:_LONGEST_LINE]
 
     def _line(self) -> None:
-        line = b"".join(self._parts).decode(errors="replace")
-        self._parts, self._length = [], 0
+        line = self._rest.decode(errors="replace")
+        self._rest.clear()
         _, found, text = line.partition(self._mark.decode()) if self._mark else ("", "", "")
         if found and self._take is not None:
             self._take(text)
             return
-        line = line[-_KEPT:]
         if not self._own and line.startswith("pffbench: ") and not _AROUND.match(line[10:]):
-            self._own = line
-        self._last.append(line)
-        self._kept += len(line)
-        while self._kept > _KEPT:
-            self._kept -= len(self._last.popleft())
+            self._own = line[:_LINE]
+        self._last.append(line[:_LINE])
 
     @property
     def text(self) -> str:
@@ -157,7 +146,10 @@ class Processes:
         return os.waitid(os.P_PID, self._process.pid, flags) is not None
 
     def wait(
-        self, seconds: float, until: Callable[[], bool], keep_going: Callable[[], None]
+        self,
+        seconds: float,
+        until: Callable[[], bool] = lambda: False,
+        keep_going: Callable[[], None] = lambda: None,
     ) -> bool:
         """Hear its output until a condition holds or it has ended.
 
@@ -221,7 +213,7 @@ class Processes:
         self.close_input()
         if not self.has_ended:
             self._process.terminate()
-            self.wait(_GRACE, lambda: False, lambda: None)
+            self.wait(_GRACE)
         # The command is not reaped yet, so that no other session can have its number.
         if self._process.returncode is None:
             _kill_session(self._process.pid)
@@ -260,20 +252,13 @@ def _is_of(pid: int, session: int) -> bool:
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """Outcome of a command that has ended.
+    """Outcome of a command that has ended."""
 
-    Parameters
-    ----------
-    status : int or None
-        Exit status; None if it took too long.
-    messages : list of str
-        What followed the mark in its standard output.
-    text : str
-        The part of its output that explains its end.
-    """
-
+    #: Exit status; None if it took too long.
     status: int | None
+    #: What followed the mark in its standard output.
     messages: list[str]
+    #: The part of its output that explains its end.
     text: str
 
 
@@ -299,7 +284,7 @@ def run_bounded(
     processes = Processes(command, variables, mark=mark, take=messages.append)
     in_time = False
     try:
-        in_time = processes.wait(seconds, lambda: False, keep_going)
+        in_time = processes.wait(seconds, keep_going=keep_going)
     finally:
         status = processes.end()
     return Finished(status if in_time else None, messages, processes.text)
@@ -316,9 +301,7 @@ def stop_before_start(stop: StopSignals) -> Callable[[], None]:
 
     def check() -> None:
         if stop.asked:
-            raise StoppedError(
-                "a signal asked the run to end before it began; nothing was made"
-            )
+            raise StoppedError("a signal asked the run to end before it began; nothing was made")
 
     return check
 
