@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "main"]
 
-#: Another package starts the ranks of a run through an entry point of this group, which has the name
-#: of the key of an experiment that asks for it.
+#: Another package starts the ranks of a run through an entry point of this group, whose name is the
+#: key of an experiment that asks for it.
 LAUNCHERS = "pffbench.launchers"
 _KEY = "environments"
 #: Exit status of a program that Ctrl-C ended, as shells report it.
@@ -66,7 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 class Launcher(Protocol):
-    """The module of a package that starts the ranks of a run itself, from one process without MPI."""
+    """A module that starts the ranks of a run itself, from one process without MPI."""
 
     @staticmethod
     def run(options: RunOptions, loaded: LoadedExperiment | None, stop: StopSignals) -> int:

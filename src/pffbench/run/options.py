@@ -155,7 +155,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--in-turns",
         metavar="NAME",
         help="before each repetition, print a line and wait for one on standard input: so a run "
-        "of several environments starts its ranks, which are of that name (example: --in-turns new)",
+        "of several environments starts the ranks of the one of this name (example: --in-turns a)",
     )
     parser.add_argument(
         "--drop-hook",

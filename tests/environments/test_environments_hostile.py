@@ -81,7 +81,7 @@ def test_a_request_for_a_turn_that_is_none_fails_that_environment_alone(asked, t
 #: Ranks that answer the check of the experiment as none do.
 ANSWERS = """
 import os, sys
-if "pffbench.environments.probe" in sys.orig_argv:
+if "pffbench_environments.probe" in sys.orig_argv:
     print('pffbench-environment: {}', flush=True)
     os._exit(0)
 """
