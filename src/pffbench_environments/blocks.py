@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from msgspec.structs import replace
-
 from pffbench.case import Case
 from pffbench.experiment.plan import Plan
 from pffbench.parallel.batch_job import seconds_left
@@ -28,7 +26,7 @@ from pffbench.run.schedule import Schedule
 from pffbench.run.spec import BlockSpec
 from pffbench_environments.merge import StepMerger
 from pffbench_environments.start import Launch, StartedEnvironment
-from pffbench_environments.steps import JobSteps, step_experiment
+from pffbench_environments.steps import JobSteps, same_case
 
 
 class BlockSchedule(Protocol):
@@ -127,9 +125,7 @@ class Blocks:
                 and case.group not in found
             ]
             if own:
-                told = self._steps.calibrate(
-                    environment, step_experiment(self.plan.experiment, own, 0)
-                )
+                told = self._steps.calibrate(self.plan.experiment, environment, own)
                 found |= {group: one for group, one in calibrations_of(told).items() if one.case}
         why = "no case of it could be calibrated"
         for group in groups:
@@ -156,35 +152,31 @@ class Blocks:
             return False
         experiment = self.plan.experiment
         block = number - experiment.warmup
-        plain = self._in_order(active, block)
+        order = self._in_order(active, block)
         due = {case.id: case for case in active}
-        wanted = {
-            each.name: [due[name] for case in plain if (name := f"{case.id}@{each.name}") in due]
-            for each in self._environments
-        }
+        wanted = []
+        for environment in self._environments:
+            names = [f"{name}@{environment.name}" for name in order]
+            if cases := [due[name] for name in names if name in due]:
+                wanted.append((environment, cases))
         begin = time.monotonic()
-        results = self._steps.run(
-            [each for each in self._environments if wanted[each.name]],
-            {name: step_experiment(experiment, own, block) for name, own in wanted.items() if own},
-            [case.id for case in plain],
-            block,
-        )
+        results = self._steps.run(experiment, wanted, order, block)
         self._seconds = time.monotonic() - begin
         self._expected |= {case.id: self._seconds / len(active) for case in active}
+        ran = {environment.name: cases for environment, cases in wanted}
         for place, (name, result) in enumerate(results.items()):
-            self._merger.add(name, wanted[name], result, number, place * len(plain))
+            self._merger.add(name, ran[name], result, number, place * len(order))
             if not self._launch.is_stopped():  # the signal may have ended the step too
-                self._merger.note_failures(wanted[name], result, number)
+                self._merger.note_failures(ran[name], result, number)
         return not self._launch.is_stopped()
 
-    def _in_order(self, active: Sequence[Case], block: int) -> Sequence[Case]:
-        """Return each case once, in the order of a block, which all environments have."""
+    def _in_order(self, active: Sequence[Case], block: int) -> list[str]:
+        """Return the cases in the order of a block, which all environments have."""
         experiment = self.plan.experiment
-        plain = [replace(case, environment="") for case in active]
-        once = list({case.id: case for case in plain}.values())
-        if experiment.order == "listed":
-            return once
-        return list(ordered_block(once, block, experiment.seed))
+        once = list({same_case(case.id): case for case in active}.values())
+        if experiment.order != "listed":
+            once = list(ordered_block(once, block, experiment.seed))
+        return [same_case(case.id) for case in once]
 
     def _out_of_time(self) -> bool:
         left = self._deadline - time.monotonic()

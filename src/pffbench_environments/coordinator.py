@@ -14,7 +14,6 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace as replace_options
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -37,7 +36,7 @@ from pffbench.storage.scratch import scratch_parent
 from pffbench_environments.blocks import Blocks, MakesSchedule
 from pffbench_environments.check import CheckedRun, check_run
 from pffbench_environments.cross_reading import CrossReading
-from pffbench_environments.resume import STEPS, experiment_file, stopped_run
+from pffbench_environments.resume import STEPS, stopped_run
 from pffbench_environments.start import Launch, launch_of
 
 
@@ -123,17 +122,15 @@ def _begun(
 def _resumed(options: RunOptions, stop: StopSignals, lock: RunLock) -> _Begun:
     """Check a stopped run, and go on with its record."""
     stopped = stopped_run(options, lock)
-    out, loaded = stopped.directory, stopped.loaded
-    options = replace_options(stopped.options, experiment=str(experiment_file(stopped)))
-    launch = launch_of(loaded, options, stop, out / STEPS)
+    out, loaded, options = stopped.directory, stopped.loaded, stopped.options
     try:
+        launch = launch_of(loaded, options, stop, out / STEPS)
         checked = check_run(loaded, launch, str(out / STEPS / "run"))
     finally:
         shutil.rmtree(out / STEPS, ignore_errors=True)
     with readable(out):
-        checked = replace(checked, plan=stopped.plan(checked.plan))
-        said = stopped.go_on(checked.facts)
-        known = stopped.samples()
+        plan, said, known = stopped.go_on(checked.plan, checked.facts)
+        checked = replace(checked, plan=plan)
     with writing_results(out):
         recorder = _recorder(checked, out, stopped.record, options, known)
     for text in said:

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -86,8 +86,7 @@ class CrossReading:
 
     def _written(self, environment: StartedEnvironment) -> dict[str, str]:
         """Let an environment write its files; return, by case, why it could not, or nothing."""
-        own = self._own[environment.name]
-        work = [(name, _place(place, environment.name), "") for place, name in self._places(own)]
+        work = [(name, _files(name, environment.name), "") for name in self._own[environment.name]]
         told = self._asked(environment, "write", work)
         return {name: told.get(directory, "") for name, directory, _ in work}
 
@@ -97,13 +96,13 @@ class CrossReading:
         """Let an environment read the files of each; yield the outcomes."""
         own, reader = self._own[environment.name], environment.name
         work = [
-            (name, f"{_place(place, writer)}-by-{reader}", _place(place, writer))
-            for place, name in self._places(own)
+            (name, f"{_files(name, writer)}-by-{reader}", _files(name, writer))
+            for name in own
             for writer, troubles in written.items()
             if troubles.get(name) == ""
         ]
         told = self._asked(environment, "read", work)
-        for place, name in self._places(self._cases):
+        for name, case in self._cases.items():
             backend = next(o[name] for o in self._own.values() if name in o).parameters.backend
             for writer, troubles in written.items():
                 result: Literal["VALID", "FAILED", "LEFT_OUT"] = "FAILED"
@@ -111,13 +110,9 @@ class CrossReading:
                     result, why = "LEFT_OUT", self._why_not(name, lacking[0])
                 elif trouble := troubles[name]:
                     why = f"not written: {trouble}"
-                elif not (why := told.get(f"{_place(place, writer)}-by-{reader}", _NOT_READ)):
+                elif not (why := told.get(f"{_files(name, writer)}-by-{reader}", _NOT_READ)):
                     result = "VALID"
-                yield CrossRead(self._cases[name], backend, writer, reader, result, why)
-
-    def _places(self, names: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
-        """Yield the number and the name of cases."""
-        return ((place, name) for place, name in enumerate(self._cases) if name in names)
+                yield CrossRead(case, backend, writer, reader, result, why)
 
     def _why_not(self, name: str, environment: str) -> str:
         """Return why an environment has no such case."""
@@ -178,9 +173,9 @@ class CrossReading:
         return answers, one_line(end, 400)
 
 
-def _place(number: int, writer: str) -> str:
-    """Return the directory of the files of a case that an environment writes."""
-    return f"{number:04d}-{writer}"
+def _files(name: str, writer: str) -> str:
+    """Return the directory of the files of a case that an environment writes, a short name."""
+    return f"{name.rpartition('.')[2]}-{writer}"
 
 
 def _for_another_job(case: Case, ranks: int) -> Case | None:

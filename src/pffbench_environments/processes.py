@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import select
-import signal
 import subprocess
 import time
 from collections import deque
@@ -17,10 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
+import psutil
 
 from pffbench.errors import StoppedError
 from pffbench.parallel.batch_job import StopSignals
-from pffbench.proc import PROC, process_fields
 from pffbench.text import one_line
 
 #: Seconds between two looks at processes, and that they get to end when they must.
@@ -30,6 +29,8 @@ _LOOK, _GRACE = 0.05, 10.0
 _LINES, _LINE, _LONGEST_LINE = 100, 1024, 64 * 1024
 #: Bytes of a line with a mark; the answer about 100 000 cases has a tenth of them.
 _LONGEST_ANSWER = 2**29
+#: States of a process that has ended, and is there until its parent knows.
+_ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 #: The last line of a traceback.
 _ERROR = re.compile(r"[A-Za-z_.]*(?:Error|Exception): ")
 #: Lines of pffbench around a traceback, which explains more than they do.
@@ -114,7 +115,6 @@ class Processes:
         take: Callable[[str], None] | None = None,
         listens: bool = False,
     ) -> None:
-        self._output, self._errors = Output(mark, take), Output()
         # A session of its own: Ctrl-C ends the run, and not these processes in a repetition.
         self._process = subprocess.Popen(
             command,
@@ -125,17 +125,16 @@ class Processes:
             start_new_session=True,
             bufsize=0,
         )
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        self._streams = {
-            self._process.stdout.fileno(): self._output,
-            self._process.stderr.fileno(): self._errors,
-        }
+        self._pipes = [pipe for pipe in (self._process.stdout, self._process.stderr) if pipe]
+        self._outputs = Output(mark, take), Output()
+        pairs = zip(self._pipes, self._outputs, strict=True)
+        #: The outputs that have not ended, by their descriptors.
+        self._streams = {pipe.fileno(): output for pipe, output in pairs}
 
     @property
     def text(self) -> str:
         """The part of its output and of its errors that explains its end."""
-        return f"{self._output.text}\n{self._errors.text}"
+        return "\n".join(output.text for output in self._outputs)
 
     @property
     def has_ended(self) -> bool:
@@ -222,8 +221,7 @@ class Processes:
         until = time.monotonic() + _GRACE
         while self._hear() and time.monotonic() < until:
             pass
-        for pipe in (self._process.stdout, self._process.stderr):
-            assert pipe is not None
+        for pipe in self._pipes:
             pipe.close()
         self._streams = {}
         return status
@@ -232,23 +230,21 @@ class Processes:
 def _kill_session(number: int) -> None:
     """Kill the processes of a session, and wait until they are gone."""
     end = time.monotonic() + _GRACE
-    while left := [n for n in _processes() if _is_of(n, number)]:
-        for pid in left:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+    while left := [process for process in psutil.process_iter() if _is_of(process, number)]:
+        for process in left:
+            with suppress(psutil.Error):
+                process.kill()
         if time.monotonic() > end:  # in a call of a device that does not return
             return
         time.sleep(_LOOK / 5)
 
 
-def _processes() -> list[int]:
-    return [int(path.name) for path in PROC.iterdir() if path.name.isdecimal()]
-
-
-def _is_of(pid: int, session: int) -> bool:
-    """Return whether a process that has not ended is of a session (proc(5): its sixth field)."""
-    fields = process_fields(pid)
-    return len(fields) > 3 and fields[0] not in "ZX" and fields[3] == str(session)
+def _is_of(process: psutil.Process, session: int) -> bool:
+    """Return whether a process that has not ended is of a session."""
+    try:
+        return os.getsid(process.pid) == session and process.status() not in _ENDED
+    except (OSError, psutil.Error):
+        return False
 
 
 class Finished(msgspec.Struct, frozen=True):

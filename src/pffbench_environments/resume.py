@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -53,40 +52,33 @@ class StoppedRun(msgspec.Struct, frozen=True):
     #: Options with which its steps start now.
     options: RunOptions
 
-    def samples(self) -> list[Sample]:
-        """Return the rows of its complete repetitions; others are put aside."""
-        path = self.directory / "samples.csv"
-        if not path.exists():
-            return []
-        drop_unfinished(str(path))
-        return read_samples(path)
-
-    def plan(self, plan: Plan) -> Plan:
-        """Return a plan of now with the decisions of the run.
-
-        Raises
-        ------
-        UserError
-            The experiment has other cases now.
-        """
-        plan = without_left_out(plan, self.record)
-        refuse_other_cases(str(self.directory), self.record, plan)
-        return with_numbers(plan, recorded_numbers(plan, self.record.cases))
-
-    def go_on(self, facts: Mapping[str, Facts]) -> list[str]:
-        """Update the record for this start; return messages for the user.
+    def go_on(self, plan: Plan, facts: Mapping[str, Facts]) -> tuple[Plan, list[str], list[Sample]]:
+        """Update the record for this start, and put rows of repetitions that are not whole aside.
 
         Parameters
         ----------
+        plan : Plan
+            The plan of now.
         facts : dict of str to Facts
             Facts of each environment.
+
+        Returns
+        -------
+        Plan
+            The plan with the decisions of the run.
+        list of str
+            Messages for the user.
+        list of Sample
+            Rows of the complete repetitions.
 
         Raises
         ------
         UserError
-            Ranks or software are not those of the run.
+            Cases, ranks or software are not those of the run.
         """
         record, first = self.record, next(iter(facts.values()))
+        plan = without_left_out(plan, record)
+        refuse_other_cases(str(self.directory), record, plan)
         if differences := list(_differences(record, facts)):
             told = "; ".join(differences)
             raise UserError(f"--resume {self.directory}: not the same run: {told}")
@@ -98,11 +90,16 @@ class StoppedRun(msgspec.Struct, frozen=True):
             startup=first.startup,
             scratch=str(self.options.scratch),
         )
-        return go_on(record, now, moved(record, now), other_hosts=self.options.other_hosts)
+        said = go_on(record, now, moved(record, now), other_hosts=self.options.other_hosts)
+        path = self.directory / "samples.csv"
+        if path.exists():
+            drop_unfinished(str(path))
+        rows = read_samples(path) if path.exists() else []
+        return with_numbers(plan, recorded_numbers(plan, record.cases)), said, rows
 
 
 def stopped_run(options: RunOptions, lock: RunLock) -> StoppedRun:
-    """Read the run to resume, and take its results directory.
+    """Read the run to resume, and take its results directory; the steps there are begun anew.
 
     Parameters
     ----------
@@ -134,7 +131,16 @@ def stopped_run(options: RunOptions, lock: RunLock) -> StoppedRun:
     with readable(directory):
         loaded = from_data(record.experiment, f"{directory}/run.json")
         _check_commands(loaded.experiment, options, here)
-        _check_steps(directory / STEPS, here, str(used.scratch))
+    steps = directory / STEPS
+    try:
+        make_own_directory(steps)
+        _check_steps(steps, here, str(used.scratch))
+        # For the ranks that check it.
+        make_own_directory(steps)
+        used = dataclasses.replace(used, experiment=str(steps / "experiment.yaml"))
+        write_replacing(str(used.experiment), json.dumps(record.experiment))
+    except OSError as error:
+        raise UserError(f"{here}: {steps}: {error.strerror}") from None
     return StoppedRun(directory, record, loaded, used)
 
 
@@ -171,38 +177,14 @@ def _check_steps(steps: Path, here: str, parent: str) -> None:
     UserError
         Their ranks still run, or the directory is not as pffbench makes it.
     """
-    if not os.path.lexists(steps):
-        return
-    try:
-        make_own_directory(steps)
-    except OSError as error:
-        raise UserError(f"{here}: {steps}: {error.strerror}") from None
-    for folder, folders, files in os.walk(steps):  # which follows no links
-        for name in (*folders, *files):
-            if (path := Path(folder, name)).is_symlink():
-                raise UserError(f"{here}: {path} is a symbolic link, which pffbench makes none of")
+    for path in sorted(steps.rglob("*")):  # which follows no links
+        if path.is_symlink():
+            raise UserError(f"{here}: {path} is a symbolic link, which pffbench makes none of")
     for path in sorted(steps.glob("*/run")):
         RunLock().take(path, f"{here}: a step of environment {path.parent.name}")
         with suppress(ValueError):
             remove_scratch_of(RunRecord.load(path), parent, {"ended"})
     shutil.rmtree(steps, ignore_errors=True)
-
-
-def experiment_file(run: StoppedRun) -> Path:
-    """Write the experiment of a stopped run for the ranks that check it.
-
-    Raises
-    ------
-    UserError
-        It cannot be written.
-    """
-    path = run.directory / STEPS / "experiment.yaml"
-    try:
-        make_own_directory(path.parent)
-        write_replacing(path, json.dumps(run.record.experiment))
-    except OSError as error:
-        raise UserError(f"--resume: {path}: {error.strerror}") from None
-    return path
 
 
 def _differences(record: RunRecord, facts: Mapping[str, Facts]) -> Iterator[str]:

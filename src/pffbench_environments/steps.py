@@ -42,6 +42,10 @@ _ASKED = re.compile(r"([0-9]{1,9}) ([0-9.]{1,20}|inf) (\S+)")
 _CALIBRATION_SECONDS = 6 * START_SECONDS
 
 
+#: An environment and the cases that it is to run.
+EnvironmentCases = tuple[StartedEnvironment, Sequence[Case]]
+
+
 class StepResult(msgspec.Struct, frozen=True):
     """Record of a job step."""
 
@@ -254,9 +258,9 @@ class JobSteps:
 
     def run(
         self,
-        environments: Sequence[StartedEnvironment],
-        experiments: Mapping[str, dict[str, Any]],
-        cases: Sequence[str],
+        experiment: Experiment,
+        wanted: Sequence[EnvironmentCases],
+        order: Sequence[str],
         block: int,
     ) -> dict[str, StepResult]:
         """Run the steps of a block.
@@ -266,26 +270,26 @@ class JobSteps:
 
         Parameters
         ----------
-        environments : sequence of StartedEnvironment
-            Those that take part.
-        experiments : dict of str to dict
-            Experiment of the step of each environment.
-        cases : sequence of str
-            Cases of all of them, in their order.
+        experiment : Experiment
+            The experiment of the run.
+        wanted : sequence of (StartedEnvironment, sequence of Case)
+            The environments that take part, each with its cases.
+        order : sequence of str
+            Cases of all of them without their environments, in their order.
         block : int
             Number of the block.
         """
         launcher = self._launch.launcher
         together = not launcher or Path(launcher[0]).name != "flux"
         results: dict[str, StepResult] = {}
-        for some in [environments] if together else [[e] for e in environments]:
-            results |= self._run_together(some, experiments, cases, block)
+        for some in [wanted] if together else [[one] for one in wanted]:
+            results |= self._run_together(experiment, some, order, block)
         return results
 
     def calibrate(
-        self, environment: StartedEnvironment, experiment: dict[str, Any]
+        self, experiment: Experiment, environment: StartedEnvironment, cases: Sequence[Case]
     ) -> Mapping[str, Mapping[str, Any]]:
-        """Let the ranks of an environment find the numbers that an experiment leaves open.
+        """Let the ranks of an environment find the numbers that cases leave open.
 
         They run no repetition that counts.
 
@@ -294,7 +298,7 @@ class JobSteps:
         dict of str to dict
             What their record has as ``calibrations``; nothing where they died before.
         """
-        ranks = self._start(environment, experiment, ())
+        ranks = self._start(environment, step_experiment(experiment, cases, 0), ())
         try:
             ranks.wait(_CALIBRATION_SECONDS, "find the numbers")
             ranks.leave()
@@ -321,22 +325,22 @@ class JobSteps:
 
     def _run_together(
         self,
-        environments: Sequence[StartedEnvironment],
-        experiments: Mapping[str, dict[str, Any]],
-        cases: Sequence[str],
+        experiment: Experiment,
+        wanted: Sequence[EnvironmentCases],
+        order: Sequence[str],
         block: int,
     ) -> dict[str, StepResult]:
         there: dict[str, Ranks] = {}
         try:
             # Who starts first differs from block to block: it may take the better core or memory.
-            for place in turn_order(len(environments), block):
+            for place in turn_order(len(wanted), block):
                 if self._launch.is_stopped():
                     break
-                environment = environments[place]
-                ranks = self._start(environment, experiments[environment.name], cases)
-                there[environment.name] = ranks
+                environment, cases = wanted[place]
+                told = step_experiment(experiment, cases, block)
+                there[environment.name] = ranks = self._start(environment, told, order)
                 ranks.wait(START_SECONDS, "start")
-            self._take_turns(list(there.values()), cases)
+            self._take_turns(list(there.values()), order)
             return {name: _result(self._out(name), *ranks.leave()) for name, ranks in there.items()}
         finally:
             self._end(there)
@@ -356,9 +360,9 @@ class JobSteps:
         arguments = ["-m", "pffbench", "run", str(file), *options]
         return Ranks(self._launch, environment, arguments, out, cases)
 
-    def _take_turns(self, there: Sequence[Ranks], cases: Sequence[str]) -> None:
+    def _take_turns(self, there: Sequence[Ranks], order: Sequence[str]) -> None:
         """Let the ranks run their repetitions; those of a case in turn, before the next one."""
-        places = {case: place for place, case in enumerate(cases)}
+        places = {case: place for place, case in enumerate(order)}
         while waiting := [ranks.asks for ranks in there if ranks.asks is not None]:
             # One that lacks a case, or in which it failed, is ahead of the others.
             number, case = next_ = min(waiting, key=lambda asked: (asked[0], places[asked[1]]))

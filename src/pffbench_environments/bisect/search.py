@@ -6,7 +6,6 @@ when their comparison is decided; a count takes one block.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import shutil
@@ -18,14 +17,15 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from pffbench.cli import make_parser
 from pffbench.errors import NOT_VALID, VALID, StoppedError, UserError
-from pffbench.experiment.load import load_experiment, to_plain
+from pffbench.experiment.load import LoadedExperiment, load_experiment, to_plain
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.phases import TOTALS
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import LARGEST, RunRecord
 from pffbench.regular_files import read_regular, write_replacing
-from pffbench.run.options import RunOptions, add_arguments
+from pffbench.run.options import RunOptions
 from pffbench.run.schedule import Schedule
 from pffbench.summary.export import write_summary
 from pffbench.summary.rank_test import Ratio
@@ -263,9 +263,8 @@ class Trials:
         self._experiment = experiment
         self._stop = stop
         self._out = Path(search.out)
-        #: Counts of the good version: those of all counters, and its instructions.
+        #: Counts of the good version.
         self._before: CaseSummary | None = None
-        self._instructions: dict[str, float] = {}
 
     def begin(self) -> None:
         """Make the directory of the search, or see that it is of the same search.
@@ -347,15 +346,15 @@ class Trials:
         schedule: MakesSchedule = Schedule
         if self._search.count is None:
             schedule = partial(UntilAnswered, question, self._search.total, version, self._good)
-        loaded, option = load_experiment(str(file)), "--out"
+        loaded: LoadedExperiment | None = load_experiment(str(file))
         if directory.exists():
-            loaded, option = None, "--resume"
+            loaded = None
             try:
                 if RunRecord.load(directory).status == "finished":
                     return
             except ValueError as error:
                 raise UserError(f"{error}; remove {directory}") from None
-        options = self._options(file, option, directory)
+        options = self._options(file, "--out" if loaded else "--resume", directory)
         try:
             with measured(options, loaded, self._stop, schedule) as recorder:
                 if recorder.run_record.status == "interrupted":
@@ -370,12 +369,10 @@ class Trials:
             raise UserError(f"{self._package} {version}: {why} ({directory})")
 
     def _options(self, file: Path, option: str, directory: Path) -> RunOptions:
-        parser = argparse.ArgumentParser()
-        add_arguments(parser)
-        told = [str(file), option, str(directory), "--progress", self._search.progress]
-        scratch = self._search.scratch
-        told += [] if scratch is None else ["--scratch", scratch]
-        return RunOptions.of_arguments(parser.parse_args(told))
+        told = ["run", str(file), option, str(directory), "--progress", self._search.progress]
+        if self._search.scratch is not None:
+            told += ["--scratch", self._search.scratch]
+        return RunOptions.of_arguments(make_parser("run").parse_args(told))
 
     def _ratio_of_counts(
         self, version: str, good: CaseSummary, new: CaseSummary, file: Path
@@ -389,7 +386,8 @@ class Trials:
         """
         search, total = self._search, self._search.total
         if search.function is not None:
-            return self._ratio_of_instructions(version, file, search.function)
+            good_one = self._instructions_of(self._good, file, search.function)
+            return self._instructions_of(version, file, search.function) / good_one
         assert search.count is not None
         mine, before = (count_of(case, total, search.count) for case in (new, good))
         if mine and before:
@@ -402,23 +400,22 @@ class Trials:
             f"{', '.join(sorted(known))} ({self._out})"
         )
 
-    def _ratio_of_instructions(self, version: str, file: Path, function: str) -> float:
-        """Return the instructions of a version over those of the good one, each counted once."""
-        search, known = self._search, self._out / "instructions.json"
-        if not self._instructions and known.exists():
-            told = read_regular(known, LARGEST)
-            self._instructions = msgspec.json.decode(told, type=dict[str, float])
-        loaded = load_experiment(str(file))
-        left = [e for e in loaded.experiment.environments if e.name not in self._instructions]
-        if left:
-            one = replace(loaded.experiment, environments=tuple(left))
-            counted = count_instructions(
-                replace(loaded, experiment=one), function, search.scratch, self._stop,
-                lambda text: None if search.progress == "none" else print(text, flush=True),
-            )  # fmt: skip
-            self._instructions |= {count.environment: count.each for count in counted}
-            write_replacing(known, json.dumps(self._instructions))
-        return self._instructions[version] / self._instructions[self._good]
+    def _instructions_of(self, version: str, file: Path, function: str) -> float:
+        """Return the instructions of a version, which are counted once."""
+        known = self._out / f"{version}.instructions"
+        if not known.exists():
+            loaded = load_experiment(str(file))
+            one = [each for each in loaded.experiment.environments if each.name == version]
+            experiment = replace(loaded.experiment, environments=tuple(one))
+            (count,) = count_instructions(
+                replace(loaded, experiment=experiment),
+                function,
+                self._search.scratch,
+                self._stop,
+                lambda text: None if self._search.progress == "none" else print(text, flush=True),
+            )
+            write_replacing(known, repr(count.each))
+        return float(read_regular(known, LARGEST))
 
     def _keep_going(self) -> None:
         if self._stop.asked:
