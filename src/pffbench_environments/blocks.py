@@ -22,7 +22,6 @@ from pffbench.run.calibration import (
 )
 from pffbench.run.order import ordered_block
 from pffbench.run.recorder import Recorder
-from pffbench.run.schedule import Schedule
 from pffbench.run.spec import BlockSpec
 from pffbench_environments.merge import StepMerger
 from pffbench_environments.start import Launch, StartedEnvironment
@@ -68,7 +67,7 @@ class Blocks:
         recorder: Recorder,
         launch: Launch,
         done: Repetitions,
-        schedule: MakesSchedule = Schedule,
+        schedule: MakesSchedule,
     ) -> None:
         #: The plan, with the numbers that were found.
         self.plan = plan

@@ -18,7 +18,7 @@ from pffbench.experiment.sweep import expand
 from pffbench.record.run_json import RunRecord
 from pffbench.run.recorder import new_record
 from pffbench.text import one_line
-from pffbench_environments.probe import Facts
+from pffbench_environments.probe import EnvironmentFacts
 from pffbench_environments.processes import last_line
 from pffbench_environments.start import (
     START_SECONDS,
@@ -36,12 +36,12 @@ class CheckedRun(msgspec.Struct, frozen=True):
     loaded: LoadedExperiment
     environments: list[StartedEnvironment]
     #: Facts of each environment.
-    facts: Mapping[str, Facts]
+    facts: Mapping[str, EnvironmentFacts]
     #: The cases of all of them.
     plan: Plan
 
     @property
-    def first(self) -> Facts:
+    def first(self) -> EnvironmentFacts:
         """Facts of the first environment, which are those of the run too."""
         return next(iter(self.facts.values()))
 
@@ -101,7 +101,7 @@ def check_run(loaded: LoadedExperiment, launch: Launch, out: str) -> CheckedRun:
     return CheckedRun(loaded, environments, facts, _plan(loaded, facts))
 
 
-def _facts(environment: StartedEnvironment, launch: Launch, out: str) -> Facts:
+def _facts(environment: StartedEnvironment, launch: Launch, out: str) -> EnvironmentFacts:
     """Check the experiment with the ranks of an environment; return its facts.
 
     Raises
@@ -122,7 +122,7 @@ def _facts(environment: StartedEnvironment, launch: Launch, out: str) -> Facts:
     if done.status or not done.messages:
         raise UserError(f"{where}: {last_line(done.text)}")
     try:
-        return msgspec.convert(json.loads(done.messages[-1]), Facts)
+        return msgspec.convert(json.loads(done.messages[-1]), EnvironmentFacts)
     except (ValueError, RecursionError) as error:  # of msgspec too
         raise UserError(
             f"{where}: its ranks answered in another way than those of pffbench do: "
@@ -130,7 +130,7 @@ def _facts(environment: StartedEnvironment, launch: Launch, out: str) -> Facts:
         ) from None
 
 
-def _plan(loaded: LoadedExperiment, facts: Mapping[str, Facts]) -> Plan:
+def _plan(loaded: LoadedExperiment, facts: Mapping[str, EnvironmentFacts]) -> Plan:
     """Return the cases of all environments, those of one case side by side.
 
     Raises

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _LIBRARIES = {"OMPI_COMM_WORLD_SIZE": "Open MPI", "MPI_LOCALNRANKS": "MPICH"}
 
 
-class Facts(msgspec.Struct, frozen=True):
+class EnvironmentFacts(msgspec.Struct, frozen=True):
     """The facts of an environment, as its ranks print them."""
 
     topology: Topology
@@ -92,7 +92,7 @@ def _tell(error: UserError) -> None:
 
 
 def _facts(comm: MPI.Intracomm, options: RunOptions) -> dict[str, Any] | None:
-    """Return what makes `Facts` on rank 0; collective, None elsewhere.
+    """Return what makes `EnvironmentFacts` on rank 0; collective, None elsewhere.
 
     Raises
     ------

@@ -33,7 +33,7 @@ from pffbench.run.resume import (
     refuse_other_cases,
     without_left_out,
 )
-from pffbench_environments.probe import Facts
+from pffbench_environments.probe import EnvironmentFacts
 from pffbench_environments.start import commands_of
 from pffbench_environments.steps import remove_scratch_of
 
@@ -52,14 +52,16 @@ class StoppedRun(msgspec.Struct, frozen=True):
     #: Options with which its steps start now.
     options: RunOptions
 
-    def go_on(self, plan: Plan, facts: Mapping[str, Facts]) -> tuple[Plan, list[str], list[Sample]]:
+    def go_on(
+        self, plan: Plan, facts: Mapping[str, EnvironmentFacts]
+    ) -> tuple[Plan, list[str], list[Sample]]:
         """Update the record for this start, and put rows of repetitions that are not whole aside.
 
         Parameters
         ----------
         plan : Plan
             The plan of now.
-        facts : dict of str to Facts
+        facts : dict of str to EnvironmentFacts
             Facts of each environment.
 
         Returns
@@ -187,7 +189,7 @@ def _check_steps(steps: Path, here: str, parent: str) -> None:
     shutil.rmtree(steps, ignore_errors=True)
 
 
-def _differences(record: RunRecord, facts: Mapping[str, Facts]) -> Iterator[str]:
+def _differences(record: RunRecord, facts: Mapping[str, EnvironmentFacts]) -> Iterator[str]:
     for name, those in facts.items():
         ranks = those.topology.size
         if record.ranks != ranks:

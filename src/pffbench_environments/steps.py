@@ -321,7 +321,7 @@ class JobSteps:
             with suppress(ValueError):
                 record = RunRecord.load(self._out(name))
                 remove_scratch_of(record, parent, {"ended", "unknown"})
-        self.remove()
+        shutil.rmtree(self._launch.directory, ignore_errors=True)
 
     def _run_together(
         self,
@@ -371,10 +371,6 @@ class JobSteps:
                     return
                 if there[place].asks == next_:
                     there[place].go()
-
-    def remove(self) -> None:
-        """Remove the directory of the steps."""
-        shutil.rmtree(self._launch.directory, ignore_errors=True)
 
 
 def turn_order(count: int, number: int) -> Sequence[int]:
