@@ -152,13 +152,10 @@ class _Counter(msgspec.Struct, frozen=True):
                 "--out", str(place / "run"), "--scratch", made, "--progress", "none",
                 "--hang-timeout", "none",
             ]  # fmt: skip
-            done = run_bounded(
-                command,
-                # Objects of Python lie in an order that depends on random hashes otherwise.
-                {**environment.process_environment, "PYTHONHASHSEED": "0"},
-                math.inf,  # under valgrind it takes a hundred times as long; a signal ends it
-                self.keep_going,
-            )
+            # Objects of Python lie in an order that depends on random hashes otherwise.
+            variables = {**environment.process_environment, "PYTHONHASHSEED": "0"}
+            # Under valgrind it takes a hundred times as long; a signal ends it.
+            done = run_bounded(command, math.inf, self.keep_going, variables=variables)
             if done.status != VALID:
                 raise UserError(f"{environment.name}: {last_line(done.text)}")
             return total_of(counted.read_text(encoding="utf-8", errors="replace"))

@@ -26,7 +26,7 @@ from pffbench.text import one_line
 _LOOK, _GRACE = 0.05, 10.0
 #: Lines of output that are kept to explain an end, characters of each, and bytes of a line that has
 #: not ended, without a mark.
-_LINES, _LINE, _LONGEST_LINE = 100, 1024, 64 * 1024
+_LINES, _LINE, _LONGEST_LINE = 1000, 1024, 64 * 1024
 #: Bytes of a line with a mark; the answer about 100 000 cases has a tenth of them.
 _LONGEST_ANSWER = 2**29
 #: States of a process that has ended, and is there until its parent knows.
@@ -52,7 +52,6 @@ class Output:
         self._mark, self._take = mark.encode(), take
         #: The line that has not ended yet.
         self._rest = bytearray()
-        self._own = ""
         self._last: deque[str] = deque(maxlen=_LINES)
 
     def hear(self, data: bytes) -> None:
@@ -78,15 +77,13 @@ class Output:
         if found and self._take is not None:
             self._take(text)
             return
-        if not self._own and line.startswith("pffbench: ") and not _AROUND.match(line[10:]):
-            self._own = line[:_LINE]
         self._last.append(line[:_LINE])
 
     @property
     def text(self) -> str:
-        """What is kept: the first line of pffbench itself, and the last lines."""
+        """The last lines."""
         self._line()
-        return "\n".join([self._own, *self._last])
+        return "\n".join(self._last)
 
 
 class Processes:
@@ -96,8 +93,8 @@ class Processes:
     ----------
     command : sequence of str
         The command.
-    variables : mapping of str to str
-        Its environment variables.
+    variables : mapping of str to str, optional
+        Its environment variables; those of this process when not given.
     mark : str
         Beginning of the messages in its standard output.
     take : callable, optional
@@ -109,7 +106,7 @@ class Processes:
     def __init__(
         self,
         command: Sequence[str],
-        variables: Mapping[str, str],
+        variables: Mapping[str, str] | None,
         *,
         mark: str = "",
         take: Callable[[str], None] | None = None,
@@ -260,16 +257,16 @@ class Finished(msgspec.Struct, frozen=True):
 
 def run_bounded(
     command: Sequence[str],
-    variables: Mapping[str, str],
     seconds: float,
     keep_going: Callable[[], None],
     mark: str = "",
+    variables: Mapping[str, str] | None = None,
 ) -> Finished:
     """Run a command to its end, or end it with all its children.
 
     Parameters
     ----------
-    command, variables, mark
+    command, mark, variables
         As of `Processes`.
     seconds : float
         Longest time that it may take.

@@ -118,7 +118,7 @@ class Launch(msgspec.Struct, frozen=True):
         """Run a module of this package on the ranks of an environment, and hear its answers."""
         command = self.command(environment, "-P", "-m", module, *arguments)
         variables = environment.process_environment
-        return run_bounded(command, variables, seconds, self.keep_going, ANSWER)
+        return run_bounded(command, seconds, self.keep_going, ANSWER, variables)
 
 
 def command_of(environment: EnvironmentEntry, where: str) -> tuple[str, ...]:
@@ -135,8 +135,6 @@ def command_of(environment: EnvironmentEntry, where: str) -> tuple[str, ...]:
         script = Path(environment.activate).expanduser().absolute()
         if not script.is_file():
             raise UserError(f"{where}.activate: {environment.activate}: there is no such file")
-        if shutil.which("bash") is None:
-            raise UserError(f"{where}.activate: scripts are sourced by bash, which is not here")
         return ("bash", "-c", '. "$0" </dev/null && exec python "$@"', str(script))
     return _program_of(environment.command or "", f"{where}.command")
 
@@ -241,7 +239,7 @@ def _versions(command: Sequence[str], where: str, keep_going: Callable[[], None]
     """Return version, digest and folder of an environment's pffbench, and the Python's version."""
     why = ""
     try:
-        done = run_bounded(command, dict(os.environ), _START_SECONDS, keep_going, ANSWER)
+        done = run_bounded(command, _START_SECONDS, keep_going, ANSWER)
         answer = done.messages[-1] if done.status == VALID else ""
         found: _Own = msgspec.json.decode(answer, type=_Own)
         return found

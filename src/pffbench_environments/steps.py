@@ -124,7 +124,7 @@ def same_case(name: str) -> str:
     return name.partition("@")[0]
 
 
-class Ranks:
+class Ranks(Processes):
     """The ranks of an environment in a block: they wait for a turn, run, or have ended.
 
     Parameters
@@ -149,6 +149,13 @@ class Ranks:
         out: Path,
         cases: Collection[str],
     ) -> None:
+        super().__init__(
+            launch.command(environment, *arguments),
+            environment.process_environment,
+            mark=ASKS,
+            take=self._take_request,
+            listens=True,
+        )
         self._launch, self._out, self._cases = launch, out, cases
         self._had: set[tuple[int, str]] = set()
         #: Why they were ended, or are to be.
@@ -158,15 +165,8 @@ class Ranks:
         self._recorded, self._next_look = False, 0.0
         #: Seconds that a step of it may take, by their own watchdog.
         self._patience = math.inf
-        self._processes = Processes(
-            launch.command(environment, *arguments),
-            environment.process_environment,
-            mark=ASKS,
-            take=self._hear,
-            listens=True,
-        )
 
-    def _hear(self, asked: str) -> None:
+    def _take_request(self, asked: str) -> None:
         """Take a request for a turn; a wrong one is the end of these ranks."""
         told = _ASKED.fullmatch(asked.strip())
         wanted = (int(told[1]), same_case(told[3])) if told else (0, "")
@@ -177,7 +177,9 @@ class Ranks:
         self._patience = float(told[2])
         self.asks = wanted
 
-    def wait(self, seconds: float, what: str, until: Callable[[], bool] | None = None) -> None:
+    def wait_for_turn(
+        self, seconds: float, what: str, until: Callable[[], bool] | None = None
+    ) -> None:
         """Wait until they ask for a turn or have ended; end them when that takes too long.
 
         Parameters
@@ -190,7 +192,7 @@ class Ranks:
             Whether the wait is not worth it any more; when not given, whether the run is to end.
         """
         over = until or self._launch.is_stopped
-        there = self._processes.wait(
+        there = self.wait(
             seconds,
             lambda: self.asks is not None or bool(self._trouble) or over(),
             self._launch.keep_going,
@@ -199,7 +201,7 @@ class Ranks:
             self._trouble = f"its ranks did not {what} within {seconds:g} s"
         if self._trouble:
             self.asks = None
-            self._processes.end()
+            self.end()
 
     def go(self) -> None:
         """Let them run the repetition they ask for, and wait until they ask again or have ended.
@@ -208,10 +210,10 @@ class Ranks:
         launcher that is stopped.
         """
         self.asks = None
-        self._processes.write(b"\n")
+        self.write(b"\n")
         seconds = _MOST_STEPS * self._patience + self._launch.limit
         # After the last repetition they do not ask again: `leave` sees to their end.
-        self.wait(seconds, "end a repetition", self._has_recorded)
+        self.wait_for_turn(seconds, "end a repetition", self._has_recorded)
 
     def _has_recorded(self) -> bool:
         """Return whether their run is recorded as a whole; asked once a second."""
@@ -228,20 +230,14 @@ class Ranks:
         does not let them leave MPI or Python has no long time then, nor has a run that is to end.
         """
         self.asks = None
-        self._processes.close_input()
+        self.close_input()
         limit = self._launch.limit
-        left = self._processes.wait(
-            limit, lambda: self._launch.is_stopped() or self._has_recorded()
-        )
-        left = left and self._processes.wait(min(limit, _LEAVING))
+        left = self.wait(limit, lambda: self._launch.is_stopped() or self._has_recorded())
+        left = left and self.wait(min(limit, _LEAVING))
         if not left and not self._trouble:
             self._trouble = "its ranks did not end"
-        status = self._processes.end()
-        return status, f"{self._processes.text}\n{self._trouble and f'pffbench: {self._trouble}'}"
-
-    def end(self) -> None:
-        """End them at once, if they have not ended."""
-        self._processes.end()
+        status = self.end()
+        return status, self._trouble or last_line(self.text)
 
 
 class JobSteps:
@@ -300,7 +296,7 @@ class JobSteps:
         """
         ranks = self._start(environment, step_experiment(experiment, cases, 0), ())
         try:
-            ranks.wait(_CALIBRATION_SECONDS, "find the numbers")
+            ranks.wait_for_turn(_CALIBRATION_SECONDS, "find the numbers")
             ranks.leave()
             return RunRecord.load(self._out(environment.name)).calibrations
         except ValueError:
@@ -339,7 +335,7 @@ class JobSteps:
                 environment, cases = wanted[place]
                 told = step_experiment(experiment, cases, block)
                 there[environment.name] = ranks = self._start(environment, told, order)
-                ranks.wait(START_SECONDS, "start")
+                ranks.wait_for_turn(START_SECONDS, "start")
             self._take_turns(list(there.values()), order)
             return {name: _result(self._out(name), *ranks.leave()) for name, ranks in there.items()}
         finally:
@@ -379,9 +375,9 @@ def turn_order(count: int, number: int) -> Sequence[int]:
     return square[number % len(square)]
 
 
-def _result(out: Path, status: int, errors: str) -> StepResult:
-    """Read the results directory of a step that has ended."""
-    trouble, why = "", last_line(errors)
+def _result(out: Path, status: int, why: str) -> StepResult:
+    """Read the results directory of a step that has ended, with a status and its explanation."""
+    trouble = ""
     if "its ranks " in why:
         trouble = f"the job step was ended: {why}"
     elif status not in (VALID, NOT_VALID):

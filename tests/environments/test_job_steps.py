@@ -125,7 +125,7 @@ def ranks_of(script, tmp_path, limit):
 
 def test_a_repetition_that_nobody_ends_is_ended(tmp_path):
     ranks = ranks_of("echo 'pffbench-turn: 0 0 c'; read x; sleep 100000", tmp_path, 0.5)
-    ranks.wait(30, "start")
+    ranks.wait_for_turn(30, "start")
     assert ranks.asks == (0, "c")
     ranks.go()
     assert ranks.asks is None
@@ -135,7 +135,7 @@ def test_a_repetition_that_nobody_ends_is_ended(tmp_path):
 def test_ranks_ask_for_a_turn_once(tmp_path):
     ask = "echo 'pffbench-turn: 0 600 c'"
     ranks = ranks_of(f"{ask}; read x; {ask}; read x", tmp_path, 5)
-    ranks.wait(30, "start")
+    ranks.wait_for_turn(30, "start")
     ranks.go()
     assert ranks.asks is None
     assert "asked for a turn that is none: '0 600 c'" in ranks.leave()[1]
@@ -146,7 +146,7 @@ def test_a_command_is_bounded_and_leaves_no_child(ends, tmp_path):
     file = tmp_path / "child"
     wait = "" if ends else "; wait"
     command = ["sh", "-c", f"sleep 100000 & echo $! >{file}{wait}"]
-    done = run_bounded(command, dict(os.environ), 1.0, lambda: None)
+    done = run_bounded(command, 1.0, lambda: None)
     assert done.status == (0 if ends else None)
     fields = process_fields(int(file.read_text()))
     assert not fields or fields[0] == "Z"
@@ -157,7 +157,7 @@ def test_output_of_a_process_that_left_the_session_does_not_keep_the_run(monkeyp
     monkeypatch.setattr("pffbench_environments.processes._GRACE", 0.5)
     began = time.monotonic()
     command = ["bash", "-c", "setsid yes & sleep 0.5"]
-    done = run_bounded(command, dict(os.environ), 1.0, lambda: None)
+    done = run_bounded(command, 1.0, lambda: None)
     assert time.monotonic() - began < 30
     assert "y" in done.text
 

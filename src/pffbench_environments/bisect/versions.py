@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -74,7 +73,6 @@ def _published(package: str, stop: StopSignals) -> list[str]:
     command = [str(python if python.exists() else sys.executable), "-P", "-m", "pip"]
     done = run_bounded(
         [*command, "index", "versions", package],
-        dict(os.environ),
         _LISTING_SECONDS,
         stop_before_start(stop),
         "Available versions: ",
@@ -109,7 +107,7 @@ def make_environment(package: str, version: str, keep_going: Callable[[], None])
     """
     name = f"{package}-{version}"
     command = [str(CHECKOUT / "setup" / "env"), name, f"{package}=={version}"]
-    done = run_bounded(command, dict(os.environ), _MAKING_SECONDS, keep_going)
+    done = run_bounded(command, _MAKING_SECONDS, keep_going)
     if done.status != VALID:
         raise UserError(last_line(done.text).removeprefix("setup/env: "))
     return str(CHECKOUT / ".envs" / name / "bin" / "python")
