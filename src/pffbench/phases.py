@@ -6,7 +6,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 Part = Literal["write", "update", "read"]
@@ -131,6 +131,15 @@ def totals_of(seconds: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int,
         whole = set.intersection(*map(set, present)) if present else set()
         found[total] = {number: sum(part[number] for part in present) for number in sorted(whole)}
     return {total: by_repetition for total, by_repetition in found.items() if by_repetition}
+
+
+def arrivals(phases: Sequence[str]) -> list[int]:
+    """Return the places of the phases whose bytes every rank has verified.
+
+    Where writers read for others, what they read may include elements that no rank has.
+    """
+    last = ("exchange_read",) if "exchange_read" in phases else ARRIVING
+    return [i for i, p in enumerate(phases) if {p, p.partition("_")[0]} & {*last}]
 
 
 def in_order(names: Collection[str]) -> list[str]:

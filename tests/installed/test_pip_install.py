@@ -125,7 +125,8 @@ def sentences(text):
 def test_the_wheel_holds_the_program_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
-    assert {"pffbench", "pffbench_analysis"} == {top for top in tops if "dist-info" not in top}
+    packages = {"pffbench", "pffbench_analysis", "pffbench_environments"}
+    assert packages == {top for top in tops if "dist-info" not in top}
     assert {f"pffbench/{name}.yaml" for name in ("default", "defaults", "nightly")} <= {*names}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 
 import pytest
 
@@ -80,26 +79,6 @@ def test_a_resumed_run_keeps_the_number_and_the_names(tmp_path):
     assert numbers_of(resumed) == before
     assert {row["arrays"] for row in resumed.rows} == set(map(str, before.values()))
     assert {row["repetition"] for row in resumed.rows} == {"0", "1", "2"}
-
-
-def test_one_environment_finds_the_number_for_all(tmp_path):
-    environments = []
-    for name, seconds in (("first", 0.004), ("second", 0.4)):
-        path = planted(tmp_path / name, SHORT.format(seconds=seconds))["PYTHONPATH"]
-        command = f"env PYTHONPATH={path} {sys.executable}"
-        environments.append({"name": name, "command": command})
-    run = run_experiment(
-        tmp_path, None, environments=environments, launcher="env", step_repetitions=1,
-        repetitions=2, cases=[{**CASE, "backend": ["hdf5", "zarr"]}],
-    )  # fmt: skip
-    assert run.status == 0, run.said
-    (number,) = set(numbers_of(run).values())
-    (found,) = run.record["calibrations"].values()
-    assert (found["number"], found["wanted_seconds"]) == (number, 0.004)
-    assert {row["arrays"] for row in run.rows} == {str(number)}
-    assert {row["environment"] for row in run.rows} == {"first", "second"}
-    assert entries_below(tmp_path / "scratch") == []
-    assert not (run.out / ".steps").exists()
 
 
 def test_a_case_that_fails_in_a_trial_has_failed_and_the_others_go_on(tmp_path):

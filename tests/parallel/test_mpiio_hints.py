@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 
 import pytest
 
-from launch import mpiexec, only_with_open_mpi, pffbench_cli, run_experiment
+from launch import only_with_open_mpi, pffbench_cli, run_experiment
 
 pytestmark = pytest.mark.parallel
 
@@ -176,23 +175,3 @@ def test_the_lines_for_job_scripts_do_what_the_hints_do(tmp_path):
         place.mkdir()
         (counted,) = movers(run_hints(place, {}, env, backends=["hdf5"])).values()
         assert counted["write"] == 2 + number
-
-
-@pytest.mark.slow
-def test_the_component_of_mpi_io_can_be_compared(tmp_path):
-    only_with_open_mpi("other MPI libraries have one component")
-    environments = [
-        {"name": name, "command": f"env OMPI_MCA_io={asked} {sys.executable}"}
-        for name, asked in (("ompio", "ompio"), ("romio", "^ompio"))
-    ]
-    case = {**BLOCKS, "backend": "hdf5", "hdf5": {"hints": {"cb_nodes": 1}}}
-    done = run_experiment(
-        tmp_path, None, cases=[case], environments=environments, launcher=" ".join(mpiexec(2)),
-        step_repetitions=1,
-    )  # fmt: skip
-    assert done.status == 0, done.said
-    found = {
-        entry["parameters"]["environment"]: entry["transfer_facts"]["mpi_io_component"][:5]
-        for entry in done.record["cases"].values()
-    }
-    assert found == {"ompio": "ompio", "romio": "romio"}

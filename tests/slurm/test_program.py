@@ -64,6 +64,7 @@ def test_a_run_on_four_nodes_is_valid_and_records_them(slurm, shared):
 
 
 def test_environments_take_turns_in_one_allocation(slurm, shared):
+    pytest.importorskip("pffbench_environments")
     environments = [{"name": name, "python": sys.executable} for name in ("one", "other")]
     told = SMALL | {"environments": environments, "launcher": "srun --mpi=pmix"}
     file = write_experiment(shared, **told)

@@ -10,7 +10,10 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = [ROOT / "src" / "pffbench", ROOT / "analysis" / "pffbench_analysis"]
+PACKAGES = [
+    ROOT / "src" / "pffbench", ROOT / "src" / "pffbench_environments",
+    ROOT / "analysis" / "pffbench_analysis",
+]  # fmt: skip
 MODULES = [path for package in PACKAGES for path in sorted(package.rglob("*.py"))]
 #: File names that every package may have.
 COMMON = {

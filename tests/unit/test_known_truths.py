@@ -116,6 +116,7 @@ def test_a_ratio_is_that_of_the_slower_one_over_the_faster_one(slow, fast, tmp_p
 @pytest.mark.parametrize("name", sorted(ROWS))
 def test_the_verdict_holds_here(name, tmp_path):
     """Run an experiment whose environments were made; shown is what was found."""
+    pytest.importorskip("pffbench_environments")
     told = (CONFIGS / f"{name}.yaml").read_text(encoding="utf-8")
     if "setup/chroot" in told and sys.version_info < (3, 12):
         pytest.skip("its versions need Python 3.12: setup/chroot trixie")

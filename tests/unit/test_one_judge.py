@@ -28,7 +28,7 @@ TOOLS = {
 #: `bisect` asks on which side of the half-way point a version is, not whether it is faster, and
 #: `prediction` gives a rate at another size with an interval.
 JUDGE = {
-    "inference.py", "rank_test.py", "starts.py", "student.py", "dependence.py", "bisect.py",
+    "inference.py", "rank_test.py", "starts.py", "student.py", "dependence.py", "judging.py",
     "prediction.py",
 }  # fmt: skip
 

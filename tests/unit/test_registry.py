@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from launch import pffbench_cli, run_experiment, write_experiment
+from launch import REPOSITORY, pffbench_cli, run_experiment, write_experiment
 
 PLUGIN = """
 from pffbench.backends.null import Null
@@ -62,3 +62,19 @@ def test_a_wrong_name_is_refused_with_all_that_there_are(with_plugin, tmp_path, 
     done = pffbench_cli("plan", path, timeout=300)
     assert done.status == 2
     assert said in done.stderr
+
+
+def test_a_run_that_another_package_starts_is_refused_in_a_sentence_without_it(tmp_path):
+    """An installation without entry points is found before that of the checkout."""
+    (tmp_path / "site" / "pffbench.egg-info").mkdir(parents=True)
+    env = {"PYTHONPATH": f"{tmp_path / 'site'}:{REPOSITORY / 'src'}"}
+    file = write_experiment(tmp_path, environments=[{"name": "a", "python": "x"}], cases=[
+        {**CASE, "backend": "null"},
+    ])  # fmt: skip
+    known = REPOSITORY / "docs" / "results" / "zarr" / "versions-1-rank"
+    for what in ([file], ["--resume", known, "--trust"]):
+        done = pffbench_cli("run", *what, env=env, cwd=tmp_path)
+        assert done.status == 2, done.said
+        assert "needs the package pffbench_environments, which is not installed" in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["experiment.yaml", "site"]

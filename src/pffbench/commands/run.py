@@ -10,8 +10,9 @@ import resource
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
 from pffbench.parallel.batch_job import StopSignals
@@ -23,6 +24,7 @@ from pffbench.parallel.launcher import (
     start_ranks,
 )
 from pffbench.parallel.single import lack_of_mpi
+from pffbench.plugins import plugins
 from pffbench.run.options import RunOptions, add_arguments
 from pffbench.text import one_line, without_digests
 from pffbench.units import Size
@@ -30,10 +32,15 @@ from pffbench.units import Size
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from pffbench.experiment.load import LoadedExperiment
     from pffbench.run.session import Session
 
 __all__ = ["add_arguments", "main"]
 
+#: Another package starts the ranks of a run through an entry point of this group, whose name is the
+#: key of an experiment that asks for it.
+LAUNCHERS = "pffbench.launchers"
+_KEY = "environments"
 #: Exit status of a program that Ctrl-C ended, as shells report it.
 _CTRL_C = 130
 #: Bytes of address space below which MPI and the libraries cannot be loaded.
@@ -46,30 +53,54 @@ def main(arguments: argparse.Namespace) -> int:
     options = RunOptions.of_arguments(arguments)
     with StopSignals() as stop:
         if not is_launched(os.environ) and _may_have_environments(options):
-            from pffbench.environments.coordinator import resume_environments, run_environments
             from pffbench.experiment.load import load_experiment
             from pffbench.run.prepare import with_time_of_job
 
             if options.resume:
-                return resume_environments(options, stop)
+                return _launcher(f"--resume {options.resume}").run(options, None, stop)
             loaded = load_experiment(options.experiment, options.overrides)
             if loaded.experiment.environments:
                 loaded = with_time_of_job(loaded, options, os.environ)
-                return run_environments(options, loaded, stop)
+                return _launcher(loaded.path).run(options, loaded, stop)
         return _run(options, stop)
+
+
+class Launcher(Protocol):
+    """A module that starts the ranks of a run itself, from one process without MPI."""
+
+    @staticmethod
+    def run(options: RunOptions, loaded: LoadedExperiment | None, stop: StopSignals) -> int:
+        """Run an experiment, or go on with a run where there is none; return the exit status."""
+
+
+def _launcher(what: str) -> Launcher:
+    """Return what starts the ranks of several environments.
+
+    Raises
+    ------
+    UserError
+        No installed package does.
+    """
+    module = plugins(LAUNCHERS).get(_KEY)
+    if module is None:
+        raise UserError(
+            f"{what}: a run of several environments needs the package pffbench_environments, "
+            "which is not installed here"
+        )
+    return cast(Launcher, import_module(module))
 
 
 def _may_have_environments(options: RunOptions) -> bool:
     """Return whether it is worth reading the experiment before MPI is started."""
     if options.resume:
         return _had_environments(options.resume)
-    if any(override.startswith("environments=") for override in options.overrides):
+    if any(override.startswith(f"{_KEY}=") for override in options.overrides):
         return True
     if options.experiment is None:
         return False
     path = Path(options.experiment)
     try:
-        return path.is_file() and b"environments" in path.read_bytes()
+        return path.is_file() and _KEY.encode() in path.read_bytes()
     except OSError:  # which is reported where it is read
         return False
 

@@ -281,3 +281,22 @@ class Plan(msgspec.Struct, frozen=True):
     def is_limit(self, reason: str) -> bool:
         """Whether a case is left out for this reason because of the installed libraries."""
         return any(text.endswith(f": {reason}") for text in self.limits)
+
+
+def in_environment(plan: Plan, name: str) -> Plan:
+    """Return the plan of one environment of a run of several, in which its name is in each case.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    name : str
+        Name of the environment.
+    """
+    return msgspec.structs.replace(
+        plan,
+        cases=tuple(msgspec.structs.replace(case, environment=name) for case in plan.cases),
+        costs={f"{case}@{name}": cost for case, cost in plan.costs.items()},
+        left_out=tuple((f"{case}@{name}", why) for case, why in plan.left_out),
+        limits=tuple(f"{name}: {text}" for text in plan.limits),
+    )

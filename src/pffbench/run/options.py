@@ -44,8 +44,9 @@ class RunOptions:
         Maximum duration of a step in seconds, infinite for no limit; by the case when None.
     fail_fast : bool
         Stop at the first failed case, instead of continuing with the others.
-    in_turns : bool
-        Wait before each repetition until the process that started the ranks allows it.
+    in_turns : str, optional
+        Name of the environment that the ranks are of, in a run of several: before each repetition
+        they wait until the process that started them allows it.
     drop_hook : str, optional
         The site's command that drops the page cache of a node.
     record_account : bool
@@ -72,7 +73,7 @@ class RunOptions:
     job_share: int
     hang_timeout: float | None
     fail_fast: bool
-    in_turns: bool
+    in_turns: str | None
     drop_hook: str | None
     record_account: bool
     fom: bool
@@ -152,9 +153,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--in-turns",
-        action="store_true",
+        metavar="NAME",
         help="before each repetition, print a line and wait for one on standard input: so a run "
-        "of several environments starts its ranks (example: --in-turns)",
+        "of several environments starts the ranks of the one of this name (example: --in-turns a)",
     )
     parser.add_argument(
         "--drop-hook",

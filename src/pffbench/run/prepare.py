@@ -26,7 +26,7 @@ from pffbench.experiment.load import (
     is_built_in,
     load_experiment,
 )
-from pffbench.experiment.plan import Plan
+from pffbench.experiment.plan import Plan, in_environment
 from pffbench.parallel.batch_job import seconds_left
 from pffbench.parallel.single import lack_of_mpi
 from pffbench.parallel.topology import Team
@@ -96,6 +96,8 @@ def prepare_run(
         run_id, out = before.record.run_id, str(Path(before.directory).absolute())
         stage = before.stage
     plan = make_plan(loaded, team.size, no_mpi, _no_cold_reads(loaded, options, before))
+    if options.in_turns is not None:
+        plan = in_environment(plan, options.in_turns)
     if before is not None:
         plan = without_left_out(plan, before.record)
         refuse_other_cases(before.directory, before.record, plan)

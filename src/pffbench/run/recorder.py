@@ -26,12 +26,12 @@ from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Clock, Floor
 from pffbench.parallel.machine import MemoryRates
 from pffbench.parallel.topology import Topology
-from pffbench.phases import ARRIVING, READ_PHASES, totals_of
+from pffbench.phases import READ_PHASES, arrivals, totals_of
 from pffbench.provenance.binding import job_clock
 from pffbench.record.counters import append_counts
-from pffbench.record.gather import GatheredRepetition
+from pffbench.record.gather import Count, GatheredRepetition
 from pffbench.record.progress import Progress
-from pffbench.record.ranks import RanksFile
+from pffbench.record.ranks import RanksFile, RecordedTimes
 from pffbench.record.run_json import RunRecord, digest_of
 from pffbench.record.samples import Sample, SamplesLog, read_samples
 from pffbench.record.validity import clock_trouble, missing_repetitions, read_trouble
@@ -53,11 +53,14 @@ def new_record(
     startup: dict[str, Any],
     provenance: dict[str, Any] | None,
     stage: Stage,
+    entries: dict[str, dict[str, Any]] | None = None,
 ) -> RunRecord:
-    """Create the record of a new run."""
+    """Create the record of a new run; `entries` are those of the cases where others made them."""
     experiment = plan.experiment
     plain = to_plain(experiment)
-    there = filesystem(scratch)
+    if entries is None:
+        there = filesystem(scratch)
+        entries = {case.id: case_entry(case, plan, there) for case in plan.cases}
     return RunRecord(
         run_id=run_id,
         name=experiment.name,
@@ -68,7 +71,7 @@ def new_record(
         experiment=plain,
         experiment_digest=digest_of(plain),
         experiment_file=experiment_file,
-        cases={case.id: case_entry(case, plan, there) for case in plan.cases},
+        cases=entries,
         left_out=[{"case": name, "reason": reason} for name, reason in plan.left_out],
         limits=list(plan.limits),
         scratch=scratch,
@@ -110,10 +113,12 @@ def case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
     """Return the entry of a case in `run.json` when the run begins."""
     kind = backend_class(case.parameters.backend)
     cost = plan.costs[case.id]
+    own = {"environment": case.environment} if case.environment else {}
     return {
         "parameters": {
             "workload": case.parameters.workload,
             **msgspec.to_builtins(case.parameters),
+            **own,
         },
         "options": msgspec.to_builtins(case.options, enc_hook=int),
         "group": case.group,
@@ -130,6 +135,8 @@ def case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
         # File systems without a block device of their own have the major number 0; their
         # fetches are counted for no process.
         "counts_device": os.major(Path(there.path).stat().st_dev) != 0,
+        # What the environments of a run have in common.
+        **({"same_case": case.id.partition("@")[0]} if own else {}),
     }
 
 
@@ -185,8 +192,8 @@ class Recorder:
         self.run_record = record
         self._topology = topology
         self._clock: Clock = "synced" if record.clock == "synced" else "own"
-        self._warmup = warmup
-        self._progress = progress
+        self.warmup = warmup
+        self.progress = progress
         self._samples = SamplesLog(str(Path(directory) / "samples.csv"))
         hosts_name = "read_host" if record.stage == "read" else "host"
         self._ranks = RanksFile(str(Path(directory) / "ranks.h5"), topology.hosts, hosts_name)
@@ -206,28 +213,38 @@ class Recorder:
     def record(self, repetition: GatheredRepetition) -> None:
         """Append a repetition to the raw files and sync them."""
         reasons = self._reasons_against(repetition)
-        samples = list(self._samples_of(repetition, valid=not reasons))
-        self._ranks.append(
-            repetition.case.id,
-            repetition.number,
+        times = RecordedTimes(
             repetition.phases,
             repetition.own,
             repetition.synced,
             repetition.nbytes,
             repetition.peak_memory,
         )
-        if repetition.counts:
-            append_counts(
-                self.directory,
-                repetition.case.id,
-                repetition.number,
-                repetition.number < self._warmup,
-                repetition.counts,
-            )
+        self.append(self._samples_of(repetition, valid=not reasons), times, repetition.counts)
+        self._note_facts(repetition, reasons)
+        self.progress.repetition(repetition.case, repetition.number)
+
+    def append(
+        self, samples: Sequence[Sample], times: RecordedTimes | None, counts: Sequence[Count]
+    ) -> None:
+        """Append a repetition to the raw files and sync them.
+
+        Parameters
+        ----------
+        samples : sequence of Sample
+            Its rows.
+        times : RecordedTimes or None
+            Times of all ranks; None where they are not known.
+        counts : sequence of Count
+            Its counters.
+        """
+        first = samples[0]
+        if times is not None:
+            self._ranks.append(first.case, first.repetition, *times)
+        if counts:
+            append_counts(self.directory, first.case, first.repetition, first.warmup, counts)
         self._samples.append(samples)  # last: with its rows the repetition counts as finished
         self._note_totals(samples)
-        self._note_facts(repetition, reasons)
-        self._progress.repetition(repetition.case, repetition.number)
 
     def _samples_of(self, r: GatheredRepetition, valid: bool) -> list[Sample]:
         p = r.case.parameters
@@ -236,7 +253,7 @@ class Recorder:
         common: dict[str, Any] = {
             "case": r.case.id,
             "repetition": r.number,
-            "warmup": r.number < self._warmup,
+            "warmup": r.number < self.warmup,
             "position": r.position,
             "backend": p.backend,
             "workload": p.workload,
@@ -244,6 +261,7 @@ class Recorder:
             "transfer": p.transfer,
             "settings": p.settings,
             "group": r.case.group,
+            "environment": r.case.environment,
             "ranks": ranks,
             "nodes": self._topology.node_count,
             "arrays": arrays,
@@ -350,10 +368,7 @@ class Recorder:
         """Return the reasons why the repetition is invalid."""
         found = [*r.mismatches, *clock_trouble(r)]
         reasons = [f"{r.case.id} repetition {r.number}: {m}" for m in found]
-        # Where writers read for others, what they read may include elements that no rank has.
-        last = ("exchange_read",) if "exchange_read" in r.phases else ARRIVING
-        reads = [i for i, p in enumerate(r.phases) if {p, p.partition("_")[0]} & {*last}]
-        read = int(r.nbytes[reads].sum()) * r.reads
+        read = int(r.nbytes[arrivals(r.phases)].sum()) * r.reads
         keeps_data = self.run_record.cases[r.case.id]["verified"]
         if keeps_data and r.verified_bytes != read:
             reasons.append(
@@ -400,14 +415,14 @@ class Recorder:
         if changed:
             self.run_record.save(self.directory)
         for reason in reasons:
-            self._progress.message(f"INVALID: {reason}")
+            self.progress.message(f"INVALID: {reason}")
 
     def fail(self, case: Case, repetition: int, failure: Failure) -> None:
         """Record that a case failed; it is not run again."""
         self.run_record.cases[case.id]["failure"] = {"repetition": repetition, **asdict(failure)}
         self.run_record.reasons.append(f"{case.id} repetition {repetition}: {failure}")
         self.run_record.save(self.directory)
-        self._progress.message(f"FAILED: {case.id}: {failure}")
+        self.progress.message(f"FAILED: {case.id}: {failure}")
 
     def stopping(self) -> None:
         """Record once that the run was asked to end, in case it is killed first."""
@@ -419,7 +434,7 @@ class Recorder:
     def remark(self, text: str) -> None:
         """Record a remark about the run that does not make it invalid."""
         self.run_record.remarks.append(text)
-        self._progress.message(text)
+        self.progress.message(text)
 
     def leave_out(self, cases: Sequence[str], why: str, limit: str) -> None:
         """Record that cases do not run, with the reason and a sentence for the verdict."""
@@ -432,7 +447,7 @@ class Recorder:
         """Record a sentence for the verdict: what the run cannot show, and a way to show it."""
         self.run_record.limits.append(text)
         self.run_record.save(self.directory)
-        self._progress.message(text)
+        self.progress.message(text)
 
     def stop(self, cases: Sequence[str], repetitions: int, why: str) -> None:
         """Record that cases have enough repetitions."""
@@ -443,7 +458,7 @@ class Recorder:
         self.run_record.save(self.directory)
         plural = "s" if len(cases) > 1 else ""
         often = f"{repetitions} repetition{'s' if repetitions > 1 else ''}"
-        self._progress.message(f"{len(cases)} case{plural} stopped after {often}: {why}")
+        self.progress.message(f"{len(cases)} case{plural} stopped after {often}: {why}")
 
     def finish(self, complete: bool) -> None:
         """Determine and record the verdict."""
@@ -452,7 +467,7 @@ class Recorder:
         if complete:
             record.status = "written" if record.stage == "write" else "finished"
             samples = read_samples(Path(self.directory) / "samples.csv")
-            missing = list(missing_repetitions(record, samples, self._warmup))
+            missing = list(missing_repetitions(record, samples, self.warmup))
             record.reasons += missing[:_MOST_REASONS]
         record.valid = not record.reasons
         if record.status == "written" and record.valid:

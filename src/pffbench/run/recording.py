@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pffbench.errors import UserError
@@ -48,29 +49,40 @@ def open_recorder(
         The directory cannot be created, locked or written, another run has begun there, or the
         software has changed. A new run leaves nothing behind.
     """
-    out = Path(spec.out)
+    out, warmup = Path(spec.out), spec.plan.experiment.warmup
     if spec.goes_on:
         record = _gone_on_with(spec, record, progress)
-    else:
-        begin_results(out, lock)
-        if same_filesystem(spec.out, spec.scratch_parent):
-            record.remarks.append(_TOGETHER)
-        record.remarks += spec.plan.idle
-    warmup = spec.plan.experiment.warmup
+        with writing_results(out):
+            path = out / "samples.csv"
+            known = read_samples(path) if path.exists() else []
+            return Recorder(spec.out, record, team.topology, floor, warmup, progress, known)
+    begin_results(out, lock, record, spec.scratch_parent)
+    record.remarks += spec.plan.idle
+    with writing_results(out, lock):
+        return Recorder(spec.out, record, team.topology, floor, warmup, progress)
+
+
+@contextmanager
+def writing_results(out: Path, begun: RunLock | None = None) -> Iterator[None]:
+    """Report that results cannot be written; of a new run, whose lock is given, nothing stays.
+
+    Raises
+    ------
+    UserError
+        In place of an OSError.
+    """
     try:
-        path = out / "samples.csv"
-        known = read_samples(path) if spec.goes_on and path.exists() else []
-        return Recorder(spec.out, record, team.topology, floor, warmup, progress, known)
+        yield
     except Exception as error:
-        if not spec.goes_on:
-            undo_results(out, lock)
+        if begun is not None:
+            undo_results(out, begun)
         if not isinstance(error, OSError):
             raise
         raise UserError(f"{out}: cannot be written to: {error.strerror or error}") from None
 
 
-def begin_results(out: Path, lock: RunLock) -> None:
-    """Create the directory of a run and acquire it."""
+def begin_results(out: Path, lock: RunLock, record: RunRecord, scratch_parent: str) -> None:
+    """Create the directory of a new run and acquire it; remark where its files are written too."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         lock.take(out, f"--out {out}")
@@ -79,6 +91,8 @@ def begin_results(out: Path, lock: RunLock) -> None:
         raise UserError(f"--out {out}: another run has just begun there; name a new one") from None
     except OSError as error:
         raise UserError(f"--out {out}: cannot be made: {error.strerror}") from None
+    if same_filesystem(str(out), scratch_parent):
+        record.remarks.append(_TOGETHER)
 
 
 def undo_results(out: Path, lock: RunLock) -> None:
@@ -95,25 +109,47 @@ def _gone_on_with(spec: RunSpec, now: RunRecord, progress: Progress) -> RunRecor
     """Return the record of a resumed run, with the facts of this start."""
     out = Path(spec.out)
     before = RunRecord.load(out)
-    here = f"--resume {spec.out}"
     differences = [
         *changed_software(before, now),
         *changed_inputs(before.provenance, now.provenance),
     ]
     if differences:
-        raise UserError(f"{here}: not the same run: {'; '.join(differences)}")
-    if spec.stage != "read" and (other := moved(before, now)):
-        (before.remarks if spec.options.other_hosts else before.reasons).append(other)
-        progress.message(other if spec.options.other_hosts else f"INVALID: {other}")
-    if other := other_commit(before, now):
-        before.remarks.append(other)
-    before.resumed.append(now.started)
-    before.startup.setdefault("resumed", []).append(now.startup["seconds_to_main"])
-    before.status, before.valid, before.finished = "running", None, None
-    before.scratch = now.scratch
+        raise UserError(f"--resume {spec.out}: not the same run: {'; '.join(differences)}")
+    elsewhere = None if spec.stage == "read" else moved(before, now)
+    for text in go_on(before, now, elsewhere, other_hosts=spec.options.other_hosts):
+        progress.message(text)
     before.stage = spec.stage
     before.wrote_on = sorted({*before.wrote_on, *now.wrote_on})
     if spec.stage == "read":
         before.reading = reading_entry(now)
     drop_unfinished(str(out / "samples.csv"), before.last_written)
     return before
+
+
+def go_on(
+    before: RunRecord, now: RunRecord, elsewhere: str | None, *, other_hosts: bool
+) -> list[str]:
+    """Update the record of a resumed run for this start; return messages for the user.
+
+    Parameters
+    ----------
+    before : RunRecord
+        The record, which is changed.
+    now : RunRecord
+        Record of this start.
+    elsewhere : str or None
+        That it runs on other hosts than before, in words, where it does.
+    other_hosts : bool
+        Whether it may.
+    """
+    said = []
+    if elsewhere is not None:
+        (before.remarks if other_hosts else before.reasons).append(elsewhere)
+        said.append(elsewhere if other_hosts else f"INVALID: {elsewhere}")
+    if other := other_commit(before, now):
+        before.remarks.append(other)
+    before.resumed.append(now.started)
+    before.startup.setdefault("resumed", []).append(now.startup["seconds_to_main"])
+    before.status, before.valid, before.finished = "running", None, None
+    before.scratch = now.scratch
+    return said

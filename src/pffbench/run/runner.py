@@ -6,10 +6,10 @@ import enum
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pffbench.backends.base import Store
 from pffbench.backends.registry import backend_class
@@ -38,6 +38,7 @@ from pffbench.workloads.registry import workload
 from pffbench.workloads.repetition import Repetition, TransferBuffer
 
 if TYPE_CHECKING:
+    from pffbench.experiment.schema import Experiment
     from pffbench.run.recorder import Recorder
     from pffbench.run.schedule import Schedule
 
@@ -366,27 +367,24 @@ class Runner:
         p, room = case.parameters, self._room_of(case)
         self._allocator.prepare(p.settings, contents_of(p, self.team.size).blocks)
         directory = repetition_directory(case.id, block)
-        with AgreedStep(self.team.comm, f"import of {p.backend}") as step:
-            backend = backend_class(p.backend)(case.options, p.settings)
-            backend.load(p.codec)
-            step.name = "data source"
-            seed = seed_of_repetition(self.spec.plan.experiment.seed, block)
-            source = self._sources.get(p.source, p.dtype, seed, p.file, p.variable)
+
+        def make_directory(step: AgreedStep) -> None:
             step.name = "room for the file"
             self._require_room(case)
             step.name = "scratch"
             if self._keeps_scratch and self.spec.stage != "read":
                 self.scratch.make_directory(directory)
-        return Repetition(
+
+        return prepare_repetition(
+            self.spec.plan.experiment,
+            case,
+            block,
+            self._sources,
+            make_directory,
             team=self.team,
-            case=case,
-            workload=workload(p.workload),
-            backend=backend,
-            source=source,
             scratch=self.scratch,
             directory=directory,
             clock=PhaseClock(self.team.comm, meter=self._meter, watchdog=self.watchdog),
-            memory=int(self.spec.plan.experiment.memory),
             drop_hook=self.spec.options.drop_hook,
             inspect=case.id not in self._inspected,
             stage=self.spec.stage,
@@ -495,6 +493,54 @@ class Runner:
                 store.close()
             except Exception:  # noqa: BLE001 -- the original failure is already recorded
                 self.abandoned.append(store)
+
+
+def prepare_repetition(
+    experiment: Experiment,
+    case: Case,
+    number: int,
+    sources: Sources,
+    make_directory: Callable[[AgreedStep], None],
+    **given: Any,
+) -> Repetition:
+    """Load the library of a case, and make its data source and its directory; collective.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The experiment.
+    case : Case
+        The case.
+    number : int
+        Number of the repetition, whose data it has.
+    sources : Sources
+        Makes the data source.
+    make_directory : callable
+        Makes the directory, in the step that it is given.
+    **given
+        Other fields of the `Repetition`.
+
+    Raises
+    ------
+    PhaseFailedError
+        On every rank, when one of them failed.
+    """
+    p = case.parameters
+    with AgreedStep(given["team"].comm, f"import of {p.backend}") as step:
+        backend = backend_class(p.backend)(case.options, p.settings)
+        backend.load(p.codec)
+        step.name = "data source"
+        seed = seed_of_repetition(experiment.seed, number)
+        source = sources.get(p.source, p.dtype, seed, p.file, p.variable)
+        make_directory(step)
+    return Repetition(
+        case=case,
+        workload=workload(p.workload),
+        backend=backend,
+        source=source,
+        memory=int(experiment.memory),
+        **given,
+    )
 
 
 def repetition_directory(case: str, block: int) -> str:

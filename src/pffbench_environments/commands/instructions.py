@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from pffbench.environments.instructions import count_instructions, lines_of
 from pffbench.errors import VALID
 from pffbench.experiment.load import load_experiment
 from pffbench.parallel.batch_job import StopSignals
@@ -46,6 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Count, and print a line for each environment. Return the exit status."""
+    from pffbench_environments.instructions import count_instructions, lines_of
+
     loaded = load_experiment(arguments.experiment, arguments.set)
     with StopSignals() as stop:
         counts = count_instructions(

@@ -15,24 +15,22 @@ from typing import Any
 import msgspec
 
 from pffbench.case import Case
-from pffbench.environments.processes import Processes, last_line
-from pffbench.environments.start import StartedEnvironment
 from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.experiment.load import to_plain
 from pffbench.experiment.schema import Experiment
-from pffbench.parallel.batch_job import StopSignals
-from pffbench.parallel.clock import Floor
 from pffbench.record.counters import Counted, read_counts
 from pffbench.record.lock import NAME as LOCK
 from pffbench.record.ranks import RecordedTimes, read_ranks
+from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord, readable
-from pffbench.record.samples import Sample, read_samples, whole
-from pffbench.run.options import RunOptions
+from pffbench.record.samples import Sample
 from pffbench.run.order import williams_square
 from pffbench.run.turns import ASKS
 from pffbench.storage.ownership import leftover_at
 from pffbench.storage.scratch import Scratch, scratch_parent
 from pffbench.text import one_line
+from pffbench_environments.processes import Processes, last_line
+from pffbench_environments.start import START_SECONDS, Launch, StartedEnvironment
 
 #: Seconds that ranks get to leave when all is recorded, or when the run is to end.
 _LEAVING = 30.0
@@ -40,34 +38,30 @@ _LEAVING = 30.0
 _MOST_STEPS = 32
 #: A request for a turn: repetition, seconds that a step of it may take, case.
 _ASKED = re.compile(r"([0-9]{1,9}) ([0-9.]{1,20}|inf) (\S+)")
-#: Seconds that the ranks of an environment may take to start and to check the experiment.
-START_SECONDS = 600.0
 #: Seconds that they may take to start and to find the numbers of all cases.
 _CALIBRATION_SECONDS = 6 * START_SECONDS
 
 
+#: An environment and the cases that it is to run.
+EnvironmentCases = tuple[StartedEnvironment, Sequence[Case]]
+
+
 class StepResult(msgspec.Struct, frozen=True):
-    """Record of a job step.
+    """Record of a job step."""
 
-    Parameters
-    ----------
-    record : RunRecord or None
-        Its `run.json`; None if it ended before it had one.
-    samples : dict of str to list of Sample
-        Rows of its completed repetitions, warm-ups first, by case.
-    ranks : dict of str to dict of int to RecordedTimes
-        Times of all ranks, by case and repetition.
-    counts : list of Counted
-        Its counters.
-    trouble : str
-        How it ended, if not as a run ends; else empty.
-    """
-
+    #: Its `run.json`; None if it ended before it had one.
     record: RunRecord | None
+    #: Rows of its completed repetitions, warm-ups first, by case.
     samples: Mapping[str, Sequence[Sample]]
+    #: Times of all ranks, by case and repetition.
     ranks: Mapping[str, Mapping[int, RecordedTimes]]
     counts: Sequence[Counted]
+    #: How it ended, if not as a run ends; else empty.
     trouble: str
+
+    def numbers(self, case: Case) -> set[int]:
+        """Return the repetitions of a case that it has completed."""
+        return {row.repetition for row in self.samples.get(case.id, ())}
 
 
 def step_experiment(experiment: Experiment, cases: Sequence[Case], block: int) -> dict[str, Any]:
@@ -125,45 +119,44 @@ def _values(told: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def arguments_of(options: RunOptions) -> list[str]:
-    """Return the arguments of `pffbench run` that steps and probes take over from the run."""
-    given: list[str] = []
-    if options.scratch is not None:
-        given += ["--scratch", options.scratch]
-    if options.hang_timeout is not None:
-        limit = options.hang_timeout
-        given += ["--hang-timeout", f"{limit:g} s" if math.isfinite(limit) else "none"]
-    if options.drop_hook is not None:
-        given += ["--drop-hook", options.drop_hook]
-    return given + ["--record-account"] * options.record_account
+def same_case(name: str) -> str:
+    """Return the name of a case without that of its environment."""
+    return name.partition("@")[0]
 
 
-class _Ranks:
+class Ranks(Processes):
     """The ranks of an environment in a block: they wait for a turn, run, or have ended.
 
     Parameters
     ----------
-    command : sequence of str
-        Command that starts them.
+    launch : Launch
+        How they are started, and how long they may take to leave.
     environment : StartedEnvironment
         Their environment.
+    arguments : sequence of str
+        Arguments of its Python.
     out : Path
         Their results directory.
     cases : collection of str
         The cases that they may ask to run.
-    limit : float
-        Seconds that they may take to leave.
     """
 
     def __init__(
         self,
-        command: Sequence[str],
+        launch: Launch,
         environment: StartedEnvironment,
+        arguments: Sequence[str],
         out: Path,
         cases: Collection[str],
-        limit: float,
     ) -> None:
-        self._out, self._cases, self._limit = out, cases, limit
+        super().__init__(
+            launch.command(environment, *arguments),
+            environment.process_environment,
+            mark=ASKS,
+            take=self._take_request,
+            listens=True,
+        )
+        self._launch, self._out, self._cases = launch, out, cases
         self._had: set[tuple[int, str]] = set()
         #: Why they were ended, or are to be.
         self._trouble = ""
@@ -172,18 +165,11 @@ class _Ranks:
         self._recorded, self._next_look = False, 0.0
         #: Seconds that a step of it may take, by their own watchdog.
         self._patience = math.inf
-        self._processes = Processes(
-            command,
-            environment.process_environment,
-            mark=ASKS,
-            take=self._hear,
-            listens=True,
-        )
 
-    def _hear(self, asked: str) -> None:
+    def _take_request(self, asked: str) -> None:
         """Take a request for a turn; a wrong one is the end of these ranks."""
         told = _ASKED.fullmatch(asked.strip())
-        wanted = (int(told[1]), told[3]) if told else (0, "")
+        wanted = (int(told[1]), same_case(told[3])) if told else (0, "")
         if told is None or wanted[1] not in self._cases or wanted in self._had:
             self._trouble = f"its ranks asked for a turn that is none: {one_line(asked, 100)!r}"
             return
@@ -191,48 +177,43 @@ class _Ranks:
         self._patience = float(told[2])
         self.asks = wanted
 
-    def wait(
-        self,
-        keep_going: Callable[[], None],
-        seconds: float,
-        what: str,
-        stop: Callable[[], bool] = lambda: False,
+    def wait_for_turn(
+        self, seconds: float, what: str, until: Callable[[], bool] | None = None
     ) -> None:
         """Wait until they ask for a turn or have ended; end them when that takes too long.
 
         Parameters
         ----------
-        keep_going : callable
-            Called at each look; may raise.
         seconds : float
             Longest time to wait.
         what : str
             What they did not do in time, for the message.
-        stop : callable
-            Whether the wait is not worth it any more.
+        until : callable, optional
+            Whether the wait is not worth it any more; when not given, whether the run is to end.
         """
-        there = self._processes.wait(
+        over = until or self._launch.is_stopped
+        there = self.wait(
             seconds,
-            lambda: self.asks is not None or bool(self._trouble) or stop(),
-            keep_going,
+            lambda: self.asks is not None or bool(self._trouble) or over(),
+            self._launch.keep_going,
         )
         if not there:
             self._trouble = f"its ranks did not {what} within {seconds:g} s"
         if self._trouble:
             self.asks = None
-            self._processes.end()
+            self.end()
 
-    def go(self, keep_going: Callable[[], None]) -> None:
+    def go(self) -> None:
         """Let them run the repetition they ask for, and wait until they ask again or have ended.
 
         Their own watchdog ends a step that hangs. This is for what it cannot see, such as a
         launcher that is stopped.
         """
         self.asks = None
-        self._processes.write(b"\n")
-        seconds = _MOST_STEPS * self._patience + self._limit
+        self.write(b"\n")
+        seconds = _MOST_STEPS * self._patience + self._launch.limit
         # After the last repetition they do not ask again: `leave` sees to their end.
-        self.wait(keep_going, seconds, "end a repetition", self._has_recorded)
+        self.wait_for_turn(seconds, "end a repetition", self._has_recorded)
 
     def _has_recorded(self) -> bool:
         """Return whether their run is recorded as a whole; asked once a second."""
@@ -242,41 +223,21 @@ class _Ranks:
             self._recorded = released and (self._out / "run.json").exists()
         return self._recorded
 
-    def leave(self, stop: Callable[[], bool]) -> tuple[int, str]:
+    def leave(self) -> tuple[int, str]:
         """Give them no further turn; return the exit status and its explanation.
 
         Everything is recorded when they have released their results directory: a library that
         does not let them leave MPI or Python has no long time then, nor has a run that is to end.
-
-        Parameters
-        ----------
-        stop : callable
-            Whether the run is to end.
         """
         self.asks = None
-        self._processes.close_input()
-        left = self._processes.wait(
-            self._limit,
-            lambda: stop() or self._has_recorded(),
-            _nothing,
-        )
-        left = left and self._processes.wait(min(self._limit, _LEAVING), _never, _nothing)
+        self.close_input()
+        limit = self._launch.limit
+        left = self.wait(limit, lambda: self._launch.is_stopped() or self._has_recorded())
+        left = left and self.wait(min(limit, _LEAVING))
         if not left and not self._trouble:
             self._trouble = "its ranks did not end"
-        status = self._processes.end()
-        return status, f"{self._processes.text}\n{self._trouble and f'pffbench: {self._trouble}'}"
-
-    def end(self) -> None:
-        """End them at once, if they have not ended."""
-        self._processes.end()
-
-
-def _never() -> bool:
-    return False
-
-
-def _nothing() -> None:
-    """Do nothing at a look."""
+        status = self.end()
+        return status, self._trouble or last_line(self.text)
 
 
 class JobSteps:
@@ -284,40 +245,18 @@ class JobSteps:
 
     Parameters
     ----------
-    launcher : sequence of str
-        Command that starts the ranks.
-    options : RunOptions
-        Options of the run.
-    directory : Path
-        Directory for the files of the steps, which are removed with them.
-    stop : StopSignals
-        Tells that the run is to end.
-    keep_going : callable
-        Called while they run; raises to end them.
+    launch : Launch
+        How they are started.
     """
 
-    def __init__(
-        self,
-        launcher: Sequence[str],
-        options: RunOptions,
-        directory: Path,
-        stop: StopSignals,
-        keep_going: Callable[[], None],
-    ) -> None:
-        self._launcher = launcher
-        self._options = options
-        self._directory = directory
-        self._stop = stop
-        self._keep_going = keep_going
-        limit = options.hang_timeout
-        #: Seconds that ranks may take to leave.
-        self._limit = START_SECONDS if limit is None else limit
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
 
     def run(
         self,
-        environments: Sequence[StartedEnvironment],
-        experiments: Mapping[str, dict[str, Any]],
-        cases: Sequence[str],
+        experiment: Experiment,
+        wanted: Sequence[EnvironmentCases],
+        order: Sequence[str],
         block: int,
     ) -> dict[str, StepResult]:
         """Run the steps of a block.
@@ -327,80 +266,78 @@ class JobSteps:
 
         Parameters
         ----------
-        environments : sequence of StartedEnvironment
-            Those that take part.
-        experiments : dict of str to dict
-            Experiment of the step of each environment.
-        cases : sequence of str
-            Cases of all of them, in their order.
+        experiment : Experiment
+            The experiment of the run.
+        wanted : sequence of (StartedEnvironment, sequence of Case)
+            The environments that take part, each with its cases.
+        order : sequence of str
+            Cases of all of them without their environments, in their order.
         block : int
             Number of the block.
         """
-        together = not self._launcher or Path(self._launcher[0]).name != "flux"
+        launcher = self._launch.launcher
+        together = not launcher or Path(launcher[0]).name != "flux"
         results: dict[str, StepResult] = {}
-        for some in [environments] if together else [[e] for e in environments]:
-            results |= self._run_together(some, experiments, cases, block)
+        for some in [wanted] if together else [[one] for one in wanted]:
+            results |= self._run_together(experiment, some, order, block)
         return results
 
     def calibrate(
-        self, environment: StartedEnvironment, experiment: dict[str, Any]
-    ) -> RunRecord | None:
-        """Let the ranks of an environment find the numbers that an experiment leaves open.
+        self, experiment: Experiment, environment: StartedEnvironment, cases: Sequence[Case]
+    ) -> Mapping[str, Mapping[str, Any]]:
+        """Let the ranks of an environment find the numbers that cases leave open.
 
         They run no repetition that counts.
 
         Returns
         -------
-        RunRecord or None
-            Their record; None where they died before they had one.
+        dict of str to dict
+            What their record has as ``calibrations``; nothing where they died before.
         """
-        ranks = None
+        ranks = self._start(environment, step_experiment(experiment, cases, 0), ())
         try:
-            ranks = self._start(environment, experiment, ())
-            ranks.wait(self._keep_going, _CALIBRATION_SECONDS, "find the numbers", self._is_asked)
-            ranks.leave(self._is_asked)
-            return RunRecord.load(self._directory / environment.name / "run")
+            ranks.wait_for_turn(_CALIBRATION_SECONDS, "find the numbers")
+            ranks.leave()
+            return RunRecord.load(self._out(environment.name)).calibrations
         except ValueError:
-            return None
+            return {}
         finally:
-            self._end({} if ranks is None else {environment.name: ranks})
+            self._end({environment.name: ranks})
 
-    def _is_asked(self) -> bool:
-        return self._stop.asked
+    def _out(self, name: str) -> Path:
+        """Return the results directory of the ranks of an environment."""
+        return self._launch.directory / name / "run"
 
-    def _end(self, there: Mapping[str, _Ranks]) -> None:
+    def _end(self, there: Mapping[str, Ranks]) -> None:
         """End ranks that have not ended, and remove their files."""
         for ranks in there.values():
             ranks.end()
-        parent, _ = scratch_parent(self._options.scratch)
+        parent, _ = scratch_parent(self._launch.options.scratch)
         for name in there:
             with suppress(ValueError):
-                record = RunRecord.load(self._directory / name / "run")
+                record = RunRecord.load(self._out(name))
                 remove_scratch_of(record, parent, {"ended", "unknown"})
-        self.remove()
+        shutil.rmtree(self._launch.directory, ignore_errors=True)
 
     def _run_together(
         self,
-        environments: Sequence[StartedEnvironment],
-        experiments: Mapping[str, dict[str, Any]],
-        cases: Sequence[str],
+        experiment: Experiment,
+        wanted: Sequence[EnvironmentCases],
+        order: Sequence[str],
         block: int,
     ) -> dict[str, StepResult]:
-        there: dict[str, _Ranks] = {}
+        there: dict[str, Ranks] = {}
         try:
             # Who starts first differs from block to block: it may take the better core or memory.
-            for place in turn_order(len(environments), block):
-                if self._stop.asked:
+            for place in turn_order(len(wanted), block):
+                if self._launch.is_stopped():
                     break
-                environment = environments[place]
-                ranks = self._start(environment, experiments[environment.name], cases)
-                there[environment.name] = ranks
-                ranks.wait(self._keep_going, START_SECONDS, "start", self._is_asked)
-            self._take_turns(list(there.values()), cases)
-            return {
-                name: _result(self._directory / name / "run", *ranks.leave(self._is_asked))
-                for name, ranks in there.items()
-            }
+                environment, cases = wanted[place]
+                told = step_experiment(experiment, cases, block)
+                there[environment.name] = ranks = self._start(environment, told, order)
+                ranks.wait_for_turn(START_SECONDS, "start")
+            self._take_turns(list(there.values()), order)
+            return {name: _result(self._out(name), *ranks.leave()) for name, ranks in there.items()}
         finally:
             self._end(there)
 
@@ -409,33 +346,27 @@ class JobSteps:
         environment: StartedEnvironment,
         experiment: dict[str, Any],
         cases: Collection[str],
-    ) -> _Ranks:
-        work = self._directory / environment.name
-        work.mkdir(parents=True)
-        file = work / "experiment.yaml"
+    ) -> Ranks:
+        out = self._out(environment.name)
+        out.parent.mkdir(parents=True)
+        file = out.parent / "experiment.yaml"
         file.write_text(json.dumps(experiment), encoding="utf-8")
-        command = [
-            *self._launcher, *environment.command, "-m", "pffbench", "run", str(file),
-            "--out", str(work / "run"), "--in-turns", "--progress", "none", "--max-time", "none",
-            *arguments_of(self._options),
-        ]  # fmt: skip
-        return _Ranks(command, environment, work / "run", cases, self._limit)
+        options = ["--out", str(out), "--progress", "none", "--max-time", "none"]
+        options += self._launch.arguments(environment)
+        arguments = ["-m", "pffbench", "run", str(file), *options]
+        return Ranks(self._launch, environment, arguments, out, cases)
 
-    def _take_turns(self, there: Sequence[_Ranks], cases: Sequence[str]) -> None:
+    def _take_turns(self, there: Sequence[Ranks], order: Sequence[str]) -> None:
         """Let the ranks run their repetitions; those of a case in turn, before the next one."""
-        places = {case: place for place, case in enumerate(cases)}
+        places = {case: place for place, case in enumerate(order)}
         while waiting := [ranks.asks for ranks in there if ranks.asks is not None]:
             # One that lacks a case, or in which it failed, is ahead of the others.
             number, case = next_ = min(waiting, key=lambda asked: (asked[0], places[asked[1]]))
             for place in turn_order(len(there), number + places[case]):
-                if self._stop.asked:
+                if self._launch.is_stopped():
                     return
                 if there[place].asks == next_:
-                    there[place].go(self._keep_going)
-
-    def remove(self) -> None:
-        """Remove the directory of the steps."""
-        shutil.rmtree(self._directory, ignore_errors=True)
+                    there[place].go()
 
 
 def turn_order(count: int, number: int) -> Sequence[int]:
@@ -444,31 +375,25 @@ def turn_order(count: int, number: int) -> Sequence[int]:
     return square[number % len(square)]
 
 
-def _result(out: Path, status: int, errors: str) -> StepResult:
-    """Read the results directory of a step that has ended."""
+def _result(out: Path, status: int, why: str) -> StepResult:
+    """Read the results directory of a step that has ended, with a status and its explanation."""
     trouble = ""
-    if "its ranks " in last_line(errors):
-        trouble = f"the job step was ended: {last_line(errors)}"
+    if "its ranks " in why:
+        trouble = f"the job step was ended: {why}"
     elif status not in (VALID, NOT_VALID):
         what = f"signal {-status}" if status < 0 else f"status {status}"
-        trouble = f"the job step ended with {what}: {last_line(errors)}"
+        trouble = f"the job step ended with {what}: {why}"
     try:
         with readable(out):
-            return _recorded(out, trouble)
+            run = MeasuredRun.load(out)
+            by_case: dict[str, list[Sample]] = {name: [] for name in run.record.cases}
+            for row in run.kept:
+                by_case[row.case].append(row)
+            ranks = dict(read_ranks(out / "ranks.h5", by_case))
+            return StepResult(run.record, by_case, ranks, read_counts(out), trouble)
     except (OSError, ValueError, UserError) as error:
-        told = trouble or f"the job step left no results: {error}; {last_line(errors)}"
+        told = trouble or f"the job step left no results: {error}; {why}"
         return StepResult(None, {}, {}, [], told)
-
-
-def _recorded(out: Path, trouble: str) -> StepResult:
-    record = RunRecord.load(out)
-    Floor(**{key: record.floor[key] for key in ("own", "synced", "tick")})
-    samples = read_samples(out / "samples.csv")
-    complete = whole(samples, record.last_written).finished
-    rows = [sample for sample in samples if (sample.case, sample.repetition) in complete]
-    ranks = dict(read_ranks(out / "ranks.h5", record.cases))
-    by_case = {case: [s for s in rows if s.case == case] for case in record.cases}
-    return StepResult(record, by_case, ranks, read_counts(out), trouble)
 
 
 def remove_scratch_of(record: RunRecord, parent: str, states: Collection[str]) -> None:

@@ -10,16 +10,17 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec.structs import asdict
 
-from pffbench.environments.start import ANSWER
 from pffbench.errors import VALID, UserError
-from pffbench.parallel.clock import measure_floor
+from pffbench.parallel.clock import Floor, measure_floor
 from pffbench.parallel.collectives import largest, on_root
 from pffbench.parallel.launcher import check_launcher, leave_last, start_ranks
-from pffbench.parallel.topology import Team
+from pffbench.parallel.topology import Team, Topology
 from pffbench.provenance.collect import collect_provenance
 from pffbench.record.lock import RunLock
 from pffbench.run.options import RunOptions, add_arguments
@@ -27,6 +28,7 @@ from pffbench.run.resources import available_resources, seconds_since_start
 from pffbench.run.spec import RunSpec
 from pffbench.storage.filesystem import filesystem, nearest_existing
 from pffbench.text import one_line, without_digests
+from pffbench_environments.start import ANSWER
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -35,11 +37,41 @@ if TYPE_CHECKING:
 _LIBRARIES = {"OMPI_COMM_WORLD_SIZE": "Open MPI", "MPI_LOCALNRANKS": "MPICH"}
 
 
+class EnvironmentFacts(msgspec.Struct, frozen=True):
+    """The facts of an environment, as its ranks print them."""
+
+    topology: Topology
+    floor: Floor
+    startup: dict[str, float]
+    provenance: dict[str, Any]
+    #: Entries of the cases in `run.json`.
+    entries: dict[str, dict[str, Any]]
+    left_out: list[tuple[str, str]]
+    limits: list[str]
+
+
 def main() -> int:
     """Print the facts of this environment as a line of JSON on rank 0; return the exit status."""
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     options = RunOptions.of_arguments(parser.parse_args())
+
+    def answer(comm: MPI.Intracomm) -> None:
+        found = _facts(comm, options)
+        if found is not None:
+            print(ANSWER + json.dumps(found, default=str), flush=True)
+
+    return on_ranks(answer)
+
+
+def on_ranks(work: Callable[[MPI.Intracomm], None]) -> int:
+    """Start the ranks and let them work; return the exit status.
+
+    Parameters
+    ----------
+    work : callable
+        Receives the ranks' communicator; may raise a UserError on every rank.
+    """
     try:
         comm = start_ranks()
     except UserError as error:
@@ -47,13 +79,11 @@ def main() -> int:
         return error.exit_status
     try:
         check_launcher(comm.size)
-        found = _facts(comm, options)
+        work(comm)
     except UserError as error:
         if comm.rank == 0:
             _tell(error)
         return leave_last(comm, error.exit_status)
-    if found is not None:
-        print(ANSWER + json.dumps(found, default=str), flush=True)
     return leave_last(comm, VALID)
 
 
@@ -62,7 +92,7 @@ def _tell(error: UserError) -> None:
 
 
 def _facts(comm: MPI.Intracomm, options: RunOptions) -> dict[str, Any] | None:
-    """Return the facts on rank 0; collective, None elsewhere.
+    """Return what makes `EnvironmentFacts` on rank 0; collective, None elsewhere.
 
     Raises
     ------

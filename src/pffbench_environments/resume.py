@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from pffbench.environments.start import commands_of
-from pffbench.environments.step import remove_scratch_of
 from pffbench.errors import UserError
 from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
 from pffbench.experiment.plan import Plan
@@ -27,96 +25,83 @@ from pffbench.record.samples import Sample, drop_unfinished, read_samples
 from pffbench.regular_files import make_own_directory, write_replacing
 from pffbench.run.calibration import recorded_numbers, with_numbers
 from pffbench.run.options import RunOptions
+from pffbench.run.recording import go_on
 from pffbench.run.resume import (
     changed_software,
     check_unfinished,
     moved,
-    other_commit,
     refuse_other_cases,
     without_left_out,
 )
+from pffbench_environments.probe import EnvironmentFacts
+from pffbench_environments.start import commands_of
+from pffbench_environments.steps import remove_scratch_of
 
 #: Name of the directory, in that of the results, with the files of the current step.
 STEPS = ".steps"
 
 
 class StoppedRun(msgspec.Struct, frozen=True):
-    """A run of several environments that is to be resumed.
+    """A run of several environments that is to be resumed."""
 
-    Parameters
-    ----------
-    directory : Path
-        The results directory.
-    record : RunRecord
-        Contents of its `run.json`.
-    loaded : LoadedExperiment
-        Its experiment.
-    options : RunOptions
-        Options with which its steps start now.
-    """
-
+    #: The results directory.
     directory: Path
+    #: Contents of its `run.json`.
     record: RunRecord
     loaded: LoadedExperiment
+    #: Options with which its steps start now.
     options: RunOptions
 
-    def samples(self) -> list[Sample]:
-        """Return the rows of its complete repetitions; others are put aside."""
-        path = self.directory / "samples.csv"
-        if not path.exists():
-            return []
-        drop_unfinished(str(path))
-        return read_samples(path)
-
-    def plan(self, plan: Plan) -> Plan:
-        """Return a plan of now with the decisions of the run.
-
-        Raises
-        ------
-        UserError
-            The experiment has other cases now.
-        """
-        plan = without_left_out(plan, self.record)
-        refuse_other_cases(str(self.directory), self.record, plan)
-        return with_numbers(plan, recorded_numbers(plan, self.record.cases))
-
-    def goes_on(self, probes: Mapping[str, Mapping[str, Any]], now: str) -> list[str]:
-        """Update the record for this start; return messages for the user.
+    def go_on(
+        self, plan: Plan, facts: Mapping[str, EnvironmentFacts]
+    ) -> tuple[Plan, list[str], list[Sample]]:
+        """Update the record for this start, and put rows of repetitions that are not whole aside.
 
         Parameters
         ----------
-        probes : dict of str to dict
-            Facts of each environment, as `pffbench.environments.probe` prints them.
-        now : str
-            The time of this start.
+        plan : Plan
+            The plan of now.
+        facts : dict of str to EnvironmentFacts
+            Facts of each environment.
+
+        Returns
+        -------
+        Plan
+            The plan with the decisions of the run.
+        list of str
+            Messages for the user.
+        list of Sample
+            Rows of the complete repetitions.
 
         Raises
         ------
         UserError
-            Ranks or software are not those of the run.
+            Cases, ranks or software are not those of the run.
         """
-        record = self.record
-        if differences := list(_differences(record, probes)):
+        record, first = self.record, next(iter(facts.values()))
+        plan = without_left_out(plan, record)
+        refuse_other_cases(str(self.directory), record, plan)
+        if differences := list(_differences(record, facts)):
             told = "; ".join(differences)
             raise UserError(f"--resume {self.directory}: not the same run: {told}")
-        said = []
-        first = next(iter(probes.values()))
-        current = replace(record, topology=first["topology"], provenance=first["provenance"])
-        if other := moved(record, current):
-            (record.remarks if self.options.other_hosts else record.reasons).append(other)
-            said.append(other if self.options.other_hosts else f"INVALID: {other}")
-        if other := other_commit(record, current):
-            record.remarks.append(other)
-        record.resumed.append(now)
-        seconds = first["startup"]["seconds_to_main"]
-        record.startup.setdefault("resumed", []).append(seconds)
-        record.status, record.valid, record.finished = "running", None, None
-        record.scratch = str(self.options.scratch)
-        return said
+        now = replace(
+            record,
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
+            topology=asdict(first.topology),
+            provenance=first.provenance,
+            startup=first.startup,
+            scratch=str(self.options.scratch),
+        )
+        said = go_on(record, now, moved(record, now), other_hosts=self.options.other_hosts)
+        path = self.directory / "samples.csv"
+        if path.exists():
+            drop_unfinished(str(path))
+        rows = read_samples(path) if path.exists() else []
+        return with_numbers(plan, recorded_numbers(plan, record.cases)), said, rows
 
 
 def stopped_run(options: RunOptions, lock: RunLock) -> StoppedRun:
-    """Read the run to resume, and take its results directory.
+    """Read the run to resume, and take its results directory; the steps there are begun anew.
 
     Parameters
     ----------
@@ -148,7 +133,16 @@ def stopped_run(options: RunOptions, lock: RunLock) -> StoppedRun:
     with readable(directory):
         loaded = from_data(record.experiment, f"{directory}/run.json")
         _check_commands(loaded.experiment, options, here)
-        _check_steps(directory / STEPS, here, str(used.scratch))
+    steps = directory / STEPS
+    try:
+        make_own_directory(steps)
+        _check_steps(steps, here, str(used.scratch))
+        # For the ranks that check it.
+        make_own_directory(steps)
+        used = dataclasses.replace(used, experiment=str(steps / "experiment.yaml"))
+        write_replacing(str(used.experiment), json.dumps(record.experiment))
+    except OSError as error:
+        raise UserError(f"{here}: {steps}: {error.strerror}") from None
     return StoppedRun(directory, record, loaded, used)
 
 
@@ -185,9 +179,9 @@ def _check_steps(steps: Path, here: str, parent: str) -> None:
     UserError
         Their ranks still run, or the directory is not as pffbench makes it.
     """
-    if not os.path.lexists(steps):
-        return
-    _refuse_links(steps, here)
+    for path in sorted(steps.rglob("*")):  # which follows no links
+        if path.is_symlink():
+            raise UserError(f"{here}: {path} is a symbolic link, which pffbench makes none of")
     for path in sorted(steps.glob("*/run")):
         RunLock().take(path, f"{here}: a step of environment {path.parent.name}")
         with suppress(ValueError):
@@ -195,47 +189,29 @@ def _check_steps(steps: Path, here: str, parent: str) -> None:
     shutil.rmtree(steps, ignore_errors=True)
 
 
-def _refuse_links(steps: Path, here: str) -> None:
-    """Reject a directory of steps that is a link, or that holds one.
-
-    Raises
-    ------
-    UserError
-        Names the link.
-    """
-    try:
-        make_own_directory(steps)
-    except OSError as error:
-        raise UserError(f"{here}: {steps}: {error.strerror}") from None
-    for folder, folders, files in os.walk(steps):  # which follows no links
-        for name in (*folders, *files):
-            if (path := Path(folder, name)).is_symlink():
-                raise UserError(f"{here}: {path} is a symbolic link, which pffbench makes none of")
-
-
-def experiment_file(run: StoppedRun) -> Path:
-    """Write the experiment of a stopped run for the ranks that check it.
-
-    Raises
-    ------
-    UserError
-        It cannot be written.
-    """
-    path = run.directory / STEPS / "experiment.yaml"
-    try:
-        make_own_directory(path.parent)
-        write_replacing(path, json.dumps(run.record.experiment))
-    except OSError as error:
-        raise UserError(f"--resume: {path}: {error.strerror}") from None
-    return path
-
-
-def _differences(record: RunRecord, probes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    for name, probe in probes.items():
-        ranks = len(probe["topology"]["nodes"])
+def _differences(record: RunRecord, facts: Mapping[str, EnvironmentFacts]) -> Iterator[str]:
+    for name, those in facts.items():
+        ranks = those.topology.size
         if record.ranks != ranks:
             yield f"{name} had {record.ranks} ranks, now there are {ranks}"
-        known = record.environments[name]["provenance"]
-        before, now = (replace(record, provenance=p) for p in (known, probe["provenance"]))
-        yield from (f"{name}: {text}" for text in changed_software(before, now))
-        yield from changed_inputs(known, probe["provenance"])
+        yield from changed_environment(record, name, those.provenance)
+
+
+def changed_environment(
+    record: RunRecord, name: str, provenance: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield in what an environment is another one than when the run began.
+
+    Parameters
+    ----------
+    record : RunRecord
+        Record of the run.
+    name : str
+        Name of the environment.
+    provenance : dict
+        Its provenance now.
+    """
+    known = record.environments[name]["provenance"]
+    before, now = (replace(record, provenance=p) for p in (known, provenance))
+    yield from (f"{name}: {text}" for text in changed_software(before, now))
+    yield from changed_inputs(known, provenance)

@@ -14,11 +14,13 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from pffbench.environments import bisect as module
-from pffbench.environments.bisect import Question, Search, TriedVersion, bisect, looks_of
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, StoppedError, UserError
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.summary.rank_test import Ratio
+from pffbench_environments.bisect import search as module
+from pffbench_environments.bisect import versions
+from pffbench_environments.bisect.judging import Question, count_of, looks_of, reason
+from pffbench_environments.bisect.search import Search, TriedVersion, bisect, halve
 
 CASE = str(Path(__file__).resolve().parents[2] / "configs" / "many-datasets.yaml")
 SHARDS = CASE.replace("many-datasets", "shard-write")
@@ -29,9 +31,9 @@ ORDER = ("1.0", "1.2", "1.3", "1.3.1", "1.4", "1.9", "1.10", "1.11", "2.0")
 
 def search(tmp_path, **changes):
     given = {
-        "experiment": CASE, "good": "h5py==1.0", "bad": "h5py==2.0", "total": "write_total",
+        "case": CASE, "good": "h5py==1.0", "bad": "h5py==2.0", "total": "write_total",
         "count": None, "margin": 0.02, "versions": VERSIONS, "out": str(tmp_path / "out"),
-        "launcher": None, "scratch": None, "resume": False, "progress": "none",
+        "launcher": None, "scratch": None, "resume": None, "progress": "none",
     }  # fmt: skip
     return Search(**given | changes)
 
@@ -65,10 +67,10 @@ def planted(monkeypatch):
                 standing = "undecided" if version in undecided else standing
                 standing = "unlike" if again and not lasting else standing
                 ratio = Ratio(20, value, 0.9 * value, 1.1 * value, 0.01)
-                return TriedVersion(version, ratio, standing, None, None, f"out/{version}")
+                return TriedVersion(version, ratio, standing, "good", version, f"out/{version}")
 
-        monkeypatch.setattr(module, "_Trials", Trials)
-        monkeypatch.setattr(module, "_reason", lambda trial, _: f"because of {trial.version}")
+        monkeypatch.setattr(module, "Trials", Trials)
+        monkeypatch.setattr(module, "reason", lambda *both, **_: f"because of {both[1]}")
         return tried
 
     return plant
@@ -129,7 +131,7 @@ def test_a_count_has_its_own_words(planted, tmp_path):
 def test_instructions_of_a_function_are_named(planted, valgrind, tmp_path):
     planted("1.4")
     said = []
-    wanted = search(tmp_path, count="instructions:H5Dcreate2", experiment=CASE)
+    wanted = search(tmp_path, count="instructions:H5Dcreate2", case=CASE)
     assert bisect(wanted, StopSignals(), said.append) == VALID
     assert "h5py 2.0: 1.300 times the good version" in said[1]
     assert "more instructions in H5Dcreate2" in said[1]
@@ -156,12 +158,12 @@ def test_instructions_of_a_version_are_counted_beside_the_good_one(
         echo "totals: $((7 + each * datasets))" >"${out%% *}"
     """)  # fmt: skip
     monkeypatch.setenv("PYTHON", sys.executable)
-    monkeypatch.setattr(module, "_CHECKOUT", tmp_path)
+    monkeypatch.setattr(versions, "CHECKOUT", tmp_path)
     case = {"workload": "datasets", "backend": "hdf5", "datasets": 8, "shape": [4]}
     (tmp_path / "x.yaml").write_text(yaml.safe_dump({"name": "x", "cases": [case]}))
     said = []
     wanted = search(
-        tmp_path, count="instructions:H5Dcreate2", experiment=str(tmp_path / "x.yaml"),
+        tmp_path, count="instructions:H5Dcreate2", case=str(tmp_path / "x.yaml"),
         versions=("1.0",), launcher="env", scratch=str(tmp_path),
     )  # fmt: skip
     assert bisect(wanted, StopSignals(), said.append) == VALID, said
@@ -197,11 +199,11 @@ def test_an_undecided_version_ends_the_search_with_what_is_known(planted, tmp_pa
         ({"bad": "zarr==3.1.0"}, "of another package"),
         ({"bad": "h5py==1.0"}, "must be an earlier version"),
         ({"versions": ("1.1", "x")}, "x is no version"),
-        ({"experiment": "no.yaml"}, "no.yaml: cannot be read"),
-        ({"experiment": CASE.replace("many-datasets", "smallest")}, "an experiment with one case"),
+        ({"case": "no.yaml"}, "no.yaml: cannot be read"),
+        ({"case": CASE.replace("many-datasets", "smallest")}, "an experiment with one case"),
         ({"out": CASE}, "already there"),
         ({"count": "instructions:"}, "name the library function to count in"),
-        ({"count": "instructions:f", "experiment": SHARDS}, "here is a case of hyperslab"),
+        ({"count": "instructions:f", "case": SHARDS}, "here is a case of hyperslab"),
     ],
 )
 def test_bad_input_is_one_sentence(changes, sentence, valgrind, tmp_path):
@@ -230,21 +232,17 @@ def test_the_reason_is_no_more_than_what_was_counted(calls, seconds, cpu, said):
         )  # fmt: skip
 
     fast = case("1.0", 1.0, 0.0, dict.fromkeys(calls, 10))
-    trial = TriedVersion("2.0", None, "more", fast, case("2.0", seconds, cpu, calls), "out")
-    assert said in module._reason(trial, search(Path()))
-    assert "processor" not in module._reason(trial, search(Path(), count="write_calls"))
+    both = fast, case("2.0", seconds, cpu, calls), "write_total"
+    assert said in reason(*both, timed=True)
+    assert "processor" not in reason(*both, timed=False)
 
 
-def test_a_count_is_compared_and_its_name_must_be_known():
-    def case(name, calls):
-        counts = {("define", "write_calls"): calls, ("write", "write_calls"): 1.0,
-                  ("read", "write_calls"): 99.0}  # fmt: skip
-        return SimpleNamespace(sample=SimpleNamespace(environment=name), counts=counts)
-
-    good, new = case("1.0", 9.0), case("2.0", 19.0)
-    assert module._counted(good, new, search(Path(), count="write_calls"), "out") == 2.0
-    with pytest.raises(UserError, match=r"--count x: nothing .* counted are: write_calls"):
-        module._counted(good, new, search(Path(), count="x"), "out")
+def test_a_count_is_that_of_all_phases_of_the_time():
+    counts = {("define", "write_calls"): 9.0, ("write", "write_calls"): 1.0,
+              ("read", "write_calls"): 99.0}  # fmt: skip
+    case = SimpleNamespace(counts=counts)
+    assert count_of(case, "write_total", "write_calls") == 10.0
+    assert count_of(case, "write_total", "x") == 0.0
 
 
 def blocks(drawn, effect, deviation, count, start=0):
@@ -271,11 +269,11 @@ def searched(drawn, effects, deviation):
     class Trials:
         def of(self, version, question, **_):
             standing, ratio, _ = asked(drawn, question, effects[int(version)], deviation)
-            return TriedVersion(version, ratio, standing, None, None, "out")
+            return TriedVersion(version, ratio, standing, "good", version, "out")
 
     said = []
-    versions = [str(place) for place in range(len(effects))]
-    module._searched(search(Path()), Trials(), "x", versions, said.append)
+    places = [str(place) for place in range(len(effects))]
+    halve(search(Path()), Trials(), "x", places, said.append)
     found = [line.split()[2] for line in said if line.startswith("FOUND")]
     return int(found[0]) if found else None
 
@@ -285,7 +283,7 @@ def searched(drawn, effects, deviation):
     [(1.04, 0.05, 0), (1.05, 0.05, 0), (1.05, 0.05, 0.25), (1.2, 0.08, 0), (1.2, 0.08, 0.25)],
 )
 def test_a_version_that_is_found_is_seldom_the_wrong_one(change, deviation, earlier, monkeypatch):
-    monkeypatch.setattr(module, "_reason", lambda *_: "")
+    monkeypatch.setattr(module, "reason", lambda *_, **__: "")
     drawn, effect = random.Random(5), math.log(change)
     # With a step of a part of the effect three versions before.
     effects = [0] * 3 + [earlier * effect] * 3 + [effect] * 3
@@ -297,7 +295,7 @@ def test_a_version_that_is_found_is_seldom_the_wrong_one(change, deviation, earl
 
 
 def test_without_a_change_no_version_is_found(monkeypatch):
-    monkeypatch.setattr(module, "_reason", lambda *_: "")
+    monkeypatch.setattr(module, "reason", lambda *_, **__: "")
     drawn = random.Random(6)
     assert [searched(drawn, [0] * 9, 0.05) for _ in range(100)] == [None] * 100
 
@@ -324,13 +322,13 @@ def checkout(monkeypatch, tmp_path):
         chmod +x "$(dirname "$0")/../.envs/$1/bin/python"
     """)  # fmt: skip
     monkeypatch.setenv("PYTHON", sys.executable)
-    monkeypatch.setattr(module, "_CHECKOUT", tmp_path)
+    monkeypatch.setattr(versions, "CHECKOUT", tmp_path)
     case = {"workload": "datasets", "backend": "npy", "datasets": 8, "shape": [4],
             "layout": "file_per_process"}  # fmt: skip
     (tmp_path / "x.yaml").write_text(yaml.safe_dump({"name": "x", "cases": [case]}))
 
     def wanted(**changes):
-        given = {"experiment": str(tmp_path / "x.yaml"), "versions": ("1.0",), "launcher": "env",
+        given = {"case": str(tmp_path / "x.yaml"), "versions": ("1.0",), "launcher": "env",
                  "scratch": str(tmp_path), "count": "write_calls"}  # fmt: skip
         return search(tmp_path, **given | changes)
 
@@ -338,7 +336,8 @@ def checkout(monkeypatch, tmp_path):
 
 
 def test_an_unknown_count_leaves_nothing(checkout, tmp_path):
-    with pytest.raises(UserError, match="nothing is counted by that name"):
+    named = r"--count zzz: nothing is counted by that name; counted are: .*write_calls"
+    with pytest.raises(UserError, match=named):
         bisect(checkout(count="zzz"), StopSignals(), print)
     assert not (tmp_path / "out").exists()
 
@@ -350,14 +349,14 @@ def test_a_stopped_search_goes_on_with_the_same_options_alone(checkout, tmp_path
         bisect(checkout(), stop, print)
     assert raised.value.exit_status == INTERRUPTED
     with pytest.raises(UserError, match=r"another search \(margin\)"):
-        bisect(checkout(resume=True, margin=0.5), StopSignals(), print)
+        bisect(checkout(resume=str(tmp_path / "out"), margin=0.5), StopSignals(), print)
     said = []
-    assert bisect(checkout(resume=True), StopSignals(), said.append) == NOT_VALID
+    assert bisect(checkout(resume=str(tmp_path / "out")), StopSignals(), said.append) == NOT_VALID
     assert said[-1].startswith("NOT SHOWN"), said
     record = tmp_path / "out" / "1.0-2.0" / "run.json"
     before = record.read_bytes()
     assert json.loads(before)["status"] == "finished"
-    assert bisect(checkout(resume=True), StopSignals(), said.append) == NOT_VALID
+    assert bisect(checkout(resume=str(tmp_path / "out")), StopSignals(), said.append) == NOT_VALID
     assert record.read_bytes() == before  # not measured again
 
 

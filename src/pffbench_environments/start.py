@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import shutil
@@ -12,32 +13,42 @@ from pathlib import Path
 import msgspec
 
 import pffbench
-from pffbench.environments.processes import last_line, run_bounded
 from pffbench.errors import VALID, UserError
+from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.schema import EnvironmentEntry, Experiment
+from pffbench.parallel.batch_job import StopSignals
 from pffbench.run.next_steps import available_processors
+from pffbench.run.options import RunOptions
 from pffbench.text import one_line
+from pffbench_environments.processes import Finished, last_line, run_bounded, stop_before_start
 
 #: Seconds in which the Python of an environment must start; a container may be fetched first.
 _START_SECONDS = 120.0
+#: Seconds that the ranks of an environment may take to start and to check the experiment.
+START_SECONDS = 600.0
 #: Environments are there together: srun gives all of them the same cores, and Open MPI starts no
 #: daemon for a process that was started without a launcher, which takes as long as the process.
 _TOGETHER = {"SLURM_OVERLAP": "1", "OMPI_MCA_ess_singleton_isolated": "1"}
 #: Beginning of the line by which a program of ours answers: others may print before it.
 ANSWER = "pffbench-environment: "
-#: Prints the version of pffbench in an environment and a digest of its source; null without it.
-#: Any Python runs this, also with another pffbench.
+#: Prints the version of pffbench in an environment and a digest of its source, with that of this
+#: package, whose modules are started there; null without it. Any Python runs this.
 _OWN = f"""
 import sys
 del sys.path[0]  # the current directory; an older Python knows no option -P
 import hashlib, importlib.util, json, pathlib
-spec, own = importlib.util.find_spec("pffbench"), None
-if spec is not None and spec.origin:
-    import pffbench
-    folder, digest = pathlib.Path(pffbench.__file__).parent, hashlib.sha256()
+own, digest = None, hashlib.sha256()
+for name in "pffbench", "pffbench_environments":
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.origin:
+        break
+    folder = pathlib.Path(spec.origin).parent
+    if own is None:
+        import pffbench
+        own = [pffbench.__version__, "", str(folder)]
     for path in sorted(folder.rglob("*.py"), key=lambda path: path.relative_to(folder).parts):
         digest.update(path.read_bytes())
-    own = [pffbench.__version__, digest.hexdigest(), str(folder)]
+    own[1] = digest.hexdigest()
 print("{ANSWER}" + json.dumps([own, list(sys.version_info[:2])]))
 """
 #: Its answer.
@@ -49,26 +60,65 @@ _SITE = frozenset({"site-packages", "dist-packages"})
 
 
 class StartedEnvironment(msgspec.Struct, frozen=True):
-    """An environment, and how to start its Python.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    command : tuple of str
-        Command that is Python when arguments follow.
-    variables : dict of str to str
-        Changes of the process environment.
-    """
+    """An environment, and how to start its Python."""
 
     name: str
+    #: Command that is Python when arguments follow.
     command: tuple[str, ...]
+    #: Changes of the process environment.
     variables: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def process_environment(self) -> dict[str, str]:
         """Environment variables of its processes."""
         return {**os.environ, **_TOGETHER, **self.variables}
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """How a run starts the ranks of its environments."""
+
+    #: Command that starts ranks; empty for one process without a launcher.
+    launcher: tuple[str, ...]
+    options: RunOptions
+    #: Tells that the run is to end.
+    stop: StopSignals
+    #: Called while ranks run; may raise, which ends them.
+    keep_going: Callable[[], None]
+    #: Directory for files of the ranks, which is removed with them.
+    directory: Path
+
+    @property
+    def limit(self) -> float:
+        """Seconds that ranks may take to start, to leave, or for a step that is not measured."""
+        given = self.options.hang_timeout
+        return START_SECONDS if given is None else given
+
+    def arguments(self, environment: StartedEnvironment) -> list[str]:
+        """Return the arguments of `pffbench run` for all ranks of an environment."""
+        options, given = self.options, ["--in-turns", environment.name]
+        if options.scratch is not None:
+            given += ["--scratch", options.scratch]
+        if (limit := options.hang_timeout) is not None:
+            given += ["--hang-timeout", f"{limit:g} s" if math.isfinite(limit) else "none"]
+        if options.drop_hook is not None:
+            given += ["--drop-hook", options.drop_hook]
+        return given + ["--record-account"] * options.record_account
+
+    def is_stopped(self) -> bool:
+        """Return whether the run is to end."""
+        return self.stop.asked
+
+    def command(self, environment: StartedEnvironment, *arguments: str) -> list[str]:
+        """Return the command that starts ranks of an environment."""
+        return [*self.launcher, *environment.command, *arguments]
+
+    def run(
+        self, environment: StartedEnvironment, module: str, arguments: Sequence[str], seconds: float
+    ) -> Finished:
+        """Run a module of this package on the ranks of an environment, and hear its answers."""
+        command = self.command(environment, "-P", "-m", module, *arguments)
+        variables = environment.process_environment
+        return run_bounded(command, seconds, self.keep_going, ANSWER, variables)
 
 
 def command_of(environment: EnvironmentEntry, where: str) -> tuple[str, ...]:
@@ -85,31 +135,27 @@ def command_of(environment: EnvironmentEntry, where: str) -> tuple[str, ...]:
         script = Path(environment.activate).expanduser().absolute()
         if not script.is_file():
             raise UserError(f"{where}.activate: {environment.activate}: there is no such file")
-        if shutil.which("bash") is None:
-            raise UserError(f"{where}.activate: scripts are sourced by bash, which is not here")
         return ("bash", "-c", '. "$0" </dev/null && exec python "$@"', str(script))
-    words = shlex.split(environment.command or "")
-    return (_program(words[0], f"{where}.command"), *words[1:])
+    return _program_of(environment.command or "", f"{where}.command")
 
 
-def launcher_of(experiment: Experiment, path: str) -> tuple[str, ...]:
-    """Return the command that starts the ranks; empty for one process without a launcher.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        The experiment, which may name it.
-    path : str
-        Its file, for messages.
+def launch_of(
+    loaded: LoadedExperiment, options: RunOptions, stop: StopSignals, directory: Path
+) -> Launch:
+    """Return how ranks are started before a run begins.
 
     Raises
     ------
     UserError
-        There is no such program.
+        There is no such launcher.
     """
+    launcher = _launcher(loaded.experiment, loaded.path)
+    return Launch(launcher, options, stop, stop_before_start(stop), directory)
+
+
+def _launcher(experiment: Experiment, path: str) -> tuple[str, ...]:
     if experiment.launcher is not None:
-        words = shlex.split(experiment.launcher)
-        return (_program(words[0], f"{path}: launcher"), *words[1:])
+        return _program_of(experiment.launcher, f"{path}: launcher")
     cores = str(available_processors())
     if "SLURM_JOB_ID" in os.environ:
         return ("srun",)  # the tasks that the job was given
@@ -128,6 +174,11 @@ def commands_of(experiment: Experiment) -> list[str]:
     return told
 
 
+def _program_of(command: str, where: str) -> tuple[str, ...]:
+    words = shlex.split(command)
+    return (_program(words[0], where), *words[1:])
+
+
 def _program(name: str, where: str) -> str:
     found = shutil.which(os.path.expanduser(name))  # noqa: PTH111 -- of text, as shells do
     if found is None:
@@ -136,27 +187,36 @@ def _program(name: str, where: str) -> str:
     return str(Path(found).absolute())
 
 
-def start_environment(
-    environment: EnvironmentEntry, where: str, keep_going: Callable[[], None]
-) -> StartedEnvironment:
-    """Start the Python of an environment once, and see that its pffbench is this one.
+def start_environments(
+    experiment: Experiment, path: str, keep_going: Callable[[], None]
+) -> list[StartedEnvironment]:
+    """Start the Python of each environment once, and see that its pffbench is this one.
 
     An environment without pffbench takes that of a checkout, by ``PYTHONPATH``.
 
     Parameters
     ----------
-    environment : EnvironmentEntry
-        The environment.
-    where : str
-        Its place in the experiment, for messages.
+    experiment : Experiment
+        The experiment, which names them.
+    path : str
+        Its file, for messages.
     keep_going : callable
-        Called while it starts; may raise, which ends it.
+        Called while they start; may raise, which ends it.
 
     Raises
     ------
     UserError
-        It cannot be started, or its pffbench is another one or missing.
+        One of them cannot be started, or its pffbench is another one or missing.
     """
+    return [
+        _started(environment, f"{path}: environments[{number}]", keep_going)
+        for number, environment in enumerate(experiment.environments)
+    ]
+
+
+def _started(
+    environment: EnvironmentEntry, where: str, keep_going: Callable[[], None]
+) -> StartedEnvironment:
     command = command_of(environment, where)
     own, python = _versions((*command, "-c", _OWN), where, keep_going)
     if python < _OLDEST:
@@ -177,19 +237,19 @@ def start_environment(
 
 def _versions(command: Sequence[str], where: str, keep_going: Callable[[], None]) -> _Own:
     """Return version, digest and folder of an environment's pffbench, and the Python's version."""
+    why = ""
     try:
-        done = run_bounded(command, dict(os.environ), _START_SECONDS, keep_going, ANSWER)
-    except OSError as error:
-        raise UserError(f"{where}: no Python starts there: {error.strerror}") from None
-    try:
+        done = run_bounded(command, _START_SECONDS, keep_going, ANSWER)
         answer = done.messages[-1] if done.status == VALID else ""
         found: _Own = msgspec.json.decode(answer, type=_Own)
         return found
+    except OSError as error:
+        why = str(error.strerror)
     except (IndexError, msgspec.MsgspecError):
         why = last_line(done.text)
         if done.status is None:
             why = f"it gave no answer within {_START_SECONDS:g} s"
-        raise UserError(f"{where}: no Python starts there: {why}") from None
+    raise UserError(f"{where}: no Python starts there: {why}")
 
 
 def _by_path(where: str) -> dict[str, str]:

@@ -19,33 +19,25 @@ from typing import Any
 import msgspec
 
 from pffbench.case import case_names
-from pffbench.environments.processes import last_line, run_bounded, stop_before_start
-from pffbench.environments.start import StartedEnvironment, start_environment
-from pffbench.environments.step import step_experiment
 from pffbench.errors import VALID, UserError
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.workloads.datasets import DatasetsParameters
+from pffbench_environments.processes import last_line, run_bounded, stop_before_start
+from pffbench_environments.start import StartedEnvironment, start_environments
+from pffbench_environments.steps import step_experiment
 
 #: The sum at the end of callgrind's file.
 _TOTALS = re.compile(r"^totals: (\d+)$", re.MULTILINE)
 
 
 class InstructionCount(msgspec.Struct, frozen=True):
-    """Instructions of a function in an environment.
-
-    Parameters
-    ----------
-    environment : str
-        Name of the environment.
-    case : str
-        Name of the case.
-    each : float
-        Instructions for each dataset.
-    """
+    """Instructions of a function in an environment."""
 
     environment: str
+    #: Name of the case.
     case: str
+    #: Instructions for each dataset.
     each: float
 
 
@@ -85,12 +77,9 @@ def count_instructions(
     valgrind = check_countable(loaded, function)
     if not experiment.environments:
         raise UserError(f"{path}: it names no environments")
-    keep_going = stop_before_start(stop)
+    counter = _Counter(valgrind, function, scratch, stop_before_start(stop))
     cases = [case for _, case in loaded.cases if not case.roofline]
-    environments = [
-        start_environment(environment, f"{path}: environments[{number}]", keep_going)
-        for number, environment in enumerate(experiment.environments)
-    ]
+    environments = start_environments(experiment, path, counter.keep_going)
     names = case_names(cases)
     found: list[InstructionCount] = []
     for case in cases:
@@ -98,7 +87,7 @@ def count_instructions(
             content = step_experiment(experiment, [case], 0)
             run = f"{len(found) + 1} of {len(cases) * len(environments)}"
             say(f"count {run}: {names[case.id]} in {environment.name}, twice under valgrind")
-            each = _each(valgrind, environment, content, function, scratch, keep_going)
+            each = counter.each(environment, content)
             found.append(InstructionCount(environment.name, names[case.id], each))
     return found
 
@@ -125,58 +114,51 @@ def check_countable(loaded: LoadedExperiment, function: str) -> str:
     return valgrind
 
 
-def _each(
-    valgrind: str,
-    environment: StartedEnvironment,
-    content: dict[str, Any],
-    function: str,
-    scratch: str | None,
-    keep_going: Callable[[], None],
-) -> float:
-    (entry,) = content["cases"]
-    fewer = int(entry["datasets"])
-    counts = []
-    for datasets in (fewer, 2 * fewer):
-        once = {"repetitions": 1, "warmup": 0, "counters": False}
-        told = content | once | {"cases": [entry | {"datasets": datasets}]}
-        counts.append(_count(valgrind, environment, told, function, scratch, keep_going))
-    if counts[0] == counts[1]:
-        raise UserError(
-            f"{environment.name}: {function}: no such function was called for the datasets"
-        )
-    return (counts[1] - counts[0]) / fewer
+class _Counter(msgspec.Struct, frozen=True):
+    """Runs experiments under valgrind."""
 
+    valgrind: str
+    function: str
+    #: Directory for the files of the runs.
+    scratch: str | None
+    #: Called while they run; may raise, which ends them.
+    keep_going: Callable[[], None]
 
-def _count(
-    valgrind: str,
-    environment: StartedEnvironment,
-    content: dict[str, Any],
-    function: str,
-    scratch: str | None,
-    keep_going: Callable[[], None],
-) -> int:
-    """Run an experiment in one process under callgrind; return the instructions counted."""
-    with tempfile.TemporaryDirectory(prefix="pffbench-instructions-", dir=scratch) as made:
-        place = Path(made)
-        file, counted = place / "experiment.yaml", place / "callgrind.out"
-        file.write_text(json.dumps(content), encoding="utf-8")
-        command = [
-            valgrind, "--tool=callgrind", f"--callgrind-out-file={counted}", "--quiet",
-            f"--toggle-collect={function}",
-            *environment.command, "-m", "pffbench", "run", str(file),
-            "--out", str(place / "run"), "--scratch", made, "--progress", "none",
-            "--hang-timeout", "none",
-        ]  # fmt: skip
-        done = run_bounded(
-            command,
+    def each(self, environment: StartedEnvironment, content: dict[str, Any]) -> float:
+        """Return the instructions for each dataset of an experiment with one case."""
+        (entry,) = content["cases"]
+        fewer = int(entry["datasets"])
+        counts = []
+        for datasets in (fewer, 2 * fewer):
+            once = {"repetitions": 1, "warmup": 0, "counters": False}
+            case = entry | {"datasets": datasets}
+            counts.append(self._count(environment, content | once | {"cases": [case]}))
+        if counts[0] == counts[1]:
+            raise UserError(
+                f"{environment.name}: {self.function}: no such function was called for the datasets"
+            )
+        return (counts[1] - counts[0]) / fewer
+
+    def _count(self, environment: StartedEnvironment, content: dict[str, Any]) -> int:
+        """Run an experiment in one process under callgrind; return the instructions counted."""
+        with tempfile.TemporaryDirectory(prefix="pffbench-instructions-", dir=self.scratch) as made:
+            place = Path(made)
+            file, counted = place / "experiment.yaml", place / "callgrind.out"
+            file.write_text(json.dumps(content), encoding="utf-8")
+            command = [
+                self.valgrind, "--tool=callgrind", f"--callgrind-out-file={counted}", "--quiet",
+                f"--toggle-collect={self.function}",
+                *environment.command, "-m", "pffbench", "run", str(file),
+                "--out", str(place / "run"), "--scratch", made, "--progress", "none",
+                "--hang-timeout", "none",
+            ]  # fmt: skip
             # Objects of Python lie in an order that depends on random hashes otherwise.
-            {**environment.process_environment, "PYTHONHASHSEED": "0"},
-            math.inf,  # under valgrind it takes a hundred times as long, and a signal ends it
-            keep_going,
-        )
-        if done.status != VALID:
-            raise UserError(f"{environment.name}: {last_line(done.text)}")
-        return total_of(counted.read_text(encoding="utf-8", errors="replace"))
+            variables = {**environment.process_environment, "PYTHONHASHSEED": "0"}
+            # Under valgrind it takes a hundred times as long; a signal ends it.
+            done = run_bounded(command, math.inf, self.keep_going, variables=variables)
+            if done.status != VALID:
+                raise UserError(f"{environment.name}: {last_line(done.text)}")
+            return total_of(counted.read_text(encoding="utf-8", errors="replace"))
 
 
 def total_of(text: str) -> int:

@@ -14,13 +14,14 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
-from pffbench.environments.processes import Output, last_line, run_bounded
-from pffbench.environments.start import StartedEnvironment
-from pffbench.environments.step import _Ranks, remove_scratch_of, step_experiment, turn_order
 from pffbench.experiment.load import from_data, load_experiment, to_plain
+from pffbench.parallel.batch_job import StopSignals
 from pffbench.proc import process_fields
 from pffbench.storage.ownership import MARKER
 from pffbench.storage.scratch import Scratch
+from pffbench_environments.processes import Output, last_line, run_bounded
+from pffbench_environments.start import Launch, StartedEnvironment
+from pffbench_environments.steps import Ranks, remove_scratch_of, step_experiment, turn_order
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 FILES = sorted(path for path in CONFIGS.rglob("*.yaml"))
@@ -117,25 +118,27 @@ def test_output_costs_what_it_is_long():
 
 
 def ranks_of(script, tmp_path, limit):
-    return _Ranks(["sh", "-c", script], StartedEnvironment("a", ()), tmp_path, {"c"}, limit)
+    options = SimpleNamespace(hang_timeout=limit)
+    launch = Launch((), options, StopSignals(), lambda: None, tmp_path)
+    return Ranks(launch, StartedEnvironment("a", ("sh", "-c")), [script], tmp_path, {"c"})
 
 
 def test_a_repetition_that_nobody_ends_is_ended(tmp_path):
     ranks = ranks_of("echo 'pffbench-turn: 0 0 c'; read x; sleep 100000", tmp_path, 0.5)
-    ranks.wait(lambda: None, 30, "start")
+    ranks.wait_for_turn(30, "start")
     assert ranks.asks == (0, "c")
-    ranks.go(lambda: None)
+    ranks.go()
     assert ranks.asks is None
-    assert "its ranks did not end a repetition within 0.5 s" in ranks.leave(lambda: False)[1]
+    assert "its ranks did not end a repetition within 0.5 s" in ranks.leave()[1]
 
 
 def test_ranks_ask_for_a_turn_once(tmp_path):
     ask = "echo 'pffbench-turn: 0 600 c'"
     ranks = ranks_of(f"{ask}; read x; {ask}; read x", tmp_path, 5)
-    ranks.wait(lambda: None, 30, "start")
-    ranks.go(lambda: None)
+    ranks.wait_for_turn(30, "start")
+    ranks.go()
     assert ranks.asks is None
-    assert "asked for a turn that is none: '0 600 c'" in ranks.leave(lambda: False)[1]
+    assert "asked for a turn that is none: '0 600 c'" in ranks.leave()[1]
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -143,7 +146,7 @@ def test_a_command_is_bounded_and_leaves_no_child(ends, tmp_path):
     file = tmp_path / "child"
     wait = "" if ends else "; wait"
     command = ["sh", "-c", f"sleep 100000 & echo $! >{file}{wait}"]
-    done = run_bounded(command, dict(os.environ), 1.0, lambda: None)
+    done = run_bounded(command, 1.0, lambda: None)
     assert done.status == (0 if ends else None)
     fields = process_fields(int(file.read_text()))
     assert not fields or fields[0] == "Z"
@@ -151,10 +154,10 @@ def test_a_command_is_bounded_and_leaves_no_child(ends, tmp_path):
 
 def test_output_of_a_process_that_left_the_session_does_not_keep_the_run(monkeypatch):
     """It is no child that could be ended, and prints for as long as somebody listens."""
-    monkeypatch.setattr("pffbench.environments.processes._GRACE", 0.5)
+    monkeypatch.setattr("pffbench_environments.processes._GRACE", 0.5)
     began = time.monotonic()
     command = ["bash", "-c", "setsid yes & sleep 0.5"]
-    done = run_bounded(command, dict(os.environ), 1.0, lambda: None)
+    done = run_bounded(command, 1.0, lambda: None)
     assert time.monotonic() - began < 30
     assert "y" in done.text
 

@@ -59,7 +59,7 @@ def of_session(started):
 #: Ranks that ask for a turn as none do.
 ASKS = """
 import sys
-if "--in-turns" in sys.orig_argv:
+if "run" in sys.orig_argv and "--in-turns" in sys.orig_argv:
     print("pffbench-turn: {}", flush=True)
 """
 
@@ -81,7 +81,7 @@ def test_a_request_for_a_turn_that_is_none_fails_that_environment_alone(asked, t
 #: Ranks that answer the check of the experiment as none do.
 ANSWERS = """
 import os, sys
-if "pffbench.environments.probe" in sys.orig_argv:
+if "pffbench_environments.probe" in sys.orig_argv:
     print('pffbench-environment: {}', flush=True)
     os._exit(0)
 """
@@ -102,7 +102,7 @@ def test_an_answer_that_is_none_is_refused_in_a_sentence(answer, tmp_path):
 #: Ranks that do not leave Python at their end.
 STAYS = """
 import sys
-if "--in-turns" in sys.orig_argv:
+if "run" in sys.orig_argv and "--in-turns" in sys.orig_argv:
     import atexit, time
     atexit.register(time.sleep, 10**6)
 """
@@ -169,7 +169,7 @@ def wait_until(condition, seconds=100):
 #: Ranks that print much, without the end of a line.
 SHOUTS = """
 import sys
-if "--in-turns" in sys.orig_argv:
+if "run" in sys.orig_argv and "--in-turns" in sys.orig_argv:
     for stream in (sys.stdout, sys.stderr):
         for _ in range(512):
             stream.write("x" * 65536)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from launch import pffbench_cli
-from pffbench.environments.instructions import total_of
+from pffbench_environments.instructions import total_of
 
 CASE = {"workload": "datasets", "backend": "hdf5", "layout": "file_per_process", "datasets": 50,
         "shape": [4]}  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import select
-import signal
 import subprocess
 import time
 from collections import deque
@@ -17,18 +16,21 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
+import psutil
 
 from pffbench.errors import StoppedError
 from pffbench.parallel.batch_job import StopSignals
-from pffbench.proc import PROC, process_fields
 from pffbench.text import one_line
 
 #: Seconds between two looks at processes, and that they get to end when they must.
 _LOOK, _GRACE = 0.05, 10.0
-#: Bytes of output that are kept to explain an end, and of a line without a mark.
-_KEPT, _LONGEST_LINE = 10 * 1024, 64 * 1024
+#: Lines of output that are kept to explain an end, characters of each, and bytes of a line that has
+#: not ended, without a mark.
+_LINES, _LINE, _LONGEST_LINE = 1000, 1024, 64 * 1024
 #: Bytes of a line with a mark; the answer about 100 000 cases has a tenth of them.
 _LONGEST_ANSWER = 2**29
+#: States of a process that has ended, and is there until its parent knows.
+_ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 #: The last line of a traceback.
 _ERROR = re.compile(r"[A-Za-z_.]*(?:Error|Exception): ")
 #: Lines of pffbench around a traceback, which explains more than they do.
@@ -48,55 +50,40 @@ class Output:
 
     def __init__(self, mark: str = "", take: Callable[[str], None] | None = None) -> None:
         self._mark, self._take = mark.encode(), take
-        self._parts: list[bytes] = []
-        self._length = 0
-        self._own = ""
-        self._last: deque[str] = deque()
-        self._kept = 0
+        #: The line that has not ended yet.
+        self._rest = bytearray()
+        self._last: deque[str] = deque(maxlen=_LINES)
 
     def hear(self, data: bytes) -> None:
         """Take output as it comes, in pieces of any length."""
         *lines, rest = data.split(b"\n")
         for line in lines:
-            self._parts.append(line)
+            self._rest += line
             self._line()
-        self._parts.append(rest)
-        self._length += len(rest)
-        if self._length > _LONGEST_LINE:
-            self._shorten()
+        self._rest += rest
+        if len(self._rest) > _LONGEST_ANSWER:
+            self._rest.clear()
+        elif len(self._rest) > _LONGEST_LINE and not self._is_marked():
+            del self._rest[:-_LINE]
 
-    def _shorten(self) -> None:
-        """Drop the middle of a long line without a mark, and all of one that is too long."""
-        line = b"".join(self._parts)
-        if self._mark and self._mark in line:
-            # Joined once for each doubling: an answer may have many megabytes.
-            self._length = -len(line)
-            if len(line) > _LONGEST_ANSWER:
-                line, self._length = b"", 0
-        else:
-            line, self._length = line[-_KEPT:], 0
-        self._parts = [line]
+    def _is_marked(self) -> bool:
+        """Return whether a long line has the mark, near its beginning."""
+        return bool(self._mark) and self._mark in self._rest[:_LONGEST_LINE]
 
     def _line(self) -> None:
-        line = b"".join(self._parts).decode(errors="replace")
-        self._parts, self._length = [], 0
+        line = self._rest.decode(errors="replace")
+        self._rest.clear()
         _, found, text = line.partition(self._mark.decode()) if self._mark else ("", "", "")
         if found and self._take is not None:
             self._take(text)
             return
-        line = line[-_KEPT:]
-        if not self._own and line.startswith("pffbench: ") and not _AROUND.match(line[10:]):
-            self._own = line
-        self._last.append(line)
-        self._kept += len(line)
-        while self._kept > _KEPT:
-            self._kept -= len(self._last.popleft())
+        self._last.append(line[:_LINE])
 
     @property
     def text(self) -> str:
-        """What is kept: the first line of pffbench itself, and the last lines."""
+        """The last lines."""
         self._line()
-        return "\n".join([self._own, *self._last])
+        return "\n".join(self._last)
 
 
 class Processes:
@@ -106,8 +93,8 @@ class Processes:
     ----------
     command : sequence of str
         The command.
-    variables : mapping of str to str
-        Its environment variables.
+    variables : mapping of str to str, optional
+        Its environment variables; those of this process when not given.
     mark : str
         Beginning of the messages in its standard output.
     take : callable, optional
@@ -119,13 +106,12 @@ class Processes:
     def __init__(
         self,
         command: Sequence[str],
-        variables: Mapping[str, str],
+        variables: Mapping[str, str] | None,
         *,
         mark: str = "",
         take: Callable[[str], None] | None = None,
         listens: bool = False,
     ) -> None:
-        self._output, self._errors = Output(mark, take), Output()
         # A session of its own: Ctrl-C ends the run, and not these processes in a repetition.
         self._process = subprocess.Popen(
             command,
@@ -136,17 +122,16 @@ class Processes:
             start_new_session=True,
             bufsize=0,
         )
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        self._streams = {
-            self._process.stdout.fileno(): self._output,
-            self._process.stderr.fileno(): self._errors,
-        }
+        self._pipes = [pipe for pipe in (self._process.stdout, self._process.stderr) if pipe]
+        self._outputs = Output(mark, take), Output()
+        pairs = zip(self._pipes, self._outputs, strict=True)
+        #: The outputs that have not ended, by their descriptors.
+        self._streams = {pipe.fileno(): output for pipe, output in pairs}
 
     @property
     def text(self) -> str:
         """The part of its output and of its errors that explains its end."""
-        return f"{self._output.text}\n{self._errors.text}"
+        return "\n".join(output.text for output in self._outputs)
 
     @property
     def has_ended(self) -> bool:
@@ -157,7 +142,10 @@ class Processes:
         return os.waitid(os.P_PID, self._process.pid, flags) is not None
 
     def wait(
-        self, seconds: float, until: Callable[[], bool], keep_going: Callable[[], None]
+        self,
+        seconds: float,
+        until: Callable[[], bool] = lambda: False,
+        keep_going: Callable[[], None] = lambda: None,
     ) -> bool:
         """Hear its output until a condition holds or it has ended.
 
@@ -221,7 +209,7 @@ class Processes:
         self.close_input()
         if not self.has_ended:
             self._process.terminate()
-            self.wait(_GRACE, lambda: False, lambda: None)
+            self.wait(_GRACE)
         # The command is not reaped yet, so that no other session can have its number.
         if self._process.returncode is None:
             _kill_session(self._process.pid)
@@ -230,8 +218,7 @@ class Processes:
         until = time.monotonic() + _GRACE
         while self._hear() and time.monotonic() < until:
             pass
-        for pipe in (self._process.stdout, self._process.stderr):
-            assert pipe is not None
+        for pipe in self._pipes:
             pipe.close()
         self._streams = {}
         return status
@@ -240,55 +227,46 @@ class Processes:
 def _kill_session(number: int) -> None:
     """Kill the processes of a session, and wait until they are gone."""
     end = time.monotonic() + _GRACE
-    while left := [n for n in _processes() if _is_of(n, number)]:
-        for pid in left:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+    while left := [process for process in psutil.process_iter() if _is_of(process, number)]:
+        for process in left:
+            with suppress(psutil.Error):
+                process.kill()
         if time.monotonic() > end:  # in a call of a device that does not return
             return
         time.sleep(_LOOK / 5)
 
 
-def _processes() -> list[int]:
-    return [int(path.name) for path in PROC.iterdir() if path.name.isdecimal()]
-
-
-def _is_of(pid: int, session: int) -> bool:
-    """Return whether a process that has not ended is of a session (proc(5): its sixth field)."""
-    fields = process_fields(pid)
-    return len(fields) > 3 and fields[0] not in "ZX" and fields[3] == str(session)
+def _is_of(process: psutil.Process, session: int) -> bool:
+    """Return whether a process that has not ended is of a session."""
+    try:
+        return os.getsid(process.pid) == session and process.status() not in _ENDED
+    except (OSError, psutil.Error):
+        return False
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """Outcome of a command that has ended.
+    """Outcome of a command that has ended."""
 
-    Parameters
-    ----------
-    status : int or None
-        Exit status; None if it took too long.
-    messages : list of str
-        What followed the mark in its standard output.
-    text : str
-        The part of its output that explains its end.
-    """
-
+    #: Exit status; None if it took too long.
     status: int | None
+    #: What followed the mark in its standard output.
     messages: list[str]
+    #: The part of its output that explains its end.
     text: str
 
 
 def run_bounded(
     command: Sequence[str],
-    variables: Mapping[str, str],
     seconds: float,
     keep_going: Callable[[], None],
     mark: str = "",
+    variables: Mapping[str, str] | None = None,
 ) -> Finished:
     """Run a command to its end, or end it with all its children.
 
     Parameters
     ----------
-    command, variables, mark
+    command, mark, variables
         As of `Processes`.
     seconds : float
         Longest time that it may take.
@@ -299,7 +277,7 @@ def run_bounded(
     processes = Processes(command, variables, mark=mark, take=messages.append)
     in_time = False
     try:
-        in_time = processes.wait(seconds, lambda: False, keep_going)
+        in_time = processes.wait(seconds, keep_going=keep_going)
     finally:
         status = processes.end()
     return Finished(status if in_time else None, messages, processes.text)
@@ -316,9 +294,7 @@ def stop_before_start(stop: StopSignals) -> Callable[[], None]:
 
     def check() -> None:
         if stop.asked:
-            raise StoppedError(
-                "a signal asked the run to end before it began; nothing was made"
-            )
+            raise StoppedError("a signal asked the run to end before it began; nothing was made")
 
     return check
 

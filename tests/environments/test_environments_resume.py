@@ -25,13 +25,13 @@ CASE = {"workload": "datasets", "backend": ["hdf5", "npy"], "datasets": 10, "sha
 DIES = """
 import os, signal, sys
 if "run" in sys.orig_argv and "--in-turns" not in sys.orig_argv:
-    from pffbench.environments.merge import MergingRecorder
-    add = MergingRecorder.add
-    def die(self, cases, result, number, first):
+    from pffbench_environments.merge import StepMerger
+    add = StepMerger.add
+    def die(self, environment, cases, result, number, first):
         if number == 2 and first > 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        add(self, cases, result, number, first)
-    MergingRecorder.add = die
+        add(self, environment, cases, result, number, first)
+    StepMerger.add = die
 """
 
 

@@ -6,7 +6,6 @@ import argparse
 import math
 from datetime import UTC, datetime
 
-from pffbench.environments.bisect import Search, bisect
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.text import one_line
 
@@ -105,20 +104,11 @@ def _margin(text: str) -> float:
 
 def main(arguments: argparse.Namespace) -> int:
     """Search, and print a line for each version that is tried. Return the exit status."""
+    from pffbench_environments.bisect.search import Search, bisect
+
     name = f"pffbench-results/bisect-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    search = Search(
-        experiment=arguments.case,
-        good=arguments.good,
-        bad=arguments.bad,
-        total=f"{arguments.total}_total",
-        count=arguments.count,
-        margin=arguments.margin,
-        versions=tuple(arguments.versions),
-        out=arguments.resume or arguments.out or name,
-        resume=arguments.resume is not None,
-        progress=arguments.progress,
-        launcher=arguments.launcher,
-        scratch=arguments.scratch,
-    )
+    given = {field: getattr(arguments, field) for field in Search.__struct_fields__}
+    given["out"] = arguments.resume or arguments.out or name
+    given["total"] = f"{arguments.total}_total"
     with StopSignals() as stop:
-        return bisect(search, stop, lambda text: print(one_line(text), flush=True))
+        return bisect(Search(**given), stop, lambda text: print(one_line(text), flush=True))

@@ -21,10 +21,10 @@ CASE = {"workload": "datasets", "backend": ["hdf5", "npy", "zarr"], "datasets": 
 DIFFERS = """
 import os, sys
 from pathlib import Path
-if "pffbench.environments.cross_read_ranks" in sys.orig_argv:
+if "pffbench_environments.cross_read_ranks" in sys.orig_argv:
     from pffbench.backends.hdf5 import Hdf5
     from pffbench.backends.npy import Npy
-    import pffbench.environments.cross_read_ranks as ranks
+    import pffbench_environments.cross_read_ranks as ranks
 
     def changed(kind, fail):
         opened = kind.open
@@ -39,16 +39,17 @@ if "pffbench.environments.cross_read_ranks" in sys.orig_argv:
 
     changed(Hdf5, refuse)
     changed(Npy, lambda: os._exit(7))
-    work = ranks._Work.done
-    def done(self, repetition):
-        told = work(self, repetition)
-        if self._stage == "write" and self._case.parameters.backend == "npy":
-            file = max(p for p in Path(repetition.path(self._team.rank)).rglob("*") if p.is_file())
+    trouble_with = ranks._Worker.trouble_with
+    def spoil(self, case, directory, copied_from):
+        told = trouble_with(self, case, directory, copied_from)
+        if self._stage == "write" and case.parameters.backend == "npy":
+            (store,) = Path(self._scratch.path(directory)).glob(f"*{self._team.rank:06d}*")
+            file = max(p for p in store.rglob("*") if p.is_file())
             data = bytearray(file.read_bytes())
             data[-1] ^= 1
             file.write_bytes(data)
         return told
-    ranks._Work.done = done
+    ranks._Worker.trouble_with = spoil
     # The program is run as another module, __main__.
     code = ranks.main()
     sys.stdout.flush()

@@ -1,0 +1,428 @@
+"""The search itself: its steps, its state on disk, and its sentences.
+
+Each step is a run of two environments, of the good version and of another one. Of a time it ends
+when their comparison is decided; a count takes one block.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from pffbench.cli import make_parser
+from pffbench.errors import NOT_VALID, VALID, StoppedError, UserError
+from pffbench.experiment.load import LoadedExperiment, load_experiment, to_plain
+from pffbench.parallel.batch_job import StopSignals
+from pffbench.phases import TOTALS
+from pffbench.record.run import MeasuredRun
+from pffbench.record.run_json import LARGEST, RunRecord
+from pffbench.regular_files import read_regular, write_replacing
+from pffbench.run.options import RunOptions
+from pffbench.run.schedule import Schedule
+from pffbench.summary.export import write_summary
+from pffbench.summary.rank_test import Ratio
+from pffbench.summary.results import write_results
+from pffbench.summary.summary import CaseSummary, summarise, summary_of
+from pffbench_environments.bisect.judging import (
+    Question,
+    Standing,
+    UntilAnswered,
+    count_of,
+    most_blocks,
+    reason,
+)
+from pffbench_environments.bisect.versions import (
+    check_maker,
+    make_environment,
+    requirement,
+    versions_between,
+)
+from pffbench_environments.blocks import MakesSchedule
+from pffbench_environments.coordinator import measured
+from pffbench_environments.instructions import check_countable, count_instructions
+
+
+class Search(msgspec.Struct, frozen=True):
+    """What is searched: the arguments of `pffbench bisect`."""
+
+    #: Experiment file with one case.
+    case: str
+    #: Requirements of one package, such as ``h5py==3.13.0``.
+    good: str
+    bad: str
+    #: Time that changed, or during which the count did: ``write_total`` or ``read_total``.
+    total: str
+    #: Counter that changed, such as ``write_calls``, or ``instructions:FUNCTION``; None for a time.
+    count: str | None
+    #: Smallest difference of the bad version that is searched for, as a part.
+    margin: float
+    #: Versions between the two, in order; those of the package index if empty.
+    versions: Sequence[str]
+    #: Directory for the runs.
+    out: str
+    #: Directory of a search that was stopped, which is `out` then.
+    resume: str | None
+    #: Form of the progress reports of the runs.
+    progress: str
+    #: Command that starts the ranks; that of the experiment if not given.
+    launcher: str | None
+    #: Directory on the file system under test; that of `pffbench run` if not given.
+    scratch: str | None
+
+    @property
+    def function(self) -> str | None:
+        """The library function whose instructions are counted, if any are."""
+        kind, _, function = (self.count or "").partition(":")
+        return function if kind == "instructions" else None
+
+
+class TriedVersion(msgspec.Struct, frozen=True):
+    """A version beside the good one."""
+
+    version: str
+    #: Its time or count over that of the good version.
+    ratio: Ratio
+    standing: Standing
+    #: The case with the good version and with this one, which tell the reason.
+    good: CaseSummary | None
+    new: CaseSummary | None
+    #: Its results.
+    directory: str
+
+
+def bisect(search: Search, stop: StopSignals, say: Callable[[str], None]) -> int:
+    """Search for the first changed version, and print the evidence; return the exit status.
+
+    Parameters
+    ----------
+    search : Search
+        What is searched.
+    stop : StopSignals
+        Tells that the search is to end.
+    say : callable
+        Receives the lines.
+
+    Raises
+    ------
+    UserError
+        The input is wrong, or an environment cannot be made or run.
+    """
+    package, first = requirement(search.good, "--good")
+    other, last = requirement(search.bad, "--bad")
+    if package != other:
+        raise UserError(f"--bad {search.bad}: it is of another package than --good {search.good}")
+    versions = versions_between(package, first, last, search.versions, stop)
+    loaded = load_experiment(search.case)
+    if len([case for _, case in loaded.cases if not case.roofline]) != 1:
+        raise UserError(f"{search.case}: bisect takes an experiment with one case")
+    if search.function is not None:
+        check_countable(loaded, search.function)
+    check_maker()
+    content = to_plain(loaded.experiment)
+    content["step_repetitions"] = loaded.experiment.step_repetitions
+    content |= {} if search.launcher is None else {"launcher": search.launcher}
+    trials = Trials(search, package, first, content, stop)
+    trials.begin()
+    say(f"{package} {first} to {last}: {len(versions)} versions")
+    return halve(search, trials, package, versions, say)
+
+
+def halve(
+    search: Search,
+    trials: Trials,
+    package: str,
+    versions: Sequence[str],
+    say: Callable[[str], None],
+) -> int:
+    """Try versions until the first changed one is found; return the exit status.
+
+    Parameters
+    ----------
+    search, say
+        As of `bisect`.
+    trials : Trials
+        Tries a version.
+    package : str
+        Name of the package.
+    versions : sequence of str
+        The versions, the good and the bad one at the ends.
+    """
+    words, (first, *_, last) = _Words.of(search), versions
+
+    def tried(version: str, question: Question, *, again: bool = False) -> TriedVersion:
+        trial = trials.of(version, question, again=again)
+        say(words.line(trial, package))
+        return trial
+
+    worst = tried(last, Question(margin=search.margin))
+    if worst.standing in ("equal", "undecided"):
+        say(f"NOT SHOWN: {package} {last} is not shown to {words.differ} {first}")
+        return NOT_VALID
+    half = Question(math.sqrt(worst.ratio.value))
+    before, since, at_since = first, last, worst
+    while left := versions[versions.index(before) + 1 : versions.index(since)]:
+        trial = tried(left[len(left) // 2], half)
+        if trial.standing == "undecided":
+            say(f"NOT DECIDED: it changed after {package} {before}, in {since} at the latest")
+            return NOT_VALID
+        if trial.standing == "like":
+            since, at_since = trial.version, trial
+        else:
+            before = trial.version
+    # Where the bad version is the first changed one, its run has set what the others are compared
+    # with. A difference by chance is not there again in a run of its own.
+    is_last = since == last and search.count is None
+    if is_last and tried(last, half, again=True).standing != "like":
+        say(f"NOT SHOWN: {package} {last} differed once from {first}, and not again")
+        return NOT_VALID
+    first_one, last_one = words.ends[worst.standing]
+    say(f"FOUND: {package} {since} is {first_one}; {before} is {last_one}")
+    assert at_since.good is not None
+    assert at_since.new is not None
+    say(reason(at_since.good, at_since.new, search.total, timed=search.count is None))
+    return VALID
+
+
+class _Words(msgspec.Struct, frozen=True):
+    """Words for a search by time or by a count."""
+
+    #: The standings, and the first version after and the last one before the change.
+    standings: Mapping[str, str]
+    ends: Mapping[str, tuple[str, str]]
+    differ: str
+
+    @classmethod
+    def of(cls, search: Search) -> _Words:
+        more, less, differ = "slower", "faster", "be slower or faster than"
+        slow = ("the first slow version", "the last fast one")
+        fast = ("the first fast version", "the last slow one")
+        if (name := search.count) is not None:
+            if search.function is not None:
+                name = f"instructions in {search.function}"
+            more, less, differ = f"more {name}", f"fewer {name}", f"have other {name} than"
+            slow = fast = (f"the first version with other {name}", "the last one without")
+        standings = {
+            "more": more,
+            "less": less,
+            "equal": "like it",
+            "undecided": "not decided",
+            "like": "like the bad version",
+            "unlike": "like the good version",
+        }
+        return cls(standings, {"more": slow, "less": fast}, differ)
+
+    def line(self, trial: TriedVersion, package: str) -> str:
+        """Return the evidence of a version in a line."""
+        ratio = trial.ratio
+        interval = f" ({ratio.low:.3f}–{ratio.high:.3f})" if ratio.high > ratio.low else ""
+        return (
+            f"{package} {trial.version}: {ratio.value:.3f} times the good version{interval}, "
+            f"{self.standings[trial.standing]}, {ratio.n} repetitions; {trial.directory}"
+        )
+
+
+class Trials:
+    """Makes environments and runs them beside that of the good version.
+
+    Times are compared within blocks, so the good version runs beside each other one. Counts are
+    exact: it is counted once.
+
+    Parameters
+    ----------
+    search : Search
+        What is searched.
+    package : str
+        Name of the package.
+    good : str
+        Its good version.
+    experiment : dict
+        The experiment as plain data.
+    stop : StopSignals
+        Tells that the search is to end.
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        package: str,
+        good: str,
+        experiment: dict[str, Any],
+        stop: StopSignals,
+    ) -> None:
+        self._search = search
+        self._package = package
+        self._good = good
+        self._experiment = experiment
+        self._stop = stop
+        self._out = Path(search.out)
+        #: Counts of the good version.
+        self._before: CaseSummary | None = None
+
+    def begin(self) -> None:
+        """Make the directory of the search, or see that it is of the same search.
+
+        Raises
+        ------
+        UserError
+            It is there already, or is of another search.
+        """
+        search, file = self._search, self._out / "search.json"
+        told = {key: getattr(search, key) for key in ("good", "bad", "total", "count", "margin")}
+        text = json.dumps({**told, "experiment": self._experiment}, default=str)
+        if search.resume is None:
+            try:
+                self._out.mkdir(parents=True)
+            except FileExistsError:
+                raise UserError(f"--out {self._out}: already there; name a new directory") from None
+            write_replacing(file, text)
+            return
+        try:
+            before = msgspec.json.decode(read_regular(file, LARGEST), type=dict[str, Any])
+        except (OSError, ValueError):
+            raise UserError(f"--resume {self._out}: there is no search to go on with") from None
+        if other := [key for key, value in json.loads(text).items() if before.get(key) != value]:
+            raise UserError(
+                f"--resume {self._out}: it is another search ({', '.join(other)}); give the "
+                "options with which it began"
+            )
+
+    def of(self, version: str, question: Question, *, again: bool = False) -> TriedVersion:
+        """Run a version beside the good one until the question is answered, or count it.
+
+        Parameters
+        ----------
+        version : str
+            The version.
+        question : Question
+            What is asked about its time.
+        again : bool
+            Whether it has had a run before.
+        """
+        search, total = self._search, self._search.total
+        names = [self._good, version] if self._before is None else [version]
+        directory = self._out / f"{self._good}-{version}{'-again' * again}"
+        content = self._experiment | {
+            "environments": [
+                {"name": n, "python": make_environment(self._package, n, self._keep_going)}
+                for n in names
+            ],
+            "roofline": False,
+            "counters": True,
+            "margin": search.margin,
+        }
+        if search.count is not None:
+            content["repetitions"] = 1
+        file = self._out / f"{directory.name}.yaml"
+        write_replacing(file, json.dumps(content))
+        self._run(file, directory, question, version)
+        run = MeasuredRun.load(directory)
+        summary = summary_of(run)
+        cases = {case.sample.environment: case for case in summary.cases}
+        new, good = cases[version], self._before or cases[self._good]
+        if search.count is not None:
+            self._before = good
+            value = self._ratio_of_counts(version, good, new, file)
+            standing, ratio = question.answer_by_count(value), Ratio(1, value, value, value, 0.0)
+            return TriedVersion(version, ratio, standing, good, new, str(directory))
+        if any(answer.total == total and answer.too_short for answer in summary.answers):
+            raise UserError(f"{directory}: too short to be compared; take larger or more arrays")
+        times, known = (run.seconds[case.sample.case].get(total, {}) for case in (new, good))
+        most = most_blocks(load_experiment(str(file)).experiment)
+        standing, found = question.answer(times, known, most, ended=True)
+        if found is None:
+            raise UserError(f"{directory}: it has no times of {total} to compare")
+        return TriedVersion(version, found, standing, good, new, str(directory))
+
+    def _run(self, file: Path, directory: Path, question: Question, version: str) -> None:
+        """Measure, unless an earlier start of the search has done so."""
+        schedule: MakesSchedule = Schedule
+        if self._search.count is None:
+            schedule = partial(UntilAnswered, question, self._search.total, version, self._good)
+        loaded: LoadedExperiment | None = load_experiment(str(file))
+        if directory.exists():
+            loaded = None
+            try:
+                if RunRecord.load(directory).status == "finished":
+                    return
+            except ValueError as error:
+                raise UserError(f"{error}; remove {directory}") from None
+        options = self._options(file, "--out" if loaded else "--resume", directory)
+        try:
+            with measured(options, loaded, self._stop, schedule) as recorder:
+                if recorder.run_record.status == "interrupted":
+                    raise StoppedError
+                summary = summarise(directory)
+                write_summary(summary, directory)
+                write_results(summary, directory)
+        except StoppedError:
+            raise StoppedError(self._how_to_go_on()) from None
+        if recorder.exit_status != VALID:
+            why = recorder.run_record.objection
+            raise UserError(f"{self._package} {version}: {why} ({directory})")
+
+    def _options(self, file: Path, option: str, directory: Path) -> RunOptions:
+        told = ["run", str(file), option, str(directory), "--progress", self._search.progress]
+        if self._search.scratch is not None:
+            told += ["--scratch", self._search.scratch]
+        return RunOptions.of_arguments(make_parser("run").parse_args(told))
+
+    def _ratio_of_counts(
+        self, version: str, good: CaseSummary, new: CaseSummary, file: Path
+    ) -> float:
+        """Return the count of a version over that of the good one.
+
+        Raises
+        ------
+        UserError
+            There is no such count; a search that has just begun leaves nothing then.
+        """
+        search, total = self._search, self._search.total
+        if search.function is not None:
+            good_one = self._instructions_of(self._good, file, search.function)
+            return self._instructions_of(version, file, search.function) / good_one
+        assert search.count is not None
+        mine, before = (count_of(case, total, search.count) for case in (new, good))
+        if mine and before:
+            return mine / before
+        known = {name for phase, name in good.counts if phase in TOTALS[total]}
+        if search.resume is None:
+            shutil.rmtree(self._out, ignore_errors=True)
+        raise UserError(
+            f"--count {search.count}: nothing is counted by that name; counted are: "
+            f"{', '.join(sorted(known))} ({self._out})"
+        )
+
+    def _instructions_of(self, version: str, file: Path, function: str) -> float:
+        """Return the instructions of a version, which are counted once."""
+        known = self._out / f"{version}.instructions"
+        if not known.exists():
+            loaded = load_experiment(str(file))
+            one = [each for each in loaded.experiment.environments if each.name == version]
+            experiment = replace(loaded.experiment, environments=tuple(one))
+            (count,) = count_instructions(
+                replace(loaded, experiment=experiment),
+                function,
+                self._search.scratch,
+                self._stop,
+                lambda text: None if self._search.progress == "none" else print(text, flush=True),
+            )
+            write_replacing(known, repr(count.each))
+        return float(read_regular(known, LARGEST))
+
+    def _keep_going(self) -> None:
+        if self._stop.asked:
+            raise StoppedError(self._how_to_go_on())
+
+    def _how_to_go_on(self) -> str:
+        return (
+            "the search was stopped; go on with the same options and "
+            f"--resume {self._out} in place of --out"
+        )

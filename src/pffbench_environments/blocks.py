@@ -1,0 +1,188 @@
+"""The blocks of a run of several environments: a job step of each environment, in each block."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from pffbench.case import Case
+from pffbench.experiment.plan import Plan
+from pffbench.parallel.batch_job import seconds_left
+from pffbench.record.samples import Repetitions
+from pffbench.run.calibration import (
+    SECONDS,
+    Calibration,
+    calibrations_of,
+    note_calibrations,
+    open_groups,
+    with_numbers,
+)
+from pffbench.run.order import ordered_block
+from pffbench.run.recorder import Recorder
+from pffbench.run.spec import BlockSpec
+from pffbench_environments.merge import StepMerger
+from pffbench_environments.start import Launch, StartedEnvironment
+from pffbench_environments.steps import JobSteps, same_case
+
+
+class BlockSchedule(Protocol):
+    """Selects the cases of each block."""
+
+    def first(self) -> BlockSpec:
+        """Return the first block."""
+
+    def after(self, block: int, passed: float, expected: Mapping[str, float]) -> BlockSpec:
+        """Return the block that follows another one, as `Schedule.after` does."""
+
+
+MakesSchedule = Callable[[Plan, Recorder], BlockSchedule]
+
+
+class Blocks:
+    """The blocks of a run of several environments.
+
+    Parameters
+    ----------
+    plan : Plan
+        The cases of all environments.
+    environments : sequence of StartedEnvironment
+        The environments, in their order.
+    recorder : Recorder
+        Recorder of the run.
+    launch : Launch
+        How ranks are started.
+    done : Repetitions
+        Repetitions that an earlier start of the run recorded.
+    schedule : callable
+        Makes the schedule of the plan by the records.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        environments: Sequence[StartedEnvironment],
+        recorder: Recorder,
+        launch: Launch,
+        done: Repetitions,
+        schedule: MakesSchedule,
+    ) -> None:
+        #: The plan, with the numbers that were found.
+        self.plan = plan
+        self._environments = environments
+        self._recorder = recorder
+        self._merger = StepMerger(recorder)
+        self._launch = launch
+        self._steps = JobSteps(launch)
+        self._done = done
+        self._schedule = schedule
+        #: Seconds of the last block.
+        self._seconds = 0.0
+        #: Expected seconds of another repetition of each case, its share of a start included.
+        self._expected: dict[str, float] = {}
+        asked = launch.options.max_time
+        left = seconds_left(os.environ) if asked is None else asked
+        self._deadline = math.inf if left is None else time.monotonic() + left
+
+    def run(self) -> bool:
+        """Run all blocks; return whether the run completed, without an early stop."""
+        experiment = self.plan.experiment
+        if groups := open_groups(self.plan.cases):
+            self._calibrate(groups)
+            if self._launch.is_stopped():
+                return False
+        schedule = self._schedule(self.plan, self._recorder)
+        begin = time.monotonic()
+        following = schedule.first()
+        for number in range(experiment.warmup, experiment.blocks):
+            if not following.cases:
+                return True
+            due = [self.plan.cases[i] for i in following.cases]
+            active = [case for case in due if not self._failed(case)]
+            if not self._is_done(active, number):
+                if not self._block(active, number):
+                    return False
+                if self._launch.options.fail_fast and any(map(self._failed, self.plan.cases)):
+                    return True
+            following = schedule.after(number, time.monotonic() - begin, self._expected)
+        return True
+
+    def _calibrate(self, groups: Sequence[str]) -> None:
+        """Find the numbers that are open: the first environment with a case of a comparison does.
+
+        It calibrates as a run by itself does, and all environments have the number.
+        """
+        found: dict[str, Calibration] = {}
+        for environment in self._environments:
+            own = [
+                case
+                for case in self.plan.cases
+                if case.environment == environment.name
+                and case.group in groups
+                and case.group not in found
+            ]
+            if own:
+                told = self._steps.calibrate(self.plan.experiment, environment, own)
+                found |= {group: one for group, one in calibrations_of(told).items() if one.case}
+        why = "no case of it could be calibrated"
+        for group in groups:
+            found.setdefault(group, Calibration(self.plan.ranks, SECONDS, 0.0, "", "", why))
+        self.plan = with_numbers(self.plan, {group: one.number for group, one in found.items()})
+        note_calibrations(self._recorder, self.plan, found)
+
+    def _failed(self, case: Case) -> bool:
+        return "failure" in self._recorder.cases[case.id]
+
+    def _is_done(self, active: Sequence[Case], number: int) -> bool:
+        """Return whether an earlier start ran a whole block; forget one that it only began."""
+        if not self._done:
+            return False
+        if all((case.id, number) in self._done for case in active):
+            return True
+        self._merger.forget_block(number)
+        self._done = frozenset()  # there are no later ones
+        return False
+
+    def _block(self, active: Sequence[Case], number: int) -> bool:
+        """Run a step of each environment; return whether all of them ran."""
+        if self._out_of_time():
+            return False
+        experiment = self.plan.experiment
+        block = number - experiment.warmup
+        order = self._in_order(active, block)
+        due = {case.id: case for case in active}
+        wanted = []
+        for environment in self._environments:
+            names = [f"{name}@{environment.name}" for name in order]
+            if cases := [due[name] for name in names if name in due]:
+                wanted.append((environment, cases))
+        begin = time.monotonic()
+        results = self._steps.run(experiment, wanted, order, block)
+        self._seconds = time.monotonic() - begin
+        self._expected |= {case.id: self._seconds / len(active) for case in active}
+        ran = {environment.name: cases for environment, cases in wanted}
+        for place, (name, result) in enumerate(results.items()):
+            self._merger.add(name, ran[name], result, number, place * len(order))
+            if not self._launch.is_stopped():  # the signal may have ended the step too
+                self._merger.note_failures(ran[name], result, number)
+        return not self._launch.is_stopped()
+
+    def _in_order(self, active: Sequence[Case], block: int) -> list[str]:
+        """Return the cases in the order of a block, which all environments have."""
+        experiment = self.plan.experiment
+        once = list({same_case(case.id): case for case in active}.values())
+        if experiment.order != "listed":
+            once = list(ordered_block(once, block, experiment.seed))
+        return [same_case(case.id) for case in once]
+
+    def _out_of_time(self) -> bool:
+        left = self._deadline - time.monotonic()
+        if left > self._seconds:
+            return False
+        self._recorder.remark(
+            f"stopped before a block, which takes about {self._seconds:.1f} s: {max(left, 0):.1f} "
+            "s of the time that the run may take were left"
+        )
+        return True

@@ -1,0 +1,185 @@
+"""The coordinator of a run of several environments: one process, which starts all ranks.
+
+In each block every environment runs every case as a job step of its own. The steps of a block are
+there together and take turns, repetition by repetition: the machine becomes faster and slower from
+block to block, which meets all environments. Processes are started anew for each block: the memory
+layout of a process changes times for as long as it lives, and would count as a difference of
+environments.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from pffbench.errors import UserError
+from pffbench.experiment.load import LoadedExperiment
+from pffbench.parallel.batch_job import StopSignals
+from pffbench.record.lock import RunLock
+from pffbench.record.progress import make_progress
+from pffbench.record.run_json import RunRecord, readable
+from pffbench.record.samples import Repetitions, Sample, whole
+from pffbench.run.options import RunOptions
+from pffbench.run.prepare import results_directory
+from pffbench.run.recorder import Recorder
+from pffbench.run.recording import begin_results, writing_results
+from pffbench.run.schedule import Schedule
+from pffbench.run.verdict import report_result
+from pffbench.storage.scratch import scratch_parent
+from pffbench_environments.blocks import Blocks, MakesSchedule
+from pffbench_environments.check import CheckedRun, check_run
+from pffbench_environments.cross_reading import CrossReading
+from pffbench_environments.resume import STEPS, stopped_run
+from pffbench_environments.start import Launch, launch_of
+
+
+def run(options: RunOptions, loaded: LoadedExperiment | None, stop: StopSignals) -> int:
+    """Run an experiment in all of its environments; return the exit status.
+
+    Parameters
+    ----------
+    options : RunOptions
+        Options of this start of the run.
+    loaded : LoadedExperiment or None
+        The experiment, which names environments; None where the options name a run to resume.
+    stop : StopSignals
+        Tells that the run is to end.
+
+    Raises
+    ------
+    UserError
+        The input is wrong, or an environment cannot run it; nothing has been created then. Or the
+        run cannot be resumed, or is not the same any more; its record stays as it was.
+    """
+    began = time.monotonic()
+    with measured(options, loaded, stop) as recorder:
+        return report_result(recorder, options, began)
+
+
+@contextmanager
+def measured(
+    options: RunOptions,
+    loaded: LoadedExperiment | None,
+    stop: StopSignals,
+    schedule: MakesSchedule = Schedule,
+) -> Iterator[Recorder]:
+    """Run an experiment in all of its environments; the results are locked while the block runs.
+
+    Parameters
+    ----------
+    options, loaded, stop
+        As of `run`.
+    schedule : callable
+        Makes the schedule of the blocks.
+
+    Raises
+    ------
+    UserError
+        As of `run`.
+    """
+    lock = RunLock()
+    try:
+        if loaded is None:
+            begun = _resumed(options, stop, lock)
+        else:
+            begun = _begun(options, loaded, stop, lock)
+        yield _executed(*begun, schedule)
+    finally:
+        lock.release()
+
+
+_Begun = tuple[CheckedRun, Launch, Recorder, Repetitions]
+
+
+def _begun(
+    options: RunOptions, loaded: LoadedExperiment, stop: StopSignals, lock: RunLock
+) -> _Begun:
+    """Check a new run and begin its record."""
+    if options.stage is not None:
+        raise UserError(
+            f"--stage: {loaded.path} has environments, whose steps write and read in one job"
+        )
+    run_id = f"{loaded.experiment.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
+    out = Path(results_directory(options.out, run_id))
+    parent, own_parent = scratch_parent(options.scratch)
+    if not own_parent and not Path(parent).is_dir():
+        raise UserError(f"--scratch {parent}: there is no such directory")
+    launch = launch_of(loaded, options, stop, out / STEPS)
+    checked = check_run(loaded, launch, str(out))
+    record = checked.record(run_id, parent, launch)
+    begin_results(out, lock, record, parent)
+    with writing_results(out, lock):
+        return checked, launch, _recorder(checked, out, record, options), frozenset()
+
+
+def _resumed(options: RunOptions, stop: StopSignals, lock: RunLock) -> _Begun:
+    """Check a stopped run, and go on with its record."""
+    stopped = stopped_run(options, lock)
+    out, loaded, options = stopped.directory, stopped.loaded, stopped.options
+    try:
+        launch = launch_of(loaded, options, stop, out / STEPS)
+        checked = check_run(loaded, launch, str(out / STEPS / "run"))
+    finally:
+        shutil.rmtree(out / STEPS, ignore_errors=True)
+    with readable(out):
+        plan, said, known = stopped.go_on(checked.plan, checked.facts)
+        checked = replace(checked, plan=plan)
+    with writing_results(out):
+        recorder = _recorder(checked, out, stopped.record, options, known)
+    for text in said:
+        recorder.progress.message(text)
+    return checked, launch, recorder, whole(known).finished
+
+
+def _recorder(
+    checked: CheckedRun,
+    out: Path,
+    record: RunRecord,
+    options: RunOptions,
+    known: Sequence[Sample] = (),
+) -> Recorder:
+    """Create the recorder of a run; `known` are the rows of one that is resumed."""
+    plan, first = checked.plan, checked.first
+    experiment = plan.experiment
+    style = "none" if options.json else options.progress
+    progress = make_progress(style, len(plan.cases), experiment.blocks, experiment.time_budget)
+    warmup = experiment.warmup
+    return Recorder(str(out), record, first.topology, first.floor, warmup, progress, known)
+
+
+def _executed(
+    checked: CheckedRun,
+    launch: Launch,
+    recorder: Recorder,
+    done: Repetitions,
+    schedule: MakesSchedule,
+) -> Recorder:
+    """Run the blocks that are left; return the recorder, which has the verdict."""
+
+    def note_stop() -> None:  # while steps run: this process may be killed before they have ended
+        if launch.is_stopped():
+            recorder.stopping()
+
+    running = replace(launch, keep_going=note_stop)
+    try:
+        blocks = Blocks(checked.plan, checked.environments, recorder, running, done, schedule)
+        complete = blocks.run()
+        if complete and checked.plan.experiment.cross_reads:
+            recorder.progress.message("each environment reads the files of all of them")
+            reading = CrossReading(blocks.plan, checked.environments, running)
+            complete = reading.run(recorder.run_record)
+    finally:
+        shutil.rmtree(launch.directory, ignore_errors=True)
+        recorder.progress.close()
+        if scratch_parent(launch.options.scratch)[1]:
+            with suppress(OSError):
+                Path(recorder.run_record.scratch).rmdir()
+    recorder.finish(complete)
+    return recorder
